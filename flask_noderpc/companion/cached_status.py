@@ -11,11 +11,11 @@ from .pool import Upstreams
 
 
 class CachedStatus:
-    """The status of an upstream, at most a second old while one answers."""
+    """The status of an upstream, at most a second old while one answers quickly."""
 
     _FRESH_S = 1.0
-    # The first is waited for, as there is no other.
-    _PATIENCE_S = 2.0
+    # The first is waited for, as there is no other; later ones while they come quickly.
+    _PATIENCE_S, _QUICK_S = 2.0, 0.2
 
     def __init__(self, upstreams: Upstreams) -> None:
         self._upstreams = upstreams
@@ -23,11 +23,12 @@ class CachedStatus:
         self._last: ResultStatus | None = None
         self._read_at = -self._FRESH_S
         self._reading: threading.Event | None = None
-        self._has_waited = False
+        self._patience = self._PATIENCE_S
         self.last_error = ""
 
     def get(self) -> ResultStatus | None:
-        """Return the last known status, ``None`` if none is; it is read anew meanwhile."""
+        """Return the status, or the last known one where a node is slow; ``None`` if none is
+        known."""
         if time.monotonic() - self._read_at < self._FRESH_S:
             return self._last
         with self._lock:
@@ -35,17 +36,21 @@ class CachedStatus:
             if done is None:
                 done = self._reading = threading.Event()
                 threading.Thread(target=self._read, args=(done,), daemon=True).start()
-        if not self._has_waited:
-            done.wait(self._PATIENCE_S)
-            self._has_waited = True
+        if self._patience and not done.wait(self._patience):
+            # One that hangs is not waited for again.
+            self._patience = 0.0
         return self._last
 
     def _read(self, done: threading.Event) -> None:
+        began = time.monotonic()
         try:
             self._last = self._upstreams.attempt(lambda reader: reader.status())
             self.last_error = ""
+            is_quick = time.monotonic() - began < self._QUICK_S
+            self._patience = self._QUICK_S if is_quick else 0.0
         except (UpstreamError, Busy) as error:
             self.last_error = str(error)
+            self._patience = 0.0
         finally:
             self._read_at = time.monotonic()
             self._reading = None

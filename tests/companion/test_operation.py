@@ -21,6 +21,7 @@ from flask_noderpc.cli import main
 from flask_noderpc.cometbft import info
 from flask_noderpc.companion import genesis, lease, progress
 from flask_noderpc.companion.backend import CompanionBackend
+from flask_noderpc.companion.cached_status import CachedStatus
 from flask_noderpc.companion.comparison import Comparison, unproven
 from flask_noderpc.companion.pool import NoUpstream, Upstreams
 from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute
@@ -361,3 +362,30 @@ def test_attributes_that_versions_add() -> None:
     results = BlockResults(5, begin_block_events=(plain,))
     other = BlockResults(5, end_block_events=(merged,))
     assert unproven(results) == unproven(other)
+
+
+def test_a_status_is_read_anew_after_a_pause(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """Nobody is shown how the node was when the last one asked."""
+    inner = node_of(chain, 30)
+    network = companion(serve_node(inner)).network
+    assert network.upstream_height() == 30
+    inner.append_block(chain.blocks[30])
+    # As a second later, and an hour later.
+    network._status._read_at -= 3600  # type: ignore[attr-defined]
+    network._status._QUICK_S = PATIENCE  # type: ignore[attr-defined]
+    network._status._patience = PATIENCE  # type: ignore[attr-defined]
+    assert network.upstream_height() == 31
+
+
+def test_a_status_that_hangs_is_waited_for_once(companion: Companion) -> None:
+    """What is stored is shown without it."""
+    released = threading.Event()
+    with raw_node(lambda peer, body: released.wait() and None) as url:
+        status = CachedStatus(companion(url)._forward)
+        status._patience = 0.01
+        assert status.get() is None
+        assert status._patience == 0
+        assert status.get() is None
+        released.set()

@@ -1,0 +1,131 @@
+"""A companion whose nodes are away, whose clock is wrong, and whose history is pruned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from flask_noderpc.companion import follower, from_settings
+from flask_noderpc.companion.backend import CompanionBackend
+from flask_noderpc.domain.block import Block, BlockID, BlockMeta
+from flask_noderpc.domain.time import SECOND
+from flask_noderpc.errors import HeightNotAvailable, UpstreamUnavailable
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.until import until
+
+from .conftest import HEIGHTS, Companion, Serve, node_of
+from .test_follow import reaches, reason
+from .test_lies import Liar
+
+DAY = 86_400
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an hour of outage be a second."""
+    monkeypatch.setattr(from_settings, "_FOLLOW_PATIENCE_S", 0.1)
+    monkeypatch.setattr(follower, "_MAX_PAUSE_S", 0.2)
+
+
+def test_all_nodes_are_down_for_long(
+    chain: SampleChain, companion: Companion, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The state says so, what is stored is served, and it goes on when one is back."""
+    inner = node_of(chain, 30)
+    with serve(app_for(inner, dialect="comet-0.38")) as url:
+        followed = companion(url)
+        followed.follow()
+        reaches(followed, 30)
+        # The identity of the node is shown meanwhile.
+        assert followed.network.node_info().network == "sample-chain"
+    until(lambda: "can't be reached" in reason(followed), "the reason")
+    until(lambda: caplog.text.count("the chain is not followed") > 3, "some attempts")
+    network = followed.network
+
+    def shows_it() -> bool:
+        network.upstream_height()
+        return set(network.upstreams().values()) == {"failing"}
+
+    until(shows_it, "the state")
+    assert followed.block(30)[1] == chain.blocks[29].block
+    with pytest.raises(UpstreamUnavailable):
+        followed.mempool.submit(b"a=1")
+    client = app_for(followed, dialect="comet-0.38").test_client()
+    assert client.get("/readyz").status_code == 503
+    assert '"latest_block_height":"30"' in client.get("/status").text
+
+    inner.append_block(*chain.blocks[30:40])
+    with serve(app_for(inner, dialect="comet-0.38"), int(url.rpartition(":")[2])):
+        reaches(followed, 40)
+        until(lambda: not reason(followed), "readiness")
+    assert followed.store.verify() == 40
+
+
+def _set_clock(backend: CompanionBackend, now: list[int]) -> None:
+    options = backend._options
+    trust = replace(
+        options.fetch.trust, period=14 * DAY * SECOND, clock=lambda: now[0] * SECOND
+    )
+    backend._options = replace(options, fetch=replace(options.fetch, trust=trust))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-3600, "ahead of this machine's clock"), (15 * DAY, "older than the trusting period")],
+)
+def test_a_clock_that_is_wrong(
+    seconds: int, text: str, chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """Nobody is refused, the reason is the state, and it goes on when the clock is right."""
+    inner = node_of(chain, 30)
+    followed = companion(serve_node(inner))
+    right = chain.blocks[29].block.header.time // SECOND
+    now = [right]
+    _set_clock(followed, now)
+    followed.follow()
+    reaches(followed, 30)
+
+    now[0] = right + seconds
+    inner.append_block(*chain.blocks[30:32])
+    until(lambda: text in reason(followed), "the reason")
+    assert followed.latest_height() == 30
+    assert set(followed.network.upstreams().values()) == {"up"}
+
+    now[0] = right
+    reaches(followed, 32)
+    until(lambda: not reason(followed), "readiness")
+
+
+class Pruned(Liar):
+    """A node that prunes its blocks below 25 as soon as one below 50 is read."""
+
+    lowest = 1
+
+    def base_height(self) -> int:
+        return self.lowest
+
+    def base_meta(self) -> BlockMeta:
+        return self.block_meta(self.lowest)
+
+    def block(self, height: int) -> tuple[BlockID, Block]:
+        if height < 50:
+            self.lowest = 25
+        if height < self.lowest:
+            raise HeightNotAvailable(height, self.lowest, self.latest_height())
+        return super().block(height)
+
+
+def test_a_node_prunes_while_the_history_is_fetched(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """All that it still has is stored, and the head is followed on."""
+    inner = node_of(chain, 65)
+    followed = companion(serve_node(Pruned(inner)))
+    followed.follow()
+    reaches(followed, 65, 25)
+    inner.append_block(*chain.blocks[65:])
+    reaches(followed, HEIGHTS, 25)
+    assert followed.store.verify() == HEIGHTS - 24
+    assert not reason(followed)
