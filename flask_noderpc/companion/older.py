@@ -54,7 +54,7 @@ class OlderReads:
     ) -> None:
         self._upstreams, self._store, self._unchecked = upstreams, store, unchecked
         self._proven = ProvenHeaders(store)
-        self._reads = ReadsInFlight()
+        self._reads = ReadsInFlight(upstreams.reserve)
 
     def block(self, height: int, missing: NotFound) -> tuple[BlockID, Block]:
         """Return a block with its id."""

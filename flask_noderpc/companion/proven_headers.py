@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 
 from ..backends.base.store import ChainStore
 from ..domain.block import Header
@@ -26,7 +27,8 @@ class ProvenHeaders:
 
     def __init__(self, store: ChainStore) -> None:
         self._store = store
-        self._reads = ReadsInFlight()
+        # The thread of each caller is occupied already.
+        self._reads = ReadsInFlight(nullcontext)
         self._lock = threading.Lock()
         # Without a gap below the store's lowest one.
         self._headers: dict[int, Header] = {}

@@ -373,16 +373,20 @@ def test_a_status_is_read_anew_after_a_pause(
     assert network.upstream_height() == 30
     inner.append_block(chain.blocks[30])
     # As a second later, and an hour later.
-    network._status._read_at -= 3600  # type: ignore[attr-defined]
-    network._status._QUICK_S = PATIENCE  # type: ignore[attr-defined]
-    network._status._patience = PATIENCE  # type: ignore[attr-defined]
+    network._status._read_at -= 3600
+    network._status._QUICK_S = PATIENCE
+    network._status._patience = PATIENCE
     assert network.upstream_height() == 31
 
 
 def test_a_status_that_hangs_is_waited_for_once(companion: Companion) -> None:
     """What is stored is shown without it."""
     released = threading.Event()
-    with raw_node(lambda peer, body: released.wait() and None) as url:
+
+    def hang(peer: socket.socket, body: bytes) -> None:
+        released.wait()
+
+    with raw_node(hang) as url:
         status = CachedStatus(companion(url)._forward)
         status._patience = 0.01
         assert status.get() is None
