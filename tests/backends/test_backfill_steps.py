@@ -3,17 +3,19 @@ in steps, which go on where they were interrupted."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.backends.base.store import OlderBlock
-from flask_noderpc.backends.sql import backfill
+from flask_noderpc.backends.sql import backfill, prune
 from flask_noderpc.backends.sql.ledger import Ledger
 from flask_noderpc.backends.sql.prepared import Prepared
 from flask_noderpc.chain.applications.kvstore import KVStore
@@ -101,26 +103,33 @@ def store(open_store: OpenStore, chain: Chain) -> SQLiteBackend:
 Older = Prepared[OlderBlock]
 
 
+BACKFILL = (Ledger, "backfill")
+
+
 @contextmanager
-def steps(monkeypatch: pytest.MonkeyPatch, most: int = 1 << 30) -> Iterator[list[int]]:
+def steps(
+    monkeypatch: pytest.MonkeyPatch,
+    most: int = 1 << 30,
+    work: tuple[Any, str] = BACKFILL,
+) -> Iterator[list[int]]:
     """Let each step be as short as it can be; yield the rows that each has changed. End the
     process, as it were, before one too many."""
     rows: list[int] = []
-    work = Ledger.backfill
+    real = getattr(*work)
 
-    def counted(
-        self: Ledger, at: backfill.Connection, items: list[Prepared[OlderBlock]]
-    ) -> int:
+    def counted(*args: Any) -> Any:
         if len(rows) == most:
             raise KeyboardInterrupt
+        (at,) = (each for each in args if isinstance(each, sqlite3.Connection))
         before = at.total_changes
-        added = work(self, at, items)
+        found = real(*args)
         rows.append(at.total_changes - before)
-        return added
+        return found
 
     with monkeypatch.context() as patch:
         patch.setattr(backfill, "_STEP_S", -1.0)
-        patch.setattr(Ledger, "backfill", counted)
+        patch.setattr(prune, "_STEP_S", -1.0)
+        patch.setattr(*work, counted)
         yield rows
 
 
@@ -134,12 +143,33 @@ def test_no_transaction_indexes_a_large_block_or_many_failures_whole(
     assert sum(rows) > hits
     assert max(rows) < hits / 2
     chain.check(store)
-    store.prune(1)
+    with steps(monkeypatch, work=(prune, "prune_some")) as gone:
+        store.prune(1)
+    assert sum(gone) > hits
+    assert max(gone) < hits * 2 / 3
     assert_no_leftovers(store, 3)
 
 
+def test_a_large_block_that_was_pruned_in_part_is_indexed_again_or_pruned(
+    store: SQLiteBackend, chain: Chain, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.backfill(chain.older(2))
+    interrupted = pytest.raises(KeyboardInterrupt)
+    with steps(monkeypatch, 1, (prune, "prune_some")), interrupted:
+        store.prune(1)
+    store.close()
+    again = open_store()
+    assert (again.base_height(), again.lowest_indexed(), again.verify()) == (2, 3, 2)
+
+    again.backfill(chain.older(1))
+
+    chain.check(again)
+    assert again.prune(1) == 2
+    assert_no_leftovers(again, 3)
+
+
 # In the failures, in the large block, and at its last step.
-@pytest.mark.parametrize("most", [0, 1, 3, 8, 10, 14, 15])
+@pytest.mark.parametrize("most", [0, 1, 3, 5, 6, 9, 12, 13])
 def test_an_interrupted_index_goes_on(
     store: SQLiteBackend,
     chain: Chain,

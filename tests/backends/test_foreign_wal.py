@@ -128,7 +128,7 @@ def test_the_wal_of_a_later_state_of_a_migration_is_refused(
         elif count == 60:
             checkpoint(path)
     shutil.copy(f"{path}-wal", f"{mixed}-wal")
-    steps.close()
+    del steps
     copied = mixed.read_bytes()
 
     with pytest.raises(StoreError, match=r"mixed\.db-wal belongs to another file"):

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base.store import OlderBlock
+from flask_noderpc.backends.sql import index_steps
 from flask_noderpc.backends.sqlite import migration, schema
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.cli import main
@@ -136,6 +137,13 @@ def interrupt(path: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Begin to migrate, in the smallest steps, and end after some."""
     with monkeypatch.context() as patch:
         patch.setattr(migration, "_STEP_S", -1.0)
+        # Each block counts as a large one.
+        for module, name in (
+            (migration, "_BYTES"),
+            (migration, "_TXS"),
+            (index_steps, "ATTRIBUTES"),
+        ):
+            patch.setattr(module, name, 1)
         backend = SQLiteBackend(path)
         left = iter(range(steps))
 
@@ -147,7 +155,7 @@ def interrupt(path: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
             backend.migrate(end)
 
 
-@pytest.mark.parametrize("steps", [1, 30])
+@pytest.mark.parametrize("steps", [1, 40, 41, 42, 43, 44])
 def test_a_migration_can_be_interrupted_and_goes_on(
     old: tuple[Path, int],
     steps: int,

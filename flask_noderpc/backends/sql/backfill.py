@@ -97,7 +97,9 @@ def _add(at: Connection, prepared: Prepared[OlderBlock], deadline: float) -> boo
     _write_set(at, item, link)
     _write_params(at, item, results)
     _write(at, Prepared(item, found, slices), results, link)
-    return index_steps.finish(at, deadline)
+    if index_steps.is_finished(at):
+        return True
+    return time.monotonic() <= deadline and index_steps.finish(at, deadline)
 
 
 def _is_stored(at: Connection, item: OlderBlock, found: BlockHashes, link: _Link) -> bool:
@@ -190,7 +192,7 @@ def _write(
     unverified = {"signatures", "time"} | ({"results"} if link.above is None else set())
     marks = block_writes.Provenance(item.unchecked, frozenset(unverified), item.source)
     meta = BlockMeta(found.block_id, found.size, block.header, len(block.txs))
-    at_once = item.is_indexed and len(block.txs) <= index_steps.TXS
+    at_once = item.is_indexed and results is not None and not index_steps.is_large(results)
     events = (
         index.write_block(at, height, results.block_events) if results and at_once else None
     )
@@ -198,9 +200,9 @@ def _write(
     if results is not None:
         indexed = index.positions(at, found.tx_hashes, results) if at_once else []
         tx_events = index.write_txs(at, height, results, indexed)
-        block_writes.write_txs(at, height, found.tx_hashes, results, tx_events)
+        block_writes.write_txs(at, height, found.tx_hashes, results.tx_results, tx_events)
         if item.is_indexed and not at_once:
-            index_steps.more(at, height, deadline=0)
+            index_steps.begin(at, height)
         evm_index.write(at, height, block.txs, results.tx_results)
     evidence.write(at, height, block.evidence)
     # Smaller, now that the set that signed it is known.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...domain.abci import BlockResults
+from ...domain.abci import BlockResults, ExecTxResult
 from ...domain.block import Block, BlockMeta, Commit
 from ...errors import InvalidBlock
 from . import state, votes
@@ -84,6 +84,11 @@ def write(
         "INSERT INTO results (height, results) VALUES (?, ?)",
         (header.height, results and packed_results.pack_results(results)),
     )
+    write_slices(at, slices)
+
+
+def write_slices(at: Connection, slices: Iterable[PackedSlice]) -> None:
+    """Write the transactions of a block."""
     at.executemany("INSERT INTO tx_slices (place, txs) VALUES (?, ?)", slices)
 
 
@@ -99,18 +104,19 @@ def write_txs(
     at: Connection,
     height: int,
     tx_hashes: Sequence[bytes],
-    results: BlockResults,
+    tx_results: Sequence[ExecTxResult],
     events: Sequence[str | None],
+    first: int = 0,
 ) -> None:
-    """Write the look-up rows of a block's transactions; ``events`` is what the index returned
-    for each."""
+    """Write the look-up rows of a block's transactions from a position on; ``events`` is what
+    the index returned for each."""
     at.executemany(
         "INSERT INTO txs (place, hash, code, gas_wanted, gas_used, events)"
         " VALUES (?, ?, ?, ?, ?, ?)",
         [
             (place(height, position), tx_hash, r.code, r.gas_wanted, r.gas_used, indexed)
             for position, (tx_hash, r, indexed) in enumerate(
-                zip(tx_hashes, results.tx_results, events, strict=True)
+                zip(tx_hashes, tx_results, events, strict=True), first
             )
         ],
     )

@@ -198,10 +198,19 @@ def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> d
     return {key: key_row(at, kind, key)[0] for key in counts}
 
 
-def leave_out(at: Connection, here: int) -> None:
-    """Take a transaction out of the index."""
-    _forget(at, TX, here, here)
-    at.execute("UPDATE txs SET events = NULL WHERE place = ?", (here,))
+def leave_out(at: Connection, first: int, last: int) -> None:
+    """Take the transactions at a range of places out of the index."""
+    _forget(at, TX, first, last)
+    at.execute(
+        "UPDATE txs SET events = NULL WHERE place BETWEEN ? AND ? AND events IS NOT NULL",
+        (first, last),
+    )
+
+
+def leave_out_block(at: Connection, height: int) -> None:
+    """Take a block, without its transactions, out of the index."""
+    _forget(at, BLOCK, height, height)
+    at.execute("UPDATE blocks SET events = NULL WHERE height = ?", (height,))
 
 
 # Look-ups.

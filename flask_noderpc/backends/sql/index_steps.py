@@ -1,63 +1,116 @@
-"""Indexing of backfilled blocks in bounded steps, each in a transaction of its own.
+"""Indexing of large blocks in bounded steps, each in its own transaction, and the way back.
 
-The first step of a large block is in the transaction that stores it. Until the last one the
-block counts as not indexed (``blocks.events``), and some of its transactions are. So what was
-interrupted goes on with the next backfill.
+The transaction that stores a large block indexes its first transaction, and others those that
+follow. Until the last one the block counts as not indexed (``blocks.events``), and some of its
+transactions are. So what was interrupted goes on with the next backfill, and what was pruned in
+part with the next pruning.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from ...domain.abci import BlockResults
+from ...domain.abci import BlockResults, ExecTxResult
 from . import blocks, index
 from .packed.results import LAST_POSITION, place
 
 Connection = sqlite3.Connection
 
-# Transactions that are indexed, or taken out, between two looks at the clock.
-TXS = 32
+# Attributes that are indexed between two looks at the clock, and those that are taken out in a
+# quarter of the time.
+ATTRIBUTES, _GONE = 500, 2_000
+# A transaction takes as long as so many, even if it has none.
+_OF_A_TX = 4
+
+
+def is_large(results: BlockResults) -> bool:
+    """Return true for a block that is indexed in steps."""
+    return _weight(results.tx_results) > ATTRIBUTES
+
+
+def _weight(results: Iterable[ExecTxResult]) -> int:
+    events = (event for result in results for event in (None, *result.events))
+    return sum(_OF_A_TX if event is None else len(event.attributes) for event in events)
 
 
 def finish(at: Connection, deadline: float) -> bool:
     """Go on with the lowest block, if it is indexed in part; return false if the time is over
     before its end."""
+    height = _lowest_in_part(at)
+    return height is None or more(at, height, deadline)
+
+
+def is_finished(at: Connection) -> bool:
+    """Return false if the lowest block is indexed in part."""
+    return _lowest_in_part(at) is None
+
+
+def _lowest_in_part(at: Connection) -> int | None:
     height, events = at.execute(
         "SELECT height, events FROM blocks ORDER BY height LIMIT 1"
     ).fetchone() or (0, "")
-    return (
-        events is not None or not _is_indexed_in_part(at, height) or more(at, height, deadline)
-    )
-
-
-def _is_indexed_in_part(at: Connection, height: int) -> bool:
+    if events is not None:
+        return None
     found = at.execute(
         "SELECT 1 FROM txs WHERE place BETWEEN ? AND ? AND events IS NOT NULL LIMIT 1",
         blocks.places(height, height),
     )
-    return found.fetchone() is not None
+    return None if found.fetchone() is None else height
 
 
-def more(at: Connection, height: int, deadline: float) -> bool:
+def begin(at: Connection, height: int) -> None:
+    """Index the first transaction of a block, which shows that it is to be indexed."""
+    first = _left(at, height)[:1]
+    if first:
+        _index(
+            at, [(each.height, each.index, each.result) for each in blocks.txs_at(at, first)]
+        )
+    else:
+        more(at, height, deadline=0)
+
+
+def more(
+    at: Connection, height: int, deadline: float, left: Sequence[int] | None = None
+) -> bool:
     """Index some transactions of a block, at least one if any is left; return true when all
-    are, and the block itself is."""
-    left = _left(at, height)
-    for first in range(0, len(left), TXS):
-        if first and time.monotonic() > deadline:
+    are, and the block itself is.
+
+    ``left`` are the places of those that are left, where the caller knows better.
+    """
+    for number, some in enumerate(_groups(at, _left(at, height) if left is None else left)):
+        if number and time.monotonic() > deadline:
             changed(at)
             return False
-        here = left[first : first + TXS]
-        found = [(each.height, each.index, each.result) for each in blocks.txs_at(at, here)]
-        texts = index.write_results(at, found)
-        at.executemany(
-            "UPDATE txs SET events = ? WHERE place = ?", zip(texts, here, strict=True)
-        )
+        _index(at, some)
     events = index.write_block(at, height, blocks.events(at, height))
     at.execute("UPDATE blocks SET events = ? WHERE height = ?", (events, height))
     changed(at)
     return True
+
+
+_Some = list[tuple[int, int, ExecTxResult]]
+
+
+def _groups(at: Connection, places: Sequence[int]) -> Iterator[_Some]:
+    """Yield transactions in groups of some attributes."""
+    some: _Some = []
+    weight = 0
+    for found in blocks.txs_at(at, places):
+        some.append((found.height, found.index, found.result))
+        weight += _weight([found.result])
+        if weight >= ATTRIBUTES:
+            yield some
+            some, weight = [], 0
+    if some:
+        yield some
+
+
+def _index(at: Connection, some: _Some) -> None:
+    texts = index.write_results(at, some)
+    places = [place(height, position) for height, position, _ in some]
+    at.executemany("UPDATE txs SET events = ? WHERE place = ?", zip(texts, places, strict=True))
 
 
 def _left(at: Connection, height: int) -> list[int]:
@@ -92,13 +145,47 @@ def leave_out_repeats(
 
 def _leave_out_some(at: Connection, tx_hash: bytes, above: int) -> bool:
     found = at.execute(
-        "SELECT place FROM txs WHERE hash = ? AND code <> 0 AND events IS NOT NULL"
-        " AND place > ? LIMIT ?",
-        (tx_hash, above, TXS),
-    ).fetchall()
-    for (here,) in found:
-        index.leave_out(at, here)
-    return bool(found)
+        "SELECT place, events FROM txs WHERE hash = ? AND code <> 0 AND events IS NOT NULL"
+        " AND place > ?",
+        (tx_hash, above),
+    )
+    some = _some_of(found, ATTRIBUTES)
+    for here in some:
+        index.leave_out(at, here, here)
+    return bool(some)
+
+
+def _some_of(rows: Iterable[tuple[int, str]], most: int) -> list[int]:
+    """Return the places of the first rows, whose texts list so many values or just more."""
+    places: list[int] = []
+    weight = 0
+    for here, events in rows:
+        places.append(here)
+        weight += _OF_A_TX + events.count(",")
+        if weight >= most:
+            break
+    return places
+
+
+_INDEXED = "SELECT place, events FROM txs WHERE place BETWEEN ? AND ? AND events IS NOT NULL"
+
+
+def has_many(at: Connection, low: int, high: int) -> bool:
+    """Return true if some blocks have more in the index than is taken out at once."""
+    first, last = blocks.places(low, high)
+    some = _some_of(at.execute(f"{_INDEXED} ORDER BY place", (first, last)), _GONE)
+    if not some:
+        return False
+    return at.execute(f"{_INDEXED} LIMIT 1", (some[-1] + 1, last)).fetchone() is not None
+
+
+def forget_some(at: Connection, height: int) -> None:
+    """Take a block and some of its transactions out of the index."""
+    found = at.execute(f"{_INDEXED} ORDER BY place", blocks.places(height, height))
+    some = _some_of(found, _GONE)
+    index.leave_out_block(at, height)
+    index.leave_out(at, some[0], some[-1])
+    changed(at)
 
 
 def changed(at: Connection) -> None:

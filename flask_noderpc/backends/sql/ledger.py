@@ -60,7 +60,7 @@ def _write_block(
     block_writes.write(connection, meta, slices, results, events, marks)
     indexed = index.positions(connection, hashes.tx_hashes, results)
     tx_events = index.write_txs(connection, height, results, indexed)
-    block_writes.write_txs(connection, height, hashes.tx_hashes, results, tx_events)
+    block_writes.write_txs(connection, height, hashes.tx_hashes, results.tx_results, tx_events)
     evm_index.write(connection, height, block.txs, results.tx_results)
     evidence.write(connection, height, block.evidence)
 

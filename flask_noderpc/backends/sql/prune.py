@@ -7,7 +7,7 @@ import time
 
 from ...errors import NotSupported, StoreError
 from ..base.application import Changes
-from . import blocks, chain, evm_index, index, state
+from . import blocks, chain, evm_index, index, index_steps, state
 from .app_state import write_changes
 
 Connection = sqlite3.Connection
@@ -34,20 +34,35 @@ _BELOW = (
 _PLACES = ("txs", "tx_slices")
 
 
-def prune_some(at: Connection, base: int) -> int:
-    """Remove a few blocks below a height, the oldest first; return how many.
+def prune_some(at: Connection, base: int) -> int | None:
+    """Remove a few blocks below a height, the oldest first; return how many, and ``None`` if a
+    large one was only begun with: the next call goes on.
 
     The last block stays, whatever the height.
     """
     deadline, removed = time.monotonic() + _STEP_S, 0
     while removed < _MAX_BLOCKS and (heights := _oldest(at, base)):
-        _remove(at, heights)
-        removed += len(heights)
+        few = _few(at, heights)
+        if few:
+            _remove(at, few)
+        else:
+            index_steps.forget_some(at, heights[0])
+        removed += len(few)
         if time.monotonic() > deadline:
+            if not removed:
+                return None
             break
     if removed:
         _give_back(at)
     return removed
+
+
+def _few(at: Connection, heights: list[int]) -> list[int]:
+    """Return those of the heights that are removed at once; none if the first is too large."""
+    for few in (heights, heights[:1]):
+        if not index_steps.has_many(at, few[0], few[-1]):
+            return few
+    return []
 
 
 def _remove(at: Connection, heights: list[int]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -45,6 +46,10 @@ from .tx_pool import SQLiteMempool
 _CURE = (
     "what is stored stays: add the blocks of its own chain, or begin another store for these"
 )
+
+
+# Between two steps of a large block.
+_YIELD_S = 0.005
 
 
 class _NoApplication(ApplicationAccess):
@@ -268,7 +273,12 @@ class SQLiteBackend(SQLiteReads):
     # Keeping.
 
     def prune_some(self, base: int) -> int:
-        return self._open().writer.run(lambda at: prune.prune_some(at, base))
+        while True:
+            removed = self._open().writer.run(lambda at: prune.prune_some(at, base))
+            if removed is not None:
+                return removed
+            # A large block; those who wait for the lock have to poll it.
+            time.sleep(_YIELD_S)
 
     def backup(
         self,

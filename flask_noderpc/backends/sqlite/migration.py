@@ -9,12 +9,15 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache, partial
 
-from ...domain.block import Block, BlockMeta
+from ...domain.abci import ExecTxResult
+from ...domain.block import BlockMeta
 from ...protocol.comet.hashes import tx_hash
 from ...protocol.comet.validators import is_rescaled_next
-from ..sql import block_writes, chain, evidence, index, prune, state
+from ..sql import block_writes, blocks, chain, evidence, index_steps, prune, state
+from ..sql.packed import results as packed_results
 from . import v1
 
 Connection = sqlite3.Connection
@@ -24,6 +27,8 @@ _STEP_S = 0.02
 
 # Rows of an old table that are deleted at once, and heights whose priorities are copied.
 _ROWS, _HEIGHTS = 2_000, 64
+# Of a large block: bytes that are copied at once, and transactions that are deleted.
+_BYTES, _TXS = 400_000, 100
 
 _OLD_INDEX = tuple(f"{kind}_{part}" for kind in ("tx", "block") for part in ("values", "hits"))
 
@@ -47,7 +52,7 @@ def step(at: Connection) -> int | None:
     """Do the next part of the migration; return the number of blocks that are still to be
     copied, and ``None`` when everything is done."""
     deadline = time.monotonic() + _STEP_S
-    for part in _parts(at):
+    for part in _parts(at, deadline):
         part()
         if time.monotonic() > deadline:
             return count(at)
@@ -56,7 +61,7 @@ def step(at: Connection) -> int | None:
     return None
 
 
-def _parts(at: Connection) -> Iterator[Callable[[], object]]:
+def _parts(at: Connection, deadline: float) -> Iterator[Callable[[], object]]:
     """Yield what is left to do, in small parts."""
     if v1.chain(at) is not None:
         yield partial(_copy_chain, at)
@@ -65,7 +70,7 @@ def _parts(at: Connection) -> Iterator[Callable[[], object]]:
     yield from _set_parts(at)
     chain_id: str = at.execute("SELECT chain_id FROM chain").fetchone()[0]
     while (height := v1.highest(at)) is not None:
-        yield partial(_copy_block, at, height, chain_id)
+        yield partial(_copy_block, at, height, chain_id, deadline)
     for height in v1.commit_heights(at):
         yield partial(_copy_commit, at, height)
     for table in (f"v1_{name}" for name in _OLD_INDEX):
@@ -123,18 +128,49 @@ def _copy_set(at: Connection, since: int) -> None:
     at.execute("DELETE FROM v1_validators WHERE members_since = ?", (since,))
 
 
-def _copy_block(at: Connection, height: int, chain_id: str) -> None:
-    block, results, left_out = v1.block(at, height, chain_id)
-    meta = BlockMeta(*v1.block_id(at, height), block.header, len(block.txs))
-    events = index.write_block(at, height, results.block_events)
-    block_writes.write(at, meta, block_writes.slices(block, results), results, events)
-    hashes = [tx_hash(tx) for tx in block.txs]
-    positions = [at for at in range(len(hashes)) if at not in left_out]
-    tx_events = index.write_txs(at, height, results, positions)
-    block_writes.write_txs(at, height, hashes, results, tx_events)
+def _copy_block(at: Connection, height: int, chain_id: str, deadline: float) -> None:
+    """Copy a block, or the next part of a large one; delete it when it is copied."""
+    row = at.execute("SELECT events FROM blocks WHERE height = ?", (height,)).fetchone()
+    if row is None and not _copy_rows(at, height, chain_id):
+        return
+    if (row is None or row[0] is None) and not _copy_index(at, height, deadline):
+        return
+    _delete_from(at, height)
+
+
+def _copy_rows(at: Connection, height: int, chain_id: str) -> bool:
+    """Copy some transactions of a block; return true if the block itself is copied, as these
+    were the last."""
+    (first,) = at.execute(
+        "SELECT count(*) FROM txs WHERE place BETWEEN ? AND ?", blocks.places(height, height)
+    ).fetchone()
+    found = v1.txs(at, height, first, _BYTES)
+    txs, results = [tx for tx, _ in found], [result for _, result in found]
+    block_writes.write_slices(at, packed_results.slices(height, txs, results, first))
+    tx_hashes = [tx_hash(tx) for tx in txs]
+    block_writes.write_txs(at, height, tx_hashes, results, [None] * len(txs), first)
+    count = first + len(found)
+    if count < v1.tx_count(at, height):
+        return False
+    block, block_results = v1.block(at, height, chain_id)
+    meta = BlockMeta(*v1.block_id(at, height), block.header, count)
+    # Their number is all that is stored of them there.
+    block_results = replace(block_results, tx_results=(ExecTxResult(),) * count)
+    block_writes.write(at, meta, (), block_results, None)
     evidence.write(at, height, block.evidence)
     _copy_commit(at, height)
-    _delete_block(at, height, block)
+    return True
+
+
+def _copy_index(at: Connection, height: int, deadline: float) -> bool:
+    """Index some transactions of a block; return true if the block is indexed."""
+    found = at.execute(
+        "SELECT place FROM txs WHERE place BETWEEN ? AND ? AND events IS NULL ORDER BY place",
+        blocks.places(height, height),
+    )
+    indexed = {packed_results.place(height, position) for position in v1.indexed(at, height)}
+    left = [here for (here,) in found if here in indexed]
+    return index_steps.more(at, height, deadline, left)
 
 
 def _copy_commit(at: Connection, height: int) -> None:
@@ -145,16 +181,19 @@ def _copy_commit(at: Connection, height: int) -> None:
     at.execute("DELETE FROM signatures WHERE height = ?", (height,))
 
 
-def _delete_block(at: Connection, height: int, block: Block) -> None:
-    if block.txs:
-        at.execute(
-            "DELETE FROM v1_tx_hits WHERE place BETWEEN"
-            " (SELECT min(seq) FROM v1_txs WHERE height = ?)"
-            " AND (SELECT max(seq) FROM v1_txs WHERE height = ?)",
-            (height, height),
-        )
+def _delete_from(at: Connection, height: int) -> None:
+    """Delete some transactions of a block, and with the last ones the block."""
+    first, last, position = at.execute(
+        "SELECT min(seq), max(seq), max(position) FROM"
+        " (SELECT seq, position FROM v1_txs WHERE height = ? ORDER BY position LIMIT ?)",
+        (height, _TXS),
+    ).fetchone()
+    at.execute("DELETE FROM v1_tx_hits WHERE place BETWEEN ? AND ?", (first, last))
+    at.execute("DELETE FROM v1_txs WHERE height = ? AND position <= ?", (height, position))
+    if v1.tx_count(at, height):
+        return
     at.execute("DELETE FROM v1_block_hits WHERE place = ?", (height,))
-    for table in ("v1_txs", "v1_evidence", "v1_blocks"):
+    for table in ("v1_evidence", "v1_blocks"):
         at.execute(f"DELETE FROM {table} WHERE height = ?", (height,))
 
 

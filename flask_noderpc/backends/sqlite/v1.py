@@ -93,25 +93,45 @@ def highest(at: Connection) -> int | None:
     return found
 
 
-def block(at: Connection, height: int, chain_id: str) -> tuple[Block, BlockResults, set[int]]:
-    """Return a block without its last commit, its results, and the positions of transactions
-    that are left out of the index."""
-    header, results = _header(at, height, chain_id), _results(at, height)
-    found = at.execute(
-        f"SELECT tx, seq, {_TX_RESULT} FROM v1_txs WHERE height = ? ORDER BY position",
-        (height,),
-    ).fetchall()
+def block(at: Connection, height: int, chain_id: str) -> tuple[Block, BlockResults]:
+    """Return a block without its last commit, and its results, both without transactions."""
     pieces = at.execute(
         "SELECT kind, body FROM v1_evidence WHERE height = ? ORDER BY position", (height,)
     )
-    block = Block(
-        header,
-        tuple(tx for tx, *_ in found),
-        tuple(jsoncodec.decode(body, _KINDS[kind]) for kind, body in pieces),
+    evidence = tuple(jsoncodec.decode(body, _KINDS[kind]) for kind, body in pieces)
+    return Block(_header(at, height, chain_id), (), evidence), _results(at, height)
+
+
+def tx_count(at: Connection, height: int) -> int:
+    """Return the number of transactions of a block that are left."""
+    found = at.execute("SELECT count(*) FROM v1_txs WHERE height = ?", (height,)).fetchone()
+    return int(found[0])
+
+
+def txs(at: Connection, height: int, first: int, most: int) -> list[tuple[bytes, ExecTxResult]]:
+    """Return a block's transactions from a position on, with their results: of so many bytes,
+    or a little more."""
+    rows = at.execute(
+        f"SELECT tx, {_TX_RESULT} FROM v1_txs WHERE height = ? AND position >= ?"
+        " ORDER BY position",
+        (height, first),
     )
-    tx_results = tuple(_tx_result(row) for _, _, *row in found)
-    left_out = {position for position, (_, seq, *_) in enumerate(found) if seq is None}
-    return block, replace(results, tx_results=tx_results), left_out
+    found = []
+    for tx, *row in rows:
+        found.append((tx, _tx_result(row)))
+        most -= len(tx) + sum(len(each) for each in row if isinstance(each, str | bytes))
+        if most < 0:
+            break
+    return found
+
+
+def indexed(at: Connection, height: int) -> list[int]:
+    """Return the positions of a block's transactions that are not left out of the index."""
+    found = at.execute(
+        "SELECT position FROM v1_txs WHERE height = ? AND seq IS NOT NULL ORDER BY position",
+        (height,),
+    )
+    return [position for (position,) in found]
 
 
 def _header(at: Connection, height: int, chain_id: str) -> Header:

@@ -69,22 +69,26 @@ def place(height: int, position: int = 0) -> int:
 
 
 def slices(
-    height: int, txs: Sequence[bytes], results: Sequence[ExecTxResult] | None
+    height: int,
+    txs: Sequence[bytes],
+    results: Sequence[ExecTxResult] | None,
+    begin: int = 0,
 ) -> Iterator[tuple[int, bytes]]:
     """Yield rows of consecutive transactions, each with the place of its first.
 
     A row has at most 64 KB, or one transaction that is larger. Without results it has the
-    transactions alone.
+    transactions alone. They begin at a position of the block.
     """
     first, size = 0, 0
     packed = [b""] * len(txs) if results is None else [_pack_result(each) for each in results]
     for position, (tx, result) in enumerate(zip(txs, packed, strict=True)):
         size += len(tx) + len(result)
         if size > _SLICE_BYTES and position > first:
-            yield _slice(height, first, txs[first:position], packed[first:position])
+            here = txs[first:position], packed[first:position]
+            yield _slice(height, begin + first, *here)
             first, size = position, len(tx) + len(result)
     if txs:
-        yield _slice(height, first, txs[first:], packed[first:])
+        yield _slice(height, begin + first, txs[first:], packed[first:])
 
 
 def _slice(
