@@ -636,6 +636,51 @@ def test_a_second_genesis_is_refused_unless_it_is_the_same(
     assert store.version() == before
 
 
+def test_another_content_of_a_stored_block_is_refused(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
+) -> None:
+    fill(store, whole, chain, 30)
+    height = 35
+    item = older(whole, chain, height)
+    assert item.results
+    failed = replace(item.results, tx_results=(ExecTxResult(code=7),) * len(item.block.txs))
+    changed = {
+        "results": replace(item, results=failed),
+        "block_id": replace(item, block=replace(item.block, txs=(b"forged",)), results=None),
+        "validators_hash": replace(item, validators=whole.validators(1)),
+    }
+    before = store.version()
+    assert failed.tx_results
+    assert item.validators != whole.validators(1)
+
+    for field, other in changed.items():
+        with pytest.raises(
+            InvalidBlock, match=rf"block {height}: {field} .*what is stored stays"
+        ):
+            store.backfill(other)
+
+    store.backfill(item)
+    assert store.version() == before
+
+
+@pytest.mark.parametrize("lacks", [{"results": None}, {"is_indexed": False}])
+def test_results_and_index_that_were_missing_are_stored_later(
+    store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful, lacks: dict[str, object]
+) -> None:
+    append(store, chain)
+    store.backfill(*(older(whole, chain, height, **lacks) for height in range(TRUSTED, 0, -1)))
+    assert store.lowest_indexed() == TRUSTED + 1
+    before = store.version()
+
+    store.backfill(*(older(whole, chain, height) for height in range(TRUSTED, 0, -1)))
+
+    assert (store.lowest_results(), store.lowest_indexed()) == (1, 1)
+    assert store.version() != before
+    assert store.verify() == BLOCKS
+    mine, other = (app_for(each).test_client() for each in (store, whole))
+    assert dict(searches(mine)) == dict(searches(other))
+
+
 # Of sets that seemed to hold after those that followed were pruned, of a head alone, and of one
 # without results that was replaced.
 SEEDS = [673115, 847333, 3847666965, 3, 1001]

@@ -20,7 +20,17 @@ from ...protocol.comet.chain_state import Expected, compare
 from ...protocol.comet.hashes import BlockHashes
 from ...protocol.comet.key_types import are_known
 from ..base.store import OlderBlock
-from . import block_writes, blocks, chain, evidence, evm_index, index, index_steps, state
+from . import (
+    block_writes,
+    blocks,
+    chain,
+    evidence,
+    evm_index,
+    index,
+    index_steps,
+    later_results,
+    state,
+)
 from .prepared import Prepared
 
 Connection = sqlite3.Connection
@@ -80,15 +90,10 @@ def _add(at: Connection, prepared: Prepared[OlderBlock], deadline: float) -> boo
     height = item.block.header.height
     block_writes.check_place(height, len(item.block.txs))
     link = _link(at)
-    if _is_stored(at, item, found, link):
-        return True
-    block = item.block
-    if item.validators is not None and not are_known(item.validators):
-        item = replace(item, unchecked=item.unchecked | {"validators_hash"})
-    if "data_hash" in item.unchecked and found.block_id.hash == link.block_id.hash:
-        # A block of other parts than CometBFT's has another part set, too.
-        found = found._replace(block_id=link.block_id)
-    compare(block, _fields(item, found, link), item.unchecked)
+    known = _stored_link(at, item, found, link)
+    if known is not None:
+        return _compare_stored(at, prepared, known, deadline)
+    item, found = _checked(item, found, link)
     results = _results(item, link)
     if results is not None and not index_steps.leave_out_repeats(
         at, height, found.tx_hashes, results, deadline
@@ -102,14 +107,54 @@ def _add(at: Connection, prepared: Prepared[OlderBlock], deadline: float) -> boo
     return time.monotonic() <= deadline and index_steps.finish(at, deadline)
 
 
-def _is_stored(at: Connection, item: OlderBlock, found: BlockHashes, link: _Link) -> bool:
+def _checked(
+    item: OlderBlock, found: BlockHashes, link: _Link
+) -> tuple[OlderBlock, BlockHashes]:
+    """Compare a block with what is known of it; return it as it is to be stored."""
+    if item.validators is not None and not are_known(item.validators):
+        item = replace(item, unchecked=item.unchecked | {"validators_hash"})
+    if "data_hash" in item.unchecked and found.block_id.hash == link.block_id.hash:
+        # A block of other parts than CometBFT's has another part set, too.
+        found = found._replace(block_id=link.block_id)
+    compare(item.block, _fields(item, found, link), item.unchecked)
+    return item, found
+
+
+def _compare_stored(
+    at: Connection, prepared: Prepared[OlderBlock], known: _Link, deadline: float
+) -> bool:
+    """Compare a block with the stored one of its height, and store what that lacks; return
+    false if the time is over before the end."""
+    item, found, slices = prepared
+    item = replace(item, unchecked=item.unchecked | blocks.unchecked(at, known.height))
+    item, found = _checked(item, found, known)
+    results = _results(item, known)
+    if results is None:
+        return True
+    if known.above is not None:
+        return later_results.add(at, Prepared(item, found, slices), results, deadline)
+    stored = blocks.results(at, known.height)
+    if stored is not None:
+        pair = hashes.results_hash(results.tx_results), hashes.results_hash(stored.tx_results)
+        compare(item.block, {"results": pair}, item.unchecked)
+    return True
+
+
+def _stored_link(
+    at: Connection, item: OlderBlock, found: BlockHashes, link: _Link
+) -> _Link | None:
+    """Return the block as the store knows it that has it; ``None`` if it is not stored."""
     height = item.block.header.height
     known = blocks.meta(at, height, link.chain_id)
-    if known is not None and known.block_id.hash != found.block_id.hash:
+    if known is None:
+        return None
+    if known.block_id.hash != found.block_id.hash:
         raise InvalidBlock(
             f"block {height}: the store has another one, {known.block_id.hash.hex().upper()}"
         )
-    return known is not None
+    following = blocks.meta(at, height + 1, link.chain_id)
+    above = None if following is None else following.header
+    return link._replace(height=height, block_id=known.block_id, above=above)
 
 
 def _fields(item: OlderBlock, found: BlockHashes, link: _Link) -> Expected:
