@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base.application import InitChain
 from flask_noderpc.backends.base.store import CommittedBlock, OlderBlock
+from flask_noderpc.backends.sql import index
 from flask_noderpc.chain import proposal
 from flask_noderpc.cli import main
 from flask_noderpc.domain.abci import BlockResults, ExecTxResult
@@ -679,6 +680,37 @@ def test_results_and_index_that_were_missing_are_stored_later(
     assert store.verify() == BLOCKS
     mine, other = (app_for(each).test_client() for each in (store, whole))
     assert dict(searches(mine)) == dict(searches(other))
+
+
+def test_the_total_of_a_range_is_that_of_what_is_indexed(
+    store: SQLiteBackend,
+    whole: SQLiteBackend,
+    chain: Eventful,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Four heights are counted together.
+    monkeypatch.setattr(index, "COUNTED", 2)
+    append(store, chain)
+    bare, unindexed = {"results": None}, {"is_indexed": False}
+    for height in range(TRUSTED, 0, -1):
+        lacks = bare if 8 < height < 20 else unindexed if 24 < height < 33 else {}
+        store.backfill(older(whole, chain, height, **lacks))
+    limits = SearchLimits(PATIENCE)
+
+    def check() -> None:
+        for low in range(1, BLOCKS, 3):
+            for high in range(low, BLOCKS + 4, 5):
+                found = store.search_txs(Search(low=low, high=high), Page(0, 1000), limits)
+                assert found.total == len(found.txs)
+        assert store.verify() == BLOCKS - store.base_height() + 1
+
+    with closing(sqlite3.connect(store.path)) as at:
+        counted = at.execute("SELECT sum(txs), count(*) FROM tx_counts").fetchone()
+    assert counted[0] == store.search_txs(Search(), Page(0, 1), limits).total
+    assert counted[1] > 9
+    check()
+    store.prune(45)
+    check()
 
 
 # Of sets that seemed to hold after those that followed were pruned, of a head alone, and of one

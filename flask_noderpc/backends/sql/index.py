@@ -30,6 +30,9 @@ TX, BLOCK = "tx", "block"
 ROWS = {TX: ("txs", "place"), BLOCK: ("blocks", "height")}
 """Of each index: the table that lists the values of a place, and its key."""
 
+COUNTED = 10
+"""Bits of the heights whose indexed transactions are counted together, in ``tx_counts``."""
+
 _EXPONENTS = 50_000
 _NINES = str.maketrans("0123456789", "9876543210")
 
@@ -124,6 +127,8 @@ def _write(
 ) -> list[str]:
     """Index the events of some places; return the text of each place's column ``events``."""
     events = [[dict.fromkeys(pairs) for pairs in indexed(each)] for _, each in found]
+    if kind == TX:
+        _count_txs(at, [here for here, _ in found], 1)
     ids = _ids(at, kind, [{pair for pairs in each for pair in pairs} for each in events])
     listed = [[[ids[pair] for pair in pairs] for pairs in each] for each in events]
     at.executemany(
@@ -136,6 +141,15 @@ def _write(
         ),
     )
     return [jsoncodec.encode(each).decode() for each in listed]
+
+
+def _count_txs(at: Connection, places: Sequence[int], by: int) -> None:
+    counts = Counter(here >> POSITION_BITS + COUNTED for here in places)
+    at.executemany(
+        "INSERT INTO tx_counts (heights, txs) VALUES (?, ?)"
+        " ON CONFLICT (heights) DO UPDATE SET txs = txs + excluded.txs",
+        [(heights, by * count) for heights, count in counts.items()],
+    )
 
 
 def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[_Pair, int]:
@@ -253,6 +267,8 @@ def _forget(at: Connection, kind: str, first: int, last: int) -> None:
         for here, events in found
         for value_id in {value_id for event in listed(kind, here, events) for value_id in event}
     ]
+    if kind == TX:
+        _count_txs(at, [here for here, _ in found], -1)
     at.executemany(f"DELETE FROM {kind}_hits WHERE value_id = ? AND place = ?", sorted(hits))
     _count_down(at, kind, hits)
 

@@ -141,12 +141,15 @@ def check_counts(at: Connection) -> None:
         raise InvalidBlock(
             "mempool_totals: the counts are not those of the mempool: restore a backup"
         )
-    counted_txs = "SELECT height >> 10, sum(tx_count) FROM blocks WHERE tx_count > 0 GROUP BY 1"
+    counted_txs = (
+        f"SELECT place >> {POSITION_BITS + index.COUNTED}, count(*) FROM txs"
+        " WHERE events IS NOT NULL GROUP BY 1"
+    )
     stored = "SELECT heights, txs FROM tx_counts WHERE txs <> 0"
     for one, other in ((counted_txs, stored), (stored, counted_txs)):
         if _has(at, f"(SELECT * FROM ({one}) EXCEPT SELECT * FROM ({other}))", ()):
             raise InvalidBlock(
-                "tx_counts: the counts are not those of the blocks: restore a backup"
+                "tx_counts: the counts are not those of the transactions: restore a backup"
             )
     for kind in (index.TX, index.BLOCK):
         places = f"SELECT count(DISTINCT place) FROM {kind}_hits"

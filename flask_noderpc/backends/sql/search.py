@@ -120,20 +120,30 @@ def _found(
     return _run(at, plan, terms, page)
 
 
-# The counts of each 1,024 heights within, of the blocks at both ends; less those of blocks
-# without results, and what is left out.
-_COUNT_TXS = """
-SELECT (SELECT coalesce(sum(txs), 0) FROM tx_counts
-        WHERE heights > :first >> 10 AND heights < :last >> 10)
-     + (SELECT coalesce(sum(tx_count), 0) FROM blocks
-        WHERE tx_count > 0 AND height BETWEEN :first AND min(:last, :first | 1023))
-     + (SELECT coalesce(sum(tx_count), 0) FROM blocks
-        WHERE tx_count > 0
-        AND height BETWEEN max(:last >> 10 << 10, (:first | 1023) + 1) AND :last)
+# Of a few heights: the counts of their blocks, less those of blocks without results, and what
+# is left out.
+_COUNT_FEW = """
+SELECT (SELECT coalesce(sum(tx_count), 0) FROM blocks
+        WHERE tx_count > 0 AND height BETWEEN :first AND :last)
      - (SELECT coalesce(sum(tx_count), 0) FROM results CROSS JOIN blocks USING (height)
         WHERE results IS NULL AND tx_count > 0 AND results.height BETWEEN :first AND :last)
      - (SELECT count(*) FROM txs WHERE events IS NULL AND place BETWEEN :low AND :high)
 """
+
+
+def _count_txs(at: Connection, first: int, last: int) -> int:
+    """Return the number of indexed transactions of a range of heights."""
+    if first >> index.COUNTED == last >> index.COUNTED:
+        low, high = blocks.places(first, last)
+        args = {"first": first, "last": last, "low": low, "high": high}
+        return int(at.execute(_COUNT_FEW, args).fetchone()[0])
+    within = at.execute(
+        "SELECT coalesce(sum(txs), 0) FROM tx_counts WHERE heights > ? AND heights < ?",
+        (first >> index.COUNTED, last >> index.COUNTED),
+    )
+    few = (1 << index.COUNTED) - 1
+    ends = (first, first | few), (last & ~few, last)
+    return int(within.fetchone()[0]) + sum(_count_txs(at, *end) for end in ends)
 
 
 def _everything(
@@ -144,15 +154,7 @@ def _everything(
         every = range(low, high + 1)
         ordered = every[::-1] if page.newest_first else every
         return len(every), ordered[page.offset : page.offset + page.limit]
-    (total,) = at.execute(
-        _COUNT_TXS,
-        {
-            "low": low,
-            "high": high,
-            "first": low >> POSITION_BITS,
-            "last": high >> POSITION_BITS,
-        },
-    ).fetchone()
+    total = _count_txs(at, low >> POSITION_BITS, high >> POSITION_BITS)
     found = _Plan(kind, low, high, {}, {}).walk("1", (), page)
     return total, [place for (place,) in at.execute(*found)]
 

@@ -185,14 +185,9 @@ CREATE TRIGGER mempool_removed AFTER DELETE ON mempool
     BEGIN UPDATE mempool_totals SET txs = txs - 1, bytes = bytes - old.size; END;
 """
 
-# Transactions of each 1,024 heights: a search of a range of heights asks for their number.
+# Indexed transactions of each 1,024 heights: a search of a range of heights asks for them.
 _TX_COUNTS = """
 CREATE TABLE tx_counts (heights INTEGER PRIMARY KEY, txs INTEGER NOT NULL) STRICT;
-CREATE TRIGGER block_added AFTER INSERT ON blocks WHEN new.tx_count > 0
-    BEGIN INSERT INTO tx_counts (heights, txs) VALUES (new.height >> 10, new.tx_count)
-    ON CONFLICT (heights) DO UPDATE SET txs = txs + excluded.txs; END;
-CREATE TRIGGER block_removed AFTER DELETE ON blocks WHEN old.tx_count > 0
-    BEGIN UPDATE tx_counts SET txs = txs - old.tx_count WHERE heights = old.height >> 10; END;
 """
 
 # For people who read the store with SQL.
