@@ -71,6 +71,7 @@ class Follower:
         self._tell_refuted = tell_refuted
         self._compare_older: Callable[[int], None] = lambda height: None
         self._dialect = ""
+        self._stored_refused: dict[str, str] | None = None
         upstreams.on_refused = self._store_refused
         fetch = options.fetch
         upstreams.check = partial(check_chain, store, fetch.chain_id)
@@ -119,6 +120,7 @@ class Follower:
         """Follow the chain until an error, or the end."""
         fetch = self._options.fetch
         with held_lease(self._store, self._stopped) as lease:
+            self._stored_refused = None
             self._store_refused()
             self._refuted, _ = self._store.refuted_since(0)
             agreed = agree(self._store, self._upstreams, fetch.chain_id, fetch.trust)
@@ -150,8 +152,13 @@ class Follower:
                 filling.join()
 
     def _store_refused(self) -> None:
+        """Store which nodes are refused, if that has changed."""
+        refused = dict(self._upstreams.refused)
+        if refused == self._stored_refused:
+            return
         try:
-            shared_state.set_refused(self._store, self._upstreams.refused)
+            shared_state.set_refused(self._store, refused)
+            self._stored_refused = refused
         except BackendError as error:
             log.warning("other processes do not know which nodes are refused: %s", error)
 
@@ -185,6 +192,8 @@ class Follower:
                 lambda reader: reader.status().sync_info.latest_block_height
             )
             self._store_dialect()
+            # Some are believed again after a while.
+            self._store_refused()
             if latest - self._options.head_delay > self._store.latest_height():
                 self._extend(latest - self._options.head_delay, lease)
                 # Nodes that are a block behind have this one.

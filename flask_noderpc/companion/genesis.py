@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ..backends.base.store import ChainStore
 from ..domain.genesis import Genesis, GenesisSource
 from ..errors import BackendError
+from .background import in_background
 from .pool import Upstreams
 from .reader import Reader
 
@@ -76,6 +77,10 @@ class GenesisThread:
         self._thread.join()
 
     def _run(self) -> None:
+        with in_background(self._ended):
+            self._fetch()
+
+    def _fetch(self) -> None:
         pause = _FIRST_PAUSE_S
         while not self._ended.is_set():
             try:
