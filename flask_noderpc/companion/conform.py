@@ -185,7 +185,7 @@ def _proven_heights(node: Probed) -> Finding:
     trust = TrustOptions(period=10**6 * 24 * 3600 * SECOND, takes_unknown_keys=True)
     known: SignedBlock | None = None
     notes = set()
-    heights = _spread(_lowest_block(node).value, node.latest - 1)
+    heights = _spread(_lowest_state(node), node.latest - 1)
     for height in heights:
         node.check_time()
         block = node.reader.signed_block(height)
@@ -198,9 +198,18 @@ def _proven_heights(node: Probed) -> Finding:
     return Finding("proven heights", len(heights), "; ".join(sorted(notes - {""})))
 
 
+def _lowest_state(node: Probed) -> int | None:
+    """Return the lowest height that the node has validators of, beside its block.
+
+    CometBFT: state/store.go, PruneStates, deletes them with the results, and apart from blocks.
+    """
+    bounds = _lowest_block(node).value, _lowest_results(node)
+    return max((each for each in bounds if isinstance(each, int)), default=None)
+
+
 def _check_block(node: Probed, signed: SignedBlock) -> None:
     """Raise ``ValueError`` unless a block and its results fit the headers."""
-    (found,) = node.reader.blocks([signed.height])
+    (found,) = node.reader.blocks([signed.height], may_lack_results=True)
     header = signed.signed_header.header
     whole = hashes.block_hashes(found.block)
     if whole.block_id != signed.signed_header.commit.block_id:

@@ -18,6 +18,9 @@ from flask_noderpc.companion.conform import conform as probe
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.subscription import reason_against
 from flask_noderpc.companion.upstream import Upstream
+from flask_noderpc.domain.abci import BlockResults
+from flask_noderpc.domain.validator import ValidatorSet
+from flask_noderpc.errors import ResultNotFound
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import run_node
 from tests.helpers.until import PATIENCE
@@ -132,3 +135,28 @@ def test_a_websocket_that_is_none() -> None:
     with raw_node(hang, whole_request=True) as url:
         assert "no answer" in reason_against(Address.parse(url), 0.05)
     assert "no websocket" in reason_against(Address.parse("127.0.0.1:1"), PATIENCE)
+
+
+def test_a_node_that_has_pruned_more_states_than_blocks(
+    chain: SampleChain, serve_node: Serve
+) -> None:
+    """Heights with both are checked."""
+
+    def since_20(known: ValidatorSet | BlockResults, height: int) -> Any:
+        if height < 20:
+            raise ResultNotFound(f"could not find results for height #{height}")
+        return known
+
+    class Pruned(Liar):
+        def results(self, height: int) -> BlockResults:
+            found: BlockResults = since_20(super().results(height), height)
+            return found
+
+        def validators(self, height: int) -> ValidatorSet:
+            found: ValidatorSet = since_20(super().validators(height), height)
+            return found
+
+    done = conform(serve_node(Pruned(node_of(chain, 40))), "--json")
+    shown = json.loads(done.output)
+    assert (shown["lowest block"]["value"], shown["lowest results"]["value"]) == (1, 20)
+    assert (shown["proven heights"], done.exit_code) == ({"value": 10, "note": ""}, 0)
