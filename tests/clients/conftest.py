@@ -14,6 +14,7 @@ from .verified import write_chain
 
 GO = Path(__file__).parent / "go"
 ETHEREUM = Path(__file__).parent / "ethereum"
+COSMJS = Path(__file__).parent / "cosmjs"
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +27,21 @@ def node() -> str:
 
 
 @pytest.fixture(scope="session")
+def cosmjs_node() -> str:
+    """Node.js, with CosmJS beside its scripts."""
+    program = require_program("node")
+    if not (COSMJS / "node_modules").is_dir():
+        skip_or_fail("CosmJS is not installed: run `npm ci` in tests/clients/cosmjs")
+    return program
+
+
+@pytest.fixture(scope="session")
 def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of our programs ``rpc`` and ``savechain`` and of CometBFT itself, built in
-    about two minutes when nothing of them is in Go's cache."""
+    """The folder of our programs and of CometBFT itself, built in about two minutes when
+    nothing of them is in Go's cache."""
     folder = tmp_path_factory.mktemp("go")
     words = [require_program("go"), "build", "-buildvcs=false", "-o", f"{folder}/"]
-    words += ["./rpc", "./savechain"]
+    words += ["./rpc", "./savechain", "./prunechain"]
     command = "github.com/cometbft/cometbft/cmd/cometbft"
     built = subprocess.run([*words, command], cwd=GO, capture_output=True, text=True)
     if built.returncode != 0:

@@ -14,7 +14,6 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.testing.node import app_for, serve
 from tests.helpers.until import PATIENCE
 
-from ..helpers.require import require_program, skip_or_fail
 from ..server.node_process import started
 
 COSMJS = Path(__file__).parent / "cosmjs"
@@ -28,15 +27,6 @@ CLIENTS = {
 # Of run.js and idle.js; the last is that of a whole run.
 STEPS = 38
 IDLE_STEPS = 14
-
-
-@pytest.fixture(scope="module")
-def node() -> str:
-    """Node.js, with CosmJS beside the script."""
-    program = require_program("node")
-    if not (COSMJS / "node_modules").is_dir():
-        skip_or_fail("CosmJS is not installed: run `npm ci` in tests/clients/cosmjs")
-    return program
 
 
 @pytest.fixture
@@ -56,13 +46,13 @@ def run(
 
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_cosmjs_does_not_notice_the_difference(
-    node: str, chain: EmbeddedChain, dialect: str
+    cosmjs_node: str, chain: EmbeddedChain, dialect: str
 ) -> None:
     with serve(app_for(chain, dialect=dialect)) as url:
         chain.start()
         # CosmJS takes no status without a block, of a real node neither.
         assert chain.wait_for_height(0, 20)
-        ended = run(node, url, CLIENTS[dialect])
+        ended = run(cosmjs_node, url, CLIENTS[dialect])
 
     assert ended.returncode == 0, ended.stderr
     steps = [json.loads(line)["step"] for line in ended.stdout.splitlines()]
@@ -70,23 +60,23 @@ def test_cosmjs_does_not_notice_the_difference(
 
 
 def test_cosmjs_speaks_to_a_mount_beside_that_of_the_document(
-    node: str, chain: EmbeddedChain
+    cosmjs_node: str, chain: EmbeddedChain
 ) -> None:
     app = app_for(chain)
     NodeRPC(app, backend=chain, name="comet", url_prefix="/comet", dialect="comet-0.38")
     with serve(app) as url:
         chain.start()
         assert chain.wait_for_height(0, 20)
-        ended = run(node, f"{url}/comet", "Comet38Client")
+        ended = run(cosmjs_node, f"{url}/comet", "Comet38Client")
 
     assert ended.returncode == 0, ended.stderr
 
 
-def test_cosmjs_notices_another_dialect(node: str, chain: EmbeddedChain) -> None:
+def test_cosmjs_notices_another_dialect(cosmjs_node: str, chain: EmbeddedChain) -> None:
     with serve(app_for(chain, dialect="comet-0.34")) as url:
         chain.start()
         assert chain.wait_for_height(0, 20)
-        ended = run(node, url, "Comet38Client")
+        ended = run(cosmjs_node, url, "Comet38Client")
 
     assert ended.returncode == 1
     assert "connectComet" in ended.stderr
@@ -94,14 +84,14 @@ def test_cosmjs_notices_another_dialect(node: str, chain: EmbeddedChain) -> None
 
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_cosmjs_tests_pass_against_a_plain_node(
-    node: str, tmp_path: Path, dialect: str
+    cosmjs_node: str, tmp_path: Path, dialect: str
 ) -> None:
     # As long as nobody has sent anything, only a node that makes blocks has any.
     expected = {"idle.js": IDLE_STEPS, "run.js": STEPS}
     quick = () if dialect == "comet-0.38" else ("--block-interval", "0.2")
     with started(tmp_path, "--dialect", dialect, *quick) as plain:
         for script, steps in expected.items():
-            ended = run(node, plain.url(), CLIENTS[dialect], script)
+            ended = run(cosmjs_node, plain.url(), CLIENTS[dialect], script)
 
             assert ended.returncode == 0, ended.stderr
             assert len(ended.stdout.splitlines()) == steps

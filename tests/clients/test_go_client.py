@@ -24,7 +24,7 @@ def test_the_client_of_cometbft_understands_every_answer(
     write_home(tmp_path, {1: 10, 2: 9, 3: 8}, [1, 2, 3])
 
     with serving(kind, tmp_path / "chain.db", dialect="comet-0.38") as server:
-        ended = _run(go_programs, server.url)
+        ended = run_go_client(go_programs, server.url)
 
     lines = [json.loads(line) for line in ended.stdout.splitlines()]
     assert [line for line in lines if "error" in line] == []
@@ -35,13 +35,13 @@ def test_the_client_of_cometbft_understands_every_answer(
 def test_the_client_of_cometbft_does_not_understand_the_document_s_shapes(
     noderpc_url: str, go_programs: Path
 ) -> None:
-    ended = _run(go_programs, noderpc_url)
+    ended = run_go_client(go_programs, noderpc_url)
 
     assert ended.returncode == 1
     assert "error unmarshalling" in json.loads(ended.stdout.splitlines()[-1])["error"]
 
 
-def _run(programs: Path, url: str) -> subprocess.CompletedProcess[str]:
+def run_go_client(programs: Path, url: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [programs / "rpc", url], capture_output=True, text=True, timeout=PATIENCE
     )

@@ -59,9 +59,11 @@ def compare(version: Version, binary: Path, scratch: Path) -> int:
 
 
 @contextmanager
-def beside(node: Side, version: Version | None, folder: Path) -> Iterator[Side]:
+def beside(
+    node: Side, version: Version | None, folder: Path, dialect: str = ""
+) -> Iterator[Side]:
     """Run a companion of a node, with all of its blocks; it finds out the version itself where
-    none is given."""
+    none is given, and serves its dialect unless another one is named."""
     folder.mkdir(exist_ok=True)
     port = free_port()
     command = [
@@ -70,7 +72,8 @@ def beside(node: Side, version: Version | None, folder: Path) -> Iterator[Side]:
     ]  # fmt: skip
     if version is not None:
         # Tag v0.40.0 that go install built says 0.39.0.
-        command += ["--dialect", version.dialect, "--upstream-dialect", version.dialect]
+        command += ["--dialect", dialect or version.dialect]
+        command += ["--upstream-dialect", version.dialect]
     with running(command, folder, Side(f"http://127.0.0.1:{port}"), "block") as side:
         height = node.height()
 

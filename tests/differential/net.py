@@ -14,7 +14,7 @@ from pathlib import Path
 from flask_noderpc.protocol.comet.keys import PrivateKey
 
 from ..helpers.until import until
-from .sides import RealNode, Side, Version, configure
+from .sides import RealNode, Side, Version, configure, make_home
 
 _NETWORK = {"addr_book_strict": "false", "allow_duplicate_ip": "true", "pex": "false"}
 # So that others with a power of one can't stop the chain.
@@ -66,9 +66,13 @@ def validator_key(home: Path) -> PrivateKey:
 @contextmanager
 def real_net(binary: Path, version: Version, folder: Path, count: int = 4) -> Iterator[Net]:
     """Run a net of real validators."""
-    command = [str(binary), "testnet", "--v", str(count), "--o", str(folder)]
-    subprocess.run(command, check=True, capture_output=True)
     homes = [folder / f"node{number}" for number in range(count)]
+    if count == 1:
+        # The chain id is the one that clients expect of a node alone: test-chain-….
+        make_home(binary, homes[0])
+    else:
+        command = [str(binary), "testnet", "--v", str(count), "--o", str(folder)]
+        subprocess.run(command, check=True, capture_output=True)
     for home in homes:
         configure(home)
         configure(home, _NETWORK)

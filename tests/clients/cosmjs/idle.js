@@ -5,7 +5,7 @@
 "use strict";
 
 const assert = require("node:assert/strict");
-const { Client, first, rpc, step, until, url, wanted } = require("./steps");
+const { Client, first, isTakenForOld, rpc, step, until, url, wanted } = require("./steps");
 
 const heightOf = async (client) => (await client.status()).syncInfo.latestBlockHeight;
 
@@ -104,8 +104,7 @@ async function batches() {
 async function main() {
   const chosen = await rpc.connectComet(url);
   const { version } = (await chosen.status()).nodeInfo;
-  // CosmJS 0.39 knows no 0.40, and takes it for 0.34.
-  const client = version === "0.40.0" ? await Client.connect(url) : chosen;
+  const client = isTakenForOld(version) ? await Client.connect(url) : chosen;
   await step("connectComet", async () => assert.equal(client.constructor.name, wanted));
   await firstBlocks(client);
   await lists(client);

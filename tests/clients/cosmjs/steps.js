@@ -53,4 +53,7 @@ async function until(holds, what) {
   }
 }
 
-module.exports = { Client, bytes, first, rpc, sha256, step, until, url, wanted };
+/** CosmJS 0.39 knows neither 0.39 nor 0.40, and takes them for 0.34. */
+const isTakenForOld = (version) => /^0\.(39|40)\./.test(version);
+
+module.exports = { Client, bytes, first, isTakenForOld, rpc, sha256, step, until, url, wanted };

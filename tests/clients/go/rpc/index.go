@@ -51,9 +51,11 @@ func noSuchTx(ctx context.Context, s *session) (any, error) {
 
 func txSearch(ctx context.Context, s *session) (any, error) {
 	var heights []int64
+	// Others may have sent some before.
+	query := fmt.Sprintf("app.creator='Cosmoshi' AND tx.height>=%d", s.made[0])
 	perPage := 2
 	for page, total := 1, 1; len(heights) < total; page++ {
-		found, err := s.TxSearch(ctx, "app.creator='Cosmoshi'", true, &page, &perPage, "asc")
+		found, err := s.TxSearch(ctx, query, true, &page, &perPage, "asc")
 		if err != nil {
 			return nil, err
 		}
