@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import partial
 from typing import Generic, TypeVar
 
 from .pool import Upstreams
@@ -46,13 +45,18 @@ def downwards(low: int, high: int) -> Iterator[Range]:
         yield max(last - CHUNK + 1, low), last
 
 
-def fetch_one(
-    upstreams: Upstreams, fetch: Fetch[T], wanted: Range, *, alone: bool = False
-) -> Chunk[T]:
-    """Fetch a chunk from the first upstream that has it; see :meth:`Upstreams.attempt`."""
-    return upstreams.attempt(
-        lambda reader: Chunk(reader, wanted, fetch(reader, *wanted)), alone=alone
-    )
+def fetch_one(upstreams: Upstreams, fetch: Fetch[T], wanted: Range) -> Chunk[T]:
+    """Fetch a chunk from the first upstream that has it; many blocks take long."""
+    return upstreams.attempt(_chunk_of(fetch, wanted), alone=True)
+
+
+def fetch_next(upstreams: Upstreams, fetch: Fetch[T], height: int) -> Chunk[T]:
+    """Fetch the next block of a chain, which no node may have yet."""
+    return upstreams.attempt(_chunk_of(fetch, (height, height)), takes_refusals=True)
+
+
+def _chunk_of(fetch: Fetch[T], wanted: Range) -> Callable[[Reader], Chunk[T]]:
+    return lambda reader: Chunk(reader, wanted, fetch(reader, *wanted))
 
 
 def fetch_all(
@@ -65,9 +69,8 @@ def fetch_all(
     try:
         while True:
             while len(waiting) < jobs and (wanted := next(rest, None)):
-                # Many blocks take long.
-                work = partial(fetch_one, upstreams, fetch, wanted, alone=True)
-                waiting.append(threads.submit(copy_context().run, work))
+                run = copy_context().run
+                waiting.append(threads.submit(run, fetch_one, upstreams, fetch, wanted))
             if not waiting:
                 return
             yield waiting.popleft().result()

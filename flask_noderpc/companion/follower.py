@@ -25,6 +25,7 @@ from .beginning import FetchOptions, begin
 from .comparison import Comparison
 from .genesis import GenesisThread
 from .growth import Growth
+from .heads import Heads
 from .history import History
 from .lease import LeaseTaken, held_lease
 from .pool import Upstreams
@@ -34,8 +35,12 @@ from .ticker import Ticker
 log = logging.getLogger("flask_noderpc.companion")
 
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.5, 15.0
-# Of one height, in a row.
-_MAX_REFUSALS = 20
+# An upstream may be replaced by one that has older blocks.
+_MAX_LATER_S = 60.0
+# cometbft#564: an epoch's block is executed for a minute, in which its node has no results.
+_MAX_REFUSED_S = 120.0
+# So much of a rate is for polls at most, and so much less is polled beside notifications.
+_CALLS_PER_POLL, _LIVE_POLL = 4, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,9 @@ class Follower:
     ) -> None:
         self._store, self._upstreams, self._options = store, upstreams, options
         self._stopped = upstreams.stopped
-        self._refusals = self._refuted = 0
+        self._refuted = 0
+        self._refused_since: float | None = None
+        self._ticker: Ticker | None = None
         self._tell_refuted = tell_refuted
         self._compare_older: Callable[[int], None] = lambda height: None
         self._dialect = ""
@@ -93,6 +100,8 @@ class Follower:
     def stop(self) -> None:
         """End the thread and release the lease."""
         self._upstreams.stop()
+        if self._ticker is not None:
+            self._ticker.wake()
         self._thread.join()
 
     def _run(self) -> None:
@@ -136,8 +145,10 @@ class Follower:
                 daemon=True,
             )
             filling.start()
-            addresses = [reader.node.address for reader in self._upstreams.usable()]
-            ticker = Ticker(addresses, ended)
+            usable = self._upstreams.usable()
+            ticker = self._ticker = Ticker(
+                {each.name: each.node.address for each in usable}, ended
+            )
             ticker.start()
             comparison.start()
             genesis = GenesisThread(self._store, self._upstreams, ended)
@@ -187,56 +198,77 @@ class Follower:
             self._store.set_dialect(name)
 
     def _follow_head(self, lease: Lease, ticker: Ticker, comparison: Comparison) -> None:
+        heads, name = Heads(self._upstreams), ""
+        self._refused_since = None
         while not self._stopped.is_set():
-            latest = self._upstreams.attempt(
-                lambda reader: reader.status().sync_info.latest_block_height
-            )
+            heads.ask(self._store.latest_height() + self._options.head_delay, name)
             self._store_dialect()
             # Some are believed again after a while.
             self._store_refused()
-            if latest - self._options.head_delay > self._store.latest_height():
-                self._extend(latest - self._options.head_delay, lease)
+            if self._extend(heads, lease):
                 # Nodes that are a block behind have this one.
                 comparison.add(self._store.latest_height() - 1)
                 self._note_refuted()
-            else:
-                ticker.wait(self._options.poll_s)
+            known = self._store.latest_height() + self._options.head_delay
+            name = ticker.wait(self._poll_s(ticker), known)
 
-    def _extend(self, height: int, lease: Lease) -> None:
-        try:
-            self._growth.extend(height, lambda count: None, lease)
-        except UpstreamRefused:
-            # By a node that is behind the one that told the height: it is asked again.
-            self._refusals += 1
-            if self._refusals > _MAX_REFUSALS:
-                raise
-            self._stopped.wait(self._options.poll_s)
-        else:
-            self._refusals = 0
+    def _extend(self, heads: Heads, lease: Lease) -> bool:
+        """Append the blocks up to the highest that there is; return true if there is any."""
+        delay = self._options.head_delay
+        for height in heads.above(self._store.latest_height() + delay):
+            try:
+                self._growth.extend(height - delay, lambda count: None, lease)
+            except UpstreamRefused as error:
+                # Its results are not there yet, or its node has told more than it shows.
+                heads.forget(height)
+                self._note_refusal(error)
+            else:
+                self._refused_since = None
+                return True
+        return False
+
+    def _note_refusal(self, error: UpstreamRefused) -> None:
+        """Raise the error of a block that no node shows for too long."""
+        now = time.monotonic()
+        if self._refused_since is None:
+            self._refused_since = now
+        if now - self._refused_since > _MAX_REFUSED_S:
+            raise error
+
+    def _poll_s(self, ticker: Ticker) -> float:
+        """Return the seconds after which to ask without a notification."""
+        seconds = self._options.poll_s
+        if ticker.is_live() and self._refused_since is None:
+            seconds *= _LIVE_POLL
+        rates = [each.node.limits.rate for each in self._upstreams.usable()]
+        return max(seconds, *(_CALLS_PER_POLL / rate for rate in rates if rate), 0.0)
 
     def _fill_in_background(self, ended: threading.Event) -> None:
         with in_background(ended):
             self._fill(ended)
 
     def _fill(self, ended: threading.Event) -> None:
-        """Fill the store downwards; begin anew after an error."""
+        """Fill the store downwards; begin anew after an error, and where the nodes end."""
         fetch, store = self._options.fetch, self._store
         history = History(store, self._upstreams, fetch.jobs, fetch.unchecked, ended)
         low = max(self._options.lowest, store.initial_height())
-        pause = _FIRST_PAUSE_S
+        pause, told = _FIRST_PAUSE_S, 0
         while not ended.is_set() and (base := store.base_height()) > low:
             try:
                 shown = ShownProgress(store, base - low, self._compare_older)
-                reached = history.fill(base - 1, low, shown.add)
-                if reached > low and not ended.is_set():
-                    log.info("the nodes have no blocks below %d: the backfill ends", reached)
+                history.fill(base - 1, low, shown.add)
+                if (reached := store.base_height()) not in (low, told) and not ended.is_set():
+                    log.info("the nodes have no blocks below %d: they are asked later", reached)
                     shown.end()
-                    return
+                    told = reached
             except (UpstreamError, Busy, StoreError) as error:
                 if not ended.is_set() and not self._stopped.is_set():
                     log.warning("the backfill pauses: %s", error)
             except NodeRPCError as error:
-                log.error("the backfill ends: %s", error)
-                return
+                log.error("the backfill pauses: %s", error)
+            except Exception:
+                log.exception("the backfill pauses")
+            if store.base_height() < base:
+                pause = _FIRST_PAUSE_S
             ended.wait(pause)
-            pause = min(2 * pause, _MAX_PAUSE_S)
+            pause = min(2 * pause, _MAX_LATER_S)

@@ -20,7 +20,7 @@ from ..errors import (
 )
 from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import check_signatures
-from .chunks import Chunk, fetch_all, fetch_one, upwards
+from .chunks import Chunk, fetch_all, fetch_next, fetch_one, upwards
 from .history import Progress
 from .light import SignedBlock
 from .pool import Upstreams
@@ -103,7 +103,7 @@ class Growth:
         if first == last:
             # Its validators are known here, and those of the next are not.
             fetch = self._fetch if self._proven_only else self._fetch_next
-            self._append(fetch_one(self._upstreams, fetch, (first, last)), lease)
+            self._append(fetch_next(self._upstreams, fetch, last), lease)
             progress(1)
             return
         chunks = fetch_all(self._upstreams, self._fetch, upwards(first, last), self._jobs)

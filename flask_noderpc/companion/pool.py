@@ -21,8 +21,8 @@ from .address import Address, names_of
 from .background import has_ended
 from .health import Health
 from .http import UpstreamLimits
-from .race import Attempt, first_answer
-from .reader import Misplaced, NoResults, Reader
+from .race import Attempt, failure_of, first_answer
+from .reader import Misplaced, Reader
 from .upstream import NotDecoded, Upstream
 
 log = logging.getLogger("flask_noderpc.companion")
@@ -140,13 +140,19 @@ class Upstreams:
             log.error("the upstream %s is asked no more: %s", name, reason)
             self.on_refused()
 
-    def attempt(self, action: Callable[[Reader], T], *, alone: bool = False) -> T:
+    def attempt(
+        self,
+        action: Callable[[Reader], T],
+        *,
+        alone: bool = False,
+        takes_refusals: bool = False,
+    ) -> T:
         """Return what an action has from the first upstream that can answer.
 
         A mismatch refuses the upstream. The next is asked beside one that is silent, unless it
         is to be asked ``alone``, as for what takes long. Where all refuse the call itself, the
         first one's error is raised; where some can't be reached, it is tried again until the
-        patience ends.
+        patience ends, unless it ``takes_refusals``.
         """
         deadline = self.deadline()
         pause = _FIRST_PAUSE_S
@@ -158,7 +164,8 @@ class Upstreams:
                 self._probe_others(readers)
                 return found[0]
             if failures:
-                self.wait(self._failure(failures), deadline, pause)
+                takes_refusals |= self.takes_refusals
+                self.wait(failure_of(failures, takes_refusals), deadline, pause)
                 pause = min(2 * pause, _MAX_PAUSE_S)
 
     def _asked(
@@ -180,14 +187,6 @@ class Upstreams:
             return first_answer(attempts)
         found = (each.make() for each in attempts)
         return next((each for each in found if each is not None), None)
-
-    def _failure(self, failures: Sequence[UpstreamError | Busy]) -> UpstreamError | Busy:
-        """Return the failure to wait for; raise the refusal of all upstreams."""
-        refusals = [each for each in failures if isinstance(each, UpstreamRefused)]
-        if refusals and (self.takes_refusals or len(refusals) == len(failures)):
-            # A node that lacks results alone has more than one that lacks the block, too.
-            raise min(refusals, key=lambda error: not isinstance(error, NoResults))
-        return next(each for each in failures if each not in refusals)
 
     def ask_all(self, action: Callable[[Reader], T]) -> list[T]:
         """Return what an action has from each upstream that can answer, at least one.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ..errors import Busy, UpstreamError, UpstreamRefused
+from .reader import NoResults
 from .threads import started
 
 T = TypeVar("T")
@@ -48,3 +50,14 @@ def first_answer(attempts: Iterable[Attempt[T]]) -> tuple[T] | None:
 def _found(done: Iterable[Future[tuple[T] | None]]) -> tuple[T] | None:
     results = (each.result() for each in done)
     return next((each for each in results if each is not None), None)
+
+
+def failure_of(
+    failures: Sequence[UpstreamError | Busy], takes_refusals: bool
+) -> UpstreamError | Busy:
+    """Return the failure to wait for; raise the refusal of all upstreams."""
+    refusals = [each for each in failures if isinstance(each, UpstreamRefused)]
+    if refusals and (takes_refusals or len(refusals) == len(failures)):
+        # A node that lacks results alone has more than one that lacks the block, too.
+        raise min(refusals, key=lambda error: not isinstance(error, NoResults))
+    return next(each for each in failures if each not in refusals)

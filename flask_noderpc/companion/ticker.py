@@ -1,16 +1,20 @@
-"""Waits for new blocks: a websocket of the nodes says when to look, and a poll does without.
+"""Waits for new blocks: websockets of the nodes say when to look, and a poll does without.
 
-Notifications are never read as data: nodes drop them, and end subscriptions that are slow.
+Notifications are never read as data: nodes drop them, and end subscriptions that are slow. Of
+their heights one thing is taken, that a block which is stored need not be asked for.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, wait
+from functools import partial
 
 from wsproto import ConnectionType, WSConnection
 from wsproto import events as frames
@@ -18,6 +22,7 @@ from wsproto.utilities import ProtocolError
 
 from .. import jsoncodec
 from .address import Address
+from .threads import started
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -33,55 +38,97 @@ _FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 30.0
 _CONNECT_S, _RECEIVE_S = 5.0, 1.0
 # CometBFT: rpc/jsonrpc/server/ws_handler.go; a node pings each 27 s.
 _MAX_SILENCE_S = 60.0
+# Of a node that floods, no more is read.
+_LEAST_S = 0.1
+# A subscription that told a block so lately is likely to tell the next.
+_LIVE_S = 30.0
+_HEIGHT = re.compile(r'"height"\s*:\s*"(\d{1,18})"')
+_HEAD_CHARS = 4096
+_UNKNOWN = 1 << 63
 
 
 class Ticker:
-    """Subscribes to new blocks of the first node that accepts it, in a thread of its own."""
+    """Subscribes to new blocks of nodes, of each in a thread of its own.
 
-    def __init__(self, addresses: Sequence[Address], stopped: threading.Event) -> None:
-        self._addresses, self._stopped = addresses, stopped
-        self._changed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="noderpc-ticker", daemon=True)
+    ``nodes`` are the addresses by their names. It ends when ``stopped`` is set.
+    """
+
+    def __init__(self, nodes: Mapping[str, Address], stopped: threading.Event) -> None:
+        self._stopped = stopped
+        self._changed = threading.Condition()
+        self._told: dict[str, int] = {}
+        self._told_at = -_LIVE_S
+        self._is_woken = False
+        self._threads = [
+            threading.Thread(target=self._run, args=each, name="noderpc-ticker", daemon=True)
+            for each in nodes.items()
+        ]
 
     def start(self) -> None:
-        """Start the thread, which ends when ``stopped`` is set."""
-        self._thread.start()
+        """Start the threads."""
+        for thread in self._threads:
+            thread.start()
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until a node has told a new block, at most so long; return true if one has."""
-        has_told = self._changed.wait(seconds)
-        self._changed.clear()
-        return has_told
+    def wait(self, seconds: float, known: int) -> str:
+        """Wait until a node tells a block above ``known``, at most so long; return its name."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_woken or bool(self._above(known)), seconds)
+            name = self._above(known)
+            self._told.pop(name, None)
+            return name
+
+    def _above(self, known: int) -> str:
+        return next((name for name, height in self._told.items() if height > known), "")
+
+    def is_live(self) -> bool:
+        """Return true if a node told a block lately."""
+        return time.monotonic() - self._told_at < _LIVE_S
+
+    def wake(self) -> None:
+        """End the waiting for blocks."""
+        with self._changed:
+            self._is_woken = True
+            self._changed.notify_all()
 
     def close(self) -> None:
-        """Wait for the thread, after ``stopped`` is set."""
-        self._changed.set()
-        self._thread.join()
+        """Wait for the threads, after ``stopped`` is set."""
+        self.wake()
+        for thread in self._threads:
+            thread.join()
 
-    def _run(self) -> None:
+    def _run(self, name: str, address: Address) -> None:
         pause = _FIRST_PAUSE_S
         while not self._stopped.is_set():
-            for address in self._addresses:
-                if self._listen(address):
-                    pause = _FIRST_PAUSE_S
+            if self._listen(name, address):
+                pause = _FIRST_PAUSE_S
             self._stopped.wait(pause)
             pause = min(2 * pause, _MAX_PAUSE_S)
 
-    def _listen(self, address: Address) -> bool:
+    def _listen(self, name: str, address: Address) -> bool:
         """Follow one node until its websocket ends; return true if it told a block."""
         has_told = False
         try:
             with _connected(address) as sock:
-                for _ in self._messages(sock, address):
-                    # The first is the answer to the subscription.
-                    self._changed.set()
+                for text in self._messages(sock, address):
                     has_told = True
+                    self._tell(name, text)
+                    self._stopped.wait(_LEAST_S)
         except (OSError, ProtocolError) as error:
-            log.info("the websocket of %s ended: %s", address.name, type(error).__name__)
+            log.info("the websocket of %s ended: %s", name, type(error).__name__)
         return has_told
 
-    def _messages(self, sock: socket.socket, address: Address) -> Iterator[None]:
-        """Subscribe, and yield at the end of each message; its text is not read."""
+    def _tell(self, name: str, text: str) -> None:
+        # The first is the answer to the subscription, before which blocks may have come.
+        found = _HEIGHT.search(text)
+        with self._changed:
+            self._told[name] = int(found[1]) if found else _UNKNOWN
+            if found:
+                self._told_at = time.monotonic()
+            self._changed.notify_all()
+
+    def _messages(self, sock: socket.socket, address: Address) -> Iterator[str]:
+        """Subscribe, and yield how each message begins."""
+        text = ""
         websocket = WSConnection(ConnectionType.CLIENT)
         sock.sendall(websocket.send(_request(address)))
         for data in self._received(sock):
@@ -93,8 +140,11 @@ class Ticker:
                     sock.sendall(websocket.send(event.response()))
                 elif isinstance(event, frames.CloseConnection | frames.RejectConnection):
                     return
-                elif isinstance(event, frames.Message) and event.message_finished:
-                    yield
+                elif isinstance(event, frames.TextMessage):
+                    text = (text + event.data)[:_HEAD_CHARS]
+                    if event.message_finished:
+                        yield text
+                        text = ""
 
     def _received(self, sock: socket.socket) -> Iterator[bytes]:
         """Yield what the node sends; raise ``TimeoutError`` after a silence."""
@@ -113,6 +163,19 @@ class Ticker:
 
 
 def _connected(address: Address) -> socket.socket:
+    connecting = started(partial(_connect, address), "noderpc-connect")
+    if not wait([connecting], _CONNECT_S).done:
+        connecting.add_done_callback(_close)
+        raise TimeoutError
+    return connecting.result()
+
+
+def _close(connecting: Future[socket.socket]) -> None:
+    if connecting.exception() is None:
+        connecting.result().close()
+
+
+def _connect(address: Address) -> socket.socket:
     sock = socket.create_connection((address.host, address.port), _CONNECT_S)
     try:
         if address.scheme == "https":

@@ -1,0 +1,56 @@
+"""The latest heights that the nodes tell: the highest that its node shows is followed."""
+
+from __future__ import annotations
+
+from ..errors import UpstreamRefused
+from .pool import Upstreams
+from .reader import Reader
+
+# Of so many polls one asks another node than the one that is ahead.
+_OTHERS_EACH = 4
+
+
+class Heads:
+    """What the nodes tell; the one that is ahead is asked for its block first, too."""
+
+    def __init__(self, upstreams: Upstreams) -> None:
+        self._upstreams = upstreams
+        self._told: dict[str, int] = {}
+        self._polls = 0
+
+    def ask(self, known: int, name: str = "") -> None:
+        """Ask a node for its height, or the next where it fails.
+
+        Without a name it is the one that is ahead, and now and then another. A height far
+        above ``known`` counts if its node shows the block: nodes boast.
+        """
+        self._upstreams.ahead = name or self._next()
+        found, height = self._upstreams.attempt(lambda reader: _shown(reader, known))
+        self._told[found] = height
+        self._upstreams.ahead = max(self._told, key=lambda each: self._told[each])
+
+    def _next(self) -> str:
+        self._polls += 1
+        turn, is_rest = divmod(self._polls, _OTHERS_EACH)
+        if is_rest:
+            return self._upstreams.ahead
+        readers = self._upstreams.usable()
+        return readers[turn % len(readers)].name
+
+    def above(self, height: int) -> list[int]:
+        """Return the heights above one, highest first."""
+        return sorted({each for each in self._told.values() if each > height}, reverse=True)
+
+    def forget(self, height: int) -> None:
+        """Forget who told a height that no node shows, until it is told again."""
+        self._told = {name: each for name, each in self._told.items() if each != height}
+
+
+def _shown(reader: Reader, known: int) -> tuple[str, int]:
+    latest = reader.status().sync_info.latest_block_height
+    if latest <= known + 1:
+        return reader.name, latest
+    try:
+        return reader.name, reader.header(latest).height
+    except UpstreamRefused:
+        return reader.name, 0
