@@ -177,13 +177,34 @@ def _serve(
         ).run()
 
 
-def _with_budget(serving: WorkerSpec, settings: Settings, share: int) -> WorkerSpec:
-    """Return a process with its share of what the nodes are asked: half of it to follow."""
+def _with_budget(
+    serving: WorkerSpec, settings: Settings, share: int, concurrency: int
+) -> WorkerSpec:
+    """Return a process with its share of what the nodes are asked."""
     budget = {
         "upstream_rate": settings.upstream_rate / share,
-        "upstream_concurrency": max(1, settings.upstream_concurrency // share),
+        "upstream_concurrency": concurrency,
     }
     return replace(serving, settings={**serving.settings, **budget})
+
+
+def _requests_in_flight(settings: Settings) -> Iterator[int]:
+    """Yield those of the process that follows, half of them if there are enough, and of each
+    worker: all together are no more than the nodes shall have."""
+    total, workers = settings.upstream_concurrency, settings.workers
+    following = int(settings.produce)
+    if total < workers + following:
+        raise ConfigurationError(
+            f"{workers + following} processes share the requests in flight to a node, of which"
+            f" there are {total}: raise --upstream-concurrency"
+            " (NODERPC_UPSTREAM_CONCURRENCY), or lower --workers"
+        )
+    of_follower = following * max(1, min(total // 2, total - workers))
+    if following:
+        yield of_follower
+    each, rest = divmod(total - of_follower, workers)
+    for number in range(workers):
+        yield each + (number < rest)
 
 
 def _worker_specs(serving: WorkerSpec, settings: Settings) -> Iterator[WorkerSpec]:
@@ -192,11 +213,11 @@ def _worker_specs(serving: WorkerSpec, settings: Settings) -> Iterator[WorkerSpe
     One that follows other nodes serves nothing: its work would delay answers.
     """
     if settings.upstream:
-        following = int(settings.produce)
+        following, counts = int(settings.produce), _requests_in_flight(settings)
         if following:
-            yield replace(_with_budget(serving, settings, 2), listeners=())
-        for _ in range(settings.workers):
-            yield _with_budget(serving, settings, settings.workers * (1 + following))
+            yield replace(_with_budget(serving, settings, 2, next(counts)), listeners=())
+        for count in counts:
+            yield _with_budget(serving, settings, settings.workers * (1 + following), count)
         return
     if settings.workers == 1 or serving.app:
         yield serving

@@ -1,0 +1,39 @@
+"""How the processes of ``noderpc start`` divide what a node is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from flask_noderpc.errors import ConfigurationError
+from flask_noderpc.server.start import _worker_specs
+from flask_noderpc.server.worker_spec import WorkerSpec
+from flask_noderpc.settings import read_settings
+
+
+def _shares(**given: object) -> tuple[list[int], float]:
+    """Return the requests in flight of each process, and the calls per second of all."""
+    settings = read_settings({}, {"upstream": ("http://node:1",), **given})
+    specs = list(_worker_specs(WorkerSpec(-1), settings))
+    found = [spec.settings for spec in specs]
+    return [each["upstream_concurrency"] for each in found], sum(
+        each["upstream_rate"] for each in found
+    )
+
+
+@pytest.mark.parametrize(
+    ("total", "workers", "shares"),
+    [(8, 1, [4, 4]), (8, 3, [4, 2, 1, 1]), (8, 7, [1] * 8), (20, 16, [4] + [1] * 16)],
+)
+def test_all_together_are_no_more_than_the_budget(
+    total: int, workers: int, shares: list[int]
+) -> None:
+    """Half of it follows, as long as each worker has a request."""
+    found, rate = _shares(upstream_concurrency=total, workers=workers, upstream_rate=60.0)
+    assert found == shares
+    assert rate == pytest.approx(60.0)
+
+
+def test_more_processes_than_requests_are_refused() -> None:
+    """The error names both settings."""
+    with pytest.raises(ConfigurationError, match=r"--upstream-concurrency .*--workers"):
+        _shares(upstream_concurrency=8, workers=8)
