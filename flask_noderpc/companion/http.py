@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import socket
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
@@ -33,6 +33,9 @@ from .throttle import Throttle
 
 _PIECE = 1 << 16
 _CONNECT_S = 5.0
+# Of larger bodies a process reads and decodes one at a time, or several would fill its memory.
+_LARGE_BYTES = 16 << 20
+_one_large = threading.Lock()
 _OVERLOADED = (429, 503)
 _MAX_TEXT = 200
 _JSON = re.compile(rb"\s*[{\[]")
@@ -110,19 +113,20 @@ class HttpClient:
 
         The body has so many calls; without a ``timeout`` it is that of the limits.
         """
-        with self._throttle.admitted(calls, self.limits.patience):
-            text = self._exchange(body, timeout or self.limits.timeout)
-        try:
-            return jsoncodec.decode(text, kind)
-        except jsoncodec.NotJSON as error:
-            raise self.unusable(f"no JSON-RPC response: {error}") from None
+        with ExitStack() as held:
+            with self._throttle.admitted(calls, self.limits.patience):
+                text = self._exchange(body, timeout or self.limits.timeout, held)
+            try:
+                return jsoncodec.decode(text, kind)
+            except jsoncodec.NotJSON as error:
+                raise self.unusable(f"no JSON-RPC response: {error}") from None
 
     def head_of(self, body: bytes, size: int) -> bytes:
         """Return the first bytes of the response to a body; the rest is not received."""
-        with self._throttle.admitted(1, self.limits.patience):
-            return self._exchange(body, self.limits.timeout, size).encode()
+        with ExitStack() as held, self._throttle.admitted(1, self.limits.patience):
+            return self._exchange(body, self.limits.timeout, held, size).encode()
 
-    def _exchange(self, body: bytes, timeout: float, most: int = 0) -> str:
+    def _exchange(self, body: bytes, timeout: float, held: ExitStack, most: int = 0) -> str:
         try:
             response = self._pool.urlopen(
                 "POST",
@@ -135,7 +139,7 @@ class HttpClient:
                 timeout=urllib3.Timeout(connect=min(_CONNECT_S, timeout), read=timeout),
             )
             try:
-                answer = self._body(response, most)
+                answer = self._body(response, held, most)
             except BaseException:
                 # Its connection can't be used again.
                 response.close()
@@ -152,11 +156,16 @@ class HttpClient:
         except UnicodeDecodeError:
             raise self.unusable("no JSON-RPC response: it is not UTF-8") from None
 
-    def _body(self, response: urllib3.BaseHTTPResponse, most: int) -> bytearray:
+    def _body(
+        self, response: urllib3.BaseHTTPResponse, held: ExitStack, most: int
+    ) -> bytearray:
         """Return the body, or its first bytes if ``most`` is not 0."""
-        body = bytearray()
+        body, is_large = bytearray(), False
         while piece := response.read1(_PIECE):
             body += piece
+            if len(body) > _LARGE_BYTES and not is_large:
+                is_large = True
+                held.enter_context(_one_large)
             if len(body) > self.limits.max_bytes:
                 raise TooLarge(
                     self.name,

@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_noderpc.cli import main
+from flask_noderpc.companion import http as http_client
 from flask_noderpc.companion import pool, race
 from flask_noderpc.companion.address import Address
 from flask_noderpc.companion.background import in_background
@@ -216,6 +217,37 @@ def test_a_batch_that_is_too_large_is_asked_in_parts() -> None:
         small = node_at(url, replace(PATIENT, max_bytes=30_000))
         with pytest.raises(UpstreamUnavailable, match="--upstream-max-bytes"):
             small.ask([call("block_results", height=1), call("block_results", height=2)])
+
+
+def test_large_responses_are_read_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all nodes; small ones are read meanwhile."""
+    monkeypatch.setattr(http_client, "_LARGE_BYTES", 10_000)
+    body = http(json.dumps({"jsonrpc": "2.0", "id": 0, "result": "x" * 50_000}).encode())
+    rest, done = threading.Event(), threading.Event()
+
+    def pauses(peer: socket.socket, _: bytes) -> None:
+        peer.sendall(body[:40_000])
+        rest.wait()
+        peer.sendall(body[40_000:])
+
+    def read(url: str) -> None:
+        node_at(url).raw("block_results")
+        done.set()
+
+    with (
+        raw_node(pauses) as first,
+        raw_node(sends(body)) as second,
+        raw_node(results(1)) as small,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        slow = threads.submit(node_at(first).raw, "block_results")
+        until(http_client._one_large.locked, "the first is large")
+        other = threads.submit(read, second)
+        node_at(small).raw("status")
+        assert not done.wait(0.5)
+        rest.set()
+        slow.result(PATIENCE)
+        other.result(PATIENCE)
 
 
 def test_a_batch_that_lacks_a_response() -> None:
