@@ -92,3 +92,6 @@ class QueryResult:
     proof_ops: tuple[ProofOp, ...] = ()
     height: int = 0
     codespace: str = ""
+    shows_empty: bool = False
+    """True shows a value without bytes as an empty text and not as null: what the Cosmos SDK
+    has for a message without fields."""

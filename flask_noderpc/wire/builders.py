@@ -181,10 +181,12 @@ def _event_of(tag: abci.EventAttribute) -> abci.Event:
 
 
 def query_result(
-    proof_ops: tuple[abci.ProofOp, ...] | None, **members: Any
+    proof_ops: tuple[abci.ProofOp, ...] | None, value: bytes | None, **members: Any
 ) -> abci.QueryResult:
-    """Return an answer of an application; a missing proof is null."""
-    return abci.QueryResult(proof_ops=proof_ops or (), **members)
+    """Return an answer of an application; a missing proof is null, a value may be."""
+    return abci.QueryResult(
+        proof_ops=proof_ops or (), value=value or b"", shows_empty=value == b"", **members
+    )
 
 
 def document_query(proof: bytes, **members: Any) -> abci.QueryResult:

@@ -26,10 +26,13 @@ from .raw_node import raw_node, results
 from .test_lies import Liar
 
 
+@pytest.mark.parametrize("value", [None, "", "Cgh0b2tlbg=="])
 @pytest.mark.parametrize("key", [None, "", "a2V5"])
 @pytest.mark.parametrize("dialect", sorted(set(DIALECTS) - {"document"}))
-def test_a_query_has_the_key_that_its_node_says(dialect: str, key: str | None) -> None:
-    """It is null for the methods of an SDK's modules."""
+def test_a_query_has_the_key_and_the_value_that_its_node_says(
+    dialect: str, key: str | None, value: str | None
+) -> None:
+    """A key is null for the methods of an SDK's modules, and a value may be empty."""
     told = {
         "response": {
             "code": 0,
@@ -37,7 +40,7 @@ def test_a_query_has_the_key_that_its_node_says(dialect: str, key: str | None) -
             "info": "",
             "index": "0",
             "key": key,
-            "value": "Cgh0b2tlbg==",
+            "value": value,
             "proofOps": None,
             "height": "95396",
             "codespace": "",
