@@ -1,11 +1,12 @@
 """pytest plugin: ``noderpc_chain``, ``noderpc_url``, ``noderpc_node`` and ``noderpc_evm``.
 
-``noderpc_evm`` is a chain with an EVM.
+``noderpc_evm`` is a chain with an EVM, and ``noderpc_cassette`` replays what a node answered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -42,6 +43,23 @@ def noderpc_chain(noderpc_node: Node) -> EmbeddedChain:
 def noderpc_url(noderpc_node: Node) -> str:
     """The base URL of this test's node."""
     return noderpc_node.url
+
+
+@pytest.fixture
+def noderpc_cassette(request: pytest.FixtureRequest) -> Iterator[Callable[..., str]]:
+    """Serve a file beside the test, ``noderpc_cassette("file.json", upstream="http://…")``;
+    return its URL.
+
+    What the upstream answers is recorded while there is no file.
+    """
+    from .cassette import play
+
+    with ExitStack() as stack:
+
+        def start(name: str, upstream: str = "") -> str:
+            return stack.enter_context(play(request.path.parent / name, upstream))
+
+        yield start
 
 
 @pytest.fixture(scope="session")
