@@ -24,14 +24,22 @@ class ForwardUpstreams(Upstreams):
 
     def __init__(self, readers: Sequence[Reader], patience: float = 0.0) -> None:
         super().__init__(readers, patience)
-        self.takes_refusals = True
         self.refused_elsewhere: Callable[[], Mapping[str, str]] = dict
 
-    def attempt(self, action: Callable[[Reader], T], *, alone: bool = False) -> T:
+    def attempt(
+        self,
+        action: Callable[[Reader], T],
+        *,
+        alone: bool = False,
+        takes_refusals: bool = True,
+    ) -> T:
         """Return as the base does; raise also :exc:`~flask_noderpc.errors.Busy` where too many
-        of the server's threads wait."""
+        of the server's threads wait.
+
+        A client waits: the error of one node is an answer while others can't be reached.
+        """
         with self.reserve():
-            return super().attempt(action, alone=alone)
+            return super().attempt(action, alone=alone, takes_refusals=takes_refusals)
 
     def usable(self) -> list[Reader]:
         """Return the readers that nobody has refused; raise :exc:`NoUpstream`."""

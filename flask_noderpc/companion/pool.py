@@ -58,9 +58,6 @@ class Upstreams:
         self._patience = patience
         self.check: Check | None = None
         """Done before the first request to a node, after one that failed, and now and then."""
-        self.takes_refusals = False
-        """Whether the error of one node is an answer while others can't be reached: they may
-        have what it lacks."""
         self.ahead = ""
         """The node that has the latest block, which is asked for it first."""
         self.stopped = threading.Event()
@@ -164,7 +161,6 @@ class Upstreams:
                 self._probe_others(readers)
                 return found[0]
             if failures:
-                takes_refusals |= self.takes_refusals
                 self.wait(failure_of(failures, takes_refusals), deadline, pause)
                 pause = min(2 * pause, _MAX_PAUSE_S)
 
