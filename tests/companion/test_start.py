@@ -14,7 +14,7 @@ import pytest
 
 from flask_noderpc.testing.node import app_for, run_node, serve
 from tests.helpers.http import HttpStatusError
-from tests.helpers.until import until
+from tests.helpers.until import PATIENCE, until
 from tests.server.node_process import started
 
 from .test_follow import grown
@@ -35,14 +35,17 @@ def test_a_backfill_has_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
     shown: list[bytes] = []
     with run_node(dialect="comet-0.38") as node:
         flags = ["--upstream", grown(node, 60).url, "--database", str(tmp_path / "copy.db")]
-        follower = subprocess.Popen(
-            [*command, *flags, "--trust-period", "99999d"], stdout=theirs, stderr=theirs
-        )
-        threading.Thread(target=_read, args=(terminal, shown), daemon=True).start()
-        until(lambda: b"backfill" in b"".join(shown), "the bar")
-        until(lambda: b"100%" in b"".join(shown), "its end")
-        follower.terminate()
-        assert follower.wait() == 0
+        # Slowly enough to be seen.
+        flags += ["--upstream-rate", "30", "--trust-period", "99999d"]
+        with subprocess.Popen([*command, *flags], stdout=theirs, stderr=theirs) as follower:
+            try:
+                threading.Thread(target=_read, args=(terminal, shown), daemon=True).start()
+                until(lambda: b"backfill" in b"".join(shown), "the bar")
+                until(lambda: b"100%" in b"".join(shown), "its end")
+                follower.terminate()
+                assert follower.wait(PATIENCE) == 0
+            finally:
+                follower.kill()
     os.close(theirs)
 
 

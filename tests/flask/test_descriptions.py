@@ -215,6 +215,7 @@ def test_descriptions_contain_no_setting_values(backend: chain.PeeredBackend) ->
         for row in SETTINGS
         if row.type.startswith("str") and row.name not in ("dialect", "application")
     }
+    texts["upstream_header"] = f"x-api-key: {CANARY}"
     NodeRPC(app, name="plain", backend=backend, url_prefix="/node", json_rpc_enable=True)
     NodeRPC(
         app,
