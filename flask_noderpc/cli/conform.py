@@ -8,10 +8,12 @@ import click
 
 from .. import jsoncodec
 from ..cometbft.routes import COMETBFT_ROUTES
+from ..server.flags import addresses_of, upstream_header
 from .maintenance import run
 from .node import main
 
 if TYPE_CHECKING:
+    from ..companion.address import Address
     from ..companion.conform import Finding
 
 _SECONDS = 30.0
@@ -30,13 +32,15 @@ _NOT_PROBED = frozenset({"subscribe", "unsubscribe", "unsubscribe_all", "events"
     help="Time of all probes.",
 )
 @click.option("--upstream-dialect", "dialect", default="", help="Dialect of the node.")
-def conform_node(url: str, as_json: bool, seconds: float, dialect: str) -> None:
+@upstream_header
+def conform_node(url: str, as_json: bool, seconds: float, dialect: str, header: str) -> None:
     """Probe what a node has and does.
 
     Its lowest block, results and index, its limits, and whether its blocks are proven. Nothing
     is written to it. The command fails if something is not as it should be.
     """
-    findings = run(lambda: _findings(url, seconds, dialect))
+    (address,) = run(lambda: addresses_of([url], header))
+    findings = run(lambda: _findings(address, seconds, dialect))
     if as_json:
         shown = {each.probe: {"value": each.value, "note": each.note} for each in findings}
         click.echo(jsoncodec.pretty(shown).decode())
@@ -50,14 +54,14 @@ def conform_node(url: str, as_json: bool, seconds: float, dialect: str) -> None:
         raise SystemExit(1)
 
 
-def _findings(url: str, seconds: float, dialect: str) -> list[Finding]:
+def _findings(address: Address, seconds: float, dialect: str) -> list[Finding]:
     from ..companion.conform import Probed, conform
     from ..companion.http import UpstreamLimits
     from ..companion.reader import Reader
     from ..companion.upstream import Upstream
 
     limits = UpstreamLimits(timeout=seconds / 3, patience=seconds)
-    node = Upstream(url, dialect=dialect, limits=limits)
+    node = Upstream(address, dialect=dialect, limits=limits)
     try:
         omitted = node.dialect.omits_routes | _NOT_PROBED
         methods = [row.name for row in COMETBFT_ROUTES if row.name not in omitted]

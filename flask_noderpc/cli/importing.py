@@ -13,13 +13,14 @@ from ..domain.time import SECOND
 from ..errors import ConfigurationError
 from ..server.flags import (
     GroupedCommand,
+    addresses_of,
     database_of,
     default_home,
     given_settings,
     node_flags,
-    not_on_command_line,
+    upstream_header,
 )
-from ..settings.kinds import HEADER, PERIOD
+from ..settings.kinds import PERIOD
 from .maintenance import Interrupted, follow, run
 from .node import main
 
@@ -85,14 +86,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
 )
 @click.option("--chain-id", default="", help="Refuse nodes of other chains.")
 @click.option("--upstream-dialect", "dialect", default="", help="Dialect of the nodes.")
-@click.option(
-    "--upstream-header",
-    default="",
-    metavar="@FILE",
-    envvar="NODERPC_UPSTREAM_HEADER",
-    callback=not_on_command_line,
-    help="File with a header of each request, as 'Authorization: Bearer …'.",
-)
+@upstream_header
 @click.option(
     "--upstream-timeout",
     "timeout",
@@ -158,10 +152,7 @@ def import_blocks(
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
     options = run(lambda: _options(given, given["concurrency"] * len(urls)))
-    try:
-        upstreams = run(lambda: _upstreams(urls, given))
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--upstream-header") from None
+    upstreams = run(lambda: _upstreams(urls, given))
     path = run(lambda: _path(database, home))
     store = open_store(path)
     try:
@@ -221,14 +212,12 @@ def _options(given: Mapping[str, Any], jobs: int) -> FetchOptions:
 
 
 def _upstreams(urls: tuple[str, ...], given: Mapping[str, Any]) -> Upstreams:
-    from ..companion.address import Address
     from ..companion.http import UpstreamLimits
     from ..companion.pool import Upstreams
 
     names = ("timeout", "concurrency", "rate", "max_bytes", "patience")
     limits = UpstreamLimits(**{name: given[name] for name in names})
-    header = HEADER.read(given["upstream_header"]) if given["upstream_header"] else ""
-    addresses = [Address.parse(url, header) for url in urls]
+    addresses = addresses_of(urls, given["header"])
     return Upstreams.at(addresses, given["dialect"], limits, limits.patience)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -20,7 +20,10 @@ from ..settings import (
     read_settings,
     similar_setting,
 )
-from ..settings.kinds import URLS
+from ..settings.kinds import HEADER, URLS
+
+if TYPE_CHECKING:
+    from ..companion.address import Address
 
 # As CometBFT's node, it makes blocks all the time.
 NODE_DEFAULTS: dict[str, Any] = {"empty_blocks": True}
@@ -166,13 +169,38 @@ def not_on_command_line(
 ) -> str | None:
     """Refuse credentials that the list of processes would show."""
     source = context.get_parameter_source(str(option.name))
+    name = option.opts[0]
     if value and source is ParameterSource.COMMANDLINE and not value.startswith("@"):
         raise click.UsageError(
-            f"{option.opts[0]} would be visible in the list of processes: set"
-            f" {PREFIX}{str(option.name).upper()}, or name a file that has it,"
-            f" {option.opts[0]} @FILE"
+            f"{name} would be visible in the list of processes: set"
+            f" {PREFIX}{name[2:].replace('-', '_').upper()}, or name a file that has it,"
+            f" {name} @FILE"
         )
     return value
+
+
+upstream_header = click.option(
+    "--upstream-header",
+    "header",
+    default="",
+    metavar="@FILE",
+    envvar="NODERPC_UPSTREAM_HEADER",
+    callback=not_on_command_line,
+    help="File with a header of each request, as 'Authorization: Bearer …'.",
+)
+"""The setting as an option of commands that take the URLs of nodes."""
+
+
+def addresses_of(urls: Sequence[str], header: str) -> list[Address]:
+    """Return the addresses of nodes, which get a header; raise ``click.BadParameter``, and
+    :exc:`~flask_noderpc.errors.ConfigurationError` for URLs that are none."""
+    from ..companion.address import Address
+
+    try:
+        given = HEADER.read(header) if header else ""
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--upstream-header") from None
+    return [Address.parse(url, given) for url in urls]
 
 
 class GroupedCommand(click.Command):

@@ -332,7 +332,7 @@ def test_a_header_that_is_none(header: str) -> None:
     assert "KEY" not in str(raised.value)
 
 
-@pytest.mark.parametrize("command", [["follow", "--upstream"], ["import"]])
+@pytest.mark.parametrize("command", [["follow", "--upstream"], ["import"], ["conform"]])
 def test_a_header_on_the_command_line(command: list[str]) -> None:
     """All users of the machine would see it; the cure is named."""
     flags = ["http://127.0.0.1:1", "--upstream-header", "x-api-key: KEY"]
