@@ -470,9 +470,8 @@ def test_a_refusal_counts_if_all_nodes_were_asked(turn: int) -> None:
         upstreams = Upstreams([Reader(node_at(url)) for url in urls], 0.1)
         with pytest.raises(UpstreamUnavailable):
             upstreams.attempt(lambda reader: reader.node.raw("x"))
-        upstreams.takes_refusals = True
         with pytest.raises(UpstreamRefused, match="not available"):
-            upstreams.attempt(lambda reader: reader.node.raw("x"))
+            upstreams.attempt(lambda reader: reader.node.raw("x"), takes_refusals=True)
 
 
 def test_nodes_behind_one_gateway() -> None:
