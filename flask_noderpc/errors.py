@@ -127,9 +127,9 @@ class BlockNotFound(NotFound):
 class TxNotFound(NotFound):
     """No committed transaction has this hash."""
 
-    def __init__(self, tx_hash: bytes) -> None:
+    def __init__(self, tx_hash: bytes, hint: str = "") -> None:
         self.hash = tx_hash
-        super().__init__(f"tx ({tx_hash.hex().upper()}) not found")
+        super().__init__(f"tx ({tx_hash.hex().upper()}) not found", hint)
 
 
 class ResultNotFound(NotFound):

@@ -35,6 +35,7 @@ from flask_noderpc.errors import (
     NotSupported,
     ResultNotFound,
     StoreError,
+    TxNotFound,
 )
 from flask_noderpc.protocol.comet.hashes import header_hash
 from flask_noderpc.testing.chains import ChainMaker
@@ -428,6 +429,8 @@ def test_blocks_without_results_are_served_and_said_to_be(
         ResultNotFound, match=r"for height #35 \(the lowest results are those of height 36\)"
     ):
         store.results(35)
+    with pytest.raises(TxNotFound, match=r"\(results begin at height 36, the index at 36\)"):
+        store.tx(bytes(32))
     assert store.results(33) == whole.results(33)
     assert (store.base_height(), store.lowest_results(), store.lowest_indexed()) == (33, 36, 36)
     assert store.verify() == 28

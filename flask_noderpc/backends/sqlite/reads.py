@@ -133,8 +133,15 @@ class SQLiteReads(OpenedStore):
         with self._open().readers.snapshot() as at:
             found = blocks.tx(at, tx_hash)
         if found is None:
-            raise TxNotFound(tx_hash)
+            raise TxNotFound(tx_hash, self._begins_above())
         return found
+
+    def _begins_above(self) -> str:
+        """Return a hint where results or the index begin above the lowest block."""
+        results, indexed = self.lowest_results(), self.lowest_indexed()
+        if max(results, indexed) <= self.base_height():
+            return ""
+        return f"results begin at height {results}, the index at {indexed}"
 
     def latest_txs(self, limit: int) -> tuple[TxResult, ...]:
         with self._open().readers.snapshot() as at:
