@@ -10,13 +10,21 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
-from flask_noderpc import CommittedBlock
+from flask_noderpc import ChainBackend, CommittedBlock
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParamsUpdate
 from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.testing.node import app_for
+from tests.helpers.until import PATIENCE
+
+
+def client_of(store: ChainBackend, **settings: Any) -> FlaskClient:
+    """Return a client of the store, whose searches may take long on a busy machine."""
+    return app_for(store, search_timeout=PATIENCE, **settings).test_client()
+
 
 NEWCOMER = PrivateKey(b"\x77" * 32)
 

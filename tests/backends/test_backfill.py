@@ -39,12 +39,11 @@ from flask_noderpc.errors import (
 )
 from flask_noderpc.protocol.comet.hashes import header_hash
 from flask_noderpc.testing.chains import ChainMaker
-from flask_noderpc.testing.node import app_for
 from tests.faults.processes import is_long
 from tests.helpers.until import PATIENCE
 
 from .conftest import OpenStore
-from .eventful import Eventful, answers, searches
+from .eventful import Eventful, answers, client_of, searches
 from .leftovers import assert_no_leftovers
 from .test_mempool import failing
 
@@ -135,7 +134,7 @@ def test_the_genesis_is_not_available_until_it_is_given(
     store: SQLiteBackend, chain: Eventful
 ) -> None:
     append(store, chain)
-    client = app_for(store).test_client()
+    client = client_of(store)
 
     with pytest.raises(GenesisNotAvailable, match="set_genesis"):
         store.genesis()
@@ -161,7 +160,7 @@ def test_a_chain_that_was_filled_downwards_answers_like_the_whole_one(
 
     assert store.base_height() == low
     for dialect in ("document", "comet-0.38"):
-        mine, other = (app_for(s, dialect=dialect).test_client() for s in (store, whole))
+        mine, other = (client_of(s, dialect=dialect) for s in (store, whole))
         before, after = dict(answers(other, low, chain)), dict(answers(mine, low, chain))
         different = {path for path in before if before[path] != after[path]}
         assert {path for path in different if not accuses_below(path, low, whole)} == set()
@@ -434,7 +433,7 @@ def test_blocks_without_results_are_served_and_said_to_be(
     assert store.results(33) == whole.results(33)
     assert (store.base_height(), store.lowest_results(), store.lowest_indexed()) == (33, 36, 36)
     assert store.verify() == 28
-    assert app_for(store).test_client().get("/readyz").text == (
+    assert client_of(store).get("/readyz").text == (
         "ready: blocks from height 33, results from 36, searches from 36\n"
     )
     found_txs = store.search_txs(Search(), Page(0, 1000), SearchLimits(PATIENCE))
@@ -467,7 +466,7 @@ def test_the_head_s_results_and_commit_are_replaced(
     assert store.latest_height() == BLOCKS
     store.replace_head(head)
     assert (store.head(), store.verify()) == (before, BLOCKS - TRUSTED)
-    assert dict(searches(app_for(store).test_client(), TRUSTED + 1)).keys()
+    assert dict(searches(client_of(store), TRUSTED + 1)).keys()
     with pytest.raises(InvalidBlock, match=f"block {BLOCKS - 1}: it is not the head"):
         store.replace_head(chain.blocks[-2])
     assert store.head() == before
@@ -681,7 +680,7 @@ def test_results_and_index_that_were_missing_are_stored_later(
     assert (store.lowest_results(), store.lowest_indexed()) == (1, 1)
     assert store.version() != before
     assert store.verify() == BLOCKS
-    mine, other = (app_for(each).test_client() for each in (store, whole))
+    mine, other = (client_of(each) for each in (store, whole))
     assert dict(searches(mine)) == dict(searches(other))
 
 
@@ -776,7 +775,7 @@ def test_the_ethereum_layer_begins_at_the_lowest_block(
     store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
 ) -> None:
     append(store, chain)
-    client = app_for(store, json_rpc_enable=True).test_client()
+    client = client_of(store, json_rpc_enable=True)
 
     def number(tag: str) -> str | None:
         body = {"jsonrpc": "2.0", "id": 1, "method": "eth_getBlockByNumber"}

@@ -25,11 +25,10 @@ from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.cli import main
 from flask_noderpc.errors import StoreError
 from flask_noderpc.protocol.comet.hashes import tx_hash
-from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.dialects import DIALECTS
 
 from .conftest import OpenStore
-from .eventful import Eventful, answers, searches
+from .eventful import Eventful, answers, client_of, searches
 from .leftovers import assert_no_leftovers
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -75,7 +74,7 @@ def assert_same(
     if base > 1:
         new.prune(BLOCKS - base + 1)
     for dialect in dialects:
-        mine, other = (app_for(s, dialect=dialect).test_client() for s in (migrated, new))
+        mine, other = (client_of(s, dialect=dialect) for s in (migrated, new))
         before, after = dict(answers(other, base, chain)), dict(answers(mine, base, chain))
         assert {path for path in before if before[path] != after[path]} == set()
         assert dict(searches(mine)) == dict(searches(other))
