@@ -18,14 +18,14 @@ Forgeries = Mapping[str, Callable[[Any], Any]]
 
 
 @contextmanager
-def served(path: Path, forgeries: Forgeries) -> Iterator[str]:
+def served(path: Path, forgeries: Forgeries, dialect: str = "comet-0.38") -> Iterator[str]:
     """Serve a stored chain, forged at each height but the trusted one."""
     backend = SQLiteBackend(path, application=MerkleKVStore)
     for method, forge in forgeries.items():
         owner = backend.application if method == "query" else backend
         setattr(owner, method, _forged(getattr(owner, method), forge))
     try:
-        with serve(app_for(backend, dialect="comet-0.38")) as url:
+        with serve(app_for(backend, dialect=dialect)) as url:
             yield url
     finally:
         backend.close()

@@ -16,14 +16,17 @@ LAST_STEPS = ["events of a round", "more events of a round", "changes of validat
 """They say by their absence that the program ended early."""
 
 
-@pytest.mark.parametrize("kind", ["werkzeug", "gevent"])
+@pytest.mark.parametrize(
+    ("kind", "dialect"),
+    [("werkzeug", "comet-0.38"), ("gevent", "comet-0.38"), ("gevent", "comet-0.40")],
+)
 def test_the_client_of_cometbft_understands_every_answer(
-    kind: str, tmp_path: Path, go_programs: Path
+    kind: str, dialect: str, tmp_path: Path, go_programs: Path
 ) -> None:
     # So many that they take two pages.
     write_home(tmp_path, {1: 10, 2: 9, 3: 8}, [1, 2, 3])
 
-    with serving(kind, tmp_path / "chain.db", dialect="comet-0.38") as server:
+    with serving(kind, tmp_path / "chain.db", dialect=dialect) as server:
         ended = run_go_client(go_programs, server.url)
 
     lines = [json.loads(line) for line in ended.stdout.splitlines()]
