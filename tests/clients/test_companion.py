@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.differential.history import History
 from tests.differential.net import Net, real_net
 from tests.differential.sides import VERSIONS, Side, Version
 
-from .light import Trust, light_client
+from .light import LightClient, Refused, Trust, light_client
 from .test_cosmjs import CLIENTS, STEPS, run
 from .test_go_client import LAST_STEPS, run_go_client
 
@@ -109,7 +110,7 @@ def test_the_light_client_verifies_it(name: str, go_programs: Path, tmp_path: Pa
             commit = client.ask("commit", height=height)["signed_header"]
             block = client.ask("block", height=height)["block"]
             members = client.ask("validators", height=height)
-            results = client.ask("block_results", height=height - 1)
+            results = _results(client, made.version, height - 1)
             params = client.ask("consensus_params", height=height)
             tx = client.ask("tx", hash=f"0x{tx_hash}", prove="true")
         theirs = made.net.side.call("block", height=str(height))["block"]
@@ -117,6 +118,16 @@ def test_the_light_client_verifies_it(name: str, go_programs: Path, tmp_path: Pa
     assert commit["header"] == block["header"] == theirs["header"]
     assert (members["block_height"], params["block_height"]) == (str(height), str(height))
     assert (results["height"], tx["hash"]) == (str(height - 1), tx_hash)
+
+
+def _results(client: LightClient, version: Version, height: int) -> Any:
+    """Results of a block; light clients of old versions refuse those of each node."""
+    if version.is_modern:
+        return client.ask("block_results", height=height)
+    # CometBFT 0.34 and 0.37: light/rpc/client.go hashes events, too, which no header covers.
+    with pytest.raises(Refused, match="does not match with trusted last results"):
+        client.ask("block_results", height=height)
+    return {"height": str(height)}
 
 
 def _first(side: Side) -> Trust:
