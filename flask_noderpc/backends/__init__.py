@@ -23,10 +23,13 @@ def open_store(
     With ``read_only`` nothing is created or written. Raise
     :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another scheme.
     """
-    from .base.store import Location
+    from ..errors import ConfigurationError
+    from .base.location import DatabaseURL, location_of
     from .sqlite import SQLiteBackend
 
-    found = Location(location)
+    found = location_of(location)
+    if isinstance(found, DatabaseURL):
+        raise ConfigurationError("no store is known for postgresql:// URLs yet")
     path = found.read_only_uri if read_only else found.path
     return SQLiteBackend(path, limits=limits, max_pages=max_pages, poll_s=poll_s)
 

@@ -74,7 +74,12 @@ class EmbeddedChain(StoreBackend):
         super().__init__(database)
         self._app = database.abci or application(database.app_state())
         database.abci = self._app
-        self.home = Path(home) if home is not None else database.location.folder
+        folder = home if home is not None else database.location.folder
+        if folder is None:
+            raise ConfigurationError(
+                "a chain in a database has its keys in a folder: set NODERPC_HOME (home=)"
+            )
+        self.home = Path(folder)
         self.clock = clock or SystemClock()
         self._control: DevControl | None = None
         if dev:

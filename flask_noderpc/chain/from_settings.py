@@ -10,7 +10,7 @@ from typing import Any
 
 from ..backends.base.application import Application, AppState
 from ..backends.base.capabilities import MempoolLimits
-from ..backends.base.store import Location
+from ..backends.base.location import location_of
 from ..errors import ConfigurationError
 from ..lru import CacheMemory
 from ..settings import Settings
@@ -22,7 +22,7 @@ from .embedded import EmbeddedChain
 Make = Callable[[AppState], Application]
 
 
-def _evm(settings: Settings, path: Path, memory: CacheMemory) -> Make:
+def _evm(settings: Settings, path: str, memory: CacheMemory) -> Make:
     try:
         # Only this application needs the extra's packages.
         from .applications.evm.application import EvmApplication
@@ -41,13 +41,13 @@ def _evm(settings: Settings, path: Path, memory: CacheMemory) -> Make:
     )
     return lambda state: EvmApplication(
         state,
-        EvmRuntime(state, str(path), limits, memory),
+        EvmRuntime(state, path, limits, memory),
         settings.evm_chain_id,
         dev=settings.dev,
     )
 
 
-APPLICATIONS: dict[str, Callable[[Settings, Path, CacheMemory], Make]] = {
+APPLICATIONS: dict[str, Callable[[Settings, str, CacheMemory], Make]] = {
     "kvstore": lambda settings, path, memory: kvstore_of(settings.dialect),
     "merkle": lambda settings, path, memory: MerkleKVStore,
     "evm": _evm,
@@ -102,14 +102,14 @@ def _block_schedule(settings: Settings) -> BlockSchedule:
     return schedule
 
 
-def chain_path(settings: Settings, folder: Path) -> Path:
-    """Return the database file: NODERPC_DATABASE, or a default name in the folder.
+def chain_path(settings: Settings, folder: Path) -> str:
+    """Return the database: NODERPC_DATABASE, or a file of a default name in the folder.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL that names no store.
     """
     if settings.database:
-        return Path(Location(settings.database).path)
-    return folder / "noderpc.db"
+        return location_of(settings.database).path
+    return str(folder / "noderpc.db")
 
 
 def chain_from_settings(
@@ -124,7 +124,7 @@ def chain_from_settings(
     application = APPLICATIONS[settings.application](settings, path, memory)
     return EmbeddedChain(
         path,
-        home=settings.home,
+        home=settings.home or location_of(path).folder or folder,
         application=application,
         **_dev(settings),
         chain_id=settings.chain_id,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..backends.base.location import location_of
 from ..domain.time import SECOND
 from ..errors import ConfigurationError
 from ..server.flags import (
@@ -21,7 +22,7 @@ from ..server.flags import (
     upstream_header,
 )
 from ..settings.kinds import PERIOD
-from .maintenance import Interrupted, follow, run
+from .maintenance import Interrupted, StoreName, follow, run
 from .node import main
 
 if TYPE_CHECKING:
@@ -60,9 +61,9 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
 )
 @click.option(
     "--database",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=StoreName(dir_okay=False),
     default=None,
-    help="SQLite file to write to.  [default: data/noderpc.db in the home]",
+    help="SQLite file or postgresql:// URL.  [default: data/noderpc.db in the home]",
 )
 @click.option(
     "--home",
@@ -135,7 +136,7 @@ def import_blocks(
     urls: tuple[str, ...],
     first: int,
     last: int | None,
-    database: Path | None,
+    database: str | None,
     home: Path | None,
     **given: Any,
 ) -> None:
@@ -154,7 +155,7 @@ def import_blocks(
     options = run(lambda: _options(given, given["concurrency"] * len(urls)))
     upstreams = run(lambda: _upstreams(urls, given))
     path = run(lambda: _path(database, home))
-    store = open_store(path)
+    store = run(lambda: open_store(path))
     try:
         run(lambda: _import(store, upstreams, options, first, last))
     except KeyboardInterrupt:
@@ -179,7 +180,7 @@ def follow_nodes(**given: str | None) -> None:
     settings = run(lambda: read_settings({}, values, written))
     if not settings.upstream:
         raise click.UsageError("name a node: --upstream http://host:26657")
-    database = Path(settings.database) if settings.database else None
+    database = settings.database
     path = run(lambda: _path(database, None if database else _home(settings.home)))
     follow([run(lambda: companion_from_settings(settings, path))])
 
@@ -188,14 +189,16 @@ def _home(named: str | None) -> Path:
     return Path(named) if named else default_home()
 
 
-def _path(database: Path | None, home: Path | None) -> Path:
+def _path(database: str | None, home: Path | None) -> str:
     if database is not None and home is not None:
         raise click.UsageError("--database or --home names the store, not both")
     path = database or database_of(home or default_home())
+    folder = location_of(path).folder
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder is not None:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigurationError(f"{path.parent}: {error.strerror}") from None
+        raise ConfigurationError(f"{folder}: {error.strerror}") from None
     return path
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from ..backends.base.location import is_url
 from ..errors import BackendError, NodeRPCError
 
 if TYPE_CHECKING:
@@ -23,6 +24,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SHOW_EACH_S = 0.5
+
+
+class StoreName(click.Path):
+    """A SQLite file, or a URL of PostgreSQL."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str:
+        """Check a file as ``click.Path`` does; a URL is checked when it is opened."""
+        return str(value if is_url(value) else super().convert(value, param, ctx))
 
 
 class CannotStart(click.ClickException):
@@ -89,11 +103,11 @@ def verify(store: ChainStore, first: int = 0) -> None:
             )
 
 
-def read_only(path: Path) -> ChainStore:
-    """Return the store of a file, which is not written to."""
+def read_only(path: str) -> ChainStore:
+    """Return the store of a file or URL, which is not written to."""
     from ..backends import open_store
 
-    return open_store(path, read_only=True)
+    return run(lambda: open_store(path, read_only=True))
 
 
 def check_chain(store: ChainStore) -> None:
@@ -153,7 +167,7 @@ def backup(store: ChainStore, target: Path, first: int = 0) -> None:
     elif not copy.exists():
         raise click.ClickException(f"{copy} is missing: leave --from out to copy anew")
     try:
-        verify(read_only(copy), first)
+        verify(read_only(str(copy)), first)
     except Interrupted:
         raise
     except BaseException:

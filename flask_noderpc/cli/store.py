@@ -6,8 +6,18 @@ from pathlib import Path
 
 import click
 
+from ..backends.base.location import is_url
 from ..server.flags import database_of
-from .maintenance import backup, check_chain, from_height, prune, read_only, run, verify
+from .maintenance import (
+    StoreName,
+    backup,
+    check_chain,
+    from_height,
+    prune,
+    read_only,
+    run,
+    verify,
+)
 from .node import main
 
 _home = click.option(
@@ -16,20 +26,18 @@ _home = click.option(
     default=None,
     help="Folder of a node, instead of DATABASE.",
 )
-_file = click.argument(
-    "database", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+_file = click.argument("database", required=False, type=StoreName(exists=True, dir_okay=False))
 
 
-def _store_path(database: Path | None, home: Path | None) -> Path:
-    """Return the path of the store that is named, or of the home; never create it."""
+def _store_path(database: str | None, home: Path | None) -> str:
+    """Return the path or URL of the store that is named, or of the home; never create it."""
     if (database is None) == (home is None):
         raise click.UsageError("name a store, or a node's folder with --home")
     if home is None:
         assert database is not None
         return database
     path = run(lambda: database_of(home))
-    if not path.is_file():
+    if not is_url(path) and not Path(path).is_file():
         raise click.ClickException(f"{path}: no store is here")
     return path
 
@@ -38,10 +46,10 @@ def _store_path(database: Path | None, home: Path | None) -> Path:
 @_file
 @_home
 @from_height
-def verify_at(database: Path | None, home: Path | None, first: int) -> None:
+def verify_at(database: str | None, home: Path | None, first: int) -> None:
     """Check every hash and signature of a chain.
 
-    DATABASE is its SQLite file.
+    DATABASE is its SQLite file, or a postgresql:// URL.
     """
     # Read-only, so that a file of something else is not made into a store.
     verify(read_only(_store_path(database, home)), first)
@@ -51,10 +59,10 @@ def verify_at(database: Path | None, home: Path | None, first: int) -> None:
 @_file
 @_home
 @click.option("--retain", type=int, required=True, help="Number of latest blocks to retain.")
-def prune_at(database: Path | None, home: Path | None, retain: int) -> None:
+def prune_at(database: str | None, home: Path | None, retain: int) -> None:
     """Remove the old blocks of a chain.
 
-    DATABASE is its SQLite file. The node may be running meanwhile.
+    DATABASE is its SQLite file, or a postgresql:// URL. The node may be running meanwhile.
     """
     from ..backends import open_store
     from ..chain.applications.evm.state import BLOCKS_NEEDED, head
@@ -75,7 +83,7 @@ def prune_at(database: Path | None, home: Path | None, retain: int) -> None:
 @main.command("migrate")
 @_file
 @_home
-def migrate_at(database: Path | None, home: Path | None) -> None:
+def migrate_at(database: str | None, home: Path | None) -> None:
     """Bring a large store of version 0.1 to this version's tables.
 
     DATABASE is its SQLite file. No node may be running. It can be interrupted at any time, and
@@ -101,7 +109,7 @@ def migrate_at(database: Path | None, home: Path | None) -> None:
 @main.command("compact")
 @_file
 @_home
-def compact_at(database: Path | None, home: Path | None) -> None:
+def compact_at(database: str | None, home: Path | None) -> None:
     """Make the file of a chain as small as it can be.
 
     DATABASE is its SQLite file, which no process may have open. It is rewritten beside itself,
@@ -114,10 +122,10 @@ def compact_at(database: Path | None, home: Path | None) -> None:
 
 
 @main.command("backup")
-@click.argument("paths", nargs=-1, metavar="[DATABASE] TARGET", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, metavar="[DATABASE] TARGET")
 @_home
 @from_height
-def backup_at(paths: tuple[Path, ...], home: Path | None, first: int) -> None:
+def backup_at(paths: tuple[str, ...], home: Path | None, first: int) -> None:
     """Copy a chain to a new file, TARGET.
 
     DATABASE is its SQLite file. The node may be running meanwhile. Every hash and signature of
@@ -126,6 +134,6 @@ def backup_at(paths: tuple[Path, ...], home: Path | None, first: int) -> None:
     if len(paths) != (2 if home is None else 1):
         raise click.UsageError("name a store, or a node's folder with --home, and a new file")
     database = None if home else paths[0]
-    if database is not None and not database.is_file():
+    if database is not None and not is_url(database) and not Path(database).is_file():
         raise click.UsageError(f"{database}: no store is here")
-    backup(read_only(_store_path(database, home)), paths[-1], first)
+    backup(read_only(_store_path(database, home)), Path(paths[-1]), first)

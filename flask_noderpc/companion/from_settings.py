@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from ..backends import open_store, stored_identity
-from ..backends.base.store import Location
+from ..backends.base.location import Location, location_of
 from ..domain.time import SECOND
 from ..errors import Busy, ConfigurationError, UpstreamError
 from ..settings import Settings
@@ -103,9 +103,9 @@ def check_settings(settings: Settings, location: Location) -> None:
     check_stored(stored_identity(location.path), location.shown, settings.chain_id or "")
 
 
-def companion_from_settings(settings: Settings, path: Path) -> CompanionBackend:
+def companion_from_settings(settings: Settings, path: str | Path) -> CompanionBackend:
     """Return a companion whose store is not yet opened; raise ``ConfigurationError``."""
-    check_settings(settings, Location(path))
+    check_settings(settings, location_of(path))
     options = FollowOptions(
         fetch_options(settings),
         settings.upstream_poll,
@@ -122,7 +122,7 @@ def companion_from_settings(settings: Settings, path: Path) -> CompanionBackend:
     )
 
 
-def dialect_of_upstream(settings: Settings, path: Path) -> str:
+def dialect_of_upstream(settings: Settings, path: str | Path) -> str:
     """Return the name of the nodes' own dialect: that of the store, which the process that
     follows writes after an upgrade, or that of a node for a store without one."""
     if settings.upstream_dialect:

@@ -80,18 +80,18 @@ def default_database(home: Path) -> Path:
     return home / "data" / "noderpc.db"
 
 
-def database_of(home: Path) -> Path:
+def database_of(home: Path) -> str:
     """A home's store; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
     found, path = read_config(home), config_path(home)
     settings = read_settings({}, found, {name: f"{path}: {name}" for name in found})
-    return Path(settings.database or default_database(home))
+    return settings.database or str(default_database(home))
 
 
 _Command = Callable[..., None]
 
 # The command's own sentences for settings that have another default in an app.
 _SENTENCES = {
-    "database": "SQLite file of the chain.",
+    "database": "SQLite file or postgresql:// URL of the chain.",
     "home": "Folder of configuration and chain.",
     "empty_blocks": "True to produce blocks without transactions.",
 }

@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ..backends import open_store, stored_identity
-from ..backends.base.store import Location, check_identity
+from ..backends.base.location import FileLocation, Location, location_of
+from ..backends.base.store import check_identity
 from ..errors import ConfigurationError
 from ..settings import Settings, read_settings
 from .addresses import bind, parse, tls_context
@@ -59,10 +60,11 @@ def serve_own_chain(given: Mapping[str, Any], written: Mapping[str, str], echo: 
     }
     settings = read_settings({}, given, written)
     # The database may be a URI.
-    store = Location(str(settings.database))
-    for path in (folder, store.folder):
-        _make_folder(path)
-    refuse_network(store.file)
+    store = location_of(str(settings.database))
+    _make_folder(folder)
+    if isinstance(store, FileLocation):
+        _make_folder(store.folder)
+        refuse_network(store.file)
     is_pinned = "dialect" in given or bool(settings.upstream_dialect)
     if settings.upstream:
         settings = _with_dialect(settings, given, store)
@@ -100,7 +102,7 @@ def _with_dialect(settings: Settings, given: Mapping[str, Any], store: Location)
     check_settings(settings, store)
     if "dialect" in given:
         return settings
-    return replace(settings, dialect=dialect_of_upstream(settings, store.file))
+    return replace(settings, dialect=dialect_of_upstream(settings, store.path))
 
 
 def _home(named: str | None, given: Mapping[str, Any], written: Mapping[str, str]) -> Path:
@@ -125,7 +127,7 @@ def _check_store(path: str, application: str, chain_id: str | None) -> None:
     """Raise an error for the chain of another application, before anything listens."""
     stored = stored_identity(path)
     if stored is not None:
-        check_identity(stored, Location(path).shown, application, chain_id)
+        check_identity(stored, location_of(path).shown, application, chain_id)
 
 
 def serve_app(

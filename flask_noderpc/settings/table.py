@@ -72,7 +72,7 @@ class Settings:
         "chain",
         None,
         PATH,
-        "SQLite file of the embedded chain; ``noderpc.db`` in the instance folder.",
+        "SQLite file or ``postgresql://`` URL; ``noderpc.db`` in the instance folder.",
     )
     home: str | None = setting(
         "chain",

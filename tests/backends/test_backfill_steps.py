@@ -16,6 +16,7 @@ from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.backends.base.store import OlderBlock
 from flask_noderpc.backends.sql import backfill, prune
+from flask_noderpc.backends.sql.connection import Connection
 from flask_noderpc.backends.sql.ledger import Ledger
 from flask_noderpc.backends.sql.prepared import Prepared
 from flask_noderpc.chain.applications.kvstore import KVStore
@@ -210,7 +211,7 @@ def test_caches_see_each_step(
     versions = []
     work = Ledger.backfill
 
-    def look(self: Ledger, at: backfill.Connection, items: list[Older]) -> int:
+    def look(self: Ledger, at: Connection, items: list[Older]) -> int:
         versions.append(store.version())
         return work(self, at, items)
 

@@ -178,7 +178,7 @@ def test_a_fork_waits_for_the_write_at_hand(store: SQLiteBackend) -> None:
 READING = """
 import os, sys, threading
 from flask_noderpc import NodeRPCError, SQLiteBackend
-from flask_noderpc.backends.sqlite import opened_store as module
+from flask_noderpc.backends.sqlite import handles as module
 from flask_noderpc.testing.chains import ChainMaker
 
 module._FORK_PATIENCE_S = float(sys.argv[2])

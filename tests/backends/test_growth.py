@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.sqlite import schema
+from flask_noderpc.backends.sqlite.engine import Connection
 from flask_noderpc.cli import main
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing import SampleChain
@@ -110,7 +111,7 @@ def test_a_node_that_starts_while_the_file_is_replaced_says_so(
         at.execute("PRAGMA journal_mode = DELETE")
     look = schema.refuse_foreign
 
-    def replaced(connection: sqlite3.Connection) -> None:
+    def replaced(connection: Connection) -> None:
         look(connection)
         copy = path.with_name("copy.db")
         shutil.copy(path, copy)

@@ -12,7 +12,7 @@ from flask_noderpc.backends import open_store, stored_identity
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing import SampleChain
 
-URLS = ["postgresql://user:secret@host/chain", "mysql+x://host/chain", "HTTPS://host/chain"]
+URLS = ["mysql+x://user:secret@host/chain", "HTTPS://host/chain"]
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_a_file_name_is_a_sqlite_store(filled: Path, sample: SampleChain) -> Non
     with closing(open_store(filled)) as store:
         assert store.latest_height() == len(sample.blocks)
         assert not store.read_only
-        assert store.location.file == filled
+        assert store.location.path == str(filled)
 
 
 @pytest.mark.parametrize("as_uri", [False, True])
@@ -68,3 +68,15 @@ def test_a_url_of_another_scheme_is_refused(use: object, url: str) -> None:
     assert f"{scheme}:// " in text
     assert "SQLite" in text
     assert "secret" not in text
+
+
+@pytest.mark.parametrize(
+    "url", ["postgres://user:secret@host/chain", "postgresql://host/chain?password=secret"]
+)
+@pytest.mark.parametrize("use", [open_store, stored_identity, EmbeddedChain])
+def test_a_password_in_a_url_is_refused(use: object, url: str) -> None:
+    assert callable(use)
+    with pytest.raises(ConfigurationError, match="PGPASSFILE") as caught:
+        use(url)
+
+    assert "secret" not in str(caught.value)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.sqlite.connection import Connection, Store
+from flask_noderpc.backends.sqlite.connection import Store
 from flask_noderpc.backends.sqlite.writer import Writer
 from flask_noderpc.errors import MempoolFull, StoreError
 from tests.helpers.until import PATIENCE, until
 
+# SQLite's, which has more than all have.
+Connection = Any
 Work = Callable[[Connection], object]
 
 
@@ -49,6 +52,9 @@ def together(writer: Writer, works: list[Work]) -> tuple[list[object], list[str]
         resume.wait(PATIENCE)
         at.set_trace_callback(sql.append)
 
+    def end(at: Connection) -> None:
+        at.set_trace_callback(None)
+
     def ask(number: int) -> None:
         try:
             answers[number] = writer.run(works[number])
@@ -65,7 +71,7 @@ def together(writer: Writer, works: list[Work]) -> tuple[list[object], list[str]
     resume.set()
     for thread in threads:
         thread.join(PATIENCE)
-    writer.run(lambda at: at.set_trace_callback(None))
+    writer.run(end)
     return answers, sql
 
 

@@ -14,6 +14,7 @@ from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain, MemoryBackend
 from flask_noderpc.backends.sql import evidence as pool
+from flask_noderpc.backends.sqlite.engine import Connection
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.domain.block import Evidence
 from flask_noderpc.domain.genesis import ConsensusParams, EvidenceParams
@@ -199,7 +200,7 @@ def test_only_evidence_that_fits_a_block_is_read(three: EmbeddedChain) -> None:
         three.evidence.submit(double_vote(three, KEYS[0], marks=bytes([mark, 9])))
     read: list[str] = []
 
-    with closing(sqlite3.connect(three.path)) as at:
+    with closing(sqlite3.connect(three.path, factory=Connection)) as at:
         at.set_trace_callback(read.append)
         found = pool.reap(at, 1_000)
 
@@ -249,7 +250,7 @@ def test_evidence_is_too_old_by_both_ages(
 
 def test_expired_evidence_is_dropped(three: EmbeddedChain) -> None:
     three.evidence.submit(double_vote(three, KEYS[0]))
-    with closing(sqlite3.connect(three.path)) as at, at:
+    with closing(sqlite3.connect(three.path, factory=Connection)) as at, at:
         # As if it had waited for very long, beside others that fill the blocks.
         at.execute("UPDATE pending_evidence SET height = -1000000, time = 0")
 

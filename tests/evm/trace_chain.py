@@ -78,7 +78,7 @@ def machine(folder: Path, **settings: Any) -> Iterator[Node]:
     own = Settings(evm_chain_id=CHAIN_ID, **settings)
     chain = EmbeddedChain(
         path,
-        application=APPLICATIONS["evm"](own, path, CacheMemory()),
+        application=APPLICATIONS["evm"](own, str(path), CacheMemory()),
         app_state=app_state({sender(ACCOUNT): RICH}),
         produce=False,
     )

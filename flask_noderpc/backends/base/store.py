@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from ... import jsoncodec
 from ...domain.abci import BlockResults
@@ -26,12 +23,11 @@ from ...errors import (
 from ...protocol.comet.chain_state import ChainState
 from .application import Application, AppState, BlockLimits, Changes, InitChain
 from .backend import ChainBackend
+from .location import Location
 from .verify import verify_chain
 
 # How long others have the lock, at least, between two steps of a long write.
 _YIELD_S = 0.005
-
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,35 +58,6 @@ def check_identity(
             f"{path} holds chain {stored.chain_id!r}, and NODERPC_CHAIN_ID is {chain_id!r}:"
             f" leave it out to go on with that chain, {elsewhere}"
         )
-
-
-class Location:
-    """A file name or a ``file:`` URI, such as ``file:chain.db?mode=ro``.
-
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another scheme.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
-        url = _URL.match(self.path)
-        if url is not None and url[1] != "file":
-            # The rest of the URL may hold a password.
-            raise ConfigurationError(
-                f"no store is known for {url[1]}:// URLs: set NODERPC_DATABASE to a file name"
-                " or a file: URI of SQLite"
-            )
-        uri = urlsplit(self.path) if self.path.startswith("file:") else None
-        # Made absolute once: the process may change its folder.
-        self.file = Path(unquote(uri.path) if uri else self.path).absolute()
-        self.folder = self.file.parent
-        self.options = dict(parse_qsl(uri.query)) if uri else {}
-        self.shown = str(self.file) if uri else self.path
-        """The file's name for errors: as it was given, or that of the URI."""
-
-    @property
-    def read_only_uri(self) -> str:
-        """The URI with which nothing is created or written."""
-        return f"{self.file.as_uri()}?{urlencode({**self.options, 'mode': 'ro'})}"
 
 
 FULL = "the disk or the page limit is full, nothing was written"

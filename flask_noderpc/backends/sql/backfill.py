@@ -6,7 +6,6 @@ proves the results. Signatures are not looked at.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,9 +30,8 @@ from . import (
     later_results,
     state,
 )
+from .connection import Connection
 from .prepared import Prepared
-
-Connection = sqlite3.Connection
 
 # Those that write wait for it.
 _STEP_S = 0.03

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -13,11 +12,10 @@ from ...errors import InvalidBlock
 from . import state, votes
 from .blocks import LAST_HEIGHT
 from .blocks import results as stored_results
+from .connection import Connection
 from .packed import blocks as packed
 from .packed import results as packed_results
 from .packed.results import LAST_POSITION, place
-
-Connection = sqlite3.Connection
 
 
 class Provenance(NamedTuple):
@@ -126,7 +124,8 @@ def write_commit(at: Connection, commit: Commit) -> None:
     """Write the precommits for a block, in place of those that were stored."""
     addresses = state.addresses(at, commit.height)
     at.execute(
-        'INSERT OR REPLACE INTO commits (height, "commit") VALUES (?, ?)',
+        'INSERT INTO commits (height, "commit") VALUES (?, ?)'
+        ' ON CONFLICT (height) DO UPDATE SET "commit" = excluded."commit"',
         (commit.height, packed.pack_commit(commit, addresses)),
     )
     votes.write(at, commit, addresses)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...domain.abci import BlockResults, Event, ExecTxResult
@@ -22,6 +21,7 @@ from ...protocol.comet.hashes import tx_hash as hash_of
 from ...protocol.comet.key_types import are_known
 from ...protocol.comet.merkle import EMPTY_HASH
 from . import evidence, state
+from .connection import Connection
 from .packed import blocks as packed
 from .packed import results as packed_results
 from .packed.results import LAST_POSITION, POSITION_BITS, Slice, place
@@ -30,7 +30,6 @@ from .packed.row import DamagedRow
 # Tendermint before 0.34 left the hash of nothing out.
 _NO_EVIDENCE = (EMPTY_HASH, b"")
 
-Connection = sqlite3.Connection
 Range = tuple[int, int, int]
 
 # SQLite's integers have 64 bits, one of them the sign.

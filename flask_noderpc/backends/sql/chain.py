@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
@@ -15,13 +14,14 @@ from ...protocol.comet import hashes
 from ...protocol.comet.chain_state import ChainState, check_signatures
 from ...protocol.comet.key_types import are_known
 from ..base.application import InitChain
+from ..base.store import Identity
 from . import block_writes, blocks, state
 from .app_state import write_changes
+from .connection import Connection
 from .packed import blocks as packed_blocks
 from .packed import state as packed
 
 T = TypeVar("T")
-Connection = sqlite3.Connection
 
 
 _RESULT_FIELDS = frozenset({"app_hash", "last_results_hash"})
@@ -60,6 +60,12 @@ def existing(at: Connection) -> Beginning:
     if found is None:
         raise StoreError("the store holds no chain yet: init_chain or init_at comes first")
     return found
+
+
+def identity(at: Connection) -> Identity | None:
+    """Return the chain id, the application and the dialect of the store."""
+    row = at.execute("SELECT chain_id, application, dialect FROM chain").fetchone()
+    return None if row is None else Identity(*row)
 
 
 # At the genesis.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 
 from ...domain.block import Block, Evidence
@@ -10,9 +9,8 @@ from ...errors import EvidencePoolFull
 from ...protocol.comet.chain_state import evidence_bytes
 from ...protocol.comet.hashes import evidence_hash_of
 from . import state
+from .connection import Connection
 from .packed import blocks as packed
-
-Connection = sqlite3.Connection
 
 # CometBFT has no bound; a validator that misbehaves could fill the store.
 MAX_PENDING = 1_000
@@ -61,6 +59,7 @@ def waits(connection: Connection) -> bool:
 def add(connection: Connection, piece: Evidence) -> None:
     """Add verified evidence, unless another process was first."""
     evidence_hash = evidence_hash_of(piece)
+    connection.engine.lock_mempool(connection)
     if is_known(connection, evidence_hash):
         return
     (count,) = connection.execute("SELECT count(*) FROM pending_evidence").fetchone()

@@ -12,7 +12,6 @@ and count as hits of everything.
 from __future__ import annotations
 
 import logging
-import sqlite3
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
@@ -20,11 +19,11 @@ from types import ModuleType
 
 from ...domain.abci import ExecTxResult
 from . import blocks
+from .connection import Connection
 from .packed.results import LAST_POSITION, POSITION_BITS
 
 log = logging.getLogger("flask_noderpc.store")
 
-Connection = sqlite3.Connection
 
 TX, ADDRESS, ANY_LOG = b"tx", b"address", b"any log"
 TOPICS = (b"topic 0", b"topic 1", b"topic 2", b"topic 3")
@@ -79,10 +78,13 @@ def write(
     if not _of_ethereum(txs, results):
         return
     if _execution() is None:
-        at.execute("INSERT OR IGNORE INTO evm_unindexed (height) VALUES (?)", (height,))
+        at.execute(
+            "INSERT INTO evm_unindexed (height) VALUES (?) ON CONFLICT DO NOTHING", (height,)
+        )
         return
     at.executemany(
-        "INSERT OR IGNORE INTO evm_hits (key, place) VALUES (?, ?)", hits(height, txs, results)
+        "INSERT INTO evm_hits (key, place) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        hits(height, txs, results),
     )
 
 

@@ -10,7 +10,6 @@ conditions there, and what is removed from the index is found there.
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
@@ -21,10 +20,9 @@ from ...domain.abci import BlockResults, Event, ExecTxResult
 from ...domain.search import indexed, number_of
 from ...protocol.ethereum.aliases import searchable
 from .blocks import places
+from .connection import Connection
 from .packed.results import POSITION_BITS, place
 from .packed.row import DamagedRow
-
-Connection = sqlite3.Connection
 
 TX, BLOCK = "tx", "block"
 ROWS = {TX: ("txs", "place"), BLOCK: ("blocks", "height")}
@@ -147,14 +145,14 @@ def _count_txs(at: Connection, places: Sequence[int], by: int) -> None:
     counts = Counter(here >> POSITION_BITS + COUNTED for here in places)
     at.executemany(
         "INSERT INTO tx_counts (heights, txs) VALUES (?, ?)"
-        " ON CONFLICT (heights) DO UPDATE SET txs = txs + excluded.txs",
+        " ON CONFLICT (heights) DO UPDATE SET txs = tx_counts.txs + excluded.txs",
         [(heights, by * count) for heights, count in counts.items()],
     )
 
 
 def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[_Pair, int]:
     """Return the ids of the values of some places, each counted once a place."""
-    key_ids = _key_ids(at, kind, places_pairs)
+    key_ids, text = _key_ids(at, kind, places_pairs), at.engine.text
     counts = Counter(pair for pairs in places_pairs for pair in pairs)
     digests = {pair: digest(pair[1]) for pair in counts}
     ids = _known_ids(at, kind, key_ids, digests)
@@ -173,7 +171,7 @@ def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[
                 own_id,
                 key_ids[pair[0]],
                 digests[pair],
-                pair[1],
+                text(pair[1]),
                 number_text(pair[1]),
                 counts[pair],
             )
@@ -190,24 +188,26 @@ def _known_ids(
     of_keys: dict[str, list[int]] = {}
     for (key, _), each in digests.items():
         of_keys.setdefault(key, []).append(each)
-    return {
-        (key, value): value_id
+    engine = at.engine
+    found = (
+        ((key, engine.to_text(value)), value_id)
         for key, each in of_keys.items()
         for value, value_id in at.execute(
             f"SELECT value, id FROM {kind}_values"
-            " WHERE key_id = ? AND digest IN (SELECT value FROM json_each(?))",
-            (key_ids[key], jsoncodec.encode(each).decode()),
+            f" WHERE key_id = ? AND {engine.is_one_of('digest')}",
+            (key_ids[key], engine.numbers(each)),
         )
-        if (key, value) in digests
-    }
+    )
+    return {pair: value_id for pair, value_id in found if pair in digests}
 
 
 def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[str, int]:
     counts = Counter(key for pairs in places_pairs for key in {key for key, _ in pairs})
     at.executemany(
-        f"INSERT INTO {kind}_keys (key, places) VALUES (?, ?)"
-        " ON CONFLICT (key) DO UPDATE SET places = places + excluded.places",
-        counts.items(),
+        f"INSERT INTO {kind}_keys AS k (key, places) VALUES (?, ?)"
+        f" ON CONFLICT ({at.engine.long('key')})"
+        " DO UPDATE SET places = k.places + excluded.places",
+        [(at.engine.text(key), count) for key, count in counts.items()],
     )
     return {key: key_row(at, kind, key)[0] for key in counts}
 
@@ -233,7 +233,9 @@ def leave_out_block(at: Connection, height: int) -> None:
 def key_row(at: Connection, kind: str, key: str) -> tuple[int, int]:
     """Return the id of a key, and the number of its places; 0 and 0 if no event has it."""
     row: tuple[int, int] | None = at.execute(
-        f"SELECT id, places FROM {kind}_keys WHERE key = ?", (key,)
+        f"SELECT id, places FROM {kind}_keys"
+        f" WHERE {at.engine.long('key')} = {at.engine.long('?')}",
+        (at.engine.text(key),),
     ).fetchone()
     return row or (0, 0)
 
@@ -242,7 +244,7 @@ def value_row(at: Connection, kind: str, own_key: int, value: str) -> tuple[int,
     """Return the id of a key's value, and the number of its places; ``None`` if it has none."""
     row: tuple[int, int] | None = at.execute(
         f"SELECT id, places FROM {kind}_values WHERE key_id = ? AND digest = ? AND value = ?",
-        (own_key, digest(value), value),
+        (own_key, digest(value), at.engine.text(value)),
     ).fetchone()
     return row
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 from ...domain.abci import BlockResults
 from ..base.store import OlderBlock
 from . import block_writes, blocks, evm_index, index_steps
+from .connection import Connection
 from .packed import results as packed
 from .prepared import Prepared
-
-Connection = sqlite3.Connection
 
 
 def add(

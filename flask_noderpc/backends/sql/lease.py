@@ -6,14 +6,10 @@ which each block's transaction compares.
 
 from __future__ import annotations
 
-import sqlite3
-import time
-
 from ...domain.time import SECOND
 from ...errors import LeaseLost
 from ..base.store import Lease
-
-Connection = sqlite3.Connection
+from .connection import Connection
 
 # Longer than any lease that is set with thought.
 _MAX_LEASE = 60 * SECOND
@@ -21,15 +17,19 @@ _MAX_LEASE = 60 * SECOND
 
 def acquire(connection: Connection, owner: str, seconds: float) -> Lease | None:
     """The lease under a new epoch, unless another owner's still holds."""
-    row = connection.execute("SELECT owner, epoch, expires FROM lease").fetchone()
-    now = time.time_ns()
+    row = connection.execute(
+        f"SELECT owner, epoch, expires FROM lease{connection.engine.for_update}"
+    ).fetchone()
+    now = connection.engine.now(connection)
     # An expiry far ahead was written by a clock that was wrong.
     limit = now + max(_MAX_LEASE, int(seconds * SECOND))
     if row is not None and row[0] not in ("", owner) and now < row[2] <= limit:
         return None
     lease = Lease(owner, row[1] + 1 if row else 1)
     connection.execute(
-        "INSERT OR REPLACE INTO lease (id, owner, epoch, expires) VALUES (1, ?, ?, ?)",
+        "INSERT INTO lease (id, owner, epoch, expires) VALUES (1, ?, ?, ?)"
+        " ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, epoch = excluded.epoch,"
+        " expires = excluded.expires, last_error = ''",
         (owner, lease.epoch, now + int(seconds * SECOND)),
     )
     return lease
@@ -39,7 +39,7 @@ def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
     """Extend the lease by ``seconds``; return false if another owner has it."""
     changed = connection.execute(
         "UPDATE lease SET expires = ? WHERE epoch = ? AND owner = ?",
-        (time.time_ns() + int(seconds * SECOND), lease.epoch, lease.owner),
+        (connection.engine.now(connection) + int(seconds * SECOND), lease.epoch, lease.owner),
     )
     return changed.rowcount == 1
 
@@ -60,6 +60,8 @@ def free(connection: Connection) -> None:
 
 def fence(connection: Connection, lease: Lease) -> None:
     """Raise :exc:`LeaseLost` inside a block's transaction when another has taken over."""
-    row = connection.execute("SELECT owner, epoch FROM lease").fetchone()
-    if row != (lease.owner, lease.epoch):
+    row = connection.execute(
+        f"SELECT owner, epoch FROM lease{connection.engine.for_update}"
+    ).fetchone()
+    if row is None or tuple(row) != (lease.owner, lease.epoch):
         raise LeaseLost("another process produces blocks now; this one waits its turn")

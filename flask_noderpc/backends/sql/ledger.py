@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -15,9 +14,8 @@ from ...protocol.comet.validators import is_rescaled_next
 from ..base.store import CommittedBlock, OlderBlock
 from . import backfill, block_writes, chain, evidence, evm_index, index, prune, state
 from .app_state import write_changes
+from .connection import Connection
 from .prepared import Prepared
-
-Connection = sqlite3.Connection
 
 
 def append(
@@ -83,7 +81,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._head: ChainState | None = None
-        self._seen = -1
+        self._seen: int | None = None
 
     def append(
         self, connection: Connection, blocks: Iterable[Prepared[CommittedBlock]]
@@ -93,7 +91,7 @@ class Ledger:
         for prepared in blocks:
             try:
                 head = append(connection, head, prepared)
-            except sqlite3.IntegrityError as error:
+            except connection.engine.integrity_error as error:
                 height = prepared.item.block.header.height
                 raise InvalidBlock(f"block {height}: {error}") from None
         self._head = head
@@ -124,10 +122,11 @@ class Ledger:
 
     def head(self, connection: Connection) -> ChainState:
         """The head, read anew when anyone else wrote, or when a write was undone."""
-        seen = connection.execute("PRAGMA data_version").fetchone()[0]
+        seen = connection.engine.data_version(connection)
         stored = connection.execute("SELECT max(height) FROM blocks").fetchone()[0]
         if (
             self._head is None
+            or seen is None
             or seen != self._seen
             or stored != (None if self._head.is_genesis else self._head.height)
         ):
@@ -140,6 +139,7 @@ def forget(
     connection: Connection, blocks: Sequence[Prepared[CommittedBlock]], cache_size: int
 ) -> None:
     """Take the blocks' transactions out of the mempool, and remember them."""
+    connection.engine.lock_mempool(connection)
     for item, hashes, _ in blocks:
         codes = [result.code for result in item.results.tx_results]
         gone = [(each,) for each in (*hashes.tx_hashes, *map(tx_hash, item.consumed))]
@@ -148,7 +148,9 @@ def forget(
         failed = {row for row, code in zip(gone, codes, strict=False) if code}
         cached = [row for row in gone if row not in failed]
         connection.executemany("DELETE FROM tx_cache WHERE hash = ?", failed)
-        connection.executemany("INSERT OR IGNORE INTO tx_cache (hash) VALUES (?)", cached)
+        connection.executemany(
+            "INSERT INTO tx_cache (hash) VALUES (?) ON CONFLICT DO NOTHING", cached
+        )
     connection.execute(
         "DELETE FROM tx_cache WHERE seq <= (SELECT max(seq) FROM tx_cache) - ?", (cache_size,)
     )

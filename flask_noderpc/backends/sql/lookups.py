@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from ...domain.abci import Event, ExecTxResult
 from ...domain.responses import PendingCount
@@ -13,9 +13,8 @@ from ...errors import InvalidBlock
 from ...protocol.comet.hashes import evidence_hash_of, tx_hash
 from ...protocol.ethereum.aliases import searchable
 from . import blocks, evidence, evm_index, index, mempool, state, votes
+from .connection import Connection
 from .packed.results import POSITION_BITS, place
-
-Connection = sqlite3.Connection
 
 
 def check_block(at: Connection, height: int) -> None:
@@ -112,14 +111,15 @@ def _check_hits(
 
 
 def _name(at: Connection, kind: str, value_id: int) -> tuple[str, str] | None:
-    row: tuple[str, str, int, str | None] | None = at.execute(
+    row: tuple[Any, Any, int, str | None] | None = at.execute(
         f"SELECT key, value, digest, number FROM {kind}_values AS v"
         f" JOIN {kind}_keys AS k ON k.id = v.key_id WHERE v.id = ?",
         (value_id,),
     ).fetchone()
     if row is None:
         return None
-    key, value, digest, number = row
+    key, value = map(at.engine.to_text, row[:2])
+    digest, number = row[2:]
     agrees = (digest, number) == (index.digest(value), index.number_text(value))
     return (key, value) if agrees else None
 
@@ -136,7 +136,7 @@ def _check_evidence(at: Connection, height: int) -> None:
 def check_counts(at: Connection) -> None:
     """Check that keys and values count their places, and blocks and mempool their transactions;
     raise :exc:`InvalidBlock`."""
-    waiting = "SELECT count(*), coalesce(sum(size), 0) FROM mempool"
+    waiting = "SELECT count(*), CAST(coalesce(sum(size), 0) AS BIGINT) FROM mempool"
     if mempool.count(at) != PendingCount(*at.execute(waiting).fetchone()):
         raise InvalidBlock(
             "mempool_totals: the counts are not those of the mempool: restore a backup"
@@ -147,7 +147,9 @@ def check_counts(at: Connection) -> None:
     )
     stored = "SELECT heights, txs FROM tx_counts WHERE txs <> 0"
     for one, other in ((counted_txs, stored), (stored, counted_txs)):
-        if _has(at, f"(SELECT * FROM ({one}) EXCEPT SELECT * FROM ({other}))", ()):
+        if _has(
+            at, f"(SELECT * FROM ({one}) AS a EXCEPT SELECT * FROM ({other}) AS b) AS c", ()
+        ):
             raise InvalidBlock(
                 "tx_counts: the counts are not those of the transactions: restore a backup"
             )

@@ -6,7 +6,6 @@ processes can't both take the last place.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from ...protocol.comet.hashes import tx_hash
 from ..base.application import BlockLimits, SenderNonce
 from ..base.capabilities import MempoolLimits
 from . import blocks, state
+from .connection import Connection
 
 
 class Incoming:
@@ -63,8 +63,6 @@ class Incoming:
             with suppress(Exception):
                 stored()
 
-
-Connection = sqlite3.Connection
 
 # geth: how much more a replacement pays, in percent, and how many of a sender's may wait
 # behind a gap.
@@ -128,6 +126,7 @@ def add(
     With ``replaces`` it replaces a transaction of the same sender and nonce if it pays enough
     more.
     """
+    connection.engine.lock_mempool(connection)
     if key is not None:
         _replace(connection, key, tx, replaces)
     refuse_unfit(connection, tx, limits)
@@ -135,15 +134,14 @@ def add(
     if _over(gas_wanted, max_gas):
         raise TxRejected(f"gas wanted {gas_wanted} is greater than max gas {max_gas}")
     digest = tx_hash(tx)
-    connection.execute(
+    added = connection.execute(
         "INSERT INTO mempool"
         " (hash, size, gas_wanted, tx, other_hash, sender, nonce, fee_cap, tip)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
         (digest, len(tx), gas_wanted, tx, *_columns(key)),
     )
-    connection.execute(
-        "INSERT INTO tx_cache (hash, arrival) VALUES (?, last_insert_rowid())", (digest,)
-    )
+    (seq,) = added.fetchone()
+    connection.execute("INSERT INTO tx_cache (hash, arrival) VALUES (?, ?)", (digest, seq))
 
 
 def _columns(key: SenderNonce | None) -> tuple[bytes | int | None, ...]:
@@ -254,10 +252,11 @@ def arrived(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int,
     """The same with those that are in a block by now, as far as they are remembered."""
     waiting = after(connection, cursor, limit)
     last = waiting[-1][0] if len(waiting) == limit else latest(connection)
-    # CROSS JOIN: in this order. A transaction that failed first may be in two blocks.
+    # SQLite: by CROSS JOIN in this order. A transaction that failed first may be in two blocks.
     in_blocks = connection.execute(
-        "SELECT arrival, max(place) FROM tx_cache CROSS JOIN txs USING (hash)"
-        " WHERE arrival > ? AND arrival <= ? GROUP BY arrival ORDER BY arrival LIMIT ?",
+        "SELECT arrival, max(place) FROM tx_cache CROSS JOIN txs"
+        " WHERE txs.hash = tx_cache.hash AND arrival > ? AND arrival <= ?"
+        " GROUP BY arrival ORDER BY arrival LIMIT ?",
         (cursor, last, limit),
     ).fetchall()
     stored = blocks.txs_at(connection, [place for _, place in in_blocks])
@@ -267,15 +266,13 @@ def arrived(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int,
 
 def latest(connection: Connection) -> int:
     """The last cursor that was given out, whether its transaction still waits or not."""
-    # SQLite: where AUTOINCREMENT remembers it.
-    row = connection.execute(
-        "SELECT seq FROM sqlite_sequence WHERE name = 'mempool'"
-    ).fetchone()
+    row = connection.execute(connection.engine.latest_pending).fetchone()
     return 0 if row is None else int(row[0])
 
 
 def drop(connection: Connection, txs: Sequence[bytes]) -> None:
     """Remove transactions, so that they may be sent again."""
+    connection.engine.lock_mempool(connection)
     gone = [(tx_hash(tx),) for tx in txs]
     connection.executemany("DELETE FROM mempool WHERE hash = ?", gone)
     connection.executemany("DELETE FROM tx_cache WHERE hash = ?", gone)
@@ -283,5 +280,6 @@ def drop(connection: Connection, txs: Sequence[bytes]) -> None:
 
 def flush(connection: Connection) -> None:
     """Remove all transactions, so that they may be sent again."""
+    connection.engine.lock_mempool(connection)
     connection.execute("DELETE FROM mempool")
     connection.execute("DELETE FROM tx_cache")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-
-Connection = sqlite3.Connection
+from .connection import Connection
 
 
 def read(at: Connection, name: str) -> bytes | None:

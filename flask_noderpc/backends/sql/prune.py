@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 
 from ...errors import NotSupported, StoreError
 from ..base.application import Changes
 from . import blocks, chain, evm_index, index, index_steps, state
 from .app_state import write_changes
-
-Connection = sqlite3.Connection
+from .connection import Connection
 
 # Others wait for a transaction, if they write: blocks of one, and the time after which it ends.
 _MAX_BLOCKS, _STEP_S = 20, 0.02
 # Blocks that are removed at once, and their transactions together.
 _FEW_BLOCKS, _FEW_TXS = 5, 50
-
-# Free pages that stay for the next blocks, at least and as a share; and how many others one
-# transaction gives back.
-_KEPT_PAGES, _KEPT_SHARE, _FREED_PAGES = 1_000, 10, 1_000
 
 # What each table is still asked for below the lowest block: that carries the commit of its
 # parent, and the set that signed this says the weight of each vote.
@@ -53,7 +47,7 @@ def prune_some(at: Connection, base: int) -> int | None:
                 return None
             break
     if removed:
-        _give_back(at)
+        at.engine.free_space(at)
     return removed
 
 
@@ -77,21 +71,11 @@ def _remove(at: Connection, heights: list[int]) -> None:
     forget_state(at, last + 1)
 
 
-def _give_back(at: Connection) -> None:
-    """Give free pages back to the file system, if they are many; the next blocks take the
-    others."""
-    (free,) = at.execute("PRAGMA freelist_count").fetchone()
-    (pages,) = at.execute("PRAGMA page_count").fetchone()
-    kept = max(_KEPT_PAGES, pages // _KEPT_SHARE)
-    for _ in range(min(free - kept, _FREED_PAGES)):
-        # SQLite gives one page back for each row of no columns, and Python reads no such rows.
-        at.execute("PRAGMA incremental_vacuum")
-
-
 def _oldest(at: Connection, base: int) -> list[int]:
     found = at.execute(
         "SELECT height, tx_count FROM blocks"
-        " WHERE height < min(?, (SELECT max(height) FROM blocks)) ORDER BY height LIMIT ?",
+        " WHERE height < ? AND height < (SELECT max(height) FROM blocks)"
+        " ORDER BY height LIMIT ?",
         (base, _FEW_BLOCKS),
     )
     heights: list[int] = []
@@ -142,7 +126,9 @@ def _forget_params(at: Connection, base: int) -> None:
     held = "since < (SELECT max(since) FROM consensus_params WHERE since <= ?)"
     at.execute(f"DELETE FROM consensus_params WHERE {held} AND since <> ?", (base, initial))
     found = at.execute(
-        f"SELECT since FROM consensus_params WHERE {held} AND until IS NOT since", (base,)
+        f"SELECT since FROM consensus_params WHERE {held}"
+        " AND (until IS NULL OR until <> since)",
+        (base,),
     )
     for (since,) in found.fetchall():
         state.set_until(at, "consensus_params", since, since)
@@ -182,6 +168,7 @@ def rewind(at: Connection, height: int, changes: Changes) -> None:
 def remove_above(at: Connection, height: int) -> None:
     """Remove the blocks above a height."""
     last = evm_index.last_place(height)
+    at.engine.lock_mempool(at)
     at.execute(
         "DELETE FROM tx_cache WHERE hash IN (SELECT hash FROM txs WHERE place > ?)", (last,)
     )

@@ -1,15 +1,12 @@
 """Searches of the event index, each one SQL statement.
 
-SQLite releases Python's lock during a statement, so other threads run. The statement begins
-with the term that has the fewest hits, and checks the other terms for each of its events.
+The statement begins with the term that has the fewest hits, and checks the other terms for each
+of its events. Databases release Python's lock during a statement, so other threads run.
 """
 
 from __future__ import annotations
 
-import sqlite3
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,13 +24,8 @@ from ...errors import SearchTooCostly
 from ...protocol.comet import merkle
 from ...protocol.comet.hashes import tx_hash
 from . import blocks, index
+from .connection import Connection, Engine
 from .packed.results import POSITION_BITS
-
-Connection = sqlite3.Connection
-
-# What SQLite's engine does for one row, about, and how often it asks whether to go on.
-_STEPS_A_ROW = 12
-_STEPS_A_LOOK = 20_000
 
 # So few places are looked at one by one; and more, up to a bound, where the index has so many
 # times more entries to look at.
@@ -43,32 +35,6 @@ _FEW_PLACES, _MAX_PLACES, _RATIO = 1000, 50_000, 4
 class _SQL(NamedTuple):
     text: str
     args: tuple[object, ...] = ()
-
-
-@contextmanager
-def bounded(at: Connection, limits: SearchLimits, deadline: float) -> Iterator[None]:
-    """Raise :exc:`SearchTooCostly` for whatever takes more steps or time than allowed."""
-    allowed = limits.rows * _STEPS_A_ROW
-    interval = min(allowed, _STEPS_A_LOOK)
-    steps = 0
-
-    def is_too_much() -> bool:
-        nonlocal steps
-        steps += interval
-        return steps > allowed or time.monotonic() > deadline
-
-    at.set_progress_handler(is_too_much, interval)
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
-            raise
-        if steps > allowed:
-            raise SearchTooCostly.by_rows(limits.rows) from None
-    finally:
-        at.set_progress_handler(None, 0)
-    if time.monotonic() > deadline:
-        raise SearchTooCostly.by_time(limits.seconds)
 
 
 def txs(
@@ -111,7 +77,9 @@ def _found(
     }
     if (0, 0) in keys.values() or None in values.values():
         return 0, ()
-    plan = _Plan(kind, low, high, keys, {term: row for term, row in values.items() if row})
+    plan = _Plan(
+        at.engine, kind, low, high, keys, {term: row for term, row in values.items() if row}
+    )
     if len(terms) == 1 and search.is_any_height:
         if plan.values:
             return _all_of(at, kind, *plan.values[terms[0]], page)
@@ -125,8 +93,9 @@ def _found(
 _COUNT_FEW = """
 SELECT (SELECT coalesce(sum(tx_count), 0) FROM blocks
         WHERE tx_count > 0 AND height BETWEEN :first AND :last)
-     - (SELECT coalesce(sum(tx_count), 0) FROM results CROSS JOIN blocks USING (height)
-        WHERE results IS NULL AND tx_count > 0 AND results.height BETWEEN :first AND :last)
+     - (SELECT coalesce(sum(tx_count), 0) FROM results CROSS JOIN blocks
+        WHERE blocks.height = results.height AND results.results IS NULL AND tx_count > 0
+        AND results.height BETWEEN :first AND :last)
      - (SELECT count(*) FROM txs WHERE events IS NULL AND place BETWEEN :low AND :high)
 """
 
@@ -155,7 +124,7 @@ def _everything(
         ordered = every[::-1] if page.newest_first else every
         return len(every), ordered[page.offset : page.offset + page.limit]
     total = _count_txs(at, low >> POSITION_BITS, high >> POSITION_BITS)
-    found = _Plan(kind, low, high, {}, {}).walk("1", (), page)
+    found = _Plan(at.engine, kind, low, high, {}, {}).walk("true", (), page)
     return total, [place for (place,) in at.execute(*found)]
 
 
@@ -175,8 +144,8 @@ def _all_with(at: Connection, plan: _Plan, term: Term, page: Page) -> tuple[int,
     """All places of a key, which are counted as they are written."""
     key_id, total = plan.keys[term]
     has_key = (
-        "EXISTS (SELECT 1 FROM json_each(t.events) AS e, json_each(e.value) AS i"
-        f" CROSS JOIN {plan.kind}_values AS w ON w.id = i.value WHERE w.key_id = ?)"
+        f"EXISTS (SELECT 1 FROM {at.engine.each_value('t.events')}"
+        f" CROSS JOIN {plan.kind}_values AS w WHERE w.id = i.value AND w.key_id = ?)"
     )
     rows = max(0, min(page.limit, total - page.offset))
     # Mostly they are everywhere. But all may be at the other end.
@@ -194,6 +163,7 @@ def _order(page: Page) -> str:
 
 
 class _Plan(NamedTuple):
+    engine: Engine
     kind: str
     low: int
     high: int
@@ -208,7 +178,8 @@ class _Plan(NamedTuple):
         entries = min(self.keys[term][1] for term in terms)
         few = max(_FEW_PLACES, min(entries // _RATIO, _MAX_PLACES))
         (places,) = at.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {key} BETWEEN ? AND ? LIMIT ?)",
+            f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {key} BETWEEN ? AND ? LIMIT ?)"
+            " AS counted",
             (self.low, self.high, few),
         ).fetchone()
         if places < few:
@@ -245,8 +216,9 @@ class _Plan(NamedTuple):
         if term is None:
             table, key = index.ROWS[self.kind]
             return _SQL(
-                f"(SELECT {key} AS place, e.key AS event FROM {table}, json_each(events) AS e"
-                f" WHERE {key} BETWEEN ? AND ? AND events IS NOT NULL) AS d WHERE 1",
+                f"(SELECT {key} AS place, e.key AS event"
+                f" FROM {table}, {self.engine.each_event('events')}"
+                f" WHERE {key} BETWEEN ? AND ? AND events IS NOT NULL) AS d WHERE true",
                 between,
             )
         if term in self.values:
@@ -256,8 +228,8 @@ class _Plan(NamedTuple):
             )
         demand = self._demand(term, "v")
         return _SQL(
-            f"{self.kind}_values AS v CROSS JOIN {self.kind}_hits AS d ON d.value_id = v.id"
-            f" WHERE {demand.text} AND d.place BETWEEN ? AND ?",
+            f"{self.kind}_values AS v CROSS JOIN {self.kind}_hits AS d"
+            f" WHERE d.value_id = v.id AND {demand.text} AND d.place BETWEEN ? AND ?",
             (*demand.args, *between),
         )
 
@@ -271,10 +243,10 @@ class _Plan(NamedTuple):
             )
         table, key = index.ROWS[self.kind]
         demand = self._demand(term, "w")
+        events = f"(SELECT events FROM {table} WHERE {key} = d.place)"
         return _SQL(
-            f" AND EXISTS (SELECT 1 FROM json_each((SELECT events FROM {table}"
-            f" WHERE {key} = d.place), '$[' || d.event || ']') AS i"
-            f" CROSS JOIN {self.kind}_values AS w ON w.id = i.value WHERE {demand.text})",
+            f" AND EXISTS (SELECT 1 FROM {self.engine.values_of(events, 'd.event')}"
+            f" CROSS JOIN {self.kind}_values AS w WHERE w.id = i.value AND {demand.text})",
             demand.args,
         )
 
@@ -283,7 +255,8 @@ class _Plan(NamedTuple):
         text = f"{name}.key_id = ?"
         args: list[object] = [self.keys[term][0]]
         if term.contains is not None:
-            return _SQL(f"{text} AND instr({name}.value, ?) > 0", (*args, term.contains))
+            contains = self.engine.contains(f"{name}.value")
+            return _SQL(f"{text} AND {contains}", (*args, self.engine.text(term.contains)))
         for bound in term.within:
             text += f" AND {name}.number {bound.operator} ?"
             args.append(index.sortable(bound.number))
@@ -302,7 +275,7 @@ def _run(
     found = at.execute(
         f"WITH found AS MATERIALIZED (SELECT DISTINCT d.place FROM {text})"
         " SELECT count(*) FROM found UNION ALL SELECT place FROM"
-        f" (SELECT place FROM found ORDER BY place {_order(page)} LIMIT ? OFFSET ?)",
+        f" (SELECT place FROM found ORDER BY place {_order(page)} LIMIT ? OFFSET ?) AS page",
         (*args, page.limit, page.offset),
     ).fetchall()
     total, *places = (row[0] for row in found)

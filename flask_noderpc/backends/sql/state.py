@@ -11,7 +11,6 @@ checksum stands in their priorities, where the following rows were pruned.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 
 from ...domain.genesis import ConsensusParams
@@ -19,10 +18,9 @@ from ...domain.validator import Validator, ValidatorSet
 from ...errors import StoreError
 from ...protocol.comet.chain_state import max_data_bytes
 from ...protocol.comet.validators import is_rescaled_next, rotated
+from .connection import Connection
 from .packed import state as packed
 from .packed.row import DamagedRow, resealed
-
-Connection = sqlite3.Connection
 
 PRIORITIES_EACH = 128
 """Heights between two stored rows of priorities."""
@@ -111,7 +109,9 @@ def write_set(at: Connection, height: int, found: ValidatorSet) -> None:
 def write_members(at: Connection, since: int, members: Sequence[Validator]) -> None:
     """Store the members that hold from this height on."""
     at.execute(
-        "INSERT OR REPLACE INTO validator_sets (since, size, members) VALUES (?, ?, ?)",
+        "INSERT INTO validator_sets (since, size, members) VALUES (?, ?, ?)"
+        " ON CONFLICT (since) DO UPDATE SET"
+        " until = NULL, size = excluded.size, members = excluded.members",
         (since, len(members), packed.pack_members(members, since)),
     )
 
@@ -124,8 +124,9 @@ def write_priorities(at: Connection, height: int, members: ValidatorSet) -> None
     ).fetchone()
     until = None if above is None else above - 1
     at.execute(
-        "INSERT OR REPLACE INTO validator_priorities (height, until, priorities)"
-        " VALUES (?, ?, ?)",
+        "INSERT INTO validator_priorities (height, until, priorities) VALUES (?, ?, ?)"
+        " ON CONFLICT (height) DO UPDATE SET"
+        " until = excluded.until, priorities = excluded.priorities",
         (height, until, packed.pack_priorities(members, height, until)),
     )
 
@@ -152,8 +153,9 @@ def hold_from(at: Connection, table: str, height: int) -> None:
     if row is not None:
         body, until = row
         moved = resealed(body, kind, (height + 1, until), (height, until))
+        at.execute(f"DELETE FROM {table} WHERE since = ?", (height,))
         at.execute(
-            f"UPDATE OR REPLACE {table} SET since = ?, {column} = ? WHERE since = ?",
+            f"UPDATE {table} SET since = ?, {column} = ? WHERE since = ?",
             (height, moved, height + 1),
         )
 
@@ -211,6 +213,7 @@ def write_params(
     """Store the parameters that hold from this height on, or until another one only."""
     _end_before(at, "consensus_params", since)
     at.execute(
-        "INSERT OR REPLACE INTO consensus_params (since, until, params) VALUES (?, ?, ?)",
+        "INSERT INTO consensus_params (since, until, params) VALUES (?, ?, ?)"
+        " ON CONFLICT (since) DO UPDATE SET until = excluded.until, params = excluded.params",
         (since, until, packed.pack_params(value, since, until)),
     )

@@ -3,12 +3,10 @@ one query. Most votes are for their block, and stand in the packed commit alone.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 
 from ...domain.block import BlockIDFlag, Commit
-
-Connection = sqlite3.Connection
+from .connection import Connection
 
 
 def write(at: Connection, commit: Commit, addresses: Sequence[bytes]) -> None:
@@ -47,6 +45,5 @@ def _validator_id(at: Connection, address: bytes) -> int:
     row = at.execute("SELECT id FROM validators WHERE address = ?", (address,)).fetchone()
     if row is not None:
         return int(row[0])
-    added = at.execute("INSERT INTO validators (address) VALUES (?)", (address,)).lastrowid
-    assert added is not None
-    return added
+    added = at.execute("INSERT INTO validators (address) VALUES (?) RETURNING id", (address,))
+    return int(added.fetchone()[0])

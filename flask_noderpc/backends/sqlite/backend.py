@@ -3,63 +3,27 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cached_property
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from ...concurrency import NativeThread
-from ...domain.block import Block, Commit, Evidence, Header
-from ...domain.genesis import ConsensusParams, Genesis
-from ...domain.validator import ValidatorSet
-from ...errors import (
-    InvalidBlock,
-    NotSupported,
-    StoreError,
-)
-from ...protocol.comet.chain_state import ChainState
-from ..base.application import (
-    Application,
-    ApplicationAccess,
-    AppState,
-    BlockLimits,
-    Changes,
-    InitChain,
-)
-from ..base.capabilities import EvmIndex, EvmState, Mempool, MempoolLimits
-from ..base.evidence import EvidencePool
-from ..base.filters import Filters
-from ..base.store import CommittedBlock, Lease, LeaseState, OlderBlock
-from ..sql import chain, evidence, ledger, lookups, mempool, metadata, prune
-from ..sql import lease as leases
-from ..sql.prepared import prepare
+from ...errors import InvalidBlock, StoreError
+from ..base.application import Application, AppState
+from ..base.capabilities import MempoolLimits
+from ..sql.backend import SQLBackend
+from ..sql.opened_store import ProcessHandles
 from . import backup, compact
-from .capabilities import SQLiteEvidencePool, SQLiteEvmIndex, SQLiteFilters
 from .connection import Store
+from .engine import SQLite
 from .exclusive import held_alone
-from .reads import SQLiteReads
-from .tx_pool import SQLiteMempool
+from .handles import SQLiteHandles
 
-# Of a block that does not fit those that are stored.
-_CURE = (
-    "what is stored stays: add the blocks of its own chain, or begin another store for these"
-)
+# The transaction of a block needs some pages at least.
+_MIN_FREE_BYTES = 1 << 16
 
 
-# Between two steps of a large block.
-_YIELD_S = 0.005
-
-
-class _NoApplication(ApplicationAccess):
-    refusal = "this backend has no application; give SQLiteBackend one"
-
-
-_NO_APPLICATION = _NoApplication()
-
-
-class SQLiteBackend(SQLiteReads):
+class SQLiteBackend(SQLBackend):
     """A chain in one SQLite file: blocks, results, state, index and mempool.
 
     ``path`` is a file name or a ``file:`` URI. The file is opened, and made when it is
@@ -71,6 +35,8 @@ class SQLiteBackend(SQLiteReads):
     a :exc:`~flask_noderpc.errors.StoreError`.
     """
 
+    engine = SQLite()
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -81,204 +47,15 @@ class SQLiteBackend(SQLiteReads):
         max_log_bytes: int = 64 << 20,
         poll_s: float = 0.05,
     ) -> None:
-        super().__init__(Store(path, max_pages, max_log_bytes), poll_s)
-        self._limits = limits or MempoolLimits()
-        self.abci = application(self) if application else None
-        """The application of an embedded chain."""
+        self._store = Store(path, max_pages, max_log_bytes)
+        self._poll_s = poll_s
+        super().__init__(self._store, application, limits)
 
-    # Capabilities.
+    def _new_handles(self) -> ProcessHandles:
+        return SQLiteHandles(self._store, self._poll_s)
 
-    @property
-    def application(self) -> ApplicationAccess:
-        return _NO_APPLICATION if self.abci is None else self.abci
-
-    def _app(self) -> Application:
-        if self.abci is None:
-            raise NotSupported(_NO_APPLICATION.refusal)
-        return self.abci
-
-    @cached_property
-    def mempool(self) -> Mempool:
-        return SQLiteMempool(self._open, self._app, self._limits)
-
-    @cached_property
-    def evidence(self) -> EvidencePool:
-        return SQLiteEvidencePool(self._open, self._app, self)
-
-    @cached_property
-    def evm_index(self) -> EvmIndex:
-        return SQLiteEvmIndex(self._open, self)
-
-    @property
-    def evm_state(self) -> EvmState:
-        return super().evm_state if self.abci is None else self.abci.evm_state
-
-    @property
-    def filters(self) -> Filters:
-        if self._store.read_only:
-            return super().filters
-        return SQLiteFilters(self._open(), self.filter_clock)
-
-    # Events.
-
-    def wait_for_height(self, after: int, timeout: float) -> int:
-        latest = after
-
-        def is_higher() -> bool:
-            nonlocal latest
-            latest = self.latest_height()
-            return latest > after
-
-        self._open().changes.wait_until(is_higher, timeout)
-        return latest
-
-    def wait_for_pending(self, timeout: float) -> bool:
-        return self._open().changes.wait_until(self._has_pending, timeout)
-
-    def _has_pending(self) -> bool:
-        with self._open().readers.snapshot() as at:
-            return mempool.count(at).total > 0 or evidence.waits(at)
-
-    def settle(self) -> None:
-        """Wait until what this process was sent is stored, or refused."""
-        self._open().incoming.wait()
-
-    def reap(self, limits: BlockLimits) -> tuple[bytes, ...]:
-        with self._open().readers.snapshot() as at:
-            return mempool.reap(at, limits)
-
-    def drop_pending(self, txs: Sequence[bytes]) -> None:
-        self._open().writer.run(lambda at: mempool.drop(at, txs))
-
-    def reap_evidence(self, max_bytes: int) -> tuple[Evidence, ...]:
-        with self._open().readers.snapshot() as at:
-            return evidence.reap(at, max_bytes)
-
-    # Writing.
-
-    def init_chain(self, genesis: Genesis, state: InitChain) -> None:
-        name = self.abci.name if self.abci else ""
-        self._open().writer.run(lambda at: chain.init_chain(at, genesis, state, name))
-
-    def init_at(
-        self,
-        chain_id: str,
-        initial_height: int,
-        header: Header,
-        commit: Commit,
-        validators: tuple[ValidatorSet, ValidatorSet, ValidatorSet],
-        params: ConsensusParams,
-    ) -> None:
-        trusted = header, commit, validators, params
-        self._open().writer.run(
-            lambda at: chain.init_at(at, chain_id, initial_height, *trusted)
-        )
-
-    def set_genesis(self, genesis: Genesis) -> None:
-        self._open().writer.run(lambda at: chain.set_genesis(at, genesis))
-
-    def set_dialect(self, dialect: str) -> None:
-        self._open().writer.run(
-            lambda at: at.execute("UPDATE chain SET dialect = ?", (dialect,))
-        )
-
-    def set_metadata(self, name: str, value: bytes) -> None:
-        self._open().writer.run(lambda at: metadata.write(at, name, value))
-
-    def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
-        files, prepared = self._open(), prepare(blocks)
-
-        def work(at: sqlite3.Connection) -> None:
-            if lease is not None:
-                leases.fence(at, lease)
-            files.ledger.append(at, prepared)
-            ledger.forget(at, prepared, self._limits.cache_size)
-            evidence.settle(at, [item.block for item in blocks])
-            if any(item.results.consensus_param_updates for item in blocks):
-                mempool.drop_unfit(at)
-
-        with self._adding(item.block for item in blocks):
-            files.writer.run(work)
-        files.changes.notify()
-
-    def replace_head(self, item: CommittedBlock) -> None:
-        files, (prepared,) = self._open(), prepare([item])
-
-        def work(at: sqlite3.Connection) -> None:
-            files.ledger.replace_head(at, prepared)
-            ledger.forget(at, [prepared], self._limits.cache_size)
-
-        with self._adding([item.block]):
-            files.writer.run(work)
-        files.changes.notify()
-
-    def backfill(self, *blocks: OlderBlock) -> None:
-        files, prepared = self._open(), prepare(blocks)
-        while prepared:
-            left = prepared
-            with self._adding(item.block for item, *_ in left):
-                added = files.writer.run(lambda at: files.ledger.backfill(at, left))  # noqa: B023
-            prepared = prepared[added:]
-            files.changes.notify()
-
-    @contextmanager
-    def _adding(self, blocks: Iterable[Block]) -> Iterator[None]:
-        """Name the file in errors, and the first of the blocks that are not added."""
-        try:
-            yield
-        except InvalidBlock as error:
-            raise InvalidBlock(f"{self._store.shown}: {error.text}", _CURE) from error.__cause__
-        except StoreError as error:
-            first = [f"; block {block.header.height} was not added" for block in blocks][:1]
-            reason = error.reason + "".join(first)
-            raise StoreError(reason, self._store.shown) from error.__cause__
-
-    def rewind(self, height: int, changes: Changes, lease: Lease) -> None:
-        files = self._open()
-
-        def work(at: sqlite3.Connection) -> None:
-            leases.fence(at, lease)
-            prune.rewind(at, height, changes)
-
-        files.writer.run(work)
-        files.changes.notify()
-
-    def reorgs_since(self, number: int) -> tuple[int, int | None]:
-        found = self._open().readers.one(
-            "SELECT max(number), min(height) FROM rewinds WHERE number > ?", number
-        )
-        latest, lowest = found or (None, None)
-        return latest or number, lowest
-
-    def app_state(self) -> AppState:
-        return self
-
-    def head(self) -> ChainState:
-        files = self._open()
-        return files.writer.run(files.ledger.head)
-
-    def acquire_lease(self, owner: str, seconds: float) -> Lease | None:
-        return self._open().writer.run(lambda at: leases.acquire(at, owner, seconds))
-
-    def renew_lease(self, lease: Lease, seconds: float) -> bool:
-        return self._open().writer.run(lambda at: leases.renew(at, lease, seconds))
-
-    def release_lease(self, lease: Lease, last_error: str = "") -> None:
-        self._open().writer.run(lambda at: leases.release(at, lease, last_error))
-
-    def lease_state(self) -> LeaseState:
-        row = self._open().readers.one("SELECT owner, expires, last_error FROM lease")
-        return LeaseState(*row) if row else LeaseState()
-
-    # Keeping.
-
-    def prune_some(self, base: int) -> int:
-        while True:
-            removed = self._open().writer.run(lambda at: prune.prune_some(at, base))
-            if removed is not None:
-                return removed
-            # A large block; those who wait for the lock have to poll it.
-            time.sleep(_YIELD_S)
+    def has_free_space(self) -> bool:
+        return shutil.disk_usage(self._store.real_file.parent).free >= _MIN_FREE_BYTES
 
     def backup(
         self,
@@ -326,13 +103,4 @@ class SQLiteBackend(SQLiteReads):
         if found != ("ok",):
             raise InvalidBlock(f"{self._store.shown}: {found[0]}")
 
-        def check_lookups(height: int) -> None:
-            with self._open().readers.snapshot() as at:
-                lookups.check_block(at, height)
-            if progress is not None:
-                progress(height)
-
-        checked = super().verify(check_lookups, first)
-        with self._open().readers.snapshot() as at:
-            lookups.check_counts(at)
-        return checked
+        return super().verify(progress, first)

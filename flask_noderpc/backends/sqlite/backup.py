@@ -12,6 +12,7 @@ from ..sql import lease as leases
 from . import wal
 from .compact import flush
 from .connection import Reader, Store, make_private, sqlite_errors
+from .engine import Connection
 
 # How much is copied in one step, of 4 KB each.
 _COPIED_PAGES = 4_096
@@ -38,7 +39,7 @@ def copy(
         make_private(draft)
         try:
             with (
-                closing(sqlite3.connect(draft)) as target_file,
+                closing(sqlite3.connect(draft, factory=Connection)) as target_file,
                 closing(_snapshot_reader(store)) as source,
             ):
                 source.backup(target_file, pages=_COPIED_PAGES, progress=report)

@@ -10,7 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 from ...errors import StoreError
-from .connection import Connection, Store, make_private, sqlite_errors
+from .connection import Store, make_private, sqlite_errors
+from .engine import Connection
 from .exclusive import held_alone
 
 

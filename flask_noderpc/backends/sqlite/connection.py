@@ -5,23 +5,23 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-import threading
 import time
-from collections import deque
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from ...errors import ConfigurationError, StoreError
+from ..base.location import FileLocation
 from ..base.reads import ChainVersion
-from ..base.store import FULL, Location
-from ..sql import evm_index
+from ..base.store import FULL
+from ..sql import evm_index, readers
 from ..sql.packed.row import DamagedRow
+from ..sql.readers import read_version
 from . import schema, wal
+from .engine import Connection
 
-Connection = sqlite3.Connection
 C = TypeVar("C", bound=Connection)
 
 # How long a write waits for another program's write to end. It waits on the writer's
@@ -30,12 +30,6 @@ _WRITE_PATIENCE_S = 5.0
 
 # How long a new reader waits for others to open or close the file; it waits where it is.
 _OPEN_PATIENCE_S = 0.2
-
-_VERSION = (
-    "SELECT (SELECT max(number) FROM rewinds), (SELECT revision FROM chain),"
-    " (SELECT hash FROM blocks ORDER BY height LIMIT 1),"
-    " (SELECT hash FROM blocks ORDER BY height DESC LIMIT 1)"
-)
 
 
 @contextmanager
@@ -151,14 +145,11 @@ class Reader(Connection):
         """Return the chain's version; read again only after a write."""
         (number,) = self.execute("PRAGMA data_version").fetchone()
         if number != self.seen[0]:
-            *history, head = self.execute(_VERSION).fetchone()
-            # Two chains without a block can't be distinguished.
-            version = ChainVersion(tuple(history), head) if head else None
-            self.seen = number, version
+            self.seen = number, read_version(self)
         return self.seen[1]
 
 
-class Store(Location):
+class Store(FileLocation):
     """Opens connections to one file, and makes its folder and tables when needed."""
 
     def __init__(
@@ -173,9 +164,6 @@ class Store(Location):
             raise ConfigurationError("the store must be a file, which processes share")
         self._max_pages = max_pages
         self._log_in_use: tuple[int, int] | None = None
-        self.read_only = (
-            self.options.get("mode") == "ro" or self.options.get("immutable") == "1"
-        )
 
     @property
     def real_file(self) -> Path:
@@ -306,45 +294,18 @@ class Store(Location):
         )
 
 
-class Readers:
-    """Read connections, taken for one query or one snapshot and given back."""
+class Readers(readers.Readers[Reader]):
+    """Read connections to the file."""
 
     def __init__(self, store: Store) -> None:
+        super().__init__()
         self._store = store
-        self._idle: deque[Reader] = deque()
-        self._closed = False
-        self._gate = threading.Condition(threading.Lock())
-        self._busy = 0
-        self._suspended = False
-        self._local = threading.local()
 
-    def _take(self) -> Reader:
-        nested = getattr(self._local, "depth", 0)
-        with self._gate:
-            # A thread that holds a connection needs the next one before it gives that back.
-            while self._suspended and not nested:
-                self._gate.wait()
-            self._busy += 1
-        self._local.depth = nested + 1
-        try:
-            with suppress(IndexError):
-                return self._idle.pop()
-            return self._store.open_reader()
-        except BaseException:
-            self._leave()
-            raise
+    def _connect(self) -> Reader:
+        return self._store.open_reader()
 
-    def one(self, sql: str, *args: object) -> Any:
-        """The first row, or ``None``."""
-        with sqlite_errors(self._store.shown):
-            view = self._read_view()
-            if view is not None:
-                return view.execute(sql, args).fetchone()
-            connection = self._take()
-            try:
-                return connection.execute(sql, args).fetchone()
-            finally:
-                self._give_back(connection)
+    def _errors(self) -> AbstractContextManager[None]:
+        return sqlite_errors(self._store.shown)
 
     def version(self) -> ChainVersion | None:
         """Return the current version of the chain."""
@@ -366,79 +327,3 @@ class Readers:
         except Exception:
             with sqlite_errors(self._store.shown):
                 raise
-
-    @contextmanager
-    def snapshot(self) -> Iterator[Reader]:
-        """Yield a connection on which every query sees the same snapshot."""
-        with sqlite_errors(self._store.shown):
-            view = self._read_view()
-            if view is not None:
-                yield view
-                return
-            connection = self._take()
-            try:
-                connection.execute("BEGIN")
-                yield connection
-            finally:
-                # Nothing was written, and a commit can fail on a corrupt file.
-                connection.rollback()
-                self._give_back(connection)
-
-    @contextmanager
-    def shared_read_view(self) -> Iterator[ChainVersion | None]:
-        """Let every query of this thread use one snapshot; yield the chain's version in it."""
-        around = self._read_view()
-        # A batch begins with it: to nest the contexts takes longer than to read.
-        with sqlite_errors(self._store.shown):
-            connection = around or self._take()
-            try:
-                if around is None:
-                    connection.execute("BEGIN")
-                self._local.read_view = connection
-                yield connection.version()
-            finally:
-                self._local.read_view = around
-                if around is None:
-                    connection.rollback()
-                    self._give_back(connection)
-
-    def _read_view(self) -> Reader | None:
-        found: Reader | None = getattr(self._local, "read_view", None)
-        return found
-
-    def _give_back(self, connection: Reader) -> None:
-        self._idle.append(connection)
-        if self._closed:
-            self.close()
-        self._leave()
-
-    def _leave(self) -> None:
-        self._local.depth -= 1
-        with self._gate:
-            self._busy -= 1
-            if self._suspended:
-                self._gate.notify_all()
-
-    def suspend(self, patience_s: float) -> bool:
-        """Block new reads and close the connections; return true if all reads have ended."""
-        with self._gate:
-            self._suspended = True
-            quiet = self._gate.wait_for(lambda: self._busy == 0, patience_s)
-        self._close_idle()
-        return quiet
-
-    def resume(self) -> None:
-        """Resume reads."""
-        with self._gate:
-            self._suspended = False
-            self._gate.notify_all()
-
-    def close(self) -> None:
-        """Close what is idle now, and what is in use when it is given back."""
-        self._closed = True
-        self._close_idle()
-
-    def _close_idle(self) -> None:
-        with suppress(IndexError):
-            while True:
-                self._idle.pop().close()

@@ -8,7 +8,8 @@ from contextlib import closing, contextmanager
 
 from ...errors import StoreError
 from . import schema, wal
-from .connection import Connection, Store, sqlite_errors
+from .connection import Store, sqlite_errors
+from .engine import Connection
 
 
 @contextmanager
@@ -20,12 +21,18 @@ def held_alone(store: Store) -> Iterator[Connection]:
     wal.check(store.real_file)
     with (
         sqlite_errors(store.shown),
-        closing(sqlite3.connect(store.file, timeout=0, isolation_level=None)) as at,
+        closing(
+            sqlite3.connect(store.file, timeout=0, isolation_level=None, factory=Connection)
+        ) as at,
     ):
         if not _lock(at):
             raise StoreError("another process has the store open: stop it first")
         at.execute("PRAGMA auto_vacuum = INCREMENTAL")
         yield at
+
+
+def _connect(store: Store) -> Connection:
+    return sqlite3.connect(store.file, timeout=0, isolation_level=None, factory=Connection)
 
 
 def _lock(at: Connection) -> bool:

@@ -8,26 +8,26 @@ from contextlib import closing
 from pathlib import Path
 
 from ...errors import StoreError
-from ..base.store import Identity, Location
+from ..base.location import FileLocation
+from ..base.store import Identity
 from . import wal
 
 
 def stored_identity(path: str | os.PathLike[str]) -> Identity | None:
     """The chain in a store; ``None`` where there is none, or none that can be read now."""
-    file = Path(os.path.realpath(Location(path).file))
+    file = Path(os.path.realpath(FileLocation(path).file))
     if not file.is_file():
         return None
     try:
         wal.check(file)
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
-            return read_identity(connection)
+            return _identity(connection)
     except (sqlite3.Error, StoreError):
         # The server that opens it reports the error.
         return None
 
 
-def read_identity(connection: sqlite3.Connection) -> Identity | None:
-    """The same by a connection that is open."""
+def _identity(connection: sqlite3.Connection) -> Identity | None:
     # SQLite: a column that version 0.1 does not have is read from its genesis document.
     columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(chain)")}
     chain_id = "chain_id" if "chain_id" in columns else "genesis ->> 'chain_id'"

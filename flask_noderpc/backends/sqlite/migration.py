@@ -6,7 +6,6 @@ the file grows little: the new rows take the pages of the old ones.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,8 +18,7 @@ from ...protocol.comet.validators import is_rescaled_next
 from ..sql import block_writes, blocks, chain, evidence, index_steps, prune, state
 from ..sql.packed import results as packed_results
 from . import v1
-
-Connection = sqlite3.Connection
+from .engine import Connection
 
 # Others that read the file wait no longer than for a transaction of a node.
 _STEP_S = 0.02

@@ -8,12 +8,12 @@ plain, times are integer nanoseconds since 1970, and the views have them readabl
 from __future__ import annotations
 
 import logging
-import sqlite3
 
 from sqlite_utils import Database, Migrations
 
 from ...errors import StoreError
 from . import migration, v1
+from .engine import Connection
 
 log = logging.getLogger("flask_noderpc.store")
 
@@ -245,7 +245,7 @@ _COPYING = "m100_copying_blocks"
 _MAX_BLOCKS_WHEN_OPENED = 10_000
 
 
-def refuse_foreign(connection: sqlite3.Connection) -> None:
+def refuse_foreign(connection: Connection) -> None:
     """Raise :exc:`StoreError` for a database of another program, without a write to it."""
     # In this order: another process may be making the tables, all at once.
     if not is_empty(connection) and not _applied(connection):
@@ -255,13 +255,13 @@ def refuse_foreign(connection: sqlite3.Connection) -> None:
         )
 
 
-def is_empty(connection: sqlite3.Connection) -> bool:
+def is_empty(connection: Connection) -> bool:
     """Return true for a database without tables."""
     found = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     return found is None
 
 
-def prepare(connection: sqlite3.Connection, read_only: bool = False) -> None:
+def prepare(connection: Connection, read_only: bool = False) -> None:
     """Create the tables of a new store, or migrate a small one of version 0.1; raise
     :exc:`StoreError` for a store that can't be opened."""
     applied = _applied(connection)
@@ -282,7 +282,7 @@ def prepare(connection: sqlite3.Connection, read_only: bool = False) -> None:
         remaining = migrate_some(connection)
 
 
-def begin_migration(connection: sqlite3.Connection) -> int | None:
+def begin_migration(connection: Connection) -> int | None:
     """Begin to migrate a store of version 0.1, or go on; return the number of blocks that are
     left, ``None`` if it is migrated. Raise :exc:`StoreError` for any other file."""
     applied = _applied(connection)
@@ -296,7 +296,7 @@ def begin_migration(connection: sqlite3.Connection) -> int | None:
     return None if applied == _DONE else migration.count(connection)
 
 
-def migrate_some(connection: sqlite3.Connection) -> int | None:
+def migrate_some(connection: Connection) -> int | None:
     """Migrate a little more; return the number of blocks that are left, ``None`` when the
     store is migrated."""
     remaining = migration.step(connection)
@@ -306,11 +306,11 @@ def migrate_some(connection: sqlite3.Connection) -> int | None:
     return remaining
 
 
-def _applied(connection: sqlite3.Connection) -> set[str]:
+def _applied(connection: Connection) -> set[str]:
     return {step.name for step in migrations.applied(Database(connection))}
 
 
-def _record(connection: sqlite3.Connection, name: str) -> None:
+def _record(connection: Connection, name: str) -> None:
     connection.execute(
         "INSERT INTO _sqlite_migrations (migration_set, name, applied_at)"
         " VALUES (?, ?, datetime('now'))",
@@ -332,6 +332,6 @@ def _refuse_others(applied: set[str]) -> None:
         )
 
 
-def _is_large(connection: sqlite3.Connection) -> bool:
+def _is_large(connection: Connection) -> bool:
     (blocks,) = connection.execute("SELECT count(*) FROM blocks").fetchone()
     return bool(blocks > _MAX_BLOCKS_WHEN_OPENED)

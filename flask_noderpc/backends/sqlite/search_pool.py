@@ -7,7 +7,6 @@ leave the processor to the rest; a search that waits too long is refused.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from collections import deque
@@ -17,12 +16,11 @@ from typing import TypeVar
 from ...concurrency import NativeThread
 from ...domain.search import SearchLimits
 from ...errors import SearchTooCostly
-from ..sql.search import bounded
 from .connection import Store, sqlite_errors
+from .engine import Connection
+from .search_budget import bounded
 
 T = TypeVar("T")
-Connection = sqlite3.Connection
-
 _THREADS = 2
 
 

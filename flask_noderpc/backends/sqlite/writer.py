@@ -9,15 +9,16 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections import deque
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from contextlib import AbstractContextManager
+from typing import Any
 
-from ...concurrency import NativeThread, PendingResult, native_lock
+from ...concurrency import native_lock
 from ...errors import StoreError
-from ..sql.packed.row import DamagedRow
+from ..sql.writer import Job
+from ..sql.writer import Writer as GroupedWriter
 from . import wal
-from .connection import Connection, Store, sqlite_errors
+from .connection import Store, sqlite_errors
+from .engine import Connection
 
 log = logging.getLogger("flask_noderpc.store")
 
@@ -74,89 +75,15 @@ def _emptied(connection: sqlite3.Connection, patience_ms: int) -> bool:
     return not busy
 
 
-T = TypeVar("T")
-
-
-class _Job(Generic[T]):
-    """A write on its way: what to do, and how it went."""
-
-    def __init__(self, work: Callable[[Connection], T]) -> None:
-        self._work = work
-        self._value: list[T] = []
-        self.error: BaseException | None = None
-        self.is_done = False
-        """True when it is on disk, or never will be."""
-
-    def do(self, connection: Connection) -> None:
-        """Work inside a savepoint, so that one failure does not undo its neighbours."""
-        connection.execute("SAVEPOINT job")
-        try:
-            self._value = [self._work(connection)]
-        except BaseException as error:
-            self.error = error
-            # A full disk rolls the whole transaction back, savepoint and all.
-            if connection.in_transaction:
-                connection.execute("ROLLBACK TO job")
-        if connection.in_transaction:
-            connection.execute("RELEASE job")
-
-    def result(self) -> T:
-        """Return the result of the work; raise what it raised."""
-        if self.error is not None:
-            raise self.error
-        return self._value[0]
-
-
-class Write(Generic[T]):
-    """A write on its way, as its owner sees it, who must ask for the result.
-
-    It begins when somebody waits for it or for another, so that it shares a transaction with
-    those that have come until then.
-    """
-
-    def __init__(
-        self, job: _Job[T], drain: Callable[[], PendingResult[None]], path: str
-    ) -> None:
-        self._job = job
-        self._drain = drain
-        self._path = path
-        self._begun: PendingResult[None] | None = None
-
-    def is_done(self, seconds: float) -> bool:
-        """Return true when it is on disk or has failed, false after the timeout."""
-        if not self._job.is_done:
-            self._wait(seconds)
-        return self._job.is_done
-
-    def _wait(self, seconds: float | None) -> None:
-        # Behind what is being written, which it may be part of.
-        self._begun = self._begun or self._drain()
-        self._begun.wait(seconds)
-
-    def result(self) -> T:
-        """Return the result of the work, once it is on disk; raise what it raised."""
-        if not self._job.is_done:
-            self._wait(None)
-        try:
-            return self._job.result()
-        except (sqlite3.Error, StoreError, DamagedRow, OverflowError, OSError):
-            with sqlite_errors(self._path):
-                raise
-
-
-class Writer:
-    """The one thread and connection that write for this process.
-
-    Writes that arrive together share one transaction, and so one wait for the disk.
-    """
+class Writer(GroupedWriter):
+    """Writes into the file, which it opens."""
 
     def __init__(self, store: Store) -> None:
+        super().__init__("noderpc-writer")
         self._store = store
-        self._thread = NativeThread("noderpc-writer")
         self._connection: Connection | None = None
         self._file: tuple[int, int] | None = None
         self._checkpoints = Checkpoints(store)
-        self._waiting: deque[_Job[Any]] = deque()
         self.between_writes = native_lock()
 
     def open(self) -> None:
@@ -166,16 +93,6 @@ class Writer:
     def _open_between(self) -> None:
         with self.between_writes:
             self._open()
-
-    def run(self, work: Callable[[Connection], T]) -> T:
-        """Return the result of ``work``, once it is on disk."""
-        return self.begin(work).result()
-
-    def begin(self, work: Callable[[Connection], T]) -> Write[T]:
-        """Have work done with what is written next."""
-        job = _Job(work)
-        self._waiting.append(job)
-        return Write(job, lambda: self._thread.begin(self._drain), self._store.shown)
 
     def _open(self) -> Connection:
         if self._connection is None:
@@ -188,24 +105,16 @@ class Writer:
         self._store.check_log()
         return self._connection
 
-    def _drain(self) -> None:
-        # The job of this call may have been done with its predecessor's.
-        jobs = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        if not jobs:
-            return
-        try:
-            with self.between_writes:
-                connection = self._open()
-                self._transact(connection, jobs)
-                self._checkpoints.after_write(connection)
-        except Exception as error:
-            # Any error: each of these jobs must get an answer.
-            for job in jobs:
-                job.error = job.error or error
-        for job in jobs:
-            job.is_done = True
+    def _errors(self) -> AbstractContextManager[None]:
+        return sqlite_errors(self._store.shown)
 
-    def _transact(self, connection: Connection, jobs: list[_Job[Any]]) -> None:
+    def _commit(self, jobs: list[Job[Any]]) -> None:
+        with self.between_writes:
+            connection = self._open()
+            self._transact(connection, jobs)
+            self._checkpoints.after_write(connection)
+
+    def _transact(self, connection: Connection, jobs: list[Job[Any]]) -> None:
         connection.execute("BEGIN IMMEDIATE")
         changes = connection.total_changes
         try:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from ....backends.base.application import AppState
 from ....backends.base.capabilities import EvmState
+from ....backends.base.location import is_url
 from ....engine.base import Job
 from ....engine.executors import Executors
 from ....errors import ResultNotFound
@@ -189,6 +190,8 @@ class EvmRuntime(EvmState):
 
 
 def _absolute(store: str) -> str:
-    """Return an absolute file name or URI, independent of later changes of directory."""
+    """Return an absolute file name, URI or URL, independent of later changes of directory."""
+    if is_url(store):
+        return store
     scheme = "file:" if store.startswith("file:") else ""
     return f"{scheme}{Path(store.removeprefix(scheme)).absolute()}"

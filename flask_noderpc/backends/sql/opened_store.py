@@ -1,29 +1,33 @@
-"""Handles of an open SQLite store, one set in each process.
+"""Handles of an open store, one set in each process.
 
-SQLite keeps the POSIX locks of its process in memory, and the last connection to close
-removes the WAL. A child that inherits this memory would write without locks into a WAL that
-is gone, and lose it. So a fork waits until nothing is read or written, and everything is
-closed before it; parent and child open again what they need.
+No connection may cross a fork: two processes would use it at once. So a fork waits until
+nothing is read or written, and everything is closed before it; parent and child open again what
+they need.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import threading
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
 from ...domain.genesis import Genesis
+from ...domain.search import SearchLimits
 from ...errors import StoreError
-from ..base.store import ChainStore, Location
-from ..sql import ledger
-from ..sql.chain import Beginning
-from ..sql.mempool import Incoming
-from .change_watcher import ChangeWatcher
-from .connection import Readers, Store
-from .search_pool import SearchPool
+from ..base.location import Location
+from ..base.reads import ChainVersion
+from ..base.store import ChainStore
+from . import ledger
+from .chain import Beginning
+from .connection import Connection
+from .mempool import Incoming
 from .writer import Writer
+
+T = TypeVar("T")
 
 
 class OpenFiles(Protocol):
@@ -71,78 +75,101 @@ def _in_child() -> None:
 os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
 
 
-# How long a fork waits for reads under way.
-_FORK_PATIENCE_S = 5.0
+class Readers(Protocol):
+    """Connections that only read."""
+
+    def one(self, sql: str, *args: object) -> Any:
+        """Return the first row, or ``None``."""
+
+    def snapshot(self) -> AbstractContextManager[Connection]:
+        """A connection on which every query sees the same snapshot."""
+
+    def version(self) -> ChainVersion | None:
+        """Return the current version of the chain."""
+
+    def shared_read_view(self) -> AbstractContextManager[ChainVersion | None]:
+        """Let every query of this thread use one snapshot; yield the chain's version in it."""
 
 
-class ProcessHandles:
-    """The open files of one process; no SQLite handle may cross a fork."""
+class SearchPool(Protocol):
+    """Runs searches, a few at a time."""
 
-    def __init__(self, store: Store, poll_s: float) -> None:
+    def run(self, work: Callable[[Connection], T], limits: SearchLimits) -> T:
+        """Return the result of ``work`` in one snapshot; raise
+        :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+
+
+class Changes(Protocol):
+    """Wakes the threads that wait for the store to change."""
+
+    def notify(self) -> None:
+        """Wake waiting threads after a write of this process."""
+
+    def wait_until(self, holds: Callable[[], bool], timeout: float) -> bool:
+        """Wait until a condition holds, ``timeout`` seconds at most; return true if it does."""
+
+
+class ProcessHandles(ABC):
+    """The open connections of one process; none may cross a fork."""
+
+    readers: Readers
+    writer: Writer
+    mempool_writer: Writer
+    """Writes what needs no lock on the chain."""
+    search_pool: SearchPool
+    changes: Changes
+
+    def __init__(self) -> None:
         self.process = os.getpid()
-        self.readers = Readers(store)
-        self.writer = Writer(store)
         self.incoming = Incoming()
         self.ledger = ledger.Ledger()
-        self.search_pool = SearchPool(store)
-        self.changes = ChangeWatcher(store, poll_s)
         self.quiet = True
         """True if nothing was open at the last fork."""
         watch(self)
 
+    @abstractmethod
+    def open(self) -> None:
+        """Open the store now, and create its tables if they are missing."""
+
+    @abstractmethod
     def suspend(self) -> None:
         """Close everything, and let nothing begin: the process is about to fork."""
-        self.writer.between_writes.__enter__()
-        self.writer.disconnect()
-        self.changes.suspend()
-        searched = self.search_pool.suspend(_FORK_PATIENCE_S)
-        self.quiet = self.readers.suspend(_FORK_PATIENCE_S) and searched
 
+    @abstractmethod
     def resume(self) -> None:
         """Resume reads and writes, which open what they need."""
-        self.readers.resume()
-        self.search_pool.resume()
-        self.changes.resume()
-        self.writer.between_writes.__exit__(None, None, None)
 
+    @abstractmethod
     def close(self) -> None:
         """Close everything."""
-        self.readers.close()
-        self.search_pool.close()
-        self.changes.close()
-        self.writer.close()
-
-
-# The transaction of a block needs some pages at least.
-_MIN_FREE_BYTES = 1 << 16
 
 
 class OpenedStore(ChainStore):
-    """Opens the file at the first use in each process; no handle crosses a fork."""
+    """Opens the store at the first use in each process."""
 
-    def __init__(self, store: Store, poll_s: float) -> None:
-        self._store = store
-        self._poll_s = poll_s
+    def __init__(self, location: Location) -> None:
+        self._location = location
         self._opening = threading.Lock()
         self._files: ProcessHandles | None = None
         self._genesis: Genesis | None = None
         self._beginning: Beginning | None = None
 
+    @abstractmethod
+    def _new_handles(self) -> ProcessHandles:
+        """Return handles that are not open yet."""
+
     @property
     def path(self) -> str:
-        """The file's name or URI, as given."""
-        return self._store.path
+        """The location, as given."""
+        return self._location.path
 
     @property
     def location(self) -> Location:
-        return self._store
+        return self._location
 
     @property
     def read_only(self) -> bool:
-        return self._store.read_only
-
-    def has_free_space(self) -> bool:
-        return shutil.disk_usage(self._store.real_file.parent).free >= _MIN_FREE_BYTES
+        return self._location.read_only
 
     def _open(self) -> ProcessHandles:
         files = self._files
@@ -154,13 +181,11 @@ class OpenedStore(ChainStore):
                     raise StoreError(
                         "this process was forked while the store was being read; fork before"
                         " the first call, or between calls",
-                        self._store.shown,
+                        self._location.shown,
                     )
-                files = ProcessHandles(self._store, self._poll_s)
-                # The writer recovers the log of a process that was killed, so that
-                # readers, which never wait, find the store ready.
+                files = self._new_handles()
                 try:
-                    files.writer.open()
+                    files.open()
                 except BaseException:
                     # A store that can't be opened is tried at each call: leave no thread.
                     files.close()

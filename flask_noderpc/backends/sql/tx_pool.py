@@ -1,4 +1,4 @@
-"""The mempool as a capability of the SQLite backend."""
+"""The mempool as a capability of SQL stores."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ...errors import TxRejected
 from ...protocol.comet.chain_state import MAX_BLOCK_BYTES
 from ..base.application import Application
 from ..base.capabilities import Mempool, MempoolLimits, Submission
-from ..sql import mempool
+from . import mempool
 from .opened_store import ProcessHandles
 
 
-class SQLiteMempool(Mempool):
+class SQLMempool(Mempool):
     """Pending transactions in a table, checked by the store's application."""
 
     def __init__(
@@ -30,7 +30,7 @@ class SQLiteMempool(Mempool):
         return self._submit(tx, self._app().check_tx, self._limits).wait()
 
     def begin_submit(self, tx: bytes) -> Submission:
-        if type(self).submit is not SQLiteMempool.submit:
+        if type(self).submit is not SQLMempool.submit:
             # A subclass may accept others.
             return super().begin_submit(tx)
         return self._submit(tx, self._app().check_tx, self._limits)
@@ -57,7 +57,7 @@ class SQLiteMempool(Mempool):
         if result.code != 0:
             return Submission(result, lambda: result)
         gas, sender_nonce = result.gas_wanted, app.sender_nonce(tx)
-        write = files.writer.begin(
+        write = files.mempool_writer.begin(
             lambda at: mempool.add(at, tx, gas, limits, sender_nonce, replaces=replaces)
         )
         forget = files.incoming.add(tx, write.result)
@@ -111,4 +111,4 @@ class SQLiteMempool(Mempool):
             return mempool.latest(at)
 
     def flush(self) -> None:
-        self._open().writer.run(mempool.flush)
+        self._open().mempool_writer.run(mempool.flush)

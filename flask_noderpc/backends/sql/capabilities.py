@@ -1,11 +1,9 @@
-"""Capabilities of the SQLite backend: evidence pool, EVM index, and filters that survive."""
+"""Capabilities of SQL stores: evidence pool, EVM index, and filters that survive."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
 
-from ... import jsoncodec
 from ...domain.block import Evidence
 from ...domain.ethereum import LogSearch
 from ...domain.search import FilterKind, PolledFilter, SearchLimits
@@ -17,12 +15,13 @@ from ..base.capabilities import EvmIndex
 from ..base.evidence import EvidencePool, check_evidence
 from ..base.filters import DEADLINE, Clock, Filters, filters_to_evict
 from ..base.reads import ChainReads, SearchedChain
-from ..sql import evidence
-from ..sql.evm_index import ADDRESS, ANY_LOG, TOPICS, TX, height_sql, key, last_place, place
+from . import evidence
+from .connection import Connection
+from .evm_index import ADDRESS, ANY_LOG, TOPICS, TX, height_sql, key, last_place, place
 from .opened_store import ProcessHandles
 
 
-class SQLiteEvidencePool(EvidencePool):
+class SQLEvidencePool(EvidencePool):
     """Pending evidence in a table."""
 
     def __init__(
@@ -40,21 +39,16 @@ class SQLiteEvidencePool(EvidencePool):
             known = evidence.is_known(at, evidence_hash)
         if not known:
             check_evidence(self._chain, piece)
-            files.writer.run(lambda at: evidence.add(at, piece))
+            files.mempool_writer.run(lambda at: evidence.add(at, piece))
             files.changes.notify()
         return evidence_hash
 
 
-Connection = sqlite3.Connection
-
 # How far hits are counted to find the rarest: first so far, then so many times further.
 _FIRST_COUNT, _FURTHER, _LAST_COUNT = 64, 16, 1 << 20
 
-# Alternatives come as one value, so that there is one statement for any number of them.
-_OF = "key IN (SELECT value FROM json_each(?))"
 
-
-class SQLiteEvmIndex(EvmIndex):
+class SQLEvmIndex(EvmIndex):
     """Heights from the table of Ethereum transactions and logs."""
 
     def __init__(self, open_store: Callable[[], ProcessHandles], chain: SearchedChain) -> None:
@@ -94,10 +88,11 @@ def log_heights(at: Connection, search: LogSearch) -> tuple[int, ...]:
     also = [_also(at, term, hits, between) for term in rest]
     found = at.execute(
         f"SELECT {height_sql('d.place')} FROM evm_hits AS d"
-        f" WHERE d.{_OF} AND d.place BETWEEN ? AND ?{''.join(sql for sql, _ in also)}"
+        f" WHERE {at.engine.is_one_of('d.key')} AND d.place BETWEEN ? AND ?"
+        f"{''.join(sql for sql, _ in also)}"
         " UNION SELECT height FROM evm_unindexed WHERE height BETWEEN ? AND ? ORDER BY 1",
         (
-            _listed(first),
+            at.engine.numbers(first),
             *between,
             *(arg for _, args in also for arg in args),
             search.low,
@@ -140,40 +135,38 @@ def _also(
 
     With many alternatives and many hits the list is the shorter way.
     """
-    lookups = hits * len(term)
+    lookups, is_one = hits * len(term), at.engine.is_one_of("key")
     if len(term) == 1 or _count(at, term, between, lookups) == lookups:
-        sql = f" AND EXISTS (SELECT 1 FROM evm_hits WHERE {_OF} AND place = d.place)"
-        return sql, (_listed(term),)
-    sql = f" AND d.place IN (SELECT place FROM evm_hits WHERE {_OF} AND place BETWEEN ? AND ?)"
-    return sql, (_listed(term), *between)
+        sql = f" AND EXISTS (SELECT 1 FROM evm_hits WHERE {is_one} AND place = d.place)"
+        return sql, (at.engine.numbers(term),)
+    sql = (
+        f" AND d.place IN (SELECT place FROM evm_hits WHERE {is_one} AND place BETWEEN ? AND ?)"
+    )
+    return sql, (at.engine.numbers(term), *between)
 
 
 def _count(at: Connection, term: _Term, between: tuple[int, int], limit: int) -> int:
     """Return the number of hits, counted up to a limit."""
     row = at.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM evm_hits WHERE {_OF}"
-        " AND place BETWEEN ? AND ? LIMIT ?)",
-        (_listed(term), *between, limit),
+        f"SELECT count(*) FROM (SELECT 1 FROM evm_hits WHERE {at.engine.is_one_of('key')}"
+        " AND place BETWEEN ? AND ? LIMIT ?) AS counted",
+        (at.engine.numbers(term), *between, limit),
     ).fetchone()
     return int(row[0])
-
-
-def _listed(term: _Term) -> str:
-    return jsoncodec.encode(term).decode()
 
 
 # A filter lives so much longer, and a poll that finds nothing writes only within that time.
 _SLACK = 30 * SECOND
 
 
-class SQLiteFilters(Filters):
+class SQLFilters(Filters):
     """Filters in a table. The writer's thread writes them, together with what else waits."""
 
     def __init__(self, files: ProcessHandles, clock: Clock) -> None:
         self._files, self._clock = files, clock
 
     def add(self, added: PolledFilter, cap: int) -> None:
-        self._files.writer.run(lambda at: _add(at, added, cap, self._clock()))
+        self._files.mempool_writer.run(lambda at: _add(at, added, cap, self._clock()))
 
     def get(self, filter_id: str) -> PolledFilter:
         row = self._files.readers.one(
@@ -190,7 +183,9 @@ class SQLiteFilters(Filters):
     def move(self, polled: PolledFilter, cursor: int) -> bool:
         if cursor == polled.cursor and self._is_fresh(polled):
             return True
-        return self._files.writer.run(lambda at: _move(at, polled, cursor, self._clock()))
+        return self._files.mempool_writer.run(
+            lambda at: _move(at, polled, cursor, self._clock())
+        )
 
     def _is_fresh(self, polled: PolledFilter) -> bool:
         found = self._files.readers.one(
@@ -202,7 +197,7 @@ class SQLiteFilters(Filters):
         return found is not None
 
     def drop(self, filter_id: str) -> bool:
-        return self._files.writer.run(lambda at: _drop(at, filter_id, self._clock()))
+        return self._files.mempool_writer.run(lambda at: _drop(at, filter_id, self._clock()))
 
 
 def _add(at: Connection, added: PolledFilter, cap: int, now: int) -> None:

@@ -1,8 +1,9 @@
-"""Reads of a SQLite store: blocks, transactions, searches, and state."""
+"""Reads of a SQL store: blocks, transactions, searches, and state."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import cached_property
 
 from ...domain.abci import BlockResults
 from ...domain.block import Block, BlockID, BlockMeta, Commit
@@ -18,14 +19,21 @@ from ...errors import (
 )
 from ..base.reads import ChainVersion
 from ..base.store import Identity
-from ..sql import blocks, chain, metadata, state
-from ..sql import search as index_search
-from .identity import read_identity
+from . import blocks, chain, metadata, state
+from . import search as index_search
+from .connection import Engine
 from .opened_store import OpenedStore
 
 
-class SQLiteReads(OpenedStore):
+class SQLReads(OpenedStore):
     """Reads of the chain, each in one snapshot."""
+
+    engine: Engine
+
+    @cached_property
+    def _state_sql(self) -> str:
+        long = self.engine.long
+        return f"SELECT value FROM app_state WHERE {long('key')} = {long('?')}"
 
     # Blocks.
 
@@ -190,7 +198,7 @@ class SQLiteReads(OpenedStore):
                 found = chain.beginning(at)
             if found is None:
                 raise StoreError(
-                    "no chain here yet, init_chain or init_at comes first", self._store.shown
+                    "no chain here yet, init_chain or init_at comes first", self._location.shown
                 )
             self._beginning = found
         return found
@@ -202,7 +210,7 @@ class SQLiteReads(OpenedStore):
     def identity(self) -> Identity | None:
         """Return the chain id and the application of the store."""
         with self._open().readers.snapshot() as at:
-            return read_identity(at)
+            return chain.identity(at)
 
     def metadata(self, name: str) -> bytes | None:
         with self._open().readers.snapshot() as at:
@@ -243,5 +251,5 @@ class SQLiteReads(OpenedStore):
 
     def get(self, key: bytes) -> bytes | None:
         """A value of the application's committed state."""
-        row = self._open().readers.one("SELECT value FROM app_state WHERE key = ?", key)
+        row = self._open().readers.one(self._state_sql, key)
         return None if row is None else bytes(row[0])

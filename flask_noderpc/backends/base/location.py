@@ -1,0 +1,119 @@
+"""Locations of stores: file names, ``file:`` URIs, and URLs of databases."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from ...errors import ConfigurationError
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_POSTGRES = ("postgresql", "postgres")
+
+# It would be shown to all users of the machine, and in errors.
+_PASSWORD = (
+    "the URL of the database has a password: leave it out, and name a file of passwords in"
+    " PGPASSFILE or a service in PGSERVICE, or set PGPASSWORD"
+)
+
+
+class Location:
+    """Where a store is; see :func:`location_of`."""
+
+    path: str
+    """As it was given."""
+    shown: str
+    """The name for errors."""
+    read_only = False
+    folder: Path | None = None
+    """The folder of a file."""
+
+    def may_have_chain(self) -> bool:
+        """Return false if there is nothing that could hold a chain."""
+        return True
+
+
+class FileLocation(Location):
+    """A file name or a ``file:`` URI, such as ``file:chain.db?mode=ro``."""
+
+    folder: Path
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        uri = urlsplit(self.path) if self.path.startswith("file:") else None
+        # Made absolute once: the process may change its folder.
+        self.file = Path(unquote(uri.path) if uri else self.path).absolute()
+        self.folder = self.file.parent
+        self.options = dict(parse_qsl(uri.query)) if uri else {}
+        self.read_only = (
+            self.options.get("mode") == "ro" or self.options.get("immutable") == "1"
+        )
+        self.shown = str(self.file) if uri else self.path
+        """The file's name for errors: as it was given, or that of the URI."""
+
+    @property
+    def read_only_uri(self) -> str:
+        """The URI with which nothing is created or written."""
+        return f"{self.file.as_uri()}?{urlencode({**self.options, 'mode': 'ro'})}"
+
+    def may_have_chain(self) -> bool:
+        """Return true if there is a file."""
+        return self.file.exists()
+
+
+class DatabaseURL(Location):
+    """A URL of PostgreSQL, such as ``postgresql://user@host/chain``.
+
+    Beside libpq's options it takes ``pool_mode=transaction`` for one of PgBouncer. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for one with a password.
+    """
+
+    def __init__(self, url: str) -> None:
+        rest = url.partition("://")[2]
+        authority, slash, tail = rest.partition("/")
+        if not slash:
+            authority, mark, tail = rest.partition("?")
+            tail = mark + tail
+        user_info, at, hosts = authority.rpartition("@")
+        user, _, password = user_info.partition(":")
+        name, _, query = tail.partition("?")
+        self.options = dict(parse_qsl(query, keep_blank_values=True))
+        if password or "password" in self.options:
+            raise ConfigurationError(_PASSWORD)
+        self.is_pooled = self.options.get("pool_mode") == "transaction"
+        begin = f"postgresql://{user}{at}{hosts}/{name}"
+        self.path = begin + self._query(self.options)
+        libpq = {name: each for name, each in self.options.items() if name != "pool_mode"}
+        self.conninfo = begin + self._query(libpq)
+        self.shown = f"postgresql://{hosts or self.options.get('host', '')}/{name}"
+
+    @staticmethod
+    def _query(options: dict[str, str]) -> str:
+        return f"?{urlencode(options, quote_via=quote)}" if options else ""
+
+
+def is_url(location: str | os.PathLike[str]) -> bool:
+    """Return true for the URL of a database."""
+    found = _URL.match(os.fspath(location))
+    return found is not None and found[1] in _POSTGRES
+
+
+def location_of(location: str | os.PathLike[str]) -> FileLocation | DatabaseURL:
+    """Return the parts of a file name, ``file:`` URI or URL of PostgreSQL.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another scheme, or with
+    a password.
+    """
+    path = os.fspath(location)
+    url = _URL.match(path)
+    if url is None or url[1] == "file":
+        return FileLocation(path)
+    if url[1] not in _POSTGRES:
+        # The rest of the URL may hold a password.
+        raise ConfigurationError(
+            f"no store is known for {url[1]}:// URLs: set NODERPC_DATABASE to a file name, a"
+            " file: URI of SQLite, or a postgresql:// URL"
+        )
+    return DatabaseURL(path)

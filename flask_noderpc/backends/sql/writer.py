@@ -1,0 +1,124 @@
+"""Writes of a process: those that arrive together share one transaction."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Generic, TypeVar
+
+from ...concurrency import NativeThread, PendingResult
+from .connection import Connection
+
+T = TypeVar("T")
+
+
+class Job(Generic[T]):
+    """A write on its way: what to do, and how it went."""
+
+    def __init__(self, work: Callable[[Connection], T]) -> None:
+        self._work = work
+        self._value: list[T] = []
+        self.error: BaseException | None = None
+        self.is_done = False
+        """True when it is on disk, or never will be."""
+
+    def do(self, connection: Connection) -> None:
+        """Work inside a savepoint, so that one failure does not undo its neighbours."""
+        connection.execute("SAVEPOINT job")
+        try:
+            self._value = [self._work(connection)]
+        except BaseException as error:
+            self.error = error
+            # A full disk rolls the whole transaction back, savepoint and all.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK TO job")
+        if connection.in_transaction:
+            connection.execute("RELEASE job")
+
+    def result(self) -> T:
+        """Return the result of the work; raise what it raised."""
+        if self.error is not None:
+            raise self.error
+        return self._value[0]
+
+
+class Write(Generic[T]):
+    """A write on its way, as its owner sees it, who must ask for the result.
+
+    It begins when somebody waits for it or for another, so that it shares a transaction with
+    those that have come until then.
+    """
+
+    def __init__(
+        self,
+        job: Job[T],
+        drain: Callable[[], PendingResult[None]],
+        errors: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._job = job
+        self._drain = drain
+        self._errors = errors
+        self._begun: PendingResult[None] | None = None
+
+    def is_done(self, seconds: float) -> bool:
+        """Return true when it is on disk or has failed, false after the timeout."""
+        if not self._job.is_done:
+            self._wait(seconds)
+        return self._job.is_done
+
+    def _wait(self, seconds: float | None) -> None:
+        # Behind what is being written, which it may be part of.
+        self._begun = self._begun or self._drain()
+        self._begun.wait(seconds)
+
+    def result(self) -> T:
+        """Return the result of the work, once it is on disk; raise what it raised."""
+        if not self._job.is_done:
+            self._wait(None)
+        with self._errors():
+            return self._job.result()
+
+
+class Writer(ABC):
+    """The one thread and connection that write for this process.
+
+    Writes that arrive together share one transaction, and so one wait for the disk.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._thread = NativeThread(name)
+        self._waiting: deque[Job[Any]] = deque()
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """Return the result of ``work``, once it is on disk."""
+        return self.begin(work).result()
+
+    def begin(self, work: Callable[[Connection], T]) -> Write[T]:
+        """Have work done with what is written next."""
+        job = Job(work)
+        self._waiting.append(job)
+        return Write(job, lambda: self._thread.begin(self._drain), self._errors)
+
+    def _drain(self) -> None:
+        # The job of this call may have been done with its predecessor's.
+        jobs = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if not jobs:
+            return
+        try:
+            self._commit(jobs)
+        except Exception as error:
+            # Any error: each of these jobs must get an answer.
+            for job in jobs:
+                job.error = job.error or error
+        for job in jobs:
+            job.is_done = True
+
+    @abstractmethod
+    def _commit(self, jobs: list[Job[Any]]) -> None:
+        """Do these jobs in one transaction."""
+
+    @abstractmethod
+    def _errors(self) -> AbstractContextManager[None]:
+        """Turn the engine's errors into :exc:`~flask_noderpc.errors.StoreError`."""

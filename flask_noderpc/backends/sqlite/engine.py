@@ -1,0 +1,65 @@
+"""SQLite as an engine of SQL stores."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+
+from ... import jsoncodec
+from ..sql.connection import Connection as AnyConnection
+from ..sql.connection import Engine
+
+# Free pages that stay for the next blocks, at least and as a share; and how many others one
+# transaction gives back.
+_KEPT_PAGES, _KEPT_SHARE, _FREED_PAGES = 1_000, 10, 1_000
+
+
+class SQLite(Engine):
+    """One transaction writes at a time: it needs no other locks."""
+
+    integrity_error = sqlite3.IntegrityError
+    # SQLite: where AUTOINCREMENT remembers it.
+    latest_pending = "SELECT seq FROM sqlite_sequence WHERE name = 'mempool'"
+
+    def numbers(self, values: Sequence[int]) -> object:
+        # One value, so that there is one statement for any number of them.
+        return jsoncodec.encode(values).decode()
+
+    def is_one_of(self, column: str) -> str:
+        return f"{column} IN (SELECT value FROM json_each(?))"
+
+    def contains(self, column: str) -> str:
+        return f"instr({column}, ?) > 0"
+
+    def each_event(self, events: str) -> str:
+        return f"json_each({events}) AS e"
+
+    def each_value(self, events: str) -> str:
+        return f"json_each({events}) AS e, json_each(e.value) AS i"
+
+    def values_of(self, events: str, event: str) -> str:
+        return f"json_each({events}, '$[' || {event} || ']') AS i"
+
+    def now(self, at: AnyConnection) -> int:
+        return time.time_ns()
+
+    def data_version(self, at: AnyConnection) -> int | None:
+        number: int = at.execute("PRAGMA data_version").fetchone()[0]
+        return number
+
+    def free_space(self, at: AnyConnection) -> None:
+        # To the file system, if the free pages are many; the next blocks take the others.
+        (free,) = at.execute("PRAGMA freelist_count").fetchone()
+        (pages,) = at.execute("PRAGMA page_count").fetchone()
+        kept = max(_KEPT_PAGES, pages // _KEPT_SHARE)
+        for _ in range(min(free - kept, _FREED_PAGES)):
+            # SQLite gives one page back for each row of no columns, and Python reads no such
+            # rows.
+            at.execute("PRAGMA incremental_vacuum")
+
+
+class Connection(sqlite3.Connection):
+    """A connection that statements of :mod:`flask_noderpc.backends.sql` take."""
+
+    engine: Engine = SQLite()
