@@ -11,7 +11,17 @@ from hypothesis import HealthCheck, settings
 from flask_noderpc.web.connection import Timing
 from flask_noderpc.web.websocket_server import WebSocketServer
 
-pytest_plugins = ["flask_noderpc.testing.plugin"]
+pytest_plugins = ["flask_noderpc.testing.plugin", "tests.helpers.stores"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--store",
+        choices=("sqlite", "postgres"),
+        default="sqlite",
+        help="Store of the tests that work with any; those of SQLite itself are left out.",
+    )
+
 
 # How long an example takes, and how long it takes to make one, depends on the machine. The
 # examples are the same in each run; .ci/long looks for others.
@@ -50,7 +60,7 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
 
 # Their tests start other programs, attack or kill nodes, or race for long.
-INTEGRATION = {"abuse", "clients", "deploy", "differential", "faults", "server"}
+INTEGRATION = {"abuse", "clients", "deploy", "differential", "faults", "postgres", "server"}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -59,6 +69,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not INTEGRATION.isdisjoint(item.path.relative_to(config.rootpath).parts):
             item.add_marker(pytest.mark.integration)
+    if config.getoption("--store") != "sqlite":
+        of_sqlite = [item for item in items if item.get_closest_marker("sqlite")]
+        config.hook.pytest_deselected(items=of_sqlite)
+        items[:] = [item for item in items if item not in set(of_sqlite)]
 
 
 @pytest.fixture(scope="module", autouse=True)

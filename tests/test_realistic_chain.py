@@ -10,13 +10,15 @@ from benchmarks.realistic.__main__ import extend
 from benchmarks.realistic.content import SHAPES, Shape
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.errors import InvalidBlock
+from tests.helpers.stores import make_store
 
 FEW = Shape("few", validators=7, txs=2, tx_bytes=100, attributes=40)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> SQLiteBackend:
-    return SQLiteBackend(tmp_path / "chain.db")
+    made: SQLiteBackend = make_store(tmp_path / "chain.db")
+    return made
 
 
 def test_a_chain_verifies_and_has_the_size_of_its_shape(store: SQLiteBackend) -> None:
@@ -37,7 +39,7 @@ def test_a_chain_that_was_interrupted_goes_on_as_in_one_go(
 ) -> None:
     hashes = []
     for name, steps in (("one", [8]), ("two", [3, 8])):
-        store = SQLiteBackend(tmp_path / f"{name}.db")
+        store = make_store(tmp_path / f"{name}.db")
         added = [extend(store, FEW, count, processes=processes) for count in steps]
         assert sum(added) == 8
         hashes.append(store.hash_at(8))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,26 +20,52 @@ def open_store(
     max_pages: int | None = None,
     poll_s: float = 0.05,
 ) -> ChainStore:
-    """Return the store at a file name or ``file:`` URI; its first use opens it.
+    """Return the store at a file name, ``file:`` URI or ``postgresql://`` URL; its first use
+    opens it.
 
     With ``read_only`` nothing is created or written. Raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another scheme.
+    :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another scheme, and without
+    the extra that a store needs.
     """
-    from ..errors import ConfigurationError
     from .base.location import DatabaseURL, location_of
-    from .sqlite import SQLiteBackend
 
     found = location_of(location)
     if isinstance(found, DatabaseURL):
-        raise ConfigurationError("no store is known for postgresql:// URLs yet")
+        with _extra():
+            from .postgres.backend import PostgresBackend
+
+        return PostgresBackend(found, read_only=read_only, limits=limits, poll_s=poll_s)
+    from .sqlite import SQLiteBackend
+
     path = found.read_only_uri if read_only else found.path
     return SQLiteBackend(path, limits=limits, max_pages=max_pages, poll_s=poll_s)
+
+
+@contextmanager
+def _extra() -> Iterator[None]:
+    from ..errors import ConfigurationError
+
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"a postgresql:// URL needs the extra postgres ({error}):"
+            " pip install 'flask-noderpc[postgres]'"
+        ) from None
 
 
 def stored_identity(location: str | os.PathLike[str]) -> Identity | None:
     """Return the chain of a store without opening it to serve; ``None`` if there is none, or
     none that can be read now."""
     # ``noderpc start`` itself only looks which chain is there: this loads no backend.
+    from .base.location import DatabaseURL, location_of
+
+    found = location_of(location)
+    if isinstance(found, DatabaseURL):
+        with _extra():
+            from .postgres import identity
+
+        return identity.stored_identity(found)
     from .sqlite.identity import stored_identity
 
     return stored_identity(location)

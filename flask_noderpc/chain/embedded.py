@@ -165,10 +165,22 @@ class EmbeddedChain(StoreBackend):
             check_identity(stored, self._shown, self._app.name, self._genesis_chain_id)
 
     def _is_read_only_copy(self) -> bool:
-        """Return true for a copy that is only read, which needs no keys."""
+        """Return true for a copy that is only read, or whose blocks others produce."""
         if self.store.read_only:
             return True
-        return not self._produces and self.store.has_chain() and not node_home.exists(self.home)
+        # A database has other hosts, which have the keys.
+        is_shared = self.store.location.folder is None
+        if self._produces and not is_shared:
+            return False
+        is_without_keys = self.store.has_chain() and not node_home.exists(self.home)
+        if is_without_keys and self._produces:
+            log.warning(
+                "no keys of %s are in %s/config: this host serves and takes transactions, and"
+                " another one produces the blocks",
+                self._shown,
+                self.home,
+            )
+        return is_without_keys
 
     def _initial_state(self, genesis: Genesis) -> InitChain:
         # ABCI: InitChain is not sent to an application that has committed a block.

@@ -9,6 +9,7 @@ import pytest
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.testing import SampleChain, make_chain
 from flask_noderpc.testing.chains import ChainMaker
+from tests.helpers.stores import make_store
 
 SAMPLE = make_chain()
 
@@ -38,7 +39,7 @@ def open_store(path: Path) -> Iterator[OpenStore]:
     made: list[SQLiteBackend] = []
 
     def make(file: object = path, **options: Any) -> SQLiteBackend:
-        made.append(SQLiteBackend(file, **options))  # type: ignore[arg-type]
+        made.append(make_store(file, **options))  # type: ignore[arg-type]
         return made[-1]
 
     yield make

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from typing import Any
 
-from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends.sql.backend import SQLBackend
 
 
-def assert_no_leftovers(store: SQLiteBackend, base: int) -> None:
+def assert_no_leftovers(store: SQLBackend, base: int) -> None:
     """Check that no table has rows of blocks below ``base``, but for what that block needs."""
-    with closing(sqlite3.connect(store.path)) as at:
+    with store._open().readers.snapshot() as at:
 
         def one(sql: str) -> Any:
             return at.execute(sql).fetchone()[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -131,9 +132,9 @@ def test_a_group_with_one_bad_block_leaves_nothing(
 
 
 def test_blocks_go_in_one_by_one_or_all_at_once(
-    open_store: OpenStore, sample: SampleChain, full: SQLiteBackend
+    open_store: OpenStore, sample: SampleChain, full: SQLiteBackend, path: Path
 ) -> None:
-    single = open_store(str(full.path) + ".single")
+    single = open_store(f"{path}.single")
     single.init_chain(sample.genesis, sample.state)
     for item in sample.blocks:
         single.append_block(item)

@@ -134,6 +134,7 @@ def steps(
         yield rows
 
 
+@pytest.mark.sqlite
 def test_no_transaction_indexes_a_large_block_or_many_failures_whole(
     store: SQLiteBackend, chain: Chain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +152,7 @@ def test_no_transaction_indexes_a_large_block_or_many_failures_whole(
     assert_no_leftovers(store, 3)
 
 
+@pytest.mark.sqlite
 def test_a_large_block_that_was_pruned_in_part_is_indexed_again_or_pruned(
     store: SQLiteBackend, chain: Chain, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +172,7 @@ def test_a_large_block_that_was_pruned_in_part_is_indexed_again_or_pruned(
 
 
 # In the failures, in the large block, and at its last step.
+@pytest.mark.sqlite
 @pytest.mark.parametrize("most", [0, 1, 3, 5, 6, 9, 12, 13])
 def test_an_interrupted_index_goes_on(
     store: SQLiteBackend,
@@ -191,6 +194,7 @@ def test_an_interrupted_index_goes_on(
     chain.check(again)
 
 
+@pytest.mark.sqlite
 def test_a_block_that_is_indexed_in_part_is_pruned_whole(
     store: SQLiteBackend, chain: Chain, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

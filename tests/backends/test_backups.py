@@ -18,6 +18,8 @@ from tests.helpers.until import PATIENCE
 
 from .conftest import OpenStore
 
+pytestmark = pytest.mark.sqlite
+
 
 def test_a_read_view_belongs_to_one_thread_and_ends(
     store: SQLiteBackend, maker: ChainMaker

@@ -22,6 +22,8 @@ from flask_noderpc.testing.chains import ChainMaker
 from ..helpers.until import PATIENCE, until
 from .conftest import OpenStore
 
+pytestmark = pytest.mark.sqlite
+
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc import ChainBackend, MemoryBackend, SQLiteBackend
+from flask_noderpc import ChainBackend, MemoryBackend
+from flask_noderpc.backends.base.store import ChainStore
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.contract import ChainBackendContract
+from tests.helpers.stores import make_store
 
 
 class TestMemory(ChainBackendContract):
@@ -14,13 +16,13 @@ class TestMemory(ChainBackendContract):
         return MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
 
 
-class TestSQLite(ChainBackendContract):
+class TestStore(ChainBackendContract):
     @pytest.fixture(autouse=True)
     def folder(self, tmp_path: Path) -> None:
         self.path = tmp_path / "chain.db"
 
     def make_backend(self, chain: SampleChain) -> ChainBackend:
-        backend = SQLiteBackend(self.path)
+        backend: ChainStore = make_store(self.path)
         backend.init_chain(chain.genesis, chain.state)
         backend.append_block(*chain.blocks)
         return backend

@@ -17,6 +17,8 @@ from tests.helpers.until import PATIENCE
 
 from .conftest import OpenStore
 
+pytestmark = pytest.mark.sqlite
+
 
 def test_a_full_disk_refuses_writes_and_serves_reads(
     open_store: OpenStore, maker: ChainMaker

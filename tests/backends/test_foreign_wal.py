@@ -20,6 +20,8 @@ from flask_noderpc.testing.chains import ChainMaker, make_blocks
 from .conftest import OpenStore
 from .test_migration import unpack
 
+pytestmark = pytest.mark.sqlite
+
 BLOCKS, COPIED = 60, 20
 SUFFIXES = ("", "-wal", "-shm")
 

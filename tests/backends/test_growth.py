@@ -21,6 +21,8 @@ from flask_noderpc.testing.chains import ChainMaker, make_blocks
 
 from .conftest import OpenStore
 
+pytestmark = pytest.mark.sqlite
+
 
 def fill(store: SQLiteBackend, maker: ChainMaker, count: int) -> None:
     store.init_chain(maker.genesis, maker.state)

@@ -31,6 +31,8 @@ from .conftest import OpenStore
 from .eventful import Eventful, answers, client_of, searches
 from .leftovers import assert_no_leftovers
 
+pytestmark = pytest.mark.sqlite
+
 GOLDEN = Path(__file__).parents[1] / "golden"
 BASES = {"whole": 1, "pruned": 121}
 BLOCKS = 140

@@ -21,6 +21,7 @@ def filled(sample: SampleChain, full: SQLiteBackend, path: Path) -> Path:
     return path
 
 
+@pytest.mark.sqlite
 def test_a_file_name_is_a_sqlite_store(filled: Path, sample: SampleChain) -> None:
     with closing(open_store(filled)) as store:
         assert store.latest_height() == len(sample.blocks)

@@ -3,7 +3,6 @@ increment, however the powers changed and whatever was added or removed."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -199,7 +198,7 @@ def test_priorities_that_come_with_each_older_block_are_stored_once_for_many(
 
     history.check()
     assert history.store.base_height() == 1
-    with closing(sqlite3.connect(history.store.path)) as at:
+    with history.store._open().readers.snapshot() as at:
         found = [height for (height,) in at.execute("SELECT height FROM validator_priorities")]
     assert {1, 52, 128, 256} <= set(found)
     assert len(found) <= 8

@@ -20,6 +20,8 @@ from tests.faults.processes import is_long
 from .conftest import OpenStore
 from .eventful import Eventful, answers
 
+pytestmark = pytest.mark.sqlite
+
 BLOCKS = 24
 PAGE, SECTOR = 4096, 512
 DAMAGES = 400 if is_long() else 12

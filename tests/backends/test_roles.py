@@ -133,6 +133,7 @@ def test_a_store_without_a_chain_takes_no_transactions(open_store: OpenStore) ->
         backend.mempool.submit(b"a=b")
 
 
+@pytest.mark.sqlite
 def test_a_store_that_lost_its_validators_takes_no_blocks(
     full: SQLiteBackend, open_store: OpenStore, path: Path
 ) -> None:
@@ -144,6 +145,7 @@ def test_a_store_that_lost_its_validators_takes_no_blocks(
         open_store().head()
 
 
+@pytest.mark.sqlite
 def test_a_row_that_breaks_the_tables_is_an_invalid_block(
     store: SQLiteBackend, maker: ChainMaker, path: Path
 ) -> None:

@@ -197,6 +197,7 @@ def one_by_one(store: SQLiteBackend, missing: list[OlderBlock]) -> None:
         store.backfill(item)
 
 
+@pytest.mark.sqlite
 def test_a_disk_that_is_full_in_the_middle_of_a_backfill_keeps_what_was_added(
     store: SQLiteBackend, chain: Chain, open_store: OpenStore, path: Path
 ) -> None:

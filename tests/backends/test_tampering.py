@@ -24,6 +24,8 @@ from flask_noderpc.testing import SampleChain
 
 from .conftest import OpenStore
 
+pytestmark = pytest.mark.sqlite
+
 T = TypeVar("T")
 Change = Callable[..., bytes]
 """Of a row, and what its checksum covers of its key."""

@@ -19,6 +19,8 @@ from flask_noderpc.protocol.comet.hashes import block_id, tx_hash
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker
 
+pytestmark = pytest.mark.sqlite
+
 
 @pytest.fixture
 def at(full: SQLiteBackend) -> Iterator[sqlite3.Connection]:

@@ -19,6 +19,8 @@ from tests.helpers.until import PATIENCE
 
 from .conftest import OpenStore
 
+pytestmark = pytest.mark.sqlite
+
 # More than SQLite lets the log have before it begins to empty it, of 1,000 pages.
 LIMIT = 5_000_000
 

@@ -15,6 +15,8 @@ from flask_noderpc.backends.sqlite.writer import Writer
 from flask_noderpc.errors import MempoolFull, StoreError
 from tests.helpers.until import PATIENCE, until
 
+pytestmark = pytest.mark.sqlite
+
 # SQLite's, which has more than all have.
 Connection = Any
 Work = Callable[[Connection], object]

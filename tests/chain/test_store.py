@@ -14,6 +14,7 @@ from flask_noderpc.domain.block import Block, BlockID
 from flask_noderpc.errors import NotSupported
 from flask_noderpc.signals import block_committed
 from flask_noderpc.testing.node import app_for
+from tests.helpers.stores import make_store
 
 
 class CountingStore(SQLiteBackend):
@@ -44,13 +45,13 @@ def test_a_chain_serves_and_writes_the_store_given_to_it(tmp_path: Path) -> None
 
 
 def test_a_chain_uses_the_application_of_its_store(tmp_path: Path) -> None:
-    store = SQLiteBackend(tmp_path / "chain.db", application=KVStore)
+    store = make_store(tmp_path / "chain.db", application=KVStore)
     with closing(EmbeddedChain(store, produce=False)) as chain:
         assert chain.application is store.abci
 
 
 def test_the_home_of_a_chain_is_the_folder_of_its_store(tmp_path: Path) -> None:
-    with closing(EmbeddedChain(SQLiteBackend(tmp_path / "chain.db"), produce=False)) as chain:
+    with closing(EmbeddedChain(make_store(tmp_path / "chain.db"), produce=False)) as chain:
         chain.start()
 
     assert (tmp_path / "config" / "genesis.json").exists()
@@ -76,7 +77,7 @@ def test_the_chain_is_the_sender_of_block_committed(tmp_path: Path) -> None:
     def receive(sender: object, **values: object) -> None:
         senders.append(sender)
 
-    with closing(EmbeddedChain(SQLiteBackend(tmp_path / "chain.db"), produce=False)) as chain:
+    with closing(EmbeddedChain(make_store(tmp_path / "chain.db"), produce=False)) as chain:
         with block_committed.connected_to(receive):
             chain.produce()
         assert senders == [chain]

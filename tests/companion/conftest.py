@@ -23,6 +23,7 @@ from flask_noderpc.companion.upstream import Upstream
 from flask_noderpc.settings import read_settings
 from flask_noderpc.testing import SampleChain, make_chain
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.stores import make_store
 from tests.helpers.until import PATIENCE
 
 HEIGHTS = 70
@@ -54,7 +55,7 @@ def serve_node() -> Iterator[Serve]:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SQLiteBackend]:
     """An empty store."""
-    backend = SQLiteBackend(tmp_path / "copy.db")
+    backend = make_store(tmp_path / "copy.db")
     yield backend
     backend.close()
 

@@ -38,6 +38,7 @@ from flask_noderpc.errors import (
 from flask_noderpc.protocol.comet.hashes import header_hash, tx_hash
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.stores import make_store
 
 from .conftest import HEIGHTS, TRUST, Serve, import_all, node_of, upstreams_at
 
@@ -244,7 +245,7 @@ def test_a_trusted_header_proves_later_and_earlier_ones(
     for height, last in ((20, 60), (60, 20), (40, 40)):
         trusted = header_hash(chain.blocks[height - 1].block.header)
         options = FetchOptions(TrustOptions(height, trusted, TRUST.period))
-        with_trust = SQLiteBackend(tmp_path / f"{height}.db")
+        with_trust = make_store(tmp_path / f"{height}.db")
         try:
             assert import_all(with_trust, upstreams_at(url), 1, last, options) == (1, last)
         finally:

@@ -25,6 +25,7 @@ from flask_noderpc.domain.validator import PublicKey, Validator, ValidatorSet, V
 from flask_noderpc.errors import ConfigurationError, LeaseLost, UpstreamUnavailable
 from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.testing import SampleChain, make_chain
+from tests.helpers.stores import make_store
 
 from .conftest import HEIGHTS, TRUST, Serve, import_all, node_of, upstreams_at
 
@@ -429,7 +430,7 @@ def test_an_overtaken_process_refuses_nobody(
     url = serve_node(node_of(chain))
     import_all(store, upstreams_at(url), 1, 5)
     own, lease = upstreams_at(url), store.acquire_lease("own", 10)
-    second = SQLiteBackend(store.location.path)
+    second = make_store(store.location.path)
 
     def overtake(count: int) -> None:
         if second.latest_height() < HEIGHTS and lease is not None:

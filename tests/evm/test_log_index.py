@@ -32,6 +32,7 @@ from flask_noderpc.testing.ethermint import (
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.cosmos_txs import ethermint_message, wrapped
 from tests.ethereum.signing import transfer
+from tests.helpers.stores import make_store
 from tests.helpers.until import PATIENCE
 
 # Few of them, so that logs share them; a topic may be an address.
@@ -91,7 +92,7 @@ def chain_of(parts: Any) -> Made:
 @contextmanager
 def stored(chain: Made, folder: Path) -> Iterator[SQLiteBackend]:
     maker, blocks = chain
-    with closing(SQLiteBackend(folder / "chain.db")) as backend:
+    with closing(make_store(folder / "chain.db")) as backend:
         backend.init_chain(maker.genesis, maker.state)
         backend.append_block(*blocks)
         yield backend
@@ -198,7 +199,7 @@ def test_without_the_extra_every_such_block_is_looked_at(
             assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
 
     # It is indexed when it is opened with it.
-    with closing(SQLiteBackend(tmp_path / "chain.db")) as backend:
+    with closing(make_store(tmp_path / "chain.db")) as backend:
         search = LogSearch((), ((TOPICS[1],),), 1, 4)
         assert backend.evm_index.log_heights(search, SearchLimits(PATIENCE)) == (2,)
         assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None

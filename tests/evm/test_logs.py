@@ -26,6 +26,7 @@ from flask_noderpc.testing.ethermint import (
 )
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import transfer
+from tests.helpers.stores import make_store
 
 from .transcript import Exchange, exchanges
 from .transports import TRANSPORTS, Say, talking
@@ -75,7 +76,7 @@ def say(request: pytest.FixtureRequest, client: FlaskClient) -> Iterator[Say]:
 
 def indexed(folder: Path) -> SQLiteBackend:
     chain = sample()
-    backend = SQLiteBackend(folder / "chain.db")
+    backend: SQLiteBackend = make_store(folder / "chain.db")
     backend.init_chain(chain.genesis, chain.state)
     backend.append_block(*chain.blocks)
     return backend

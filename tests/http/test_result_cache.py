@@ -14,7 +14,6 @@ from urllib.parse import quote
 import pytest
 from flask.testing import FlaskClient
 
-from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base.application import ApplicationAccess
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.block_scheduler import BlockSchedule
@@ -23,6 +22,7 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.abci import QueryResult
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
+from tests.helpers.stores import make_store
 
 from ..chain.test_control import opened
 from . import chain as sample
@@ -106,7 +106,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
 
 
 def test_a_commit_of_one_process_is_visible_in_another_at_once(chain: EmbeddedChain) -> None:
-    other = SQLiteBackend(chain.path)
+    other = make_store(chain.path)
     client = app_for(other).test_client()
     for number in range(1, 30):
         chain.mempool.submit(b"k%d=v" % number)

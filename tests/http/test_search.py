@@ -14,11 +14,11 @@ from urllib.parse import quote
 import pytest
 from flask.testing import FlaskClient
 
-from flask_noderpc import SQLiteBackend
 from flask_noderpc.domain import search as search_limits
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
+from tests.helpers.stores import make_store
 
 from ..helpers.http import HttpResponse, client_call, client_get
 
@@ -32,7 +32,7 @@ BLOCKS = (
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
-    backend = SQLiteBackend(tmp_path_factory.mktemp("search") / "chain.db")
+    backend = make_store(tmp_path_factory.mktemp("search") / "chain.db")
     maker = ChainMaker()
     backend.init_chain(maker.genesis, maker.state)
     backend.append_block(*(maker.block(*txs) for txs in BLOCKS))

@@ -20,7 +20,6 @@ import gevent.socket
 import pytest
 from flask import Flask, Response
 
-from flask_noderpc import SQLiteBackend
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.extension import mounts
@@ -30,6 +29,7 @@ from flask_noderpc.server.response_cache import ResponseCache
 from flask_noderpc.server.server import NodeServer
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
+from tests.helpers.stores import make_store
 from tests.helpers.until import PATIENCE
 
 from ..chain.test_control import opened
@@ -180,7 +180,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
 
 
 def test_commits_of_another_process_invalidate_the_cache(chain: EmbeddedChain) -> None:
-    other = SQLiteBackend(chain.path)
+    other = make_store(chain.path)
     with serving(app_for(other), ResponseCache(ROOM)) as served:
         for number in range(1, 20):
             chain.mempool.submit(b"k%d=v" % number)

@@ -145,7 +145,7 @@ def _leave_out_some(at: Connection, tx_hash: bytes, above: int) -> bool:
     found = at.execute(
         "SELECT place, events FROM txs WHERE hash = ? AND code <> 0 AND events IS NOT NULL"
         " AND place > ? LIMIT ?",
-        (tx_hash, above, ATTRIBUTES // _OF_A_TX),
+        (tx_hash, above, ATTRIBUTES),
     )
     some = _some_of(found, ATTRIBUTES)
     for here in some:
@@ -165,15 +165,15 @@ def _some_of(rows: Iterable[tuple[int, str]], most: int) -> list[int]:
     return places
 
 
-# No more than weigh _GONE.
-_FIRST = f"ORDER BY place LIMIT {_GONE // _OF_A_TX}"
 _INDEXED = "SELECT place, events FROM txs WHERE place BETWEEN ? AND ? AND events IS NOT NULL"
 
 
 def has_many(at: Connection, low: int, high: int) -> bool:
     """Return true if some blocks have more in the index than is taken out at once."""
     first, last = blocks.places(low, high)
-    some = _some_of(at.execute(f"{_INDEXED} {_FIRST}", (first, last)), _GONE)
+    some = _some_of(
+        at.execute(f"{_INDEXED} ORDER BY place LIMIT {_GONE}", (first, last)), _GONE
+    )
     if not some:
         return False
     return at.execute(f"{_INDEXED} LIMIT 1", (some[-1] + 1, last)).fetchone() is not None
@@ -181,7 +181,9 @@ def has_many(at: Connection, low: int, high: int) -> bool:
 
 def forget_some(at: Connection, height: int) -> None:
     """Take a block and some of its transactions out of the index."""
-    found = at.execute(f"{_INDEXED} {_FIRST}", blocks.places(height, height))
+    found = at.execute(
+        f"{_INDEXED} ORDER BY place LIMIT {_GONE}", blocks.places(height, height)
+    )
     some = _some_of(found, _GONE)
     index.leave_out_block(at, height)
     index.leave_out(at, some[0], some[-1])

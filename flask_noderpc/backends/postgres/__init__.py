@@ -1,0 +1,18 @@
+"""Store in PostgreSQL, which many hosts share. Needs the extra ``postgres``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .backend import PostgresBackend
+
+__all__ = ["PostgresBackend"]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when it is asked for: psycopg is an extra.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(".backend", __name__), name)

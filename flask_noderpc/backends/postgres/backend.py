@@ -1,0 +1,72 @@
+"""``PostgresBackend``: a store and backend in a PostgreSQL database that many hosts share."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from ...errors import NotSupported
+from ..base.application import Application, AppState
+from ..base.capabilities import MempoolLimits
+from ..base.location import DatabaseURL
+from ..base.store import LeaseState
+from ..sql.backend import SQLBackend
+from ..sql.opened_store import ProcessHandles
+from .database import Database
+from .engine import POSTGRES
+from .handles import PostgresHandles
+
+
+class PostgresBackend(SQLBackend):
+    """A chain in one PostgreSQL database: blocks, results, state, index and mempool.
+
+    ``url`` is a ``postgresql://`` URL with libpq's options. Connections are opened, and tables
+    made where they are missing, at the first use in each process. ``application``, ``limits``
+    and ``poll_s`` are as for :class:`~flask_noderpc.SQLiteBackend`; ``poll_s`` is also how long
+    a process may take the chain for unchanged while another one writes. Any error of the
+    database is a :exc:`~flask_noderpc.errors.StoreError`.
+    """
+
+    engine = POSTGRES
+
+    def __init__(
+        self,
+        url: str | DatabaseURL,
+        *,
+        read_only: bool = False,
+        application: Callable[[AppState], Application] | None = None,
+        limits: MempoolLimits | None = None,
+        poll_s: float = 0.05,
+    ) -> None:
+        location = DatabaseURL(url) if isinstance(url, str) else url
+        location.read_only = location.read_only or read_only
+        self._database = Database(location)
+        self._poll_s = poll_s
+        super().__init__(location, application, limits)
+
+    def _new_handles(self) -> ProcessHandles:
+        return PostgresHandles(self._database, self._poll_s)
+
+    def lease_state(self) -> LeaseState:
+        found = super().lease_state()
+        if not found.expires:
+            return found
+        with self._open().readers.snapshot() as at:
+            # Leases have the time of the database, and who asks that of the host.
+            ahead = self.engine.now(at) - time.time_ns()
+        return LeaseState(found.owner, found.expires - ahead, found.last_error)
+
+    def backup(
+        self,
+        target: str | os.PathLike[str],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        raise NotSupported(
+            "a store in PostgreSQL is not copied to a file", "pg_dump copies the database"
+        )
+
+    def compact(self) -> tuple[int, int]:
+        raise NotSupported(
+            "a store in PostgreSQL gives space back by itself", "VACUUM FULL does at once"
+        )

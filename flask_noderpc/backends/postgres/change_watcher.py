@@ -1,0 +1,83 @@
+"""Waiting for changes that other processes make in the database.
+
+A notification wakes those that wait at once. It can be lost with its connection, and PgBouncer
+and standbys have none: so the store is polled, too.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+import psycopg
+
+from ...errors import StoreError
+from ..sql import change_watcher
+from .database import Database
+from .engine import CHANNEL
+from .readers import Readers
+
+_STATE = (
+    "SELECT (SELECT max(height) FROM blocks), (SELECT max(number) FROM rewinds),"
+    " (SELECT revision FROM chain), (SELECT last_seq FROM mempool_totals),"
+    " (SELECT txs FROM mempool_totals), (SELECT count(*) FROM pending_evidence)"
+)
+
+# How often a listener that can't connect tries again, and looks if it is to end.
+_AGAIN_S = 1.0
+
+
+class ChangeWatcher(change_watcher.ChangeWatcher):
+    """Wakes the threads that wait for the store to change."""
+
+    def __init__(self, database: Database, readers: Readers, poll_s: float) -> None:
+        super().__init__(poll_s)
+        self._database = database
+        self._readers = readers
+        self._state: object = None
+        self._ended = threading.Event()
+        self._listener: threading.Thread | None = None
+
+    def notify(self) -> None:
+        self._readers.forget_version()
+        super().notify()
+
+    def _is_new(self) -> bool:
+        self._listen()
+        before, self._state = self._state, self._readers.one(_STATE)
+        return self._state != before
+
+    def _listen(self) -> None:
+        if self._listener is None and not self._database.url.is_pooled:
+            self._listener = threading.Thread(
+                target=self._hear, name="noderpc-listener", daemon=True
+            )
+            self._listener.start()
+
+    def _hear(self) -> None:
+        while not self._ended.is_set():
+            with suppress(psycopg.Error, StoreError):
+                self._hear_until_lost()
+            self._ended.wait(_AGAIN_S)
+
+    def _hear_until_lost(self) -> None:
+        with self._database.connect() as at:
+            at.execute(f"LISTEN {CHANNEL}")
+            # What came before is not heard.
+            self.notify()
+            while not self._ended.is_set():
+                for _ in at.notifies(timeout=_AGAIN_S, stop_after=1):
+                    self.notify()
+
+    def suspend(self) -> None:
+        """End the listener."""
+        self._ended.set()
+        if self._listener is not None:
+            self._listener.join()
+        self._listener = None
+
+    def resume(self) -> None:
+        """Let it begin again with the next wait."""
+        self._ended.clear()
+
+    close = suspend

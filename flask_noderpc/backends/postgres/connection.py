@@ -1,0 +1,113 @@
+"""Connections by psycopg that take the statements of SQL stores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+from psycopg.adapt import AdaptersMap
+from psycopg.pq import TransactionStatus
+from psycopg.types.numeric import Int8BinaryDumper
+
+from ..sql.connection import Engine, Rows
+from .engine import POSTGRES
+
+RawConnection = psycopg.Connection[tuple[Any, ...]]
+
+# Literals and quoted names are left as they are, but for the percent sign.
+_TOKENS = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|::|\?|:([a-z_]+)|%")
+
+# Rows from which on COPY is quicker than INSERT.
+_MIN_COPIED = 8
+_INSERT = re.compile(r"INSERT INTO (\w+) \(([\w, ]+)\) VALUES \([?, ]+\)")
+_DELETE = re.compile(r"DELETE FROM (\w+) WHERE (\w+) = \?")
+
+
+class _Int(Int8BinaryDumper):
+    """Every integer is a bigint, so that a statement has one plan whatever its size."""
+
+    oid = psycopg.adapters.types["int8"].oid
+
+    def dump(self, obj: int) -> bytes:
+        if not -(1 << 63) <= obj < 1 << 63:
+            raise OverflowError
+        return obj.to_bytes(8, signed=True)
+
+
+ADAPTERS = AdaptersMap(psycopg.adapters)
+ADAPTERS.register_dumper(int, _Int)
+
+
+@lru_cache(maxsize=1024)
+def translated(sql: str) -> str:
+    """Return a statement with psycopg's placeholders: ``%s`` for ``?``, ``%(name)s`` for
+    ``:name``."""
+
+    def replace(found: re.Match[str]) -> str:
+        token = found[0]
+        if token == "?":
+            return "%s"
+        if found[1]:
+            return f"%({found[1]})s"
+        return token.replace("%", "%%")
+
+    return _TOKENS.sub(replace, sql)
+
+
+class Connection:
+    """A connection for one thread at a time."""
+
+    engine: Engine = POSTGRES
+
+    def __init__(self, raw: RawConnection) -> None:
+        self.raw = raw
+
+    @property
+    def in_transaction(self) -> bool:
+        """True between the beginning of a transaction and its end."""
+        return self.raw.info.transaction_status in (
+            TransactionStatus.INTRANS,
+            TransactionStatus.INERROR,
+        )
+
+    def execute(self, sql: str, parameters: Any = (), /) -> Rows:
+        """Execute one statement."""
+        # Binary: bytes as text would be twice as long.
+        return self.raw.execute(translated(sql), parameters, binary=True)
+
+    def script(self, sql: str) -> None:
+        """Execute several statements without parameters in one round trip."""
+        self.raw.execute(sql)
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
+        """Execute a statement with each of these parameters; several as one, if possible."""
+        rows = list(parameters)
+        if not rows:
+            return
+        if len(rows) >= _MIN_COPIED and (insert := _INSERT.fullmatch(sql)):
+            self._copy(insert[1], insert[2], rows)
+        elif delete := _DELETE.fullmatch(sql):
+            values = [value for (value,) in rows]
+            self.execute(f"DELETE FROM {delete[1]} WHERE {delete[2]} = ANY(?)", (values,))
+        else:
+            with self.raw.cursor() as cursor:
+                # In one round trip: psycopg sends them as a pipeline.
+                cursor.executemany(translated(sql), rows)
+
+    def _copy(self, table: str, columns: str, rows: Sequence[Sequence[object]]) -> None:
+        statement = f"COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)"
+        with self.raw.cursor() as cursor, cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    def rollback(self) -> None:
+        """End the transaction, if there is one; a lost connection has none."""
+        if not self.raw.closed:
+            self.raw.rollback()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.raw.close()

@@ -1,0 +1,77 @@
+"""PostgreSQL as an engine of SQL stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from ..sql.connection import Connection, Engine
+
+CHANNEL = "noderpc"
+"""Channel of the notification of each change of the chain."""
+
+
+class Postgres(Engine):
+    """Many transactions write at a time, in READ COMMITTED: rows are locked where one must not
+    see what another is about to change."""
+
+    integrity_error = psycopg.IntegrityError
+    for_update = " FOR UPDATE"
+    latest_pending = "SELECT last_seq FROM mempool_totals WHERE last_seq > 0"
+
+    def text(self, value: str) -> object:
+        # PostgreSQL's text has no U+0000.
+        return value.encode()
+
+    def to_text(self, stored: Any) -> str:
+        text: str = stored.decode()
+        return text
+
+    def long(self, value: str) -> str:
+        # PostgreSQL: an entry of a B-tree has at most 2,704 bytes.
+        return f"sha256({value})"
+
+    def numbers(self, values: Sequence[int]) -> object:
+        return list(values)
+
+    def is_one_of(self, column: str) -> str:
+        return f"{column} = ANY(CAST(? AS bigint[]))"
+
+    def contains(self, column: str) -> str:
+        return f"position(CAST(? AS bytea) IN {column}) > 0"
+
+    def each_event(self, events: str) -> str:
+        return f"generate_series(0, json_array_length({events}::json) - 1) AS e(key)"
+
+    def each_value(self, events: str) -> str:
+        return f"json_array_elements({events}::json) AS e(value), {_ids('e.value')} AS i"
+
+    def values_of(self, events: str, event: str) -> str:
+        return f"{_ids(f'{events}::json -> CAST({event} AS integer)')} AS i"
+
+    def now(self, at: Connection) -> int:
+        # That of the database: each host has its own clock.
+        microseconds: int = at.execute(
+            "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
+        ).fetchone()[0]
+        return microseconds * 1000
+
+    def data_version(self, at: Connection) -> int | None:
+        return None
+
+    def lock_mempool(self, at: Connection) -> None:
+        # So that numbers become visible in their order, and limits hold over all hosts.
+        at.execute("SELECT 1 FROM mempool_totals FOR UPDATE")
+
+    def announce(self, at: Connection) -> None:
+        # Sent at the commit, once for each transaction however often it is called.
+        at.execute(f"NOTIFY {CHANNEL}")
+
+
+def _ids(array: str) -> str:
+    return f"LATERAL (SELECT CAST(value AS bigint) FROM json_array_elements_text({array}))"
+
+
+POSTGRES = Postgres()

@@ -1,0 +1,78 @@
+"""Errors of PostgreSQL as errors of a store, which say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import errors
+
+from ...errors import StoreError
+from ..base.store import FULL
+from ..sql.packed.row import DamagedRow
+
+_CURES: tuple[tuple[type[psycopg.Error], str], ...] = (
+    (errors.DiskFull, f"{FULL}: make space on the database's host"),
+    (errors.OutOfMemory, "the database has too little memory"),
+    (errors.TooManyConnections, "the database has no free connections: raise max_connections"),
+    (errors.ReadOnlySqlTransaction, "the database is read-only, a standby perhaps"),
+    (errors.InsufficientPrivilege, "the user may not do this: GRANT it, or name another user"),
+    (errors.InvalidCatalogName, "there is no such database: make it with createdb"),
+    (errors.UndefinedTable, "a table is missing: restore a backup"),
+    (errors.UndefinedColumn, "a column is missing: restore a backup"),
+    (errors.LockNotAvailable, "another process holds a lock for long"),
+    (errors.QueryCanceled, "the database took too long"),
+    (errors.AdminShutdown, "the database is shutting down"),
+    (errors.CannotConnectNow, "the database is starting or shutting down"),
+)
+
+# Of attempts to connect there is the text alone.
+_NO_PASSWORD = ("password authentication failed", "no password supplied")
+_TEXTS = (
+    (
+        "does not exist",
+        "the user or the database does not exist: make it with createuser or createdb",
+    ),
+    ("no pg_hba.conf entry", "the database refuses this user or host: see its pg_hba.conf"),
+    ("too many clients", "the database has no free connections: raise max_connections"),
+    ("remaining connection slots", "it has no free connections: raise max_connections"),
+)
+
+
+@contextmanager
+def postgres_errors(shown: str) -> Iterator[None]:
+    """Turn PostgreSQL's errors into :exc:`StoreError` sentences that name the database."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise StoreError(_cause(error), shown) from error
+    except DamagedRow as error:
+        raise StoreError(str(error), shown) from None
+    except StoreError as error:
+        raise StoreError(error.reason, error.path or shown) from error.__cause__
+    except OverflowError:
+        # An integer beyond 64 bits.
+        raise StoreError("a number is too large for the store", shown) from None
+
+
+def _cause(error: psycopg.Error) -> str:
+    text = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    for kind, cure in _CURES:
+        if isinstance(error, kind):
+            return f"{cure} ({text})"
+    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+        return f"{_cure_of_text(str(error))} ({text})"
+    return text
+
+
+def _cure_of_text(text: str) -> str:
+    if any(each in text for each in _NO_PASSWORD):
+        return (
+            "the database refuses the password: set it in the file of PGPASSFILE, in a service"
+            " of PGSERVICEFILE, or in PGPASSWORD"
+        )
+    for part, cure in _TEXTS:
+        if part in text:
+            return cure
+    return "the database can't be reached, is PostgreSQL running there?"

@@ -1,0 +1,56 @@
+"""Handles of an open store in PostgreSQL."""
+
+from __future__ import annotations
+
+from ..sql.opened_store import ProcessHandles
+from . import schema
+from .change_watcher import ChangeWatcher
+from .connection import Connection
+from .database import Database
+from .readers import Readers
+from .search_pool import SearchPool
+from .writer import CHAIN, MEMPOOL, Writer
+
+# How long a fork waits for reads under way.
+_FORK_PATIENCE_S = 5.0
+
+
+class PostgresHandles(ProcessHandles):
+    """The connections of one process.
+
+    Blocks and the mempool have a writer each: transactions are accepted while a block is being
+    stored. Where one takes both locks, it takes that of the chain first.
+    """
+
+    def __init__(self, database: Database, poll_s: float) -> None:
+        self._database = database
+        self.readers: Readers = Readers(database, poll_s)
+        self.writer: Writer = Writer(database, "noderpc-writer", CHAIN)
+        self.mempool_writer: Writer = Writer(database, "noderpc-mempool", MEMPOOL)
+        self.search_pool: SearchPool = SearchPool(self.readers)
+        self.changes: ChangeWatcher = ChangeWatcher(database, self.readers, poll_s)
+        super().__init__()
+
+    def open(self) -> None:
+        with self._database.connect() as raw:
+            prepare = schema.check if self._database.url.read_only else schema.prepare
+            prepare(Connection(raw))
+
+    def suspend(self) -> None:
+        for writer in (self.writer, self.mempool_writer):
+            writer.between_writes.__enter__()
+            writer.disconnect()
+        self.changes.suspend()
+        self.quiet = self.readers.suspend(_FORK_PATIENCE_S)
+
+    def resume(self) -> None:
+        self.readers.resume()
+        self.changes.resume()
+        for writer in (self.writer, self.mempool_writer):
+            writer.between_writes.__exit__(None, None, None)
+
+    def close(self) -> None:
+        self.changes.close()
+        self.writer.close()
+        self.mempool_writer.close()
+        self.readers.close()

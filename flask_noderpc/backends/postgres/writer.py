@@ -1,0 +1,87 @@
+"""The threads and connections that write for a process."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import psycopg
+
+from ...concurrency import native_lock
+from ...errors import StoreError
+from ..sql import writer
+from ..sql.writer import Job
+from .connection import Connection
+from .database import Database
+from .errors import postgres_errors
+
+# A process that was paused or cut off holds its locks no longer than this; how long others
+# wait for a lock.
+_LIMITS = (
+    "SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '15s'"
+)
+
+CHAIN = f"BEGIN; {_LIMITS}; SELECT 1 FROM lease FOR UPDATE"
+"""Begins a transaction beside which no other one changes the chain."""
+MEMPOOL = f"BEGIN; {_LIMITS}"
+"""Begins one that waits for no block."""
+
+
+class Writer(writer.Writer):
+    """One thread and one connection; lost ones are replaced."""
+
+    def __init__(self, database: Database, name: str, begin: str) -> None:
+        super().__init__(name)
+        self._database = database
+        self._begin = begin
+        self._connection: Connection | None = None
+        self.between_writes = native_lock()
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return postgres_errors(self._database.shown)
+
+    def _commit(self, jobs: list[Job[Any]]) -> None:
+        with self.between_writes:
+            if self._database.url.read_only:
+                raise StoreError("it was opened to be read only", self._database.shown)
+            connection = self._begun()
+            try:
+                self._do(connection, jobs)
+            except BaseException:
+                connection.rollback()
+                raise
+
+    def _begun(self) -> Connection:
+        """Begin a transaction; by a new connection if the last one is lost."""
+        if self._connection is not None:
+            try:
+                self._connection.script(self._begin)
+                return self._connection
+            except psycopg.OperationalError:
+                if not self._connection.raw.closed:
+                    self._connection.rollback()
+                    raise
+        self._connection = Connection(self._database.connect())
+        self._connection.script(self._begin)
+        return self._connection
+
+    @staticmethod
+    def _do(connection: Connection, jobs: list[Job[Any]]) -> None:
+        for job in jobs:
+            job.do(connection)
+            if not connection.in_transaction:
+                raise job.error or psycopg.OperationalError("the transaction was lost")
+        connection.execute("COMMIT")
+
+    def disconnect(self) -> None:
+        """Close the connection for now, between two writes; the next one opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Finish the queued writes, and close the connection."""
+        if self._waiting:
+            self._thread.run(self._drain)
+        self.disconnect()
+        self._thread.stop()

@@ -1,0 +1,130 @@
+"""A private cluster of PostgreSQL on a unix socket, with a new database for each test."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+from flask_noderpc.backends import open_store
+
+from .require import skip_or_fail
+
+_USER = "noderpc"
+
+# A cluster of tests need not survive a power loss, but those that ask for it.
+_OPTIONS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "64MB",
+    "max_connections": "200",
+    "autovacuum_naptime": "5s",
+}
+
+
+def binary(name: str) -> str:
+    """Path of a program of PostgreSQL; skip the test without it."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    found = shutil.which(name, path=os.pathsep.join(map(str, folders))) or shutil.which(name)
+    if found is None:
+        skip_or_fail("PostgreSQL is not installed: apt-get install postgresql")
+    return found
+
+
+def _as_user() -> Sequence[str]:
+    """Return the beginning of commands that must not be run as root."""
+    if os.geteuid() != 0:
+        return ()
+    return ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
+
+
+class Cluster:
+    """A cluster in a folder of its own."""
+
+    def __init__(self, **options: str) -> None:
+        self._options = {**_OPTIONS, **options}
+        self.folder = Path(tempfile.mkdtemp(prefix="noderpc-pg-", dir="/tmp"))
+        self._data = self.folder / "data"
+        self._numbers = itertools.count(1)
+        self._environment = {**os.environ, "TZ": "UTC", "LC_ALL": "C"}
+        if os.geteuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            os.chown(self.folder, nobody.pw_uid, nobody.pw_gid)
+        self.folder.chmod(0o755)
+        self._template = ""
+        self._init()
+
+    def _run(self, *command: str) -> None:
+        # Not a pipe, which the server would inherit.
+        with (self.folder / "log").open("ab") as log:
+            done = subprocess.run(
+                [*_as_user(), *command],
+                env=self._environment,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        if done.returncode:
+            raise AssertionError(f"{command}: {(self.folder / 'log').read_text()}")
+
+    def _init(self) -> None:
+        initdb = (binary("initdb"), "-D", str(self._data), "-U", _USER, "-A", "trust")
+        self._run(*initdb, "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")
+        self.start()
+
+    def start(self) -> None:
+        """Start the server, and wait until it answers."""
+        options = {"unix_socket_directories": str(self.folder), **self._options}
+        given = " ".join(f"-c {name}='{value}'" for name, value in options.items())
+        self._run(binary("pg_ctl"), "-D", str(self._data), "-w", "-o", given, "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop the server."""
+        self._run(binary("pg_ctl"), "-D", str(self._data), "-w", "-m", mode, "stop")
+
+    def url(self, database: str) -> str:
+        """URL of a database."""
+        return f"postgresql://{_USER}@/{database}?host={quote(str(self.folder), safe='')}"
+
+    def empty_database(self) -> str:
+        """Make an empty database, and return its URL."""
+        return self._create("")
+
+    def new_database(self) -> str:
+        """Make a database with the tables of a store, and return its URL."""
+        if not self._template:
+            with closing(open_store(self.empty_database())) as store:
+                store.has_chain()
+                self._template = store.location.path.rpartition("/")[2].partition("?")[0]
+        return self._create(f"TEMPLATE {self._template}")
+
+    def _create(self, how: str) -> str:
+        name = f"test_{next(self._numbers)}"
+        self.execute(f"CREATE DATABASE {name} {how}")
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Remove a database, whoever uses it."""
+        name = url.rpartition("/")[2].partition("?")[0]
+        self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def execute(self, sql: str) -> None:
+        """Execute a statement beside the databases of tests."""
+        import psycopg
+
+        with psycopg.connect(self.url("postgres"), autocommit=True) as at:
+            at.execute(sql)
+
+    def close(self) -> None:
+        """Stop the server and remove everything."""
+        self.stop("immediate")
+        shutil.rmtree(self.folder)

@@ -1,0 +1,76 @@
+"""Stores of tests: files of SQLite, or with ``--store postgres`` a database for each file name.
+
+So tests that only want a store are the same for all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends.base import location
+from flask_noderpc.backends.base.location import DatabaseURL, FileLocation
+
+from .postgres import Cluster
+
+
+def make_store(path: str | os.PathLike[str], **options: Any) -> Any:
+    """Return a store, of the options that all have."""
+    found = location.location_of(path)
+    if isinstance(found, DatabaseURL):
+        from flask_noderpc.backends.postgres import PostgresBackend
+
+        return PostgresBackend(found, **options)
+    return SQLiteBackend(path, **options)
+
+
+class Databases:
+    """A database for each file name of a test."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._urls: dict[Path, str] = {}
+        self._location_of = location.location_of
+
+    def location_of(self, path: str | os.PathLike[str]) -> FileLocation | DatabaseURL:
+        """Return the database that stands for a file."""
+        found = self._location_of(path)
+        if isinstance(found, DatabaseURL):
+            return found
+        if found.file not in self._urls:
+            self._urls[found.file] = self._cluster.new_database()
+        url = DatabaseURL(self._urls[found.file])
+        url.folder = found.folder
+        url.read_only = found.read_only
+        return url
+
+    def close(self) -> None:
+        """Remove all of them."""
+        for url in self._urls.values():
+            self._cluster.drop(url)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A cluster of PostgreSQL, for all tests of a process."""
+    made = Cluster()
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def stores(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let file names be databases, where the tests are to run on PostgreSQL."""
+    if request.config.getoption("--store") != "postgres":
+        yield
+        return
+    databases = Databases(request.getfixturevalue("cluster"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(location, "location_of", databases.location_of)
+        yield
+    databases.close()

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from flask_noderpc.backends.postgres.backend import PostgresBackend
+from flask_noderpc.testing.chains import ChainMaker
+from tests.helpers.postgres import Cluster
+from tests.helpers.require import require_library
+
+Open = Callable[..., PostgresBackend]
+
+require_library("psycopg")
+
+
+@pytest.fixture
+def url(cluster: Cluster) -> Iterator[str]:
+    """A database with the tables of a store."""
+    made = cluster.new_database()
+    yield made
+    cluster.drop(made)
+
+
+@pytest.fixture
+def open_host(url: str) -> Iterator[Open]:
+    """Opens stores as the processes of other hosts do, each with connections of its own."""
+    made: list[PostgresBackend] = []
+
+    def make(**options: Any) -> PostgresBackend:
+        made.append(PostgresBackend(url, **options))
+        return made[-1]
+
+    yield make
+    for backend in made:
+        backend.close()
+
+
+@pytest.fixture
+def maker() -> ChainMaker:
+    return ChainMaker((10, 7, 3))
+
+
+@pytest.fixture
+def host(open_host: Open, maker: ChainMaker) -> PostgresBackend:
+    """A host with the maker's chain, without a block yet."""
+    backend = open_host()
+    backend.init_chain(maker.genesis, maker.state)
+    return backend
