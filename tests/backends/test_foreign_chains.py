@@ -41,6 +41,7 @@ from flask_noderpc.protocol.comet.key_types import KEY_TYPES, UnsupportedKey, ad
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.chains import GENESIS_TIME
 from flask_noderpc.testing.node import app_for
+from tests.helpers.stores import make_store
 
 from .conftest import OpenStore
 
@@ -309,7 +310,7 @@ def test_another_block_version_is_taken_where_it_is_named(store: SQLiteBackend) 
 
 def test_a_store_with_new_keys_opens_again(open_store: OpenStore, tmp_path: Path) -> None:
     chain = ForeignChain(SECP256K1)
-    with closing(SQLiteBackend(tmp_path / "again.db")) as first:
+    with closing(make_store(tmp_path / "again.db")) as first:
         first.init_chain(chain.genesis, InitChain())
         first.append_block(chain.block())
     again = open_store(tmp_path / "again.db")

@@ -26,6 +26,7 @@ from flask_noderpc.errors import InvalidBlock, NotSupported, ResultNotFound
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.chains import ChainMaker
 from tests.faults.processes import is_long
+from tests.helpers.stores import make_store
 
 from .conftest import OpenStore
 
@@ -126,7 +127,7 @@ class History:
                     assert found == getattr(self.whole, read)(height), (read, height)
         if latest:
             # As after a restart.
-            with closing(SQLiteBackend(store.path)) as again:
+            with closing(make_store(store.path)) as again:
                 head = again.head()
             assert head.validators == self.whole.validators(latest + 1)
             assert head.next_validators == self.whole.validators(latest + 2)
@@ -161,7 +162,7 @@ def test_sets_are_those_of_each_increment(
     plan, trusted = begun
     with (
         TemporaryDirectory() as folder,
-        closing(SQLiteBackend(Path(folder) / "chain.db")) as store,
+        closing(make_store(Path(folder) / "chain.db")) as store,
         patch.object(state, "PRIORITIES_EACH", each),
         patch.object(state, "_MAX_ROTATIONS", most),
     ):

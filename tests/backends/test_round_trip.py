@@ -9,7 +9,6 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flask_noderpc import SQLiteBackend
 from flask_noderpc.domain.abci import Event, EventAttribute, ExecTxResult
 from flask_noderpc.domain.genesis import (
     BlockParams,
@@ -19,6 +18,7 @@ from flask_noderpc.domain.genesis import (
 )
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
+from tests.helpers.stores import make_store
 
 AGE = st.integers(1, 2**62)
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -71,7 +71,7 @@ def test_results_come_back_as_they_went_in(
         consensus_param_updates=update,
     )
     with tempfile.TemporaryDirectory() as folder:
-        backend = SQLiteBackend(Path(folder) / "chain.db")
+        backend = make_store(Path(folder) / "chain.db")
         try:
             backend.init_chain(maker.genesis, maker.state)
             backend.append_block(replace(block, results=given_results))

@@ -31,6 +31,7 @@ from flask_noderpc.domain.search import (
 )
 from flask_noderpc.errors import SearchTooCostly
 from flask_noderpc.testing.chains import ChainMaker, make_blocks
+from tests.helpers.stores import make_store
 from tests.helpers.until import PATIENCE
 
 from .conftest import OpenStore
@@ -110,7 +111,7 @@ def both(
 ) -> Iterator[tuple[SQLiteBackend, MemoryBackend]]:
     with (
         TemporaryDirectory() as folder,
-        closing(SQLiteBackend(Path(folder) / "chain.db")) as stored,
+        closing(make_store(Path(folder) / "chain.db")) as stored,
     ):
         stored.init_chain(maker.genesis, maker.state)
         stored.append_block(*blocks)

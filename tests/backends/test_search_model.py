@@ -26,6 +26,7 @@ from flask_noderpc.errors import NotSupported
 from flask_noderpc.protocol.ethereum.aliases import searchable
 from flask_noderpc.testing.chains import ChainMaker
 from tests.faults.processes import is_long
+from tests.helpers.stores import make_store
 from tests.helpers.until import PATIENCE
 
 T = TypeVar("T")
@@ -305,7 +306,7 @@ def test_searches_find_what_was_stored(
     real = index.digest
     with (
         TemporaryDirectory() as folder,
-        closing(SQLiteBackend(Path(folder) / "chain.db")) as store,
+        closing(make_store(Path(folder) / "chain.db")) as store,
         patch.object(index, "digest", lambda value: real(value) % digests),
         patch.object(search, "_FEW_PLACES", few),
         patch.object(index_steps, "TXS", at_once),

@@ -1,0 +1,231 @@
+"""Lost connections, a restarted database and killed producers: nothing is lost or wrong."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.backends.postgres import writer as writers
+from flask_noderpc.backends.postgres.backend import PostgresBackend
+from flask_noderpc.backends.postgres.connection import Connection
+from flask_noderpc.chain import home
+from flask_noderpc.errors import NodeRPCError, StoreError
+from flask_noderpc.testing.chains import ChainMaker
+from tests.helpers.postgres import Cluster
+from tests.helpers.until import PATIENCE, until
+
+from .conftest import Open
+
+
+@contextmanager
+def cut_at(number: int) -> Iterator[list[str]]:
+    """Cut the connection off before a statement of the writer; yield what was executed."""
+    done: list[str] = []
+
+    class Cut(Connection):
+        def execute(self, sql: str, parameters: Any = (), /) -> Any:
+            done.append(sql)
+            if len(done) == number:
+                self.raw.pgconn.finish()
+            return super().execute(sql, parameters)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writers, "Connection", Cut)
+        yield done
+
+
+def test_a_connection_that_is_cut_anywhere_in_a_block_leaves_it_whole_or_out(
+    open_host: Open, maker: ChainMaker
+) -> None:
+    first, block = open_host(), maker.block(b"a=1", b"b=2", b"val=none")
+    first.init_chain(maker.genesis, maker.state)
+    for number in itertools.count(1):
+        with closing(open_host()) as store, cut_at(number) as done:
+            try:
+                store.append_block(block)
+            except StoreError:
+                assert first.latest_height() == 0, done[-1]
+            else:
+                break
+    assert len(done) > 20
+    assert first.latest_height() == first.verify() == 1
+
+
+def test_a_restart_of_the_database_is_waited_for(maker: ChainMaker) -> None:
+    """Reads and writes fail meanwhile, and go on by themselves; no answer is wrong."""
+    cluster = Cluster(fsync="on")
+    store = PostgresBackend(cluster.new_database())
+    ended = threading.Event()
+    wrong: list[object] = []
+    try:
+        store.init_chain(maker.genesis, maker.state)
+        store.append_block(maker.block(b"a=0"))
+        first = store.block(1)
+
+        def read() -> None:
+            while not ended.is_set():
+                try:
+                    if (found := store.block(1)) != first:
+                        wrong.append(found)
+                except StoreError:
+                    ended.wait(0.01)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        for number in range(1, 4):
+            block = maker.block(b"a=%d" % number)
+            cluster.stop("immediate" if number % 2 else "fast")
+            with pytest.raises(StoreError):
+                store.append_block(block)
+            cluster.start()
+            until(lambda item=block: _appended(store, item), "it goes on")  # type: ignore[misc]
+        ended.set()
+        reader.join(PATIENCE)
+        assert wrong == []
+        assert store.verify() == 4
+    finally:
+        ended.set()
+        store.close()
+        cluster.close()
+
+
+def _appended(store: PostgresBackend, block: Any) -> bool:
+    try:
+        store.append_block(block)
+    except StoreError:
+        return False
+    return True
+
+
+_PRODUCER = """
+import sys, time
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.chain.block_scheduler import BlockSchedule
+
+schedule = BlockSchedule(interval_s=0.05, empty_blocks=True, lease_s=1.0)
+chain = EmbeddedChain(sys.argv[1], home=sys.argv[2], schedule=schedule)
+chain.start()
+print("started", flush=True)
+while True:
+    time.sleep(1)
+"""
+
+KILLS = 5
+
+
+def test_killed_producers_are_taken_over_without_a_fork(url: str, tmp_path: Path) -> None:
+    keys = tmp_path / "home"
+    home.create(keys, "killed-chain", 1_700_000_000 * 10**9)
+    with closing(EmbeddedChain(url, home=keys, produce=False)) as chain:
+        chain.start()
+        producers = [_producer(url, keys) for _ in range(2)]
+        sent: list[bytes] = []
+        hashes: dict[int, bytes] = {}
+        try:
+            for number in range(KILLS):
+                before = chain.latest_height()
+                until(lambda: chain.latest_height() > before + 2, "blocks")  # noqa: B023
+                for tx in (b"k%d.%d=v" % (number, each) for each in range(5)):
+                    chain.mempool.submit(tx)
+                    sent.append(tx)
+                hashes |= {at: chain.hash_at(at) for at in range(1, chain.latest_height() + 1)}
+                _kill_owner(chain, producers)
+                producers.append(_producer(url, keys))
+            last = chain.latest_height()
+            until(lambda: chain.latest_height() > last + 2, "somebody took over")
+            until(lambda: chain.mempool.pending_count().total == 0, "all are in blocks")
+        finally:
+            for each in producers:
+                each.kill()
+                each.communicate()
+        txs = [
+            tx for at in range(1, chain.latest_height() + 1) for tx in chain.block(at)[1].txs
+        ]
+        assert sorted(txs) == sorted(sent)
+        assert {at: chain.hash_at(at) for at in hashes} == hashes
+        assert chain.store.verify() == chain.latest_height()
+
+
+def _producer(url: str, keys: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", _PRODUCER, url, str(keys)]
+    made = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert made.stdout is not None
+    assert made.stdout.readline() == "started\n"
+    return made
+
+
+def _kill_owner(chain: EmbeddedChain, producers: list[subprocess.Popen[str]]) -> None:
+    owner = chain.store.lease_state().owner
+    for each in list(producers):
+        if owner.startswith(f"{each.pid}-"):
+            producers.remove(each)
+            each.send_signal(signal.SIGKILL)
+            each.communicate()
+            return
+    raise AssertionError(f"nobody of these is {owner!r}")
+
+
+def test_a_connection_that_the_server_ended_is_replaced(
+    url: str, open_host: Open, maker: ChainMaker
+) -> None:
+    store = open_host()
+    store.init_chain(maker.genesis, maker.state)
+    for number in range(3):
+        store.append_block(maker.block(b"a=%d" % number))
+        with psycopg.connect(url) as at:
+            at.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        # Neither a read nor a write fails for it.
+        assert store.latest_height() == number + 1
+        assert store.block(1)[1].txs == (b"a=0",)
+    assert store.verify() == 3
+
+
+def test_readers_beyond_the_limit_wait(open_host: Open, host: PostgresBackend) -> None:
+    began, resume = threading.Barrier(9), threading.Event()
+    found: list[int] = []
+
+    def hold() -> None:
+        with host._open().readers.snapshot():
+            began.wait(PATIENCE)
+            resume.wait(PATIENCE)
+
+    threads = [threading.Thread(target=hold) for _ in range(8)]
+    for each in threads:
+        each.start()
+    began.wait(PATIENCE)
+    late = threading.Thread(target=lambda: found.append(host.latest_height()))
+    late.start()
+    resume.set()
+    for each in (*threads, late):
+        each.join(PATIENCE)
+    assert found == [0]
+
+
+def test_a_chain_whose_keys_are_elsewhere_is_served(
+    url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(EmbeddedChain(url, home=tmp_path / "one")) as first:
+        first.start()
+        with closing(EmbeddedChain(url, home=tmp_path / "other")) as other:
+            other.start()
+            other.mempool.submit(b"a=1")
+            first.produce()
+            until(lambda: other.latest_height() == 1, "it is seen")
+            with pytest.raises(NodeRPCError, match="no keys"):
+                other.produce()
+    assert "another one produces the blocks" in caplog.text
+    assert not (tmp_path / "other").exists()
