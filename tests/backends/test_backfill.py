@@ -705,7 +705,7 @@ def test_the_total_of_a_range_is_that_of_what_is_indexed(
                 assert found.total == len(found.txs)
         assert store.verify() == BLOCKS - store.base_height() + 1
 
-    with closing(sqlite3.connect(store.path)) as at:
+    with store._open().readers.snapshot() as at:
         counted = at.execute("SELECT sum(txs), count(*) FROM tx_counts").fetchone()
     assert counted[0] == store.search_txs(Search(), Page(0, 1), limits).total
     assert counted[1] > 9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..sql import evm_index
 from ..sql.opened_store import ProcessHandles
 from . import schema
 from .change_watcher import ChangeWatcher
@@ -35,6 +36,10 @@ class PostgresHandles(ProcessHandles):
         with self._database.connect() as raw:
             prepare = schema.check if self._database.url.read_only else schema.prepare
             prepare(Connection(raw))
+            is_indexed = not evm_index.unindexed(Connection(raw))
+        # Blocks that were stored without the extra evm.
+        while not (is_indexed or self._database.url.read_only):
+            is_indexed = not self.writer.run(evm_index.index_some)
 
     def suspend(self) -> None:
         for writer in (self.writer, self.mempool_writer):

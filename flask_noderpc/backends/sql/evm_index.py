@@ -153,6 +153,13 @@ def unindexed(at: Connection) -> list[int]:
     return [height for (height,) in found] if found and _execution() else []
 
 
+def index_some(at: Connection) -> bool:
+    """Index the next few of these blocks; return false if there are none."""
+    heights = unindexed(at)
+    write_stored(at, heights)
+    return bool(heights)
+
+
 def write_stored(at: Connection, heights: Sequence[int]) -> None:
     """Index blocks that are listed."""
     for height in heights:

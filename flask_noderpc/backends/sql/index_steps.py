@@ -166,6 +166,7 @@ def _some_of(rows: Iterable[tuple[int, str]], most: int) -> list[int]:
 
 
 _INDEXED = "SELECT place, events FROM txs WHERE place BETWEEN ? AND ? AND events IS NOT NULL"
+_SOME = f"{_INDEXED} ORDER BY place LIMIT {_GONE}"
 
 
 def has_many(at: Connection, low: int, high: int) -> bool:
