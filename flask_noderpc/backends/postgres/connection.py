@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -96,6 +96,18 @@ class Connection:
             with self.raw.cursor() as cursor:
                 # In one round trip: psycopg sends them as a pipeline.
                 cursor.executemany(translated(sql), rows)
+
+    def each(self, sql: str, parameters: Iterable[Any], /) -> Iterator[list[Any]]:
+        """Execute a statement with each of these parameters; yield the rows of each."""
+        rows = list(parameters)
+        if not rows:
+            return
+        with self.raw.cursor(binary=True) as cursor:
+            # In one round trip, too.
+            cursor.executemany(translated(sql), rows, returning=True)
+            yield cursor.fetchall()
+            while cursor.nextset():
+                yield cursor.fetchall()
 
     def _copy(self, table: str, columns: str, rows: Sequence[Sequence[object]]) -> None:
         statement = f"COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)"

@@ -45,6 +45,9 @@ class Connection(Protocol):
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> object:
         """Execute a statement that returns nothing with each of these parameters."""
 
+    def each(self, sql: str, parameters: Iterable[Any], /) -> Iterator[list[Any]]:
+        """Execute a statement with each of these parameters; yield the rows of each."""
+
 
 class Engine(ABC):
     """Parts of statements that engines write in different ways."""

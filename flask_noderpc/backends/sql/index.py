@@ -189,14 +189,15 @@ def _known_ids(
     for (key, _), each in digests.items():
         of_keys.setdefault(key, []).append(each)
     engine = at.engine
+    rows_of_keys = at.each(
+        f"SELECT value, id FROM {kind}_values"
+        f" WHERE key_id = ? AND {engine.is_one_of('digest')}",
+        [(key_ids[key], engine.numbers(each)) for key, each in of_keys.items()],
+    )
     found = (
         ((key, engine.to_text(value)), value_id)
-        for key, each in of_keys.items()
-        for value, value_id in at.execute(
-            f"SELECT value, id FROM {kind}_values"
-            f" WHERE key_id = ? AND {engine.is_one_of('digest')}",
-            (key_ids[key], engine.numbers(each)),
-        )
+        for key, rows in zip(of_keys, rows_of_keys, strict=True)
+        for value, value_id in rows
     )
     return {pair: value_id for pair, value_id in found if pair in digests}
 
@@ -209,7 +210,8 @@ def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> d
         " DO UPDATE SET places = k.places + excluded.places",
         [(at.engine.text(key), count) for key, count in counts.items()],
     )
-    return {key: key_row(at, kind, key)[0] for key in counts}
+    found = at.each(_key_sql(at, kind), [(at.engine.text(key),) for key in counts])
+    return {key: int(rows[0][0]) for key, rows in zip(counts, found, strict=True)}
 
 
 def leave_out(at: Connection, first: int, last: int) -> None:
@@ -233,11 +235,14 @@ def leave_out_block(at: Connection, height: int) -> None:
 def key_row(at: Connection, kind: str, key: str) -> tuple[int, int]:
     """Return the id of a key, and the number of its places; 0 and 0 if no event has it."""
     row: tuple[int, int] | None = at.execute(
-        f"SELECT id, places FROM {kind}_keys"
-        f" WHERE {at.engine.long('key')} = {at.engine.long('?')}",
-        (at.engine.text(key),),
+        _key_sql(at, kind), (at.engine.text(key),)
     ).fetchone()
     return row or (0, 0)
+
+
+def _key_sql(at: Connection, kind: str) -> str:
+    long = at.engine.long
+    return f"SELECT id, places FROM {kind}_keys WHERE {long('key')} = {long('?')}"
 
 
 def value_row(at: Connection, kind: str, own_key: int, value: str) -> tuple[int, int] | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ... import jsoncodec
 from ..sql.connection import Connection as AnyConnection
@@ -63,3 +64,8 @@ class Connection(sqlite3.Connection):
     """A connection that statements of :mod:`flask_noderpc.backends.sql` take."""
 
     engine: Engine = SQLite()
+
+    def each(self, sql: str, parameters: Iterable[Any], /) -> Iterator[list[Any]]:
+        """Execute a statement with each of these parameters; yield the rows of each."""
+        for each in parameters:
+            yield self.execute(sql, each).fetchall()
