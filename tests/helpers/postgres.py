@@ -39,7 +39,7 @@ def binary(name: str) -> str:
     return found
 
 
-def _as_user() -> Sequence[str]:
+def run_as_user() -> Sequence[str]:
     """Return the beginning of commands that must not be run as root."""
     if os.geteuid() != 0:
         return ()
@@ -66,7 +66,7 @@ class Cluster:
         # Not a pipe, which the server would inherit.
         with (self.folder / "log").open("ab") as log:
             done = subprocess.run(
-                [*_as_user(), *command],
+                [*run_as_user(), *command],
                 env=self._environment,
                 cwd="/",
                 stdin=subprocess.DEVNULL,

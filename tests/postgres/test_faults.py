@@ -229,3 +229,73 @@ def test_a_chain_whose_keys_are_elsewhere_is_served(
                 other.produce()
     assert "another one produces the blocks" in caplog.text
     assert not (tmp_path / "other").exists()
+
+
+_FORKS = """
+import os, sys, threading
+from flask_noderpc.backends import open_store
+from flask_noderpc.testing.chains import ChainMaker
+
+maker = ChainMaker((10,))
+store = open_store(sys.argv[1])
+store.init_chain(maker.genesis, maker.state)
+store.append_block(maker.block(b"a=1"))
+waiting = threading.Thread(target=store.wait_for_height, args=(2, 30))
+waiting.start()
+block = maker.block(b"a=2")
+child = os.fork()
+if not child:
+    assert store.latest_height() == 1
+    store.append_block(block)
+    store.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert store.latest_height() == 2
+store.append_block(maker.block(b"a=3"))
+waiting.join(30)
+assert store.verify() == 3
+store.close()
+"""
+
+
+def test_parent_and_child_of_a_fork_have_connections_of_their_own(url: str) -> None:
+    subprocess.run([sys.executable, "-c", _FORKS, url], check=True, timeout=PATIENCE)
+
+
+_GEVENT = """
+from gevent import monkey
+
+monkey.patch_all()
+import sys, time
+import gevent
+from flask_noderpc.backends import open_store
+from flask_noderpc.testing.chains import ChainMaker
+
+maker = ChainMaker((10,))
+store = open_store(sys.argv[1])
+store.init_chain(maker.genesis, maker.state)
+store.append_block(maker.block(b"a=1"))
+turns = []
+
+def count():
+    while True:
+        turns.append(time.monotonic())
+        gevent.sleep(0.01)
+
+counter = gevent.spawn(count)
+began = len(turns)
+store._open().readers.one("SELECT pg_sleep(1)")
+# Others ran while the database worked.
+assert len(turns) - began > 20, len(turns)
+reads = [gevent.spawn(store.block, 1) for _ in range(50)]
+gevent.joinall(reads, raise_error=True)
+waiting = gevent.spawn(store.wait_for_height, 1, 30)
+gevent.sleep(0.1)
+store.append_block(maker.block(b"a=2"))
+assert waiting.get(timeout=30) == 2
+store.close()
+"""
+
+
+def test_other_greenlets_run_while_the_database_works(url: str) -> None:
+    subprocess.run([sys.executable, "-c", _GEVENT, url], check=True, timeout=PATIENCE)

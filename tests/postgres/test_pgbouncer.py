@@ -1,0 +1,79 @@
+"""The contract of backends behind PgBouncer, which gives a connection for one transaction."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from flask_noderpc import ChainBackend
+from flask_noderpc.backends.postgres.backend import PostgresBackend
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.contract import ChainBackendContract
+from tests.helpers.postgres import Cluster, run_as_user
+from tests.helpers.require import skip_or_fail
+from tests.helpers.until import until
+
+_SETTINGS = """
+[databases]
+* = host={folder} port=5432
+[pgbouncer]
+listen_addr =
+listen_port = 6432
+unix_socket_dir = {folder}
+auth_type = any
+pool_mode = transaction
+default_pool_size = 3
+ignore_startup_parameters = extra_float_digits
+"""
+
+
+def _is_up(url: str) -> bool:
+    try:
+        psycopg.connect(url).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def pooler(cluster: Cluster) -> Iterator[Path]:
+    """The folder of the socket of a pooler in front of the cluster."""
+    program = Path("/usr/sbin/pgbouncer")
+    if not program.exists():
+        skip_or_fail("PgBouncer is not installed: apt-get install pgbouncer")
+    file = cluster.folder / "pgbouncer.ini"
+    # Any name is a user of the server's, which has one.
+    settings = _SETTINGS.format(folder=cluster.folder)
+    file.write_text(settings.replace("port=5432", "port=5432 user=noderpc"))
+    process = subprocess.Popen(
+        [*run_as_user(), str(program), "-q", str(file)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    host = quote(str(cluster.folder), safe="")
+    until(lambda: _is_up(f"postgresql://noderpc@:6432/postgres?host={host}"), "it is up")
+    yield cluster.folder
+    process.terminate()
+    process.wait()
+
+
+class TestPooled(ChainBackendContract):
+    @pytest.fixture(autouse=True)
+    def database(self, url: str, pooler: Path) -> None:
+        name = url.rpartition("/")[2].partition("?")[0]
+        host = quote(str(pooler), safe="")
+        self.url = f"postgresql://noderpc@:6432/{name}?host={host}&pool_mode=transaction"
+
+    def make_backend(self, chain: SampleChain) -> ChainBackend:
+        backend = PostgresBackend(self.url)
+        backend.init_chain(chain.genesis, chain.state)
+        backend.append_block(*chain.blocks)
+        return backend
