@@ -58,7 +58,7 @@ def test_the_identity_is_that_of_the_stored_chain(filled: Path, sample: SampleCh
 
 
 @pytest.mark.parametrize("url", URLS)
-@pytest.mark.parametrize("use", [open_store, stored_identity, EmbeddedChain])
+@pytest.mark.parametrize("use", [open_store, stored_identity, EmbeddedChain, SQLiteBackend])
 def test_a_url_of_another_scheme_is_refused(use: object, url: str) -> None:
     assert callable(use)
     with pytest.raises(ConfigurationError) as caught:

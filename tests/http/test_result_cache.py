@@ -105,6 +105,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
     made.close()
 
 
+@pytest.mark.sqlite  # PostgreSQL: within poll_s, tests/postgres
 def test_a_commit_of_one_process_is_visible_in_another_at_once(chain: EmbeddedChain) -> None:
     other = make_store(chain.path)
     client = app_for(other).test_client()
@@ -119,6 +120,7 @@ def test_a_commit_of_one_process_is_visible_in_another_at_once(chain: EmbeddedCh
     other.close()
 
 
+@pytest.mark.sqlite  # PostgreSQL: within poll_s, tests/postgres
 def test_abci_query_answers_are_cached_per_state(chain: EmbeddedChain) -> None:
     other = EmbeddedChain(chain.path, produce=False)
     client = app_for(other, dialect="comet-0.38").test_client()

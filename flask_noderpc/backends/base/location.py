@@ -36,12 +36,22 @@ class Location:
 
 
 class FileLocation(Location):
-    """A file name or a ``file:`` URI, such as ``file:chain.db?mode=ro``."""
+    """A file name or a ``file:`` URI, such as ``file:chain.db?mode=ro``.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL.
+    """
 
     folder: Path
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
+        url = _URL.match(self.path)
+        if url is not None and url[1] != "file":
+            # The rest of the URL may hold a password.
+            raise ConfigurationError(
+                f"no file is named by {url[1]}:// URLs: set NODERPC_DATABASE to a file name, a"
+                " file: URI of SQLite, or a postgresql:// URL"
+            )
         uri = urlsplit(self.path) if self.path.startswith("file:") else None
         # Made absolute once: the process may change its folder.
         self.file = Path(unquote(uri.path) if uri else self.path).absolute()
@@ -106,14 +116,4 @@ def location_of(location: str | os.PathLike[str]) -> FileLocation | DatabaseURL:
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another scheme, or with
     a password.
     """
-    path = os.fspath(location)
-    url = _URL.match(path)
-    if url is None or url[1] == "file":
-        return FileLocation(path)
-    if url[1] not in _POSTGRES:
-        # The rest of the URL may hold a password.
-        raise ConfigurationError(
-            f"no store is known for {url[1]}:// URLs: set NODERPC_DATABASE to a file name, a"
-            " file: URI of SQLite, or a postgresql:// URL"
-        )
-    return DatabaseURL(path)
+    return DatabaseURL(os.fspath(location)) if is_url(location) else FileLocation(location)
