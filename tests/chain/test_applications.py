@@ -203,6 +203,7 @@ def test_init_chain_may_replace_validators_and_parameters(open_chain: Open) -> N
     assert chain.store.verify() == 1
 
 
+@pytest.mark.sqlite
 def test_the_genesis_app_hash_holds_when_the_application_has_none(
     open_chain: Open, tmp_path: Path
 ) -> None:

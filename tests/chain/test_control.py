@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from flask_noderpc.backends.base import location
 from flask_noderpc.chain.applications.evm.application import EvmApplication
 from flask_noderpc.chain.applications.evm.patches import Change, app_state, patch_tx
 from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
@@ -50,7 +51,10 @@ def made(path: str, *, dev: bool) -> EmbeddedChain:
         schedule=BlockSchedule(lease_s=3600),
         produce=False,
         application=lambda state: EvmApplication(
-            state, EvmRuntime(state, path, ExecutionLimits()), CHAIN_ID, dev=dev
+            state,
+            EvmRuntime(state, location.location_of(path).path, ExecutionLimits()),
+            CHAIN_ID,
+            dev=dev,
         ),
         app_state=app_state({sender(): 10**22}),
         dev=dev,
@@ -189,6 +193,7 @@ def test_a_production_chain_drops_development_transactions(tmp_path: Path) -> No
         assert account(chain, SOMEBODY) == Account(balance=10**19)
 
 
+@pytest.mark.sqlite
 def test_revert_restores_the_chain(chain: EmbeddedChain) -> None:
     control = chain.control
     nonce = account(chain, sender()).nonce

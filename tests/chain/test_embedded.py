@@ -146,6 +146,7 @@ def test_another_chain_id_than_the_store_s_is_refused(open_chain: Open) -> None:
         open_chain(chain_id="two")
 
 
+@pytest.mark.sqlite
 def test_another_chain_id_than_the_home_s_is_refused(open_chain: Open, tmp_path: Path) -> None:
     open_chain(chain_id="one").close()
     for path in tmp_path.glob("*.db*"):
@@ -155,6 +156,7 @@ def test_another_chain_id_than_the_home_s_is_refused(open_chain: Open, tmp_path:
         open_chain(chain_id="two")
 
 
+@pytest.mark.sqlite
 def test_a_database_without_its_home_is_refused(open_chain: Open, tmp_path: Path) -> None:
     open_chain().close()
 
@@ -226,6 +228,7 @@ def test_a_store_that_is_only_read_serves_and_makes_nothing(
     assert sorted(path.name for path in (tmp_path / "config").iterdir()) == before
 
 
+@pytest.mark.sqlite
 def test_processes_that_start_one_chain_at_once_share_it(tmp_path: Path) -> None:
     program = """
 import sys

@@ -195,6 +195,7 @@ def test_no_more_evidence_than_fits_is_in_a_block(
     assert counts == [2, 1, 0]
 
 
+@pytest.mark.sqlite
 def test_only_evidence_that_fits_a_block_is_read(three: EmbeddedChain) -> None:
     for mark in range(1, 9):
         three.evidence.submit(double_vote(three, KEYS[0], marks=bytes([mark, 9])))
@@ -248,6 +249,7 @@ def test_evidence_is_too_old_by_both_ages(
         assert chain.block(chain.produce())[1].evidence == (piece,)
 
 
+@pytest.mark.sqlite
 def test_expired_evidence_is_dropped(three: EmbeddedChain) -> None:
     three.evidence.submit(double_vote(three, KEYS[0]))
     with closing(sqlite3.connect(three.path, factory=Connection)) as at, at:

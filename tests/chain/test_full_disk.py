@@ -15,6 +15,8 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.testing.node import app_for
 
+pytestmark = pytest.mark.sqlite
+
 FULL = "the disk or the page limit is full, nothing was written"
 # With it there is room for a transaction that waits, and not for its block.
 SPARE_PAGES, TX = 80, b"key=" + b"x" * 200_000

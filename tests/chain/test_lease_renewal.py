@@ -37,6 +37,7 @@ def test_the_lease_is_renewed_during_a_long_block(unstarted: Open) -> None:
     assert reader.wait_for_height(2, PATIENCE) >= 3
 
 
+@pytest.mark.sqlite
 def test_a_lease_from_a_clock_that_ran_ahead_lapses(
     open_chain: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_recheck_sees_every_transaction_that_waits(open_chain: Open) -> None:
     assert chain.mempool.pending_count().total == 0
 
 
+@pytest.mark.sqlite
 def test_a_copy_without_keys_serves_and_makes_nothing(open_chain: Open, tmp_path: Path) -> None:
     chain = open_chain()
     chain.mempool.submit(b"name=satoshi")

@@ -258,6 +258,7 @@ def clear_application(path: str) -> None:
         at.execute("UPDATE chain SET application = ''")
 
 
+@pytest.mark.sqlite
 def test_merkle_refuses_a_chain_of_another_application(open_chain: Open) -> None:
     chain = open_chain()
     make_block(chain, b"a=1")
@@ -268,6 +269,7 @@ def test_merkle_refuses_a_chain_of_another_application(open_chain: Open) -> None
         open_chain(application=MerkleKVStore)
 
 
+@pytest.mark.sqlite
 def test_another_application_refuses_a_merkle_chain(open_chain: Open) -> None:
     chain = open_chain(application=MerkleKVStore)
     make_block(chain, b"a=1")

@@ -187,6 +187,7 @@ def test_a_stop_does_not_wait_for_a_long_lease(open_chain: Open) -> None:
     assert not closing.is_alive()
 
 
+@pytest.mark.sqlite
 def test_stop_returns_though_the_store_is_removed(
     open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -199,6 +200,7 @@ def test_stop_returns_though_the_store_is_removed(
     assert "expires by itself" in caplog.text
 
 
+@pytest.mark.sqlite
 def test_a_store_error_is_logged_and_the_thread_continues(
     open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

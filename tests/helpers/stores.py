@@ -15,6 +15,7 @@ import pytest
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base import location
 from flask_noderpc.backends.base.location import DatabaseURL, FileLocation
+from flask_noderpc.chain import from_settings
 
 from .postgres import Cluster
 
@@ -41,6 +42,9 @@ class Databases:
         """Return the database that stands for a file."""
         found = self._location_of(path)
         if isinstance(found, DatabaseURL):
+            files = {url: file for file, url in self._urls.items()}
+            file = files.get(found.path)
+            found.folder = None if file is None else file.parent
             return found
         if found.file not in self._urls:
             self._urls[found.file] = self._cluster.new_database()
@@ -63,7 +67,7 @@ def cluster() -> Iterator[Cluster]:
     made.close()
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def stores(request: pytest.FixtureRequest) -> Iterator[None]:
     """Let file names be databases, where the tests are to run on PostgreSQL."""
     if request.config.getoption("--store") != "postgres":
@@ -71,6 +75,7 @@ def stores(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     databases = Databases(request.getfixturevalue("cluster"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(location, "location_of", databases.location_of)
+        for module in (location, from_settings):
+            patch.setattr(module, "location_of", databases.location_of)
         yield
     databases.close()

@@ -93,7 +93,7 @@ def test_nothing_is_made_or_written_where_a_store_is_only_read(
         store.has_chain()
     with closing(open_store(url, read_only=True)) as store:
         assert store.has_chain()
-        with pytest.raises(StoreError, match="read only"):
+        with pytest.raises(StoreError, match="read-only"):
             store.set_dialect("comet-0.38")
 
 

@@ -43,7 +43,7 @@ class Writer(writer.Writer):
     def _commit(self, jobs: list[Job[Any]]) -> None:
         with self.between_writes:
             if self._database.url.read_only:
-                raise StoreError("it was opened to be read only", self._database.shown)
+                raise StoreError("the store was opened read-only", self._database.shown)
             connection = self._begun()
             try:
                 self._do(connection, jobs)
