@@ -40,6 +40,8 @@ from .pool import Upstreams
 
 T = TypeVar("T")
 
+_NO_BLOCK = "no block of the chain has been fetched yet"
+
 # Longer than a lease that is renewed, and than a follower that begins anew.
 _PATIENCE_NS = 30 * 1_000_000_000
 
@@ -68,12 +70,28 @@ class CompanionBackend(StoreBackend):
         """Occupies the thread of a request while a node is asked."""
         self._start_lock = threading.Lock()
         self._started_pid = 0
+        self._has_begun = False
         self._follower: Follower | None = None
 
     @property
     def path(self) -> str:
         """The store's file name or URI, as given."""
         return self.store.location.path
+
+    def chain_id(self) -> str:
+        self._check_begun()
+        return super().chain_id()
+
+    def initial_height(self) -> int:
+        self._check_begun()
+        return super().initial_height()
+
+    def _check_begun(self) -> None:
+        """Raise :exc:`~flask_noderpc.errors.NotReady` before the first block is there."""
+        if not self._has_begun:
+            if not self.store.has_chain():
+                raise NotReady(_NO_BLOCK)
+            self._has_begun = True
 
     def is_final(self, height: int, *, results: bool) -> bool:
         return not results or self._options.head_delay > 0 or height < self.latest_height()
@@ -220,7 +238,7 @@ class CompanionBackend(StoreBackend):
             # The process that follows has no space to store why it does not.
             raise NotReady(f"{self.path}: {FULL}")
         if self.latest_height() == 0:
-            raise NotReady("no block of the chain has been fetched yet")
+            raise NotReady(_NO_BLOCK)
         if lease.expires + _PATIENCE_NS < time.time_ns():
             raise NotReady("no process follows the chain: noderpc start --upstream does")
         error = self.network.last_error()

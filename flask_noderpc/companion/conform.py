@@ -37,7 +37,7 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a probe found, and whether the node is as it should be."""
+    """Value that a probe found; ``is_good`` if the node is as it should be."""
 
     probe: str
     value: Value

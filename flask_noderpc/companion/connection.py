@@ -42,7 +42,7 @@ class _UntilDeadline(io.RawIOBase):
 
 
 class _Socket:
-    """What ``http.client`` reads a response from."""
+    """Socket as ``http.client`` reads a response from it."""
 
     def __init__(self, sock: Any, deadline: float) -> None:
         self._sock, self._deadline = sock, deadline

@@ -11,7 +11,7 @@ _OTHERS_EACH = 4
 
 
 class Heads:
-    """What the nodes tell; the one that is ahead is asked for its block first, too."""
+    """Latest heights of the nodes; the one that is ahead is asked for its block first, too."""
 
     def __init__(self, upstreams: Upstreams) -> None:
         self._upstreams = upstreams

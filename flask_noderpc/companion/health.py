@@ -1,4 +1,4 @@
-"""What is known of one upstream: whether it answers, and when it was checked."""
+"""Health of one upstream: does it answer, and when was it checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHECK_S, _CHECK_CONNECTED_S = 60.0, 1.0
 
 @dataclass(slots=True)
 class Health:
-    """What is known of one upstream."""
+    """State of one upstream, as its requests have shown it."""
 
     is_failing: bool = False
     probed_at: float = 0.0

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[T]):
-    """What a node answered, and whether the header chain proves it."""
+    """Answer of a node; ``is_proven`` if the header chain proves it."""
 
     value: T
     is_proven: bool

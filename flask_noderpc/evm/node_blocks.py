@@ -15,7 +15,7 @@ _PAUSE_S = 30.0
 
 
 class NodeBlock(NamedTuple):
-    """What a node tells of a block."""
+    """Members of a block that only a node has."""
 
     number: int
     account: bytes

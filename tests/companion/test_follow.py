@@ -551,3 +551,12 @@ def test_posts_with_parameters_by_position(companion: Companion) -> None:
                 with urlopen(request, timeout=PATIENCE) as response:
                     answers.append(response.read())
         assert answers[0] == answers[1]
+
+
+def test_calls_before_the_first_block(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """They are told what is missing; a chain of one block can't be followed yet."""
+    client = app_for(companion(serve_node(node_of(chain, 1)))).test_client()
+    for path in ("/status", "/block"):
+        assert "no block" in client.get(path).text

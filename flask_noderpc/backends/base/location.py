@@ -20,7 +20,7 @@ _PASSWORD = (
 
 
 class Location:
-    """Where a store is; see :func:`location_of`."""
+    """Location of a store; see :func:`location_of`."""
 
     path: str
     """As it was given."""

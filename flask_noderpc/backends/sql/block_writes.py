@@ -24,7 +24,7 @@ class Provenance(NamedTuple):
     unchecked: frozenset[str] = frozenset()
     """Fields that this chain computes in its own way."""
     unverified: frozenset[str] = frozenset()
-    """What was not looked at."""
+    """Fields that were not looked at."""
     source: str = ""
 
 
