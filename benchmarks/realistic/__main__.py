@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from itertools import islice
-from pathlib import Path
 
 import click
 
-from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends import open_store
 from flask_noderpc.backends.base.application import InitChain
 from flask_noderpc.backends.base.store import ChainStore
 
@@ -36,7 +35,7 @@ def extend(
 
 @click.command()
 @click.argument("shape", type=click.Choice(list(SHAPES)))
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("store")
 @click.option(
     "--blocks", "count", default=20_000, show_default=True, help="Until there are so many."
 )
@@ -44,13 +43,16 @@ def extend(
 @click.option(
     "--unsigned", is_flag=True, help="Random bytes for signatures, which takes less long."
 )
-def main(shape: str, file: Path, count: int, processes: int, unsigned: bool) -> None:
-    """Make a chain of the size of a main network's in FILE, or go on with it."""
-    store = SQLiteBackend(file)
+def main(shape: str, store: str, count: int, processes: int, unsigned: bool) -> None:
+    """Make a chain of the size of a main network's, or go on with it.
+
+    STORE is a SQLite file or a postgresql:// URL.
+    """
+    opened = open_store(store)
     try:
-        extend(store, SHAPES[shape], count, signed=not unsigned, processes=processes)
+        extend(opened, SHAPES[shape], count, signed=not unsigned, processes=processes)
     finally:
-        store.close()
+        opened.close()
 
 
 if __name__ == "__main__":
