@@ -29,7 +29,7 @@ async function step(name, work) {
 function first(stream, count) {
   return new Promise((resolve, reject) => {
     const found = [];
-    const deadline = setTimeout(() => reject(new Error(`only ${found.length} came`)), 20_000);
+    const deadline = setTimeout(() => reject(new Error(`only ${found.length} came`)), 100_000);
     const subscription = stream.subscribe({
       next: (value) => {
         found.push(value);
@@ -46,9 +46,9 @@ function first(stream, count) {
 
 /** Resolves once something holds. */
 async function until(holds, what) {
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 100_000;
   while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`not within 20 s: ${what}`);
+    if (Date.now() > deadline) throw new Error(`not within 100 s: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long anything may take.
-const patience = 20 * time.Second
+const patience = 100 * time.Second
 
 // session is what the steps share: the client, and what an earlier step found out.
 type session struct {
