@@ -285,7 +285,7 @@ changes = (
 
 
 @pytest.mark.parametrize(
-    ("few", "digests", "at_once"), [(0, 1, 1), (2, 2, 2), (1000, 1 << 48, 32)]
+    ("few", "digests", "at_once"), [(0, 1, 1), (2, 2, 10), (1000, 1 << 48, 500)]
 )
 @settings(max_examples=400 if is_long() else 25)
 @given(
@@ -302,14 +302,14 @@ def test_searches_find_what_was_stored(
     steps: Steps,
 ) -> None:
     """Also where values have the same digest, however many places are few, and however few
-    transactions are indexed at once."""
+    attributes are indexed at once."""
     real = index.digest
     with (
         TemporaryDirectory() as folder,
         closing(make_store(Path(folder) / "chain.db")) as store,
         patch.object(index, "digest", lambda value: real(value) % digests),
         patch.object(search, "_FEW_PLACES", few),
-        patch.object(index_steps, "TXS", at_once),
+        patch.object(index_steps, "ATTRIBUTES", at_once),
         patch.object(backfill, "_STEP_S", -1.0),
     ):
         model = Model(store, plan, trusted)

@@ -172,9 +172,7 @@ _SOME = f"{_INDEXED} ORDER BY place LIMIT {_GONE}"
 def has_many(at: Connection, low: int, high: int) -> bool:
     """Return true if some blocks have more in the index than is taken out at once."""
     first, last = blocks.places(low, high)
-    some = _some_of(
-        at.execute(f"{_INDEXED} ORDER BY place LIMIT {_GONE}", (first, last)), _GONE
-    )
+    some = _some_of(at.execute(_SOME, (first, last)), _GONE)
     if not some:
         return False
     return at.execute(f"{_INDEXED} LIMIT 1", (some[-1] + 1, last)).fetchone() is not None
@@ -182,9 +180,7 @@ def has_many(at: Connection, low: int, high: int) -> bool:
 
 def forget_some(at: Connection, height: int) -> None:
     """Take a block and some of its transactions out of the index."""
-    found = at.execute(
-        f"{_INDEXED} ORDER BY place LIMIT {_GONE}", blocks.places(height, height)
-    )
+    found = at.execute(_SOME, blocks.places(height, height))
     some = _some_of(found, _GONE)
     index.leave_out_block(at, height)
     index.leave_out(at, some[0], some[-1])
