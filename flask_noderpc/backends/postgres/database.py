@@ -11,7 +11,14 @@ from ..base.location import DatabaseURL
 from .connection import ADAPTERS, RawConnection
 from .errors import postgres_errors
 
-_CONNECT_S = "5"
+# A host that vanished is noticed within ten seconds, and not within TCP's quarter of an hour.
+_DEFAULTS = {
+    "connect_timeout": os.environ.get("PGCONNECT_TIMEOUT", "5"),
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "2",
+    "tcp_user_timeout": "10000",
+}
 
 
 class Database:
@@ -33,8 +40,9 @@ class Database:
             "context": ADAPTERS,
             "application_name": "noderpc",
         }
-        if "connect_timeout" not in self.url.options:
-            given["connect_timeout"] = os.environ.get("PGCONNECT_TIMEOUT", _CONNECT_S)
+        given |= {
+            name: each for name, each in _DEFAULTS.items() if name not in self.url.options
+        }
         if self.url.is_pooled:
             # PgBouncer: the next transaction may be on another connection of the server.
             given["prepare_threshold"] = None
