@@ -289,6 +289,11 @@ store._open().readers.one("SELECT pg_sleep(1)")
 assert len(turns) - began > 20, len(turns)
 reads = [gevent.spawn(store.block, 1) for _ in range(50)]
 gevent.joinall(reads, raise_error=True)
+# One that is ended while it waits leaves no result to the next.
+ended = gevent.spawn(store._open().readers.one, "SELECT 77, pg_sleep(5)")
+gevent.sleep(0.2)
+ended.kill()
+assert store._open().readers.one("SELECT 1") == (1,)
 waiting = gevent.spawn(store.wait_for_height, 1, 30)
 gevent.sleep(0.1)
 store.append_block(maker.block(b"a=2"))

@@ -117,8 +117,15 @@ class Connection:
 
     def rollback(self) -> None:
         """End the transaction, if there is one; a lost connection has none."""
+        self.close_if_busy()
         if not self.raw.closed:
             self.raw.rollback()
+
+    def close_if_busy(self) -> None:
+        """Close a connection that was interrupted within a statement, such as by a greenlet's
+        end: the next one would get its result."""
+        if self.raw.info.transaction_status == TransactionStatus.ACTIVE:
+            self.raw.close()
 
     def close(self) -> None:
         """Close the connection."""

@@ -65,6 +65,7 @@ class Readers(readers.Readers[Reader]):
 
     def _give_back(self, connection: Reader) -> None:
         try:
+            connection.close_if_busy()
             if connection.raw.closed:
                 # The idle ones are probably lost as well.
                 self._close_idle()
