@@ -217,9 +217,7 @@ def test_a_get_takes_the_query_in_quotes(client: FlaskClient) -> None:
     assert asked(client, f"/block_search?query={query}").json["result"]["blocks"] == []
 
 
-def test_a_search_beyond_a_limit_names_its_setting(
-    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_beyond_a_limit_names_its_setting(client: FlaskClient) -> None:
     backend = client.application.extensions["noderpc"]["noderpc"].backend
     narrow = app_for(backend, max_response_bytes=1000).test_client()
 
@@ -227,6 +225,14 @@ def test_a_search_beyond_a_limit_names_its_setting(
     assert "NODERPC_MAX_RESPONSE_BYTES" in blocks["data"]
     txs = client_call(narrow, "tx_search", {"query": "tx.height > 0"})["error"]
     assert "NODERPC_MAX_RESPONSE_BYTES" in txs["data"]
+
+
+@pytest.mark.sqlite
+def test_a_search_beyond_the_limit_of_rows_names_its_setting(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL has a limit of time alone."""
+    backend = client.application.extensions["noderpc"]["noderpc"].backend
     monkeypatch.setattr(search_limits, "MIN_ROWS", 10)
     monkeypatch.setattr(search_limits, "ROWS_PER_S", 0)
     short = app_for(backend).test_client()

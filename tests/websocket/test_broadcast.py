@@ -63,6 +63,7 @@ def checked(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 all_are_checked = threading.Event()
 
 
+@pytest.mark.sqlite
 def test_messages_are_read_while_those_before_them_wait_for_the_store(
     node: Node, connect: Connect, checked: list[bytes]
 ) -> None:
@@ -79,6 +80,7 @@ def test_messages_are_read_while_those_before_them_wait_for_the_store(
     assert [base64.b64decode(tx) for tx in waiting] == checked
 
 
+@pytest.mark.sqlite
 def test_what_was_sent_before_the_peer_left_is_taken(node: Node, connect: Connect) -> None:
     client = connect()
     with locked(node):
