@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	ctypes "github.com/cometbft/cometbft/rpc/core/types"
 	"github.com/cometbft/cometbft/types"
@@ -50,18 +52,38 @@ func subscribe(ctx context.Context, s *session) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	sent := newTx(s)
-	if _, err := s.BroadcastTxSync(ctx, sent); err != nil {
-		return nil, err
+	return s.await(ctx, blocks, headers, txs)
+}
+
+// hear sends transactions until the event of one comes: the client does not wait for the
+// answer to a subscription, and a block may come before the node has read it.
+func (s *session) hear(ctx context.Context, txs events) (types.EventDataTx, error) {
+	for {
+		if _, err := s.BroadcastTxSync(ctx, newTx(s)); err != nil {
+			return types.EventDataTx{}, err
+		}
+		short, cancel := context.WithTimeout(ctx, 5*time.Second)
+		tx, err := next[types.EventDataTx](short, txs)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return tx, err
+		}
 	}
-	return s.await(ctx, sent, blocks, headers, txs)
+}
+
+// sent tells whether a transaction is one of this program's.
+func (s *session) sent(tx []byte) error {
+	for _, one := range s.txs {
+		if bytes.Equal(one, tx) {
+			return nil
+		}
+	}
+	return fmt.Errorf("nobody sent %q", tx)
 }
 
 // await takes the events of the block that a transaction is in.
-func (s *session) await(
-	ctx context.Context, sent types.Tx, blocks, headers, txs events,
-) (any, error) {
-	tx, err := next[types.EventDataTx](ctx, txs)
+func (s *session) await(ctx context.Context, blocks, headers, txs events) (any, error) {
+	tx, err := s.hear(ctx, txs)
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +96,11 @@ func (s *session) await(
 		return nil, err
 	}
 	return tx.Height, all(
-		same("the transaction", types.Tx(tx.Tx), sent),
+		s.sent(tx.Tx),
 		block.Block.ValidateBasic(),
 		same("the id", block.BlockID.Hash, block.Block.Hash()),
 		same("the header", header.Header.Hash(), block.BlockID.Hash),
-		same("its transactions", block.Block.Txs, types.Txs{sent}),
+		s.sent(block.Block.Txs[tx.Index]),
 	)
 }
 
@@ -115,14 +137,10 @@ func unsubscribe(ctx context.Context, s *session) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	sent := newTx(s)
-	if _, err := s.BroadcastTxSync(ctx, sent); err != nil {
-		return nil, err
-	}
-	tx, err := next[types.EventDataTx](ctx, txs)
+	tx, err := s.hear(ctx, txs)
 	return tx.Height, all(
 		err,
-		same("the transaction", types.Tx(tx.Tx), sent),
+		s.sent(tx.Tx),
 		s.UnsubscribeAll(ctx, subscriber),
 	)
 }
