@@ -81,8 +81,8 @@ def store(open_store: OpenStore, chain: Chain) -> SQLiteBackend:
 
 
 @contextmanager
-def refused(path: Path, height: int, reason: str) -> Iterator[None]:
-    text = rf"^{re.escape(str(path))}: block {height}: {reason}.*\(.*{CURE}"
+def refused(store: SQLiteBackend, height: int, reason: str) -> Iterator[None]:
+    text = rf"^{re.escape(store.location.shown)}: block {height}: {reason}.*\(.*{CURE}"
     with pytest.raises(InvalidBlock, match=text):
         yield
 
@@ -101,27 +101,27 @@ def check(store: SQLiteBackend, chain: Chain) -> None:
 
 
 def test_a_block_of_another_parent_is_refused_above(
-    store: SQLiteBackend, chain: Chain, fork: Chain, path: Path
+    store: SQLiteBackend, chain: Chain, fork: Chain
 ) -> None:
-    with refused(path, HIGH + 1, "last_block_id is "):
+    with refused(store, HIGH + 1, "last_block_id is "):
         store.append_block(fork.item(HIGH + 1))
 
     check(store, chain)
 
 
 def test_a_block_that_is_not_the_parent_is_refused_below(
-    store: SQLiteBackend, chain: Chain, fork: Chain, path: Path
+    store: SQLiteBackend, chain: Chain, fork: Chain
 ) -> None:
-    with refused(path, LOW - 1, "block_id is "):
+    with refused(store, LOW - 1, "block_id is "):
         store.backfill(fork.older(LOW - 1))
 
     check(store, chain)
 
 
 def test_blocks_before_a_wrong_one_are_stored(
-    store: SQLiteBackend, chain: Chain, fork: Chain, path: Path
+    store: SQLiteBackend, chain: Chain, fork: Chain
 ) -> None:
-    with refused(path, LOW - 1, "block_id is "):
+    with refused(store, LOW - 1, "block_id is "):
         store.backfill(chain.older(LOW), fork.older(LOW - 1))
 
     check(store, chain)
@@ -129,12 +129,12 @@ def test_blocks_before_a_wrong_one_are_stored(
 
 @pytest.mark.parametrize("height", [LOW, TRUSTED, HIGH])
 def test_another_block_at_a_stored_height_is_refused(
-    store: SQLiteBackend, chain: Chain, fork: Chain, path: Path, height: int
+    store: SQLiteBackend, chain: Chain, fork: Chain, height: int
 ) -> None:
-    with refused(path, height, "the store has another one, [0-9A-F]{64}"):
+    with refused(store, height, "the store has another one, [0-9A-F]{64}"):
         store.backfill(fork.older(height))
     if height > LOW:
-        with refused(path, height, "height is "):
+        with refused(store, height, "height is "):
             store.append_block(fork.item(height))
 
     check(store, chain)
@@ -149,23 +149,21 @@ def test_stored_blocks_again_change_nothing(store: SQLiteBackend, chain: Chain) 
     check(store, chain)
 
 
-def test_blocks_with_a_gap_are_refused(store: SQLiteBackend, chain: Chain, path: Path) -> None:
-    with refused(path, LOW - 2, f"height is {LOW - 2}, not {LOW - 1}"):
+def test_blocks_with_a_gap_are_refused(store: SQLiteBackend, chain: Chain) -> None:
+    with refused(store, LOW - 2, f"height is {LOW - 2}, not {LOW - 1}"):
         store.backfill(chain.older(LOW - 2))
-    with refused(path, HIGH + 2, f"height is {HIGH + 2}, not {HIGH + 1}"):
+    with refused(store, HIGH + 2, f"height is {HIGH + 2}, not {HIGH + 1}"):
         store.append_block(chain.item(HIGH + 2))
 
     check(store, chain)
 
 
-def test_a_block_of_another_chain_id_is_refused(
-    store: SQLiteBackend, chain: Chain, path: Path
-) -> None:
+def test_a_block_of_another_chain_id_is_refused(store: SQLiteBackend, chain: Chain) -> None:
     above, below = chain.item(HIGH + 1), chain.older(LOW - 1)
     for item in (above, below):
         header = replace(item.block.header, chain_id="other-1")
         block = replace(item.block, header=header)
-        with refused(path, header.height, "chain_id is other-1, not sample-chain"):
+        with refused(store, header.height, "chain_id is other-1, not sample-chain"):
             if isinstance(item, OlderBlock):
                 store.backfill(replace(item, block=block))
             else:
@@ -175,11 +173,10 @@ def test_a_block_of_another_chain_id_is_refused(
 
 
 def test_the_beginning_of_another_chain_is_refused(
-    store: SQLiteBackend, chain: Chain, fork: Chain, path: Path
+    store: SQLiteBackend, chain: Chain, fork: Chain
 ) -> None:
-    known = (
-        rf"^{re.escape(str(path))}: the store holds chain 'sample-chain' that began .*another"
-    )
+    shown = re.escape(store.location.shown)
+    known = rf"^{shown}: the store holds chain 'sample-chain' that began .*another"
     maker = ChainMaker((10,))
 
     with pytest.raises(StoreError, match=known):
