@@ -280,6 +280,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.sqlite
 def test_a_full_disk(
     chain: SampleChain,
     serve_node: Serve,
