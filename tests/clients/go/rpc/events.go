@@ -55,20 +55,29 @@ func subscribe(ctx context.Context, s *session) (any, error) {
 	return s.await(ctx, blocks, headers, txs)
 }
 
-// hear sends transactions until the event of one comes: the client does not wait for the
-// answer to a subscription, and a block may come before the node has read it.
-func (s *session) hear(ctx context.Context, txs events) (types.EventDataTx, error) {
+// hear calls send until an event comes: the client does not wait for the answer to a
+// subscription, and a block may come before the node has read it.
+func hear[T types.TMEventData](
+	ctx context.Context, from events, send func(context.Context) error,
+) (T, error) {
 	for {
-		if _, err := s.BroadcastTxSync(ctx, newTx(s)); err != nil {
-			return types.EventDataTx{}, err
+		if err := send(ctx); err != nil {
+			var none T
+			return none, err
 		}
 		short, cancel := context.WithTimeout(ctx, 5*time.Second)
-		tx, err := next[types.EventDataTx](short, txs)
+		found, err := next[T](short, from)
 		cancel()
 		if err == nil || ctx.Err() != nil {
-			return tx, err
+			return found, err
 		}
 	}
+}
+
+// sendOne sends a new transaction.
+func (s *session) sendOne(ctx context.Context) error {
+	_, err := s.BroadcastTxSync(ctx, newTx(s))
+	return err
 }
 
 // sent tells whether a transaction is one of this program's.
@@ -83,7 +92,7 @@ func (s *session) sent(tx []byte) error {
 
 // await takes the events of the block that a transaction is in.
 func (s *session) await(ctx context.Context, blocks, headers, txs events) (any, error) {
-	tx, err := s.hear(ctx, txs)
+	tx, err := hear[types.EventDataTx](ctx, txs, s.sendOne)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +146,7 @@ func unsubscribe(ctx context.Context, s *session) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	tx, err := s.hear(ctx, txs)
+	tx, err := hear[types.EventDataTx](ctx, txs, s.sendOne)
 	return tx.Height, all(
 		err,
 		s.sent(tx.Tx),
