@@ -127,7 +127,8 @@ def test_transactions_of_pruned_blocks_are_not_found(
 def test_the_latest_block_always_stays(full: SQLiteBackend) -> None:
     with pytest.raises(ValueNotAllowed, match="0 blocks are too few"):
         full.prune(0)
-    assert full.prune_some(1_000) == 9
+    # A step takes as many as there is time for.
+    assert sum(iter(lambda: full.prune_some(1_000), 0)) == 9
     assert (full.base_height(), full.latest_height()) == (10, 10)
     assert full.prune(5) == 0
     assert full.verify() == 1

@@ -100,6 +100,18 @@ def test_the_version_is_that_of_the_block_that_another_host_committed(
     assert other.version() == host.version()
 
 
+def test_a_process_sees_its_own_writes_at_once(
+    host: PostgresBackend, open_host: Open, maker: ChainMaker
+) -> None:
+    host.append_block(*(maker.block(b"a=%d" % number) for number in range(5)))
+    own = open_host(poll_s=NEVER_POLLS)
+    full = own.version()
+
+    own.prune(2)
+
+    assert own.version() != full
+
+
 def test_a_lease_is_taken_by_one_host_and_fences_the_other(
     host: PostgresBackend, open_host: Open, maker: ChainMaker
 ) -> None:

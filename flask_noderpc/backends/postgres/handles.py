@@ -26,8 +26,9 @@ class PostgresHandles(ProcessHandles):
     def __init__(self, database: Database, poll_s: float) -> None:
         self._database = database
         self.readers: Readers = Readers(database, poll_s)
-        self.writer: Writer = Writer(database, "noderpc-writer", CHAIN)
-        self.mempool_writer: Writer = Writer(database, "noderpc-mempool", MEMPOOL)
+        forget = self.readers.forget_version
+        self.writer: Writer = Writer(database, "noderpc-writer", CHAIN, forget)
+        self.mempool_writer: Writer = Writer(database, "noderpc-mempool", MEMPOOL, forget)
         self.search_pool: SearchPool = SearchPool(self.readers)
         self.changes: ChangeWatcher = ChangeWatcher(database, self.readers, poll_s)
         super().__init__()

@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 
+from ...concurrency import native_lock
 from ...errors import StoreError
 from ..base.reads import ChainVersion
 from ..sql import readers
@@ -47,6 +48,8 @@ class Readers(readers.Readers[Reader]):
         self._fresh_s = fresh_s
         self._free = threading.BoundedSemaphore(MAX_READERS)
         self._version: tuple[float, ChainVersion | None] = (-fresh_s, None)
+        # The writer forgets it from a thread of its own.
+        self._forgetting = native_lock()
 
     def _connect(self) -> Reader:
         return Reader(self._database.connect())
@@ -102,10 +105,14 @@ class Readers(readers.Readers[Reader]):
     def version(self) -> ChainVersion | None:
         """Return the version of the chain, at most ``fresh_s`` old."""
         now = time.monotonic()
-        known_at, version = self._version
+        known = self._version
+        known_at, version = known
         if now - known_at >= self._fresh_s:
             version = self._read()
-            self._version = now, version
+            with self._forgetting:
+                # Else it may be older than a write of this process.
+                if self._version is known:
+                    self._version = now, version
         return version
 
     def _read(self) -> ChainVersion | None:
@@ -114,4 +121,5 @@ class Readers(readers.Readers[Reader]):
 
     def forget_version(self) -> None:
         """Read the version anew: the chain has changed."""
-        self._version = -self._fresh_s, None
+        with self._forgetting:
+            self._version = -self._fresh_s, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -28,12 +29,18 @@ MEMPOOL = f"BEGIN; {_LIMITS}"
 
 
 class Writer(writer.Writer):
-    """One thread and one connection; lost ones are replaced."""
+    """One thread and one connection; lost ones are replaced.
 
-    def __init__(self, database: Database, name: str, begin: str) -> None:
+    ``on_commit`` is called after each transaction, before those that asked for it go on.
+    """
+
+    def __init__(
+        self, database: Database, name: str, begin: str, on_commit: Callable[[], None]
+    ) -> None:
         super().__init__(name)
         self._database = database
         self._begin = begin
+        self._on_commit = on_commit
         self._connection: Connection | None = None
         self.between_writes = native_lock()
 
@@ -50,6 +57,7 @@ class Writer(writer.Writer):
             except BaseException:
                 connection.rollback()
                 raise
+        self._on_commit()
 
     def _begun(self) -> Connection:
         """Begin a transaction; by a new connection if the last one is lost."""
