@@ -32,6 +32,7 @@ _ADDRESS_BYTES = 20
 _EARLIEST, _LATEST = -(1 << 63), (1 << 63) - 1
 # Hashes that stand for themselves: of no data, and of the same validators as before.
 _EMPTY, _SAME = 0, 1
+_VOTED = frozenset((BlockIDFlag.COMMIT, BlockIDFlag.NIL))
 # Of a vote that is written out, as its fields are not those of most.
 _WRITTEN_OUT = 0
 
@@ -121,11 +122,11 @@ def pack_commit(commit: Commit, addresses: Sequence[bytes] = ()) -> bytes:
     written_out, regular = {}, []
     flags = bytearray()
     for index, (sig, address) in enumerate(zip(signatures, expected, strict=True)):
-        if sig == ABSENT:
-            flags.append(BlockIDFlag.ABSENT)
-        elif _is_regular(sig, address):
+        if _is_regular(sig, address):
             flags.append(sig.block_id_flag)
             regular.append(sig)
+        elif sig == ABSENT:
+            flags.append(BlockIDFlag.ABSENT)
         else:
             flags.append(_WRITTEN_OUT)
             time = divmod(sig.timestamp, SECOND)
@@ -152,7 +153,7 @@ def pack_commit(commit: Commit, addresses: Sequence[bytes] = ()) -> bytes:
 
 def _is_regular(sig: CommitSig, address: bytes) -> bool:
     return (
-        sig.block_id_flag in (BlockIDFlag.COMMIT, BlockIDFlag.NIL)
+        sig.block_id_flag in _VOTED
         and len(sig.signature) == _SIGNATURE_BYTES
         and len(address) == _ADDRESS_BYTES
         and sig.validator_address == address
