@@ -13,9 +13,9 @@ from pathlib import Path
 
 from flask_noderpc.domain.evm import NO_STORAGE, AccountOverride, Environment, Message, Outcome
 from flask_noderpc.engine.base import EvmEngine, Job
-from flask_noderpc.engine.executors import Executors
-from flask_noderpc.engine.process import serve
 from flask_noderpc.engine.pyevm import PyEvm
+from flask_noderpc.executors.pool import Executors
+from flask_noderpc.executors.process import serve
 
 ADDRESS = b"\xaa" * 20
 

@@ -21,7 +21,6 @@ from flask_noderpc.chain.applications.evm.patches import app_state
 from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.domain.evm import AccountOverride
 from flask_noderpc.engine.base import Job
-from flask_noderpc.engine.executors import Executors
 from flask_noderpc.engine.jobs import Patch
 from flask_noderpc.errors import (
     ExecutionTimedOut,
@@ -29,6 +28,7 @@ from flask_noderpc.errors import (
     ExecutorsBusy,
     InvalidTransaction,
 )
+from flask_noderpc.executors.pool import Executors
 from tests.ethereum.signing import CHAIN_ID, sender
 from tests.faults.processes import ROOT
 from tests.helpers.until import PATIENCE, until

@@ -11,9 +11,9 @@ import sys
 
 from ....backends import open_store
 from ....backends.base.store import ChainStore
-from ....engine.process import serve
 from ....engine.pyevm import PyEvm
 from ....errors import BlockNotFound, HeightNotAvailable
+from ....executors.process import serve
 from ....lru import CacheMemory
 from .state import CachedNodeStore
 

@@ -12,8 +12,8 @@ from ....backends.base.application import AppState
 from ....backends.base.capabilities import EvmState
 from ....backends.base.location import is_url
 from ....engine.base import Job
-from ....engine.executors import Executors
 from ....errors import ResultNotFound
+from ....executors.pool import Executors
 from ....lru import CacheMemory, LRUCache
 from ....protocol.ethereum import rlp
 from ....protocol.ethereum.validity import next_base_fee

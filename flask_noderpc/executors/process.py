@@ -1,4 +1,7 @@
-"""An executor process: the parent's handle, and the loop that runs jobs in the child."""
+"""An executor process: the parent's handle, and the loop that runs jobs in the child.
+
+A job is a callable that can be pickled; it gets what the process was started with.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..errors import ExecutionTimedOut, ExecutorDied
-from .base import EvmEngine, Job
 
 T = TypeVar("T")
+Job = Callable[[Any], T]
 
 _SIZE = struct.Struct(">Q")
 _CHUNK = 1 << 20
@@ -120,15 +123,16 @@ def _exactly(sender: socket.socket, size: int, left: Callable[[], float | None])
 _STACK_BYTES = 512 << 20
 
 
-def serve(engine: EvmEngine, descriptor: int) -> None:
-    """Answer what comes over a socket; ends the process with the other side."""
+def serve(given: object, descriptor: int) -> None:
+    """Run the jobs that come over a socket with what is given; ends the process with the other
+    side."""
     # A terminal's Ctrl-C is for the parent, which ends us in its own time.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _freeze_loaded()
     jobs: queue.SimpleQueue[Job[object]] = queue.SimpleQueue()
     with socket.socket(fileno=descriptor) as parent:
         threading.stack_size(_STACK_BYTES)
-        threading.Thread(target=_work, args=(engine, jobs, parent), daemon=True).start()
+        threading.Thread(target=_work, args=(given, jobs, parent), daemon=True).start()
         try:
             # Its job waits for this.
             send(parent, None)
@@ -150,13 +154,11 @@ def _freeze_loaded() -> None:
     gc.collect()
 
 
-def _work(
-    engine: EvmEngine, jobs: queue.SimpleQueue[Job[object]], parent: socket.socket
-) -> None:
+def _work(given: object, jobs: queue.SimpleQueue[Job[object]], parent: socket.socket) -> None:
     while True:
         job = jobs.get()
         try:
-            outcome = True, job(engine)
+            outcome = True, job(given)
         except Exception as error:
             outcome = False, _sendable(error)
         try:

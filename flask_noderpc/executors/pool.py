@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from ..errors import ExecutorDied, ExecutorsBusy
 from ..fairness import FairLimit, LimitReached
-from .base import Job
-from .process import Executor
+from .process import Executor, Job
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""Processes that run jobs for this one."""
