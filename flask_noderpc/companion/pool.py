@@ -19,6 +19,7 @@ from ..errors import (
 )
 from .address import Address, names_of
 from .background import has_ended
+from .decoding import IN_THIS_PROCESS, Decoders
 from .health import Health
 from .http import UpstreamLimits
 from .race import Attempt, failure_of, first_answer
@@ -69,6 +70,8 @@ class Upstreams:
         self._asked_again_at: dict[str, float] = {}
         self.reserve: Callable[[], AbstractContextManager[None]] = nullcontext
         """Held while a client waits for an upstream."""
+        self.decoders = IN_THIS_PROCESS
+        """Processes that decode many blocks."""
         self.on_refused: Callable[[], None] = lambda: None
         """Called after one more was refused."""
 
@@ -83,11 +86,14 @@ class Upstreams:
         """Return the upstreams of these URLs, which are not asked yet; raise
         :exc:`~flask_noderpc.errors.ConfigurationError`."""
         addresses = [url if isinstance(url, Address) else Address.parse(url) for url in urls]
+        decoders = Decoders()
         nodes = [
-            Upstream(address, dialect=dialect, limits=limits, name=name)
+            Upstream(address, dialect=dialect, limits=limits, name=name, decoders=decoders)
             for address, name in zip(addresses, names_of(addresses), strict=True)
         ]
-        return cls([Reader(node) for node in nodes], patience)
+        made = cls([Reader(node) for node in nodes], patience)
+        made.decoders = decoders
+        return made
 
     def usable(self) -> list[Reader]:
         """Return the readers that are not refused; raise :exc:`NoUpstream` if all are."""
@@ -300,3 +306,4 @@ class Upstreams:
         """Close the connections."""
         for reader in self._readers:
             reader.node.close()
+        self.decoders.close()

@@ -7,6 +7,7 @@ import time
 from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 from .. import jsoncodec
 from ..domain.abci import BlockResults
@@ -91,7 +92,14 @@ class Reader:
             for method in ("block", "block_results")
         ]
         answers = self._ask_patiently(calls)
-        pairs = zip(heights, answers[::2], answers[1::2], strict=True)
+        kinds = cycle((ResultBlock, BlockResults))
+        decoded = self.node.load_all(
+            [
+                (kind, call.method, answer)
+                for kind, call, answer in zip(kinds, calls, answers, strict=False)
+            ]
+        )
+        pairs = zip(heights, decoded[::2], decoded[1::2], strict=True)
         found = [self._block(*each) for each in pairs]
         for each in found:
             if each.results is None and not may_lack_results:
@@ -115,20 +123,25 @@ class Reader:
         self._results_s = self.node.limits.timeout
         return answers
 
-    def _block(self, height: int, block: Answer, results: Answer) -> ReadBlock:
-        if isinstance(block, UpstreamRefused):
-            raise block
-        found = self.node.load(ResultBlock, "block", block)
+    def _block(
+        self,
+        height: int,
+        found: ResultBlock | UpstreamRefused,
+        results: BlockResults | UpstreamRefused,
+    ) -> ReadBlock:
+        if isinstance(found, UpstreamRefused):
+            raise found
         if found.block is None or found.block.header.height != height:
             raise self._other("block", height)
         return ReadBlock(found.block_id, found.block, self._results(height, results))
 
-    def _results(self, height: int, answer: Answer) -> BlockResults | None:
-        if isinstance(answer, UpstreamRefused):
-            if _NO_RESULTS.search(answer.text):
+    def _results(
+        self, height: int, found: BlockResults | UpstreamRefused
+    ) -> BlockResults | None:
+        if isinstance(found, UpstreamRefused):
+            if _NO_RESULTS.search(found.text):
                 return None
-            raise answer
-        found = self.node.load(BlockResults, "block_results", answer)
+            raise found
         if found.height != height:
             raise self._other("block_results", height)
         return found

@@ -21,6 +21,7 @@ from ..wire.dialects import dialect_named
 from . import versions
 from .address import Address
 from .batches import BatchSize
+from .decoding import IN_THIS_PROCESS, Decoders
 from .http import DEFAULT_LIMITS, HttpClient, TooLarge, UpstreamLimits
 
 T = TypeVar("T")
@@ -79,6 +80,7 @@ class Upstream:
 
     ``url`` is as :meth:`Address.parse` takes it, ``dialect`` the name of the node's dialect,
     which is otherwise read from the node, and ``name`` the node's, by default its address.
+    ``decoders`` decode many blocks.
     Errors are :exc:`UpstreamUnavailable` without a usable response, which decodes,
     :exc:`UpstreamRefused` with the node's own error, and :exc:`~flask_noderpc.errors.Busy`
     beyond its budget.
@@ -91,7 +93,9 @@ class Upstream:
         dialect: str = "",
         limits: UpstreamLimits = DEFAULT_LIMITS,
         name: str = "",
+        decoders: Decoders = IN_THIS_PROCESS,
     ) -> None:
+        self._decoders = decoders
         self._http = HttpClient(url, limits, name)
         self.address, self.name, self.limits = self._http.address, self._http.name, limits
         self._batch = BatchSize(limits.rate)
@@ -159,6 +163,23 @@ class Upstream:
             return self.dialect.decode(result, bytes(found))
         except DecodeError as error:
             raise NotDecoded(self.name, f"{method} does not decode: {error}") from None
+
+    def load_all(self, asked: Sequence[tuple[type[Any], str, Answer]]) -> list[Any]:
+        """Decode the results of calls, each with its type and method; errors stay as they
+        are."""
+        found = self._decoders.decode(
+            self.dialect.name,
+            [(kind, bytes(each)) for kind, _, each in asked if isinstance(each, jsoncodec.Raw)],
+        )
+        values = iter(found or ())
+        return [
+            each
+            if isinstance(each, UpstreamRefused)
+            else self.load(kind, method, each)
+            if found is None
+            else next(values)
+            for kind, method, each in asked
+        ]
 
     def ask(self, calls: Sequence[Call], timeout: float | None = None) -> list[Answer]:
         """Return the JSON of results, or the errors of calls, in the order of the calls.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -16,6 +17,13 @@ T = TypeVar("T")
 
 # What begins has some of its time left: a process that is killed is a while in coming back.
 _WAIT_SHARE = 0.8
+
+
+def module_command(module: str, *args: str) -> tuple[str, ...]:
+    """Return the command of a module that serves jobs, without its descriptor."""
+    # The child process must import the same modules as this one.
+    path = ("-P",) if sys.flags.safe_path else ()
+    return (sys.executable, *path, "-m", module, *args)
 
 
 class Executors:

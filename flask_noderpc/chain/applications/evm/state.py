@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from ....backends.base.capabilities import EvmState
 from ....backends.base.location import is_url
 from ....engine.base import Job
 from ....errors import ResultNotFound
-from ....executors.pool import Executors
+from ....executors.pool import Executors, module_command
 from ....lru import CacheMemory, LRUCache
 from ....protocol.ethereum import rlp
 from ....protocol.ethereum.validity import next_base_fee
@@ -151,10 +150,8 @@ class EvmRuntime(EvmState):
     ) -> None:
         self._state, self._limits = state, limits
         self.memory = memory or CacheMemory()
-        # The child process must import the same modules as this one.
-        path = ("-P",) if sys.flags.safe_path else ()
-        command = (sys.executable, *path, "-m", f"{__package__}.executor", _absolute(store))
-        command += (str(self.memory.limit),)
+        arguments = _absolute(store), str(self.memory.limit)
+        command = module_command(f"{__package__}.executor", *arguments)
         self._calls = Executors(
             (*command, str(_NICENESS)), limits.executors, limits.waiting, limits.per_client
         )

@@ -1,0 +1,102 @@
+"""Decoding of many blocks in processes beside this one, which stores them meanwhile."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from io import BytesIO
+from operator import attrgetter
+from typing import Any
+
+from ..errors import DecodeError, ExecutionFailed
+from ..executors.pool import Executors, module_command
+from ..wire.dialect import Dialect
+
+# Fewer bytes are decoded sooner than they are sent.
+_WORTH_BYTES = 200_000
+# One process stores about as many blocks as two decode.
+_MAX_PROCESSES = 2
+# More than there are threads that fetch; how long one may wait and decode.
+_QUEUE_SIZE, _PATIENCE_S = 64, 60.0
+
+Document = tuple[type[Any], bytes]
+"""The type of a result, and its JSON."""
+
+
+class Decoders:
+    """Processes that decode; they start when they are needed, where there are cores for them.
+
+    Safe to share among threads and greenlets.
+    """
+
+    def __init__(self, count: int | None = None) -> None:
+        self._count = min(_MAX_PROCESSES, _spare_cores()) if count is None else count
+        self._executors = Executors(
+            module_command(f"{__package__}.decoder"), self._count, _QUEUE_SIZE
+        )
+
+    def decode(self, dialect: str, documents: Sequence[Document]) -> list[Any] | None:
+        """Return what documents of a dialect hold; ``None`` if they are to be decoded by the
+        caller: one that is no such document, few bytes, or no process that can do it."""
+        size = sum(len(document) for _, document in documents)
+        if not self._count or size < _WORTH_BYTES:
+            return None
+        try:
+            found = self._executors.run(_Decode(dialect, tuple(documents)), _PATIENCE_S)
+        except (ExecutionFailed, DecodeError):
+            return None
+        values: list[Any] = pickle.loads(found)
+        return values
+
+    def close(self) -> None:
+        """End the processes; they start again when they are needed."""
+        self._executors.close()
+
+
+IN_THIS_PROCESS = Decoders(0)
+
+
+def _spare_cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0)) - 1
+    except AttributeError:
+        # macOS has none.
+        return (os.cpu_count() or 1) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Decode:
+    """A job for a process: decodes documents, and returns their values, pickled."""
+
+    dialect: str
+    documents: tuple[Document, ...]
+
+    def __call__(self, dialect_named: Callable[[str], Dialect]) -> bytes:
+        dialect = dialect_named(self.dialect)
+        file = BytesIO()
+        _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(
+            [dialect.decode(kind, document) for kind, document in self.documents]
+        )
+        return file.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles a dataclass as a call with its fields: half the time of ``__setstate__``."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Return how a value is made again."""
+        kind = type(value)
+        if not is_dataclass(kind):
+            return NotImplemented
+        return kind, _fields_of(kind)(value)
+
+
+@cache
+def _fields_of(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
+    names = [field.name for field in fields(kind)]
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple(getattr(value, name) for name in names)

@@ -1,0 +1,131 @@
+"""Processes decode many blocks; without them, the process that fetches does."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from flask_noderpc import SQLiteBackend, jsoncodec
+from flask_noderpc.companion import decoding
+from flask_noderpc.companion.decoding import Decoders, Document
+from flask_noderpc.companion.pool import Upstreams
+from flask_noderpc.companion.reader import Reader
+from flask_noderpc.companion.upstream import NotDecoded, Upstream
+from flask_noderpc.domain.abci import BlockResults
+from flask_noderpc.domain.responses import ResultBlock
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.node import app_for
+from flask_noderpc.wire.dialects import dialect_named
+
+from .conftest import HEIGHTS, LIMITS, Serve, import_all, node_of
+from .test_import import NODES
+
+KINDS = {"block": ResultBlock, "block_results": BlockResults}
+
+
+class CountingDecoders(Decoders):
+    """Decoders that count what they did."""
+
+    done = 0
+
+    def decode(self, dialect: str, documents: Sequence[Document]) -> list[Any] | None:
+        found = super().decode(dialect, documents)
+        self.done += len(found or ())
+        return found
+
+
+@pytest.fixture
+def decoders(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingDecoders]:
+    """One process, for any number of bytes."""
+    monkeypatch.setattr(decoding, "_WORTH_BYTES", 0)
+    with closing(CountingDecoders(1)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def documents(chain: SampleChain) -> Callable[[str], list[Document]]:
+    """The blocks and results of a chain, as a dialect has them."""
+
+    def of(dialect: str) -> list[Document]:
+        client = app_for(node_of(chain), dialect=dialect).test_client()
+        return [
+            (kind, _result(client.get(f"/{method}?height={height}").data))
+            for height in range(1, HEIGHTS)
+            for method, kind in KINDS.items()
+        ]
+
+    return of
+
+
+def _result(body: bytes) -> bytes:
+    _, _, rest = body.partition(b'"result":')
+    return rest.strip()[:-1]
+
+
+@pytest.mark.parametrize("dialect", NODES)
+def test_values_are_those_of_this_process(
+    dialect: str, decoders: CountingDecoders, documents: Callable[[str], list[Document]]
+) -> None:
+    """The chain has evidence, and changes of validators and parameters."""
+    found = decoders.decode(dialect, documents(dialect))
+
+    own = dialect_named(dialect)
+    assert found == [own.decode(kind, body) for kind, body in documents(dialect)]
+
+
+def test_what_does_not_decode_is_an_error_of_its_upstream(
+    decoders: CountingDecoders, documents: Callable[[str], list[Document]]
+) -> None:
+    some = documents("comet-0.38")[:3]
+    node = Upstream("http://127.0.0.1:1", dialect="comet-0.34", decoders=decoders)
+
+    assert decoders.decode("comet-0.38", [*some, (ResultBlock, b'{"block":7}')]) is None
+    # The process goes on.
+    assert decoders.decode("comet-0.38", some) is not None
+    with pytest.raises(NotDecoded, match="block does not decode"):
+        node.load_all([(ResultBlock, "block", jsoncodec.Raw(b'{"block":7}'))])
+
+
+def test_few_bytes_start_no_process(documents: Callable[[str], list[Document]]) -> None:
+    assert Decoders(1).decode("comet-0.38", documents("comet-0.38")[:2]) is None
+    assert Decoders(0).decode("comet-0.38", documents("comet-0.38") * 100) is None
+
+
+def children() -> set[int]:
+    """The processes that this one has started."""
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return {int(each) for each in file.read().split()}
+
+
+def test_an_import_is_decoded_by_processes_which_end_with_it(
+    chain: SampleChain, store: SQLiteBackend, serve_node: Serve, decoders: CountingDecoders
+) -> None:
+    before = children()
+    url = serve_node(node_of(chain))
+    upstreams = Upstreams([Reader(Upstream(url, limits=LIMITS, decoders=decoders))], 0.1)
+    upstreams.decoders = decoders
+
+    assert import_all(store, upstreams) == (1, HEIGHTS - 1)
+
+    assert decoders.done >= 2 * (HEIGHTS - 1)
+    assert store.block(7)[1] == chain.blocks[6].block
+    assert children() == before
+
+
+def test_a_process_that_is_killed_is_replaced(
+    decoders: CountingDecoders, documents: Callable[[str], list[Document]]
+) -> None:
+    before, some = children(), documents("comet-0.38")
+    assert decoders.decode("comet-0.38", some) is not None
+    (pid,) = children() - before
+
+    os.kill(pid, signal.SIGKILL)
+
+    # At most the first is decoded here.
+    decoders.decode("comet-0.38", some)
+    assert decoders.decode("comet-0.38", some) is not None
