@@ -21,7 +21,6 @@ from tests.differential.history import History
 from tests.differential.net import Net, real_net
 from tests.differential.sides import VERSIONS, Side, Version
 
-from ..faults.processes import is_long
 from .light import LightClient, Refused, Trust, light_client
 from .test_cosmjs import CLIENTS, STEPS, run
 from .test_go_client import LAST_STEPS, run_go_client
@@ -85,7 +84,6 @@ def test_cosmjs_works_through_it(
     assert len(ended.stdout.splitlines()) == STEPS
 
 
-@pytest.mark.skipif(not is_long(), reason="waits for events for too long now and then")
 @pytest.mark.parametrize("name", _MODERN)
 def test_the_client_of_cometbft_works_through_it(
     name: str, go_programs: Path, tmp_path: Path

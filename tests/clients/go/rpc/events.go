@@ -10,6 +10,10 @@ import (
 	"github.com/cometbft/cometbft/types"
 )
 
+// capacity is that of a subscription's channel: CometBFT's client drops what comes while it is
+// full, and by default it holds one event. Blocks come while a transaction's event is awaited.
+const capacity = 1000
+
 // subscriber is a name that the client does not send.
 const subscriber = "steps"
 
@@ -36,7 +40,7 @@ func next[T types.TMEventData](ctx context.Context, from events) (T, error) {
 }
 
 func (s *session) follow(ctx context.Context, event string) (events, error) {
-	return s.Subscribe(ctx, subscriber, types.QueryForEvent(event).String())
+	return s.Subscribe(ctx, subscriber, types.QueryForEvent(event).String(), capacity)
 }
 
 func subscribe(ctx context.Context, s *session) (any, error) {
