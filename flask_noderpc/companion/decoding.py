@@ -44,6 +44,10 @@ class Decoders:
         size = sum(len(document) for _, document in documents)
         if not self._count or size < _WORTH_BYTES:
             return None
+        if not self._executors.is_ready():
+            # Meanwhile the caller is sooner.
+            self._executors.start()
+            return None
         try:
             found = self._executors.run(_Decode(dialect, tuple(documents)), _PATIENCE_S)
         except (ExecutionFailed, DecodeError):

@@ -55,6 +55,12 @@ class Executors:
             if not self._pool.serves() and not self._pool.starting:
                 self._start_one(self._pool)
 
+    def is_ready(self) -> bool:
+        """Return true if a process has started."""
+        with self._lock:
+            self._use_own_pool()
+            return self._pool.serves()
+
     def run(self, job: Job[T], seconds: float, client: str = "") -> T:
         """The job's result; what it raises is raised here.
 
