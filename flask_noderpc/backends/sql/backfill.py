@@ -236,13 +236,14 @@ def _write(
     marks = block_writes.Provenance(item.unchecked, frozenset(unverified), item.source)
     meta = BlockMeta(found.block_id, found.size, block.header, len(block.txs))
     at_once = item.is_indexed and results is not None and not index_steps.is_large(results)
-    events: str | None = None
-    of_txs: Sequence[str | None] = [None] * len(block.txs)
-    if results is not None and at_once:
-        ((events, of_txs),) = index.write_blocks(at, [(found.tx_hashes, results)])
+    events = (
+        index.write_block(at, height, results.block_events) if results and at_once else None
+    )
     block_writes.write(at, meta, slices, results, events, marks)
     if results is not None:
-        block_writes.write_txs(at, height, found.tx_hashes, results.tx_results, of_txs)
+        indexed = index.positions(at, found.tx_hashes, results) if at_once else []
+        tx_events = index.write_txs(at, height, results, indexed)
+        block_writes.write_txs(at, height, found.tx_hashes, results.tx_results, tx_events)
         if item.is_indexed and not at_once:
             index_steps.begin(at, height)
         evm_index.write(at, height, block.txs, results.tx_results)

@@ -70,29 +70,18 @@ def write_block(at: Connection, height: int, events: Sequence[Event]) -> str:
     return _write(at, BLOCK, [(height, events)])[0]
 
 
-def write_blocks(
-    at: Connection, found: Sequence[tuple[Sequence[bytes], BlockResults]]
-) -> list[tuple[str, list[str | None]]]:
-    """Index blocks, by the hashes of their transactions and their results.
-
-    Return the text of each block's column ``events``, and those of its transactions, ``None``
-    for one that is left out.
-    """
-    of_blocks = _write(at, BLOCK, [(each.height, each.block_events) for _, each in found])
-    succeeded: set[bytes] = set()
-    txs = [
-        (results, position)
-        for tx_hashes, results in found
-        for position in _positions(at, tx_hashes, results, succeeded)
-    ]
+def write_txs(
+    at: Connection, height: int, results: BlockResults, positions: Sequence[int]
+) -> list[str | None]:
+    """Index the transactions at these positions of a block; return the texts of the columns
+    ``events`` of all, ``None`` for the others."""
     texts = write_results(
-        at, [(each.height, position, each.tx_results[position]) for each, position in txs]
+        at, [(height, position, results.tx_results[position]) for position in positions]
     )
-    columns: list[list[str | None]] = [[None] * len(each.tx_results) for _, each in found]
-    of_heights = {each.height: column for (_, each), column in zip(found, columns, strict=True)}
-    for (each, position), text in zip(txs, texts, strict=True):
-        of_heights[each.height][position] = text
-    return list(zip(of_blocks, columns, strict=True))
+    columns: list[str | None] = [None] * len(results.tx_results)
+    for position, text in zip(positions, texts, strict=True):
+        columns[position] = text
+    return columns
 
 
 def write_results(at: Connection, found: Sequence[tuple[int, int, ExecTxResult]]) -> list[str]:
@@ -108,15 +97,10 @@ def write_results(at: Connection, found: Sequence[tuple[int, int, ExecTxResult]]
     )
 
 
-def _positions(
-    at: Connection, tx_hashes: Sequence[bytes], results: BlockResults, succeeded: set[bytes]
-) -> list[int]:
-    """Return the positions of a block's transactions that are to be indexed.
-
-    ``succeeded`` are the hashes of those that did in blocks before it and are not stored yet;
-    its own are added.
-    """
+def positions(at: Connection, tx_hashes: Sequence[bytes], results: BlockResults) -> list[int]:
+    """Return the positions of a block's transactions that are to be indexed."""
     found: list[int] = []
+    succeeded: set[bytes] = set()
     for position, result in enumerate(results.tx_results):
         tx_hash = tx_hashes[position]
         if result.code == 0:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
-from typing import NamedTuple
 
 from ...domain.block import BlockMeta
 from ...domain.validator import ValidatorSet
@@ -19,55 +17,20 @@ from .app_state import write_changes
 from .connection import Connection
 from .prepared import Prepared
 
-# Blocks whose values are looked up in the index together: of more the look-ups are no cheaper.
-_AT_ONCE = 8
-
-
-class _Link(NamedTuple):
-    """A block that was checked, with the states of the chain before and after it."""
-
-    head: ChainState
-    prepared: Prepared[CommittedBlock]
-    after: ChainState
-
 
 def append(
-    connection: Connection, head: ChainState, blocks: Iterable[Prepared[CommittedBlock]]
+    connection: Connection, head: ChainState, prepared: Prepared[CommittedBlock]
 ) -> ChainState:
-    """Write blocks that follow ``head``; the new head."""
-    links = []
-    for prepared in blocks:
-        links.append(_checked(head, prepared))
-        head = links[-1].after
-    # Of all at once: some values stand in most of them.
-    indexed = index.write_blocks(
-        connection, [(found.tx_hashes, item.results) for _, (item, found, _), _ in links]
-    )
-    for link, events in zip(links, indexed, strict=True):
-        try:
-            _write(connection, link, events)
-        except connection.engine.integrity_error as error:
-            raise InvalidBlock(f"block {link.after.height}: {error}") from None
-    return head
-
-
-def _checked(head: ChainState, prepared: Prepared[CommittedBlock]) -> _Link:
+    """Write one block that follows ``head``; the new head."""
     item = prepared.item
     if unknown := head.of_unknown_keys:
         item = replace(item, unchecked=item.unchecked | unknown)
     if item.unchecked:
         head = replace(head, unchecked=head.unchecked | item.unchecked)
-    found = head.check(item.block, item.commit, item.results, prepared.hashes)
-    after = head.next_state(found.block_id, item.block.header.time, item.commit, item.results)
-    return _Link(head, Prepared(item, found, prepared.slices), after)
-
-
-def _write(
-    connection: Connection, link: _Link, events: tuple[str, Sequence[str | None]]
-) -> None:
-    head, prepared, after = link
-    item, height = prepared.item, after.height
-    _write_block(connection, prepared, head.unchecked, events)
+    hashes = head.check(item.block, item.commit, item.results, prepared.hashes)
+    height = item.block.header.height
+    after = head.next_state(hashes.block_id, item.block.header.time, item.commit, item.results)
+    _write_block(connection, Prepared(item, hashes, prepared.slices), head.unchecked)
     if "app_hash" in head.unchecked:
         block_writes.write_app_hash(connection, height - 1, item.block.header.app_hash)
     # The commit that the block carries is the canonical one of its parent.
@@ -79,23 +42,23 @@ def _write(
     if after.params != head.params or state.params(connection, height + 1) is None:
         state.write_params(connection, height + 1, after.params)
     write_changes(connection, item.changes)
+    return after
 
 
 def _write_block(
-    connection: Connection,
-    prepared: Prepared[CommittedBlock],
-    unchecked: frozenset[str],
-    events: tuple[str, Sequence[str | None]],
+    connection: Connection, prepared: Prepared[CommittedBlock], unchecked: frozenset[str]
 ) -> None:
     item, hashes, slices = prepared
     block, results = item.block, item.results
     height = block.header.height
+    events = index.write_block(connection, height, results.block_events)
     unverified = (unchecked - item.unchecked) | ({"signatures"} if item.source else set())
     marks = block_writes.Provenance(item.unchecked, unverified, item.source)
     meta = BlockMeta(hashes.block_id, hashes.size, block.header, len(block.txs))
-    own, of_txs = events
-    block_writes.write(connection, meta, slices, results, own, marks)
-    block_writes.write_txs(connection, height, hashes.tx_hashes, results.tx_results, of_txs)
+    block_writes.write(connection, meta, slices, results, events, marks)
+    indexed = index.positions(connection, hashes.tx_hashes, results)
+    tx_events = index.write_txs(connection, height, results, indexed)
+    block_writes.write_txs(connection, height, hashes.tx_hashes, results.tx_results, tx_events)
     evm_index.write(connection, height, block.txs, results.tx_results)
     evidence.write(connection, height, block.evidence)
 
@@ -124,9 +87,13 @@ class Ledger:
         self, connection: Connection, blocks: Iterable[Prepared[CommittedBlock]]
     ) -> None:
         """Write blocks; raise :exc:`InvalidBlock` for one that does not follow."""
-        head, rest = self.head(connection), iter(blocks)
-        while some := list(islice(rest, _AT_ONCE)):
-            head = append(connection, head, some)
+        head = self.head(connection)
+        for prepared in blocks:
+            try:
+                head = append(connection, head, prepared)
+            except connection.engine.integrity_error as error:
+                height = prepared.item.block.header.height
+                raise InvalidBlock(f"block {height}: {error}") from None
         self._head = head
 
     def backfill(self, connection: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
@@ -149,7 +116,7 @@ class Ledger:
             )
         before = chain.state_before(connection, item.block)
         prune.remove_above(connection, height - 1)
-        append(connection, before, [prepared])
+        append(connection, before, prepared)
         connection.execute("INSERT INTO refuted_results (height) VALUES (?)", (height,))
         connection.execute("UPDATE chain SET revision = revision + 1")
 
