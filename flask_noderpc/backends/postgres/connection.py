@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 from psycopg.adapt import AdaptersMap
 from psycopg.pq import TransactionStatus
+from psycopg.types.array import ListBinaryDumper
 from psycopg.types.numeric import Int8BinaryDumper
 
 from ..sql.connection import Engine, Rows
@@ -20,25 +21,21 @@ RawConnection = psycopg.Connection[tuple[Any, ...]]
 # Literals and quoted names are left as they are, but for the percent sign.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|::|\?|:([a-z_]+)|%")
 
-# Rows from which on COPY is quicker than INSERT.
-_MIN_COPIED = 8
+# Rows from which on COPY, or one statement over arrays, is quicker than one for each.
+_MIN_TOGETHER = 8
 _INSERT = re.compile(r"INSERT INTO (\w+) \(([\w, ]+)\) VALUES \([?, ]+\)")
+_INSERT_NEW = re.compile(
+    r"(INSERT INTO \w+ \([\w, ]+\)) VALUES \([?, ]+\) ON CONFLICT DO NOTHING"
+)
 _DELETE = re.compile(r"DELETE FROM (\w+) WHERE (\w+) = \?")
-
-
-class _Int(Int8BinaryDumper):
-    """Every integer is a bigint, so that a statement has one plan whatever its size."""
-
-    oid = psycopg.adapters.types["int8"].oid
-
-    def dump(self, obj: int) -> bytes:
-        if not -(1 << 63) <= obj < 1 << 63:
-            raise OverflowError
-        return obj.to_bytes(8, signed=True)
+_ADD = re.compile(r"UPDATE (\w+) SET (\w+) = \2 ([+-]) \? WHERE id = \?")
 
 
 ADAPTERS = AdaptersMap(psycopg.adapters)
-ADAPTERS.register_dumper(int, _Int)
+# Every integer is a bigint, so that a statement has one plan whatever its size.
+ADAPTERS.register_dumper(int, Int8BinaryDumper)
+# Else lists are sent as text, with a type of their largest number.
+ADAPTERS.register_dumper(list, ListBinaryDumper)
 
 
 @lru_cache(maxsize=1024)
@@ -85,17 +82,36 @@ class Connection:
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
         """Execute a statement with each of these parameters; several as one, if possible."""
         rows = list(parameters)
-        if not rows:
-            return
-        if len(rows) >= _MIN_COPIED and (insert := _INSERT.fullmatch(sql)):
-            self._copy(insert[1], insert[2], rows)
-        elif delete := _DELETE.fullmatch(sql):
-            values = [value for (value,) in rows]
-            self.execute(f"DELETE FROM {delete[1]} WHERE {delete[2]} = ANY(?)", (values,))
-        else:
+        if rows and (len(rows) < _MIN_TOGETHER or not self._together(sql, rows)):
             with self.raw.cursor() as cursor:
                 # In one round trip: psycopg sends them as a pipeline.
                 cursor.executemany(translated(sql), rows)
+
+    def _together(self, sql: str, rows: Sequence[Sequence[object]]) -> bool:
+        """Execute a statement of a known form for all rows at once; return false for another
+        one."""
+        if insert := _INSERT.fullmatch(sql):
+            self._copy(insert[1], insert[2], rows)
+        elif insert := _INSERT_NEW.fullmatch(sql):
+            arrays = ", ".join("?" for _ in rows[0])
+            self._on_arrays(
+                f"{insert[1]} SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING", rows
+            )
+        elif delete := _DELETE.fullmatch(sql):
+            self._on_arrays(f"DELETE FROM {delete[1]} WHERE {delete[2]} = ANY(?)", rows)
+        elif add := _ADD.fullmatch(sql):
+            table, column, sign = add.groups()
+            self._on_arrays(
+                f"UPDATE {table} AS t SET {column} = t.{column} {sign} d.number"
+                " FROM unnest(?, ?) AS d(number, id) WHERE t.id = d.id",
+                rows,
+            )
+        else:
+            return False
+        return True
+
+    def _on_arrays(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        self.execute(sql, [list(column) for column in zip(*rows, strict=True)])
 
     def each(self, sql: str, parameters: Iterable[Any], /) -> Iterator[list[Any]]:
         """Execute a statement with each of these parameters; yield the rows of each."""

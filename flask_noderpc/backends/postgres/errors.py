@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -51,8 +52,8 @@ def postgres_errors(shown: str) -> Iterator[None]:
         raise StoreError(str(error), shown) from None
     except StoreError as error:
         raise StoreError(error.reason, error.path or shown) from error.__cause__
-    except OverflowError:
-        # An integer beyond 64 bits.
+    except (OverflowError, struct.error):
+        # An integer beyond 64 bits; the latter without psycopg's part in C.
         raise StoreError("a number is too large for the store", shown) from None
 
 

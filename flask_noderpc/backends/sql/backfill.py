@@ -23,18 +23,20 @@ from . import (
     block_writes,
     blocks,
     chain,
-    evidence,
-    evm_index,
-    index,
     index_steps,
     later_results,
     state,
 )
+from .batch import Batch, NewBlock
 from .connection import Connection
 from .prepared import Prepared
 
 # Those that write wait for it.
 _STEP_S = 0.03
+# Weight of the blocks that are written between two looks at the clock.
+_BATCH = 4_000
+
+_HELD = _SETS, _PARAMS = "validator_sets", "consensus_params"
 
 
 def add_some(at: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
@@ -43,19 +45,23 @@ def add_some(at: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
     One that is left over is begun anew, or gone on with, by the next transaction.
     """
     deadline = time.monotonic() + _STEP_S
-    for count, prepared in enumerate(items, 1):
-        # That of the last call, of this process or of one that was interrupted.
+    # That of the last call, of this process or of one that was interrupted.
+    if not index_steps.finish(at, deadline):
+        return 0
+    step, added = _Step(at, deadline), 0
+    for prepared in items:
         try:
-            if not (index_steps.finish(at, deadline) and _add(at, prepared, deadline)):
-                return count - 1
+            is_added = step.add(prepared)
         except InvalidBlock:
             # Those before it are stored; the next transaction begins with it.
-            if count == 1:
+            if not added:
                 raise
-            return count - 1
-        if time.monotonic() > deadline:
-            return count
-    return len(items)
+            break
+        added += is_added
+        if not is_added or time.monotonic() > deadline:
+            break
+    step.write()
+    return added
 
 
 class _Link(NamedTuple):
@@ -82,27 +88,125 @@ def _link(at: Connection) -> _Link:
     raise InvalidBlock("the chain has no block yet, and begins at its genesis")
 
 
-def _add(at: Connection, prepared: Prepared[OlderBlock], deadline: float) -> bool:
-    """Add a block, unless it is there; return false if the time is over before its index."""
-    item, found, slices = prepared
-    height = item.block.header.height
-    block_writes.check_place(height, len(item.block.txs))
-    link = _link(at)
-    known = _stored_link(at, item, found, link)
-    if known is not None:
-        return _compare_stored(at, prepared, known, deadline)
-    item, found = _checked(item, found, link)
-    results = _results(item, link)
-    if results is not None and not index_steps.leave_out_repeats(
-        at, height, found.tx_hashes, results, deadline
-    ):
-        return False
-    _write_set(at, item, link)
-    _write_params(at, item, results)
-    _write(at, Prepared(item, found, slices), results, link)
-    if index_steps.is_finished(at):
+class _Step:
+    """Blocks that one transaction adds, which are written together.
+
+    What is known of the block that comes next, and from where on its validators and parameters
+    hold, is remembered meanwhile.
+    """
+
+    def __init__(self, at: Connection, deadline: float) -> None:
+        self._at, self._deadline = at, deadline
+        self._batch = Batch(at, _BATCH)
+        self._next: _Link | None = None
+        self._held: dict[str, tuple[int, int]] = {}
+
+    def write(self) -> None:
+        """Write what was added until now."""
+        for table in _HELD:
+            self._write_held(table)
+        self._batch.write()
+
+    def add(self, prepared: Prepared[OlderBlock]) -> bool:
+        """Add a block, unless it is there; return false if the time is over before its
+        index."""
+        item, found, slices = prepared
+        height = item.block.header.height
+        block_writes.check_place(height, len(item.block.txs))
+        link = self._next or _link(self._at)
+        if height > link.height:
+            self.write()
+            known = _stored_link(self._at, item, found, link)
+            if known is not None:
+                return _compare_stored(self._at, prepared, known, self._deadline)
+        item, found = _checked(item, found, link)
+        results = _results(item, link)
+        if results is not None and not index_steps.leave_out_repeats(
+            self._at, height, found.tx_hashes, results, self._deadline
+        ):
+            return False
+        self._write_set(item, link)
+        self._write_params(item, results)
+        is_large = results is not None and index_steps.is_large(results)
+        at_once = item.is_indexed and not is_large
+        self._add_block(Prepared(item, found, slices), results, link, at_once)
+        header = item.block.header
+        self._next = link._replace(
+            height=height - 1, block_id=header.last_block_id, above=header
+        )
+        if item.is_indexed and is_large:
+            self.write()
+            index_steps.begin(self._at, height)
+            return time.monotonic() <= self._deadline and index_steps.finish(
+                self._at, self._deadline
+            )
+        if self._batch.is_full:
+            self.write()
         return True
-    return time.monotonic() <= deadline and index_steps.finish(at, deadline)
+
+    def _hold(self, table: str, height: int) -> None:
+        """Let the lowest row hold one height earlier."""
+        since, _ = self._held.get(table, (height + 1, 0))
+        self._held[table] = since, height
+
+    def _write_held(self, table: str) -> None:
+        held = self._held.pop(table, None)
+        if held is not None:
+            state.hold_from(self._at, table, *held)
+
+    def _write_set(self, item: OlderBlock, link: _Link) -> None:
+        header = item.block.header
+        height = header.height
+        if link.above is not None and header.validators_hash == link.above.validators_hash:
+            self._hold(_SETS, height)
+        elif item.validators is None and link.above is not None:
+            raise InvalidBlock(
+                f"block {height}: its validators differ from the next block's, and are needed"
+            )
+        if item.validators is not None:
+            # Which sets are known depends on which blocks are stored.
+            self.write()
+            state.write_set(self._at, height, item.validators)
+            state.drop_derived(self._at, height + 1, item.validators)
+
+    def _write_params(self, item: OlderBlock, results: BlockResults | None) -> None:
+        height = item.block.header.height
+        if item.params is not None:
+            self._write_held(_PARAMS)
+        # The Cosmos SDK has an update in each block, which mostly changes nothing.
+        is_unchanged = results is not None and (
+            results.consensus_param_updates is None
+            or (item.params is not None and item.params == state.params(self._at, height + 1))
+        )
+        if is_unchanged:
+            self._hold(_PARAMS, height)
+        if item.params is None:
+            return
+        self._write_held(_PARAMS)
+        if state.params(self._at, height) is None:
+            # Those of the following heights may be others.
+            state.write_params(self._at, height, item.params, until=height + is_unchanged)
+
+    def _add_block(
+        self,
+        prepared: Prepared[OlderBlock],
+        results: BlockResults | None,
+        link: _Link,
+        at_once: bool,
+    ) -> None:
+        item, found, slices = prepared
+        block, height = item.block, item.block.header.height
+        unverified = {"signatures", "time"} | ({"results"} if link.above is None else set())
+        marks = block_writes.Provenance(item.unchecked, frozenset(unverified), item.source)
+        meta = BlockMeta(found.block_id, found.size, block.header, len(block.txs))
+        # Smaller, now that the set that signed it is known.
+        if not self._batch.has_commit(height):
+            own = blocks.commit(self._at, height)
+            if own is not None:
+                self._batch.add_commit(own)
+        if height > link.initial_height:
+            self._batch.add_commit(block.last_commit)
+        self._batch.add(NewBlock(meta, block, found.tx_hashes, slices, results, marks, at_once))
 
 
 def _checked(
@@ -197,59 +301,3 @@ def _results(item: OlderBlock, link: _Link) -> BlockResults | None:
     if results is None or results.app_hash or link.above is None:
         return results
     return replace(results, app_hash=link.above.app_hash)
-
-
-def _write_set(at: Connection, item: OlderBlock, link: _Link) -> None:
-    header = item.block.header
-    height = header.height
-    if link.above is not None and header.validators_hash == link.above.validators_hash:
-        state.hold_from(at, "validator_sets", height)
-    elif item.validators is None and link.above is not None:
-        raise InvalidBlock(
-            f"block {height}: its validators differ from the next block's, and are needed"
-        )
-    if item.validators is not None:
-        state.write_set(at, height, item.validators)
-        state.drop_derived(at, height + 1, item.validators)
-
-
-def _write_params(at: Connection, item: OlderBlock, results: BlockResults | None) -> None:
-    height = item.block.header.height
-    # The Cosmos SDK has an update in each block, which mostly changes nothing.
-    is_unchanged = results is not None and (
-        results.consensus_param_updates is None
-        or (item.params is not None and item.params == state.params(at, height + 1))
-    )
-    if is_unchanged:
-        state.hold_from(at, "consensus_params", height)
-    if item.params is not None and state.params(at, height) is None:
-        # Those of the following heights may be others.
-        state.write_params(at, height, item.params, until=height + is_unchanged)
-
-
-def _write(
-    at: Connection, prepared: Prepared[OlderBlock], results: BlockResults | None, link: _Link
-) -> None:
-    item, found, slices = prepared
-    block, height = item.block, item.block.header.height
-    unverified = {"signatures", "time"} | ({"results"} if link.above is None else set())
-    marks = block_writes.Provenance(item.unchecked, frozenset(unverified), item.source)
-    meta = BlockMeta(found.block_id, found.size, block.header, len(block.txs))
-    at_once = item.is_indexed and results is not None and not index_steps.is_large(results)
-    events = (
-        index.write_block(at, height, results.block_events) if results and at_once else None
-    )
-    block_writes.write(at, meta, slices, results, events, marks)
-    if results is not None:
-        indexed = index.positions(at, found.tx_hashes, results) if at_once else []
-        tx_events = index.write_txs(at, height, results, indexed)
-        block_writes.write_txs(at, height, found.tx_hashes, results.tx_results, tx_events)
-        if item.is_indexed and not at_once:
-            index_steps.begin(at, height)
-        evm_index.write(at, height, block.txs, results.tx_results)
-    evidence.write(at, height, block.evidence)
-    # Smaller, now that the set that signed it is known.
-    commit = blocks.commit(at, height)
-    for each in (commit, block.last_commit if height > link.initial_height else None):
-        if each is not None:
-            block_writes.write_commit(at, each)

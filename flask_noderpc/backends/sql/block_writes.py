@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -30,6 +30,8 @@ class Provenance(NamedTuple):
 
 VERIFIED = Provenance()
 
+_NOTHING: Mapping[int, str | None] = {}
+
 
 def check_place(height: int, tx_count: int) -> None:
     """Raise :exc:`InvalidBlock` for a block that has no place in the store."""
@@ -49,22 +51,19 @@ def slices(block: Block, results: BlockResults | None) -> Iterator[PackedSlice]:
     return packed_results.slices(block.header.height, block.txs, found)
 
 
-def write(
-    at: Connection,
-    meta: BlockMeta,
-    slices: Iterable[PackedSlice],
-    results: BlockResults | None,
-    events: str | None,
-    provenance: Provenance = VERIFIED,
-) -> None:
-    """Write a block with its results, without its index; ``slices`` are its transactions, and
-    ``events`` is what the index returned for it."""
-    header = meta.header
-    check_place(header.height, meta.tx_count)
-    at.execute(
-        "INSERT INTO blocks (height, hash, time, proposer, size, tx_count, header, events,"
-        " unchecked, unverified, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
+class BlockRow(NamedTuple):
+    """A block without its transactions; ``events`` is what the index returned for it."""
+
+    meta: BlockMeta
+    results: BlockResults | None
+    events: str | None = None
+    provenance: Provenance = VERIFIED
+
+    def fields(self) -> tuple[object, ...]:
+        """Return its row."""
+        meta, provenance = self.meta, self.provenance
+        header = meta.header
+        return (
             header.height,
             meta.block_id.hash,
             header.time,
@@ -72,21 +71,31 @@ def write(
             meta.size,
             meta.tx_count,
             packed.pack_meta(meta),
-            events,
+            self.events,
             " ".join(sorted(provenance.unchecked)),
             " ".join(sorted(provenance.unverified)),
             provenance.source,
-        ),
+        )
+
+
+def write_blocks(at: Connection, rows: Sequence[BlockRow]) -> None:
+    """Write blocks with their results, without their transactions."""
+    at.executemany(
+        "INSERT INTO blocks (height, hash, time, proposer, size, tx_count, header, events,"
+        " unchecked, unverified, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [row.fields() for row in rows],
     )
-    at.execute(
+    at.executemany(
         "INSERT INTO results (height, results) VALUES (?, ?)",
-        (header.height, results and packed_results.pack_results(results)),
+        [
+            (meta.header.height, results and packed_results.pack_results(results))
+            for meta, results, *_ in rows
+        ],
     )
-    write_slices(at, slices)
 
 
 def write_slices(at: Connection, slices: Iterable[PackedSlice]) -> None:
-    """Write the transactions of a block."""
+    """Write the transactions of blocks."""
     at.executemany("INSERT INTO tx_slices (place, txs) VALUES (?, ?)", slices)
 
 
@@ -98,34 +107,39 @@ def write_app_hash(at: Connection, height: int, app_hash: bytes) -> None:
         at.execute("UPDATE results SET results = ? WHERE height = ?", (row, height))
 
 
-def write_txs(
-    at: Connection,
+TxRow = tuple[int, bytes, int, int, int, str | None]
+
+
+def tx_rows(
     height: int,
     tx_hashes: Sequence[bytes],
     tx_results: Sequence[ExecTxResult],
-    events: Sequence[str | None],
+    events: Mapping[int, str | None] = _NOTHING,
     first: int = 0,
-) -> None:
-    """Write the look-up rows of a block's transactions from a position on; ``events`` is what
-    the index returned for each."""
+) -> Iterator[TxRow]:
+    """Yield the look-up rows of a block's transactions from a position on; ``events`` is what
+    the index returned for each place."""
+    for position, (tx_hash, r) in enumerate(zip(tx_hashes, tx_results, strict=True), first):
+        here = place(height, position)
+        yield here, tx_hash, r.code, r.gas_wanted, r.gas_used, events.get(here)
+
+
+def write_txs(at: Connection, rows: Iterable[TxRow]) -> None:
+    """Write look-up rows of transactions."""
     at.executemany(
         "INSERT INTO txs (place, hash, code, gas_wanted, gas_used, events)"
         " VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (place(height, position), tx_hash, r.code, r.gas_wanted, r.gas_used, indexed)
-            for position, (tx_hash, r, indexed) in enumerate(
-                zip(tx_hashes, tx_results, events, strict=True), first
-            )
-        ],
+        rows,
     )
 
 
-def write_commit(at: Connection, commit: Commit) -> None:
-    """Write the precommits for a block, in place of those that were stored."""
-    addresses = state.addresses(at, commit.height)
-    at.execute(
+def write_commits(at: Connection, commits: Sequence[Commit]) -> None:
+    """Write the precommits for blocks, in place of those that were stored."""
+    addresses = state.addresses_of(at, [commit.height for commit in commits])
+    signed = [(commit, addresses[commit.height]) for commit in commits]
+    at.executemany(
         'INSERT INTO commits (height, "commit") VALUES (?, ?)'
         ' ON CONFLICT (height) DO UPDATE SET "commit" = excluded."commit"',
-        (commit.height, packed.pack_commit(commit, addresses)),
+        [(commit.height, packed.pack_commit(commit, known)) for commit, known in signed],
     )
-    votes.write(at, commit, addresses)
+    votes.write(at, signed)

@@ -175,7 +175,7 @@ def init_at(
     for height, members in enumerate(validators, header.height):
         state.write_set(at, height, members)
     state.write_params(at, header.height + 1, params)
-    block_writes.write_commit(at, commit)
+    block_writes.write_commits(at, [commit])
 
 
 def _are_stored(

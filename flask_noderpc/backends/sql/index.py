@@ -11,7 +11,7 @@ conditions there, and what is removed from the index is found there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from hashlib import blake2b
 
@@ -34,6 +34,8 @@ COUNTED = 10
 _EXPONENTS = 50_000
 _NINES = str.maketrans("0123456789", "9876543210")
 
+TxAt = tuple[int, int, ExecTxResult]
+"""Height, position and result of a transaction."""
 _Pair = tuple[str, str]
 
 
@@ -65,26 +67,13 @@ def digest(value: str) -> int:
 # Writes.
 
 
-def write_block(at: Connection, height: int, events: Sequence[Event]) -> str:
-    """Index the events of a block; return the text of its column ``events``."""
-    return _write(at, BLOCK, [(height, events)])[0]
+def write_blocks(at: Connection, found: Sequence[tuple[int, Sequence[Event]]]) -> list[str]:
+    """Index the events of blocks by their heights; return the texts of their columns
+    ``events``."""
+    return _write(at, BLOCK, found)
 
 
-def write_txs(
-    at: Connection, height: int, results: BlockResults, positions: Sequence[int]
-) -> list[str | None]:
-    """Index the transactions at these positions of a block; return the texts of the columns
-    ``events`` of all, ``None`` for the others."""
-    texts = write_results(
-        at, [(height, position, results.tx_results[position]) for position in positions]
-    )
-    columns: list[str | None] = [None] * len(results.tx_results)
-    for position, text in zip(positions, texts, strict=True):
-        columns[position] = text
-    return columns
-
-
-def write_results(at: Connection, found: Sequence[tuple[int, int, ExecTxResult]]) -> list[str]:
+def write_results(at: Connection, found: Sequence[TxAt]) -> list[str]:
     """Index transactions by heights, positions and results; return the texts of the column
     ``events`` of each."""
     return _write(
@@ -97,33 +86,45 @@ def write_results(at: Connection, found: Sequence[tuple[int, int, ExecTxResult]]
     )
 
 
-def positions(at: Connection, tx_hashes: Sequence[bytes], results: BlockResults) -> list[int]:
-    """Return the positions of a block's transactions that are to be indexed."""
-    found: list[int] = []
-    succeeded: set[bytes] = set()
-    for position, result in enumerate(results.tx_results):
-        tx_hash = tx_hashes[position]
+def to_index(
+    at: Connection, blocks: Iterable[tuple[Sequence[bytes], BlockResults]]
+) -> list[TxAt]:
+    """Return the transactions of blocks, given by their hashes and results, that are to be
+    indexed."""
+    txs = [
+        (tx_hash, place(results.height, position), (results.height, position, result))
+        for tx_hashes, results in blocks
+        for position, (tx_hash, result) in enumerate(
+            zip(tx_hashes, results.tx_results, strict=True)
+        )
+    ]
+    firsts: dict[bytes, int] = {}
+    for tx_hash, here, (*_, result) in txs:
         if result.code == 0:
-            succeeded.add(tx_hash)
-        # CometBFT: a failure does not stand beside the same transaction's earlier success.
-        elif tx_hash in succeeded or has_succeeded(at, tx_hash, place(results.height)):
-            continue
-        found.append(position)
-    return found
+            firsts[tx_hash] = min(here, firsts.get(tx_hash, here))
+    # CometBFT: a failure does not stand beside the same transaction's earlier success.
+    failures = [(tx_hash, here) for tx_hash, here, (*_, result) in txs if result.code]
+    found = zip(failures, at.each(_SUCCEEDED, failures), strict=True)
+    repeated = {
+        here for (tx_hash, here), rows in found if rows or firsts.get(tx_hash, here) < here
+    }
+    return [tx for _, here, tx in txs if here not in repeated]
+
+
+_SUCCEEDED = "SELECT 1 FROM txs WHERE hash = ? AND code = 0 AND place < ? LIMIT 1"
 
 
 def has_succeeded(at: Connection, tx_hash: bytes, below: int) -> bool:
     """Return true if a transaction of this hash succeeded at a lower place."""
-    found = at.execute(
-        "SELECT 1 FROM txs WHERE hash = ? AND code = 0 AND place < ? LIMIT 1", (tx_hash, below)
-    )
-    return found.fetchone() is not None
+    return at.execute(_SUCCEEDED, (tx_hash, below)).fetchone() is not None
 
 
 def _write(
     at: Connection, kind: str, found: Sequence[tuple[int, Sequence[Event]]]
 ) -> list[str]:
     """Index the events of some places; return the text of each place's column ``events``."""
+    if not found:
+        return []
     events = [[dict.fromkeys(pairs) for pairs in indexed(each)] for _, each in found]
     if kind == TX:
         _count_txs(at, [here for here, _ in found], 1)

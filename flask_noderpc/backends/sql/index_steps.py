@@ -25,10 +25,11 @@ _OF_A_TX = 4
 
 def is_large(results: BlockResults) -> bool:
     """Return true for a block that is indexed in steps."""
-    return _weight(results.tx_results) > ATTRIBUTES
+    return weight(results.tx_results) > ATTRIBUTES
 
 
-def _weight(results: Iterable[ExecTxResult]) -> int:
+def weight(results: Iterable[ExecTxResult]) -> int:
+    """Return the time that it takes to index transactions, as that of so many attributes."""
     events = (event for result in results for event in (None, *result.events))
     return sum(_OF_A_TX if event is None else len(event.attributes) for event in events)
 
@@ -82,25 +83,25 @@ def more(
             changed(at)
             return False
         _index(at, some)
-    events = index.write_block(at, height, blocks.events(at, height))
+    (events,) = index.write_blocks(at, [(height, blocks.events(at, height))])
     at.execute("UPDATE blocks SET events = ? WHERE height = ?", (events, height))
     changed(at)
     return True
 
 
-_Some = list[tuple[int, int, ExecTxResult]]
+_Some = list[index.TxAt]
 
 
 def _groups(at: Connection, places: Sequence[int]) -> Iterator[_Some]:
     """Yield transactions in groups of some attributes."""
     some: _Some = []
-    weight = 0
+    total = 0
     for found in blocks.txs_at(at, places):
         some.append((found.height, found.index, found.result))
-        weight += _weight([found.result])
-        if weight >= ATTRIBUTES:
+        total += weight([found.result])
+        if total >= ATTRIBUTES:
             yield some
-            some, weight = [], 0
+            some, total = [], 0
     if some:
         yield some
 
@@ -124,6 +125,12 @@ def _left(at: Connection, height: int) -> list[int]:
     ]
 
 
+_FAILURES = (
+    "SELECT place, events FROM txs WHERE hash = ? AND code <> 0 AND events IS NOT NULL"
+    " AND place > ?"
+)
+
+
 def leave_out_repeats(
     at: Connection,
     height: int,
@@ -133,8 +140,15 @@ def leave_out_repeats(
 ) -> bool:
     """Take failures out of the index whose transactions succeed at this lower height; return
     false if the time is over before the last."""
-    for tx_hash, result in zip(tx_hashes, results.tx_results, strict=True):
-        while result.code == 0 and _leave_out_some(at, tx_hash, place(height, LAST_POSITION)):
+    above = place(height, LAST_POSITION)
+    succeeded = [
+        (tx_hash, above)
+        for tx_hash, result in zip(tx_hashes, results.tx_results, strict=True)
+        if result.code == 0
+    ]
+    failures = list(at.each(f"{_FAILURES} LIMIT 1", succeeded))
+    for (tx_hash, _), some in zip(succeeded, failures, strict=True):
+        while some and _leave_out_some(at, tx_hash, above):
             if time.monotonic() > deadline:
                 changed(at)
                 return False
@@ -142,11 +156,7 @@ def leave_out_repeats(
 
 
 def _leave_out_some(at: Connection, tx_hash: bytes, above: int) -> bool:
-    found = at.execute(
-        "SELECT place, events FROM txs WHERE hash = ? AND code <> 0 AND events IS NOT NULL"
-        " AND place > ? LIMIT ?",
-        (tx_hash, above, ATTRIBUTES),
-    )
+    found = at.execute(f"{_FAILURES} LIMIT ?", (tx_hash, above, ATTRIBUTES))
     some = _some_of(found, ATTRIBUTES)
     for here in some:
         index.leave_out(at, here, here)

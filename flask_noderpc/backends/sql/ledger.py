@@ -12,16 +12,46 @@ from ...protocol.comet.chain_state import ChainState
 from ...protocol.comet.hashes import tx_hash
 from ...protocol.comet.validators import is_rescaled_next
 from ..base.store import CommittedBlock, OlderBlock
-from . import backfill, block_writes, chain, evidence, evm_index, index, prune, state
+from . import backfill, block_writes, chain, prune, state
 from .app_state import write_changes
+from .batch import Batch, NewBlock
 from .connection import Connection
 from .prepared import Prepared
 
+# Weight of the blocks that are written together: some 50 blocks with 10 transactions each.
+_BATCH = 20_000
+
 
 def append(
-    connection: Connection, head: ChainState, prepared: Prepared[CommittedBlock]
+    connection: Connection, head: ChainState, blocks: Iterable[Prepared[CommittedBlock]]
 ) -> ChainState:
-    """Write one block that follows ``head``; the new head."""
+    """Write blocks that follow ``head``; return the new head."""
+    batch = Batch(connection, _BATCH)
+    for number, prepared in enumerate(blocks):
+        after = _append(connection, batch, head, prepared)
+        # Of a head without results, which is replaced, the store knows those of two heights
+        # apart.
+        if after.params != head.params or not (
+            number or state.params(connection, after.height + 1)
+        ):
+            state.write_params(connection, after.height + 1, after.params)
+        head = after
+        if batch.is_full:
+            _write(batch)
+    _write(batch)
+    return head
+
+
+def _write(batch: Batch) -> None:
+    try:
+        batch.write()
+    except batch.at.engine.integrity_error as error:
+        raise InvalidBlock(f"{batch.shown}: {error}") from None
+
+
+def _append(
+    connection: Connection, batch: Batch, head: ChainState, prepared: Prepared[CommittedBlock]
+) -> ChainState:
     item = prepared.item
     if unknown := head.of_unknown_keys:
         item = replace(item, unchecked=item.unchecked | unknown)
@@ -30,37 +60,26 @@ def append(
     hashes = head.check(item.block, item.commit, item.results, prepared.hashes)
     height = item.block.header.height
     after = head.next_state(hashes.block_id, item.block.header.time, item.commit, item.results)
-    _write_block(connection, Prepared(item, hashes, prepared.slices), head.unchecked)
     if "app_hash" in head.unchecked:
+        _write(batch)
         block_writes.write_app_hash(connection, height - 1, item.block.header.app_hash)
+    batch.add(_new_block(Prepared(item, hashes, prepared.slices), head.unchecked))
     # The commit that the block carries is the canonical one of its parent.
     if item.block.last_commit != head.commit:
-        block_writes.write_commit(connection, item.block.last_commit)
-    block_writes.write_commit(connection, item.commit)
+        batch.add_commit(item.block.last_commit)
+    batch.add_commit(item.commit)
     _write_validators(connection, head, after, height + 2)
-    # Of a head without results, which is replaced, the store knows those of two heights apart.
-    if after.params != head.params or state.params(connection, height + 1) is None:
-        state.write_params(connection, height + 1, after.params)
     write_changes(connection, item.changes)
     return after
 
 
-def _write_block(
-    connection: Connection, prepared: Prepared[CommittedBlock], unchecked: frozenset[str]
-) -> None:
+def _new_block(prepared: Prepared[CommittedBlock], unchecked: frozenset[str]) -> NewBlock:
     item, hashes, slices = prepared
-    block, results = item.block, item.results
-    height = block.header.height
-    events = index.write_block(connection, height, results.block_events)
+    block = item.block
     unverified = (unchecked - item.unchecked) | ({"signatures"} if item.source else set())
     marks = block_writes.Provenance(item.unchecked, unverified, item.source)
     meta = BlockMeta(hashes.block_id, hashes.size, block.header, len(block.txs))
-    block_writes.write(connection, meta, slices, results, events, marks)
-    indexed = index.positions(connection, hashes.tx_hashes, results)
-    tx_events = index.write_txs(connection, height, results, indexed)
-    block_writes.write_txs(connection, height, hashes.tx_hashes, results.tx_results, tx_events)
-    evm_index.write(connection, height, block.txs, results.tx_results)
-    evidence.write(connection, height, block.evidence)
+    return NewBlock(meta, block, hashes.tx_hashes, slices, item.results, marks)
 
 
 def _write_validators(
@@ -87,14 +106,7 @@ class Ledger:
         self, connection: Connection, blocks: Iterable[Prepared[CommittedBlock]]
     ) -> None:
         """Write blocks; raise :exc:`InvalidBlock` for one that does not follow."""
-        head = self.head(connection)
-        for prepared in blocks:
-            try:
-                head = append(connection, head, prepared)
-            except connection.engine.integrity_error as error:
-                height = prepared.item.block.header.height
-                raise InvalidBlock(f"block {height}: {error}") from None
-        self._head = head
+        self._head = append(connection, self.head(connection), blocks)
 
     def backfill(self, connection: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
         """Add blocks below the lowest one; return how many were added."""
@@ -116,7 +128,7 @@ class Ledger:
             )
         before = chain.state_before(connection, item.block)
         prune.remove_above(connection, height - 1)
-        append(connection, before, prepared)
+        append(connection, before, [prepared])
         connection.execute("INSERT INTO refuted_results (height) VALUES (?)", (height,))
         connection.execute("UPDATE chain SET revision = revision + 1")
 
@@ -140,17 +152,19 @@ def forget(
 ) -> None:
     """Take the blocks' transactions out of the mempool, and remember them."""
     connection.engine.lock_mempool(connection)
+    gone: dict[bytes, bool] = {}
     for item, hashes, _ in blocks:
-        codes = [result.code for result in item.results.tx_results]
-        gone = [(each,) for each in (*hashes.tx_hashes, *map(tx_hash, item.consumed))]
-        connection.executemany("DELETE FROM mempool WHERE hash = ?", gone)
+        results = zip(hashes.tx_hashes, item.results.tx_results, strict=True)
+        gone |= dict.fromkeys((*hashes.tx_hashes, *map(tx_hash, item.consumed)), False)
         # CometBFT: a transaction that failed in its block may be sent again.
-        failed = {row for row, code in zip(gone, codes, strict=False) if code}
-        cached = [row for row in gone if row not in failed]
-        connection.executemany("DELETE FROM tx_cache WHERE hash = ?", failed)
-        connection.executemany(
-            "INSERT INTO tx_cache (hash) VALUES (?) ON CONFLICT DO NOTHING", cached
-        )
+        gone |= {each: True for each, result in results if result.code}
+    connection.executemany("DELETE FROM mempool WHERE hash = ?", [(each,) for each in gone])
+    failed = [(each,) for each, has_failed in gone.items() if has_failed]
+    cached = [(each,) for each, has_failed in gone.items() if not has_failed]
+    connection.executemany("DELETE FROM tx_cache WHERE hash = ?", failed)
+    connection.executemany(
+        "INSERT INTO tx_cache (hash) VALUES (?) ON CONFLICT DO NOTHING", cached
+    )
     connection.execute(
         "DELETE FROM tx_cache WHERE seq <= (SELECT max(seq) FROM tx_cache) - ?", (cache_size,)
     )

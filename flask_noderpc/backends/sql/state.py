@@ -97,6 +97,24 @@ def addresses(at: Connection, height: int) -> Sequence[bytes]:
     return () if row is None else packed.addresses(*row)
 
 
+def addresses_of(at: Connection, heights: Sequence[int]) -> dict[int, Sequence[bytes]]:
+    """Return the same of some heights."""
+    low, high = min(heights), max(heights)
+    rows = at.execute(
+        "SELECT members, since, until FROM validator_sets WHERE since <= ? AND since >="
+        " coalesce((SELECT max(since) FROM validator_sets WHERE since <= ?), 0)"
+        " ORDER BY since",
+        (high, low),
+    ).fetchall()
+    found: dict[int, Sequence[bytes]] = dict.fromkeys(heights, ())
+    for row, since, until in rows:
+        known = packed.addresses(row, since, until)
+        last = high if until is None else until
+        found |= {height: known for height in heights if since <= height <= last}
+        found |= {height: () for height in heights if height > last}
+    return found
+
+
 def write_set(at: Connection, height: int, found: ValidatorSet) -> None:
     """Store the set of this height with its priorities; its members only if they are not those
     of the height before."""
@@ -144,19 +162,20 @@ def drop_derived(at: Connection, height: int, before: ValidatorSet) -> None:
         set_until(at, "validator_priorities", height - 1, until)
 
 
-def hold_from(at: Connection, table: str, height: int) -> None:
-    """Let the lowest set, or the lowest parameters, hold one height earlier."""
+def hold_from(at: Connection, table: str, since: int, height: int) -> None:
+    """Let the lowest set, or the lowest parameters, of height ``since`` hold from a lower
+    height on."""
     _, column, kind = _COLUMNS[table]
     row = at.execute(
-        f"SELECT {column}, until FROM {table} WHERE since = ?", (height + 1,)
+        f"SELECT {column}, until FROM {table} WHERE since = ?", (since,)
     ).fetchone()
     if row is not None:
         body, until = row
-        moved = resealed(body, kind, (height + 1, until), (height, until))
-        at.execute(f"DELETE FROM {table} WHERE since = ?", (height,))
+        moved = resealed(body, kind, (since, until), (height, until))
+        at.execute(f"DELETE FROM {table} WHERE since >= ? AND since < ?", (height, since))
         at.execute(
             f"UPDATE {table} SET since = ?, {column} = ? WHERE since = ?",
-            (height, moved, height + 1),
+            (height, moved, since),
         )
 
 

@@ -3,21 +3,27 @@ one query. Most votes are for their block, and stand in the packed commit alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ...domain.block import BlockIDFlag, Commit
 from .connection import Connection
 
 
-def write(at: Connection, commit: Commit, addresses: Sequence[bytes]) -> None:
-    """Write the votes that a commit lacks, in place of those that were stored."""
-    at.execute("DELETE FROM missed_votes WHERE height = ?", (commit.height,))
+def write(at: Connection, signed: Sequence[tuple[Commit, Sequence[bytes]]]) -> None:
+    """Write the votes that commits lack, in place of those that were stored; each commit comes
+    with the addresses of the set that signed it."""
+    at.executemany(
+        "DELETE FROM missed_votes WHERE height = ?", [(commit.height,) for commit, _ in signed]
+    )
+    lacking = [
+        (commit.height, address, flag)
+        for commit, addresses in signed
+        for address, flag in missed(commit, addresses)
+    ]
+    ids = _validator_ids(at, dict.fromkeys(address for _, address, _ in lacking))
     at.executemany(
         "INSERT INTO missed_votes (height, validator_id, flag) VALUES (?, ?, ?)",
-        [
-            (commit.height, _validator_id(at, address), flag)
-            for address, flag in missed(commit, addresses)
-        ],
+        [(height, ids[address], flag) for height, address, flag in lacking],
     )
 
 
@@ -41,9 +47,9 @@ def stored(at: Connection, height: int) -> list[tuple[bytes, int]]:
     ).fetchall()
 
 
-def _validator_id(at: Connection, address: bytes) -> int:
-    row = at.execute("SELECT id FROM validators WHERE address = ?", (address,)).fetchone()
-    if row is not None:
-        return int(row[0])
-    added = at.execute("INSERT INTO validators (address) VALUES (?) RETURNING id", (address,))
-    return int(added.fetchone()[0])
+def _validator_ids(at: Connection, addresses: Iterable[bytes]) -> dict[bytes, int]:
+    """Return the ids of validators; new ones get theirs."""
+    wanted = [(address,) for address in addresses]
+    at.executemany("INSERT INTO validators (address) VALUES (?) ON CONFLICT DO NOTHING", wanted)
+    found = at.each("SELECT id FROM validators WHERE address = ?", wanted)
+    return {address: rows[0][0] for (address,), rows in zip(wanted, found, strict=True)}

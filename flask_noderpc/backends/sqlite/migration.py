@@ -146,7 +146,8 @@ def _copy_rows(at: Connection, height: int, chain_id: str) -> bool:
     txs, results = [tx for tx, _ in found], [result for _, result in found]
     block_writes.write_slices(at, packed_results.slices(height, txs, results, first))
     tx_hashes = [tx_hash(tx) for tx in txs]
-    block_writes.write_txs(at, height, tx_hashes, results, [None] * len(txs), first)
+    rows = block_writes.tx_rows(height, tx_hashes, results, first=first)
+    block_writes.write_txs(at, rows)
     count = first + len(found)
     if count < v1.tx_count(at, height):
         return False
@@ -154,7 +155,7 @@ def _copy_rows(at: Connection, height: int, chain_id: str) -> bool:
     meta = BlockMeta(*v1.block_id(at, height), block.header, count)
     # Their number is all that is stored of them there.
     block_results = replace(block_results, tx_results=(ExecTxResult(),) * count)
-    block_writes.write(at, meta, (), block_results, None)
+    block_writes.write_blocks(at, [block_writes.BlockRow(meta, block_results)])
     evidence.write(at, height, block.evidence)
     _copy_commit(at, height)
     return True
@@ -174,7 +175,7 @@ def _copy_index(at: Connection, height: int, deadline: float) -> bool:
 def _copy_commit(at: Connection, height: int) -> None:
     commit = v1.commit(at, height)
     if commit is not None:
-        block_writes.write_commit(at, commit)
+        block_writes.write_commits(at, [commit])
     at.execute("DELETE FROM v1_commits WHERE height = ?", (height,))
     at.execute("DELETE FROM signatures WHERE height = ?", (height,))
 
