@@ -155,10 +155,7 @@ CONTAINS = Search((Term("app.key", contains="7"),))
 @pytest.mark.parametrize(
     ("effort", "setting"),
     [
-        # PostgreSQL has a limit of time alone.
-        pytest.param(
-            SearchLimits(rows=100), "NODERPC_SEARCH_TIMEOUT", marks=pytest.mark.sqlite
-        ),
+        (SearchLimits(rows=100), "NODERPC_SEARCH_TIMEOUT"),
         (SearchLimits(seconds=1e-9), "NODERPC_SEARCH_TIMEOUT"),
         (SearchLimits(size=1000), "NODERPC_MAX_RESPONSE_BYTES"),
     ],

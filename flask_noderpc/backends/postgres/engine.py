@@ -19,6 +19,7 @@ class Postgres(Engine):
 
     integrity_error = psycopg.IntegrityError
     for_update = " FOR UPDATE"
+    counts_rows = True
     latest_pending = "SELECT last_seq FROM mempool_totals WHERE last_seq > 0"
 
     def text(self, value: str) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import AbstractContextManager
 from typing import Any
@@ -14,6 +13,7 @@ from ...errors import StoreError
 from ..base.reads import ChainVersion
 from ..sql import readers
 from ..sql.readers import read_version
+from ..sql.turns import Turns
 from .connection import Connection
 from .database import Database
 from .errors import postgres_errors
@@ -46,7 +46,7 @@ class Readers(readers.Readers[Reader]):
         super().__init__()
         self._database = database
         self._fresh_s = fresh_s
-        self._free = threading.BoundedSemaphore(MAX_READERS)
+        self._turns = Turns([True] * MAX_READERS)
         self._version: tuple[float, ChainVersion | None] = (-fresh_s, None)
         # The writer forgets it from a thread of its own.
         self._forgetting = native_lock()
@@ -58,12 +58,12 @@ class Readers(readers.Readers[Reader]):
         return postgres_errors(self._database.shown)
 
     def _take(self) -> Reader:
-        if not self._free.acquire(timeout=_WAIT_S):
+        if not self._turns.acquire(_WAIT_S):
             raise StoreError(f"all {MAX_READERS} connections of this process are in use")
         try:
             return super()._take()
         except BaseException:
-            self._free.release()
+            self._turns.release(True)
             raise
 
     def _give_back(self, connection: Reader) -> None:
@@ -76,7 +76,7 @@ class Readers(readers.Readers[Reader]):
             else:
                 super()._give_back(connection)
         finally:
-            self._free.release()
+            self._turns.release(True)
 
     def one(self, sql: str, *args: object) -> Any:
         with self._errors():

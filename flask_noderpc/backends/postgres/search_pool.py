@@ -1,8 +1,9 @@
-"""Searches in the database, a few at a time in each process, with a time limit."""
+"""Searches in the database, a few at a time in each process, with a time limit.
+
+Their statements limit the rows that they look at."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,6 +13,7 @@ from psycopg import errors
 from ...domain.search import SearchLimits
 from ...errors import SearchTooCostly
 from ..sql.connection import Connection
+from ..sql.turns import Turns
 from .readers import Readers
 
 T = TypeVar("T")
@@ -24,18 +26,19 @@ class SearchPool:
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
-        self._free = threading.BoundedSemaphore(_SEARCHES)
+        self._turns = Turns(range(_SEARCHES))
 
     def run(self, work: Callable[[Connection], T], limits: SearchLimits) -> T:
         """Return the result of ``work`` in one snapshot; raise :exc:`SearchTooCostly`."""
         deadline = time.monotonic() + limits.seconds
-        if not self._free.acquire(timeout=limits.seconds):
+        turn = self._turns.acquire(limits.seconds)
+        if turn is None:
             raise SearchTooCostly.by_time(limits.seconds)
         try:
             with self._readers.snapshot() as at:
                 return _bounded(at, work, limits, deadline)
         finally:
-            self._free.release()
+            self._turns.release(turn)
 
 
 def _bounded(

@@ -56,6 +56,8 @@ class Engine(ABC):
     """Raised for a row that is there already."""
     for_update = ""
     """Behind a SELECT: locks its rows until the end of the transaction."""
+    counts_rows = False
+    """True where statements count the rows that a search looks at, as the engine can't."""
     latest_pending: str
     """SELECT of the last number that the mempool has given to a transaction; no row if none."""
 

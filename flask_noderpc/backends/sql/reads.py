@@ -172,8 +172,10 @@ class SQLReads(OpenedStore):
         files = self._open()
         if search.is_one_height:
             with files.readers.snapshot() as at:
-                return index_search.heights(at, search, page)
-        return files.search_pool.run(lambda at: index_search.heights(at, search, page), limits)
+                return index_search.heights(at, search, page, limits)
+        return files.search_pool.run(
+            lambda at: index_search.heights(at, search, page, limits), limits
+        )
 
     # State.
 

@@ -30,6 +30,9 @@ from .packed.results import POSITION_BITS
 # So few places are looked at one by one; and more, up to a bound, where the index has so many
 # times more entries to look at.
 _FEW_PLACES, _MAX_PLACES, _RATIO = 1000, 50_000, 4
+# More events with one value than this are rare in a place, and not counted before they are
+# looked at.
+_EVENTS_A_PLACE = 8
 
 
 class _SQL(NamedTuple):
@@ -42,33 +45,33 @@ def txs(
 ) -> FoundTxs:
     """The transactions found in a page."""
     low, high = blocks.places(search.low, search.high)
-    total, places = _found(at, index.TX, search, low, high, page)
+    total, places = _found(at, index.TX, search, low, high, page, limits.rows)
     records = _records(at, places, limits.size)
     if prove:
         records = _proven(at, records)
     return FoundTxs(total, tuple(records))
 
 
-def heights(at: Connection, search: Search, page: Page) -> FoundHeights:
+def heights(at: Connection, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
     """The heights found in a page."""
     # In one SELECT without others in it, SQLite would look at each block.
     first, last = at.execute(
         "SELECT (SELECT min(height) FROM blocks), (SELECT max(height) FROM blocks)"
     ).fetchone()
     low, high = max(search.low, first or 0), min(search.high, last or -1)
-    total, found = _found(at, index.BLOCK, search, low, high, page)
+    total, found = _found(at, index.BLOCK, search, low, high, page, limits.rows)
     return FoundHeights(total, tuple(found))
 
 
 def _found(
-    at: Connection, kind: str, search: Search, low: int, high: int, page: Page
+    at: Connection, kind: str, search: Search, low: int, high: int, page: Page, most: int
 ) -> tuple[int, Sequence[int]]:
     """Return the number of places found, and those of the page."""
     terms = search.terms
     if low > high:
         return 0, ()
     if not terms:
-        return _everything(at, kind, low, high, page)
+        return _everything(at, kind, low, high, page, most)
     keys = {term: index.key_row(at, kind, term.key) for term in terms}
     values = {
         term: index.value_row(at, kind, keys[term][0], term.equals)
@@ -78,11 +81,17 @@ def _found(
     if (0, 0) in keys.values() or None in values.values():
         return 0, ()
     plan = _Plan(
-        at.engine, kind, low, high, keys, {term: row for term, row in values.items() if row}
+        at.engine,
+        kind,
+        low,
+        high,
+        keys,
+        {term: row for term, row in values.items() if row},
+        most,
     )
     if len(terms) == 1 and search.is_any_height:
         if plan.values:
-            return _all_of(at, kind, *plan.values[terms[0]], page)
+            return _all_of(at, plan, *plan.values[terms[0]], page)
         if terms[0].is_existence:
             return _all_with(at, plan, terms[0], page)
     return _run(at, plan, terms, page)
@@ -116,7 +125,7 @@ def _count_txs(at: Connection, first: int, last: int) -> int:
 
 
 def _everything(
-    at: Connection, kind: str, low: int, high: int, page: Page
+    at: Connection, kind: str, low: int, high: int, page: Page, most: int
 ) -> tuple[int, Sequence[int]]:
     """All blocks of a range of heights, or all their transactions but those left out."""
     if kind == index.BLOCK:
@@ -124,16 +133,18 @@ def _everything(
         ordered = every[::-1] if page.newest_first else every
         return len(every), ordered[page.offset : page.offset + page.limit]
     total = _count_txs(at, low >> POSITION_BITS, high >> POSITION_BITS)
-    found = _Plan(at.engine, kind, low, high, {}, {}).walk("true", (), page)
-    return total, [place for (place,) in at.execute(*found)]
+    plan = _Plan(at.engine, kind, low, high, {}, {}, most)
+    plan.check(min(page.offset, total))
+    return total, [place for (place,) in at.execute(*plan.walk("true", (), page))]
 
 
 def _all_of(
-    at: Connection, kind: str, value_id: int, total: int, page: Page
+    at: Connection, plan: _Plan, value_id: int, total: int, page: Page
 ) -> tuple[int, Sequence[int]]:
     """All places of one value, which are counted as they are written."""
+    plan.check(min(page.offset, total))
     found = at.execute(
-        f"SELECT DISTINCT place FROM {kind}_hits WHERE value_id = ?"
+        f"SELECT DISTINCT place FROM {plan.kind}_hits WHERE value_id = ?"
         f" ORDER BY place {_order(page)} LIMIT ? OFFSET ?",
         (value_id, page.limit, page.offset),
     ).fetchall()
@@ -143,6 +154,7 @@ def _all_of(
 def _all_with(at: Connection, plan: _Plan, term: Term, page: Page) -> tuple[int, Sequence[int]]:
     """All places of a key, which are counted as they are written."""
     key_id, total = plan.keys[term]
+    plan.check(min(page.offset, total))
     has_key = (
         f"EXISTS (SELECT 1 FROM {at.engine.each_value('t.events')}"
         f" CROSS JOIN {plan.kind}_values AS w WHERE w.id = i.value AND w.key_id = ?)"
@@ -169,6 +181,32 @@ class _Plan(NamedTuple):
     high: int
     keys: dict[Term, tuple[int, int]]
     values: dict[Term, tuple[int, int]]
+    most: int
+    """Rows that may be looked at."""
+
+    def check(self, rows: int) -> None:
+        """Raise :exc:`SearchTooCostly` for too many rows, where the engine counts none."""
+        if self.engine.counts_rows and rows > self.most:
+            raise SearchTooCostly.by_rows(self.most)
+
+    def check_first(self, term: Term, begin: _SQL, at: Connection) -> None:
+        """Raise it where a search would begin with too many rows."""
+        _, places = self.values.get(term) or self.keys[term]
+        if not self.engine.counts_rows or places * _EVENTS_A_PLACE <= self.most:
+            return
+        if term.contains is not None:
+            # Each value is looked at.
+            values = _SQL(f"{self.kind}_values WHERE key_id = ?", (self.keys[term][0],))
+            self.check(self._count(values, at))
+        self.check(self._count(begin, at))
+
+    def _count(self, rows: _SQL, at: Connection) -> int:
+        """Return the number of rows, counted to the first that is too many."""
+        (count,) = at.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM {rows.text} LIMIT ?) AS counted",
+            (*rows.args, self.most + 1),
+        ).fetchone()
+        return int(count)
 
     def first(self, terms: Sequence[Term], at: Connection) -> Term | None:
         """The term to begin with; ``None`` to begin with the places."""
@@ -183,6 +221,7 @@ class _Plan(NamedTuple):
             (self.low, self.high, few),
         ).fetchone()
         if places < few:
+            self.check(places)
             return None
         return min(terms, key=lambda term: (not term.within, self.keys[term][1]))
 
@@ -268,6 +307,8 @@ def _run(
 ) -> tuple[int, Sequence[int]]:
     first = plan.first(terms, at)
     begin = plan.begin(first)
+    if first is not None:
+        plan.check_first(first, begin, at)
     rest = [plan.also(term) for term in terms if term != first]
     text = begin.text + "".join(sql.text for sql in rest)
     args = sum((sql.args for sql in rest), begin.args)

@@ -7,15 +7,14 @@ leave the processor to the rest; a search that waits too long is refused.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
 from ...concurrency import NativeThread
 from ...domain.search import SearchLimits
 from ...errors import SearchTooCostly
+from ..sql.turns import Turns
 from .connection import Store, sqlite_errors
 from .engine import Connection
 from .search_budget import bounded
@@ -29,7 +28,7 @@ class SearchPool:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._queue = _ThreadQueue([_SearchThread(store, number) for number in range(_THREADS)])
+        self._queue = Turns([_SearchThread(store, number) for number in range(_THREADS)])
         self._suspended: list[_SearchThread] = []
         self._closed = False
 
@@ -68,56 +67,6 @@ class SearchPool:
         self._closed = True
         for thread in self._queue.idle():
             thread.close()
-
-
-class _ThreadQueue:
-    """Queue of searches for free threads, first come, first served.
-
-    ``queue.Queue`` would let the last user of a thread take it again before those that wait.
-    """
-
-    def __init__(self, threads: list[_SearchThread]) -> None:
-        # The last one used comes first: an idle node has but one of them open.
-        self._idle = threads
-        self._waiting: deque[_Ticket] = deque()
-        self._lock = threading.Lock()
-
-    def acquire(self, timeout: float) -> _SearchThread | None:
-        """Return a thread; ``None`` after the timeout."""
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
-            ticket = _Ticket()
-            self._waiting.append(ticket)
-        if not ticket.ready.wait(timeout):
-            with self._lock:
-                # It may have become ready just after the timeout.
-                if ticket.thread is None:
-                    self._waiting.remove(ticket)
-        return ticket.thread
-
-    def release(self, thread: _SearchThread) -> None:
-        """Give a thread to the search that has waited longest."""
-        with self._lock:
-            if self._waiting:
-                ticket = self._waiting.popleft()
-                ticket.thread = thread
-                ticket.ready.set()
-            else:
-                self._idle.append(thread)
-
-    def idle(self) -> tuple[_SearchThread, ...]:
-        """Idle threads."""
-        with self._lock:
-            return tuple(self._idle)
-
-
-class _Ticket:
-    """A waiting search, and the thread that it gets."""
-
-    def __init__(self) -> None:
-        self.ready = threading.Event()
-        self.thread: _SearchThread | None = None
 
 
 class _SearchThread:
