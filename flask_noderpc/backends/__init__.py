@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .base.capabilities import MempoolLimits
+    from .base.location import DatabaseURL, Location
     from .base.store import ChainStore, Identity
 
 
@@ -19,26 +20,47 @@ def open_store(
     limits: MempoolLimits | None = None,
     max_pages: int | None = None,
     poll_s: float = 0.05,
+    read_database: str | None = None,
 ) -> ChainStore:
     """Return the store at a file name, ``file:`` URI or ``postgresql://`` URL; its first use
     opens it.
 
-    With ``read_only`` nothing is created or written. Raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another scheme, and without
-    the extra that a store needs.
+    With ``read_only`` nothing is created or written. ``read_database`` is the URL of a replica
+    of PostgreSQL. Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another
+    scheme, and without the extra that a store needs.
     """
     from .base.location import DatabaseURL, location_of
 
     found = location_of(location)
+    replica = replica_of(found, read_database)
     if isinstance(found, DatabaseURL):
         with _extra():
             from .postgres.backend import PostgresBackend
 
-        return PostgresBackend(found, read_only=read_only, limits=limits, poll_s=poll_s)
+        return PostgresBackend(
+            found, read_url=replica, read_only=read_only, limits=limits, poll_s=poll_s
+        )
     from .sqlite import SQLiteBackend
 
     path = found.read_only_uri if read_only else found.path
     return SQLiteBackend(path, limits=limits, max_pages=max_pages, poll_s=poll_s)
+
+
+def replica_of(store: Location, read_database: str | None) -> DatabaseURL | None:
+    """Return the URL of a store's replica, if one is named; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for one that can't be."""
+    from ..errors import ConfigurationError
+    from .base.location import DatabaseURL, location_of
+
+    if not read_database:
+        return None
+    found = location_of(read_database)
+    if isinstance(found, DatabaseURL) and isinstance(store, DatabaseURL):
+        return found
+    raise ConfigurationError(
+        "NODERPC_READ_DATABASE is the postgresql:// URL of a replica of NODERPC_DATABASE, a"
+        " postgresql:// URL as well: leave it out for a store of SQLite"
+    )
 
 
 @contextmanager

@@ -38,8 +38,8 @@ class EmbeddedChain(StoreBackend):
     """A backend that produces its own blocks in a store.
 
     ``database`` is a :class:`~flask_noderpc.backends.base.store.ChainStore`, or the file name
-    or URI of one, to which ``limits``, ``max_pages`` and ``poll_s`` apply. ``application``
-    makes the application from its committed state, unless the store has one.
+    or URI of one, to which ``limits``, ``max_pages``, ``poll_s`` and ``read_database`` apply.
+    ``application`` makes the application from its committed state, unless the store has one.
 
     ``chain_id`` and ``app_state`` are written to a new genesis document; ``on_start`` is
     called with the chain's genesis once in each process. Nothing is opened before
@@ -66,11 +66,18 @@ class EmbeddedChain(StoreBackend):
         limits: MempoolLimits | None = None,
         max_pages: int | None = None,
         poll_s: float = 0.05,
+        read_database: str | None = None,
         dev: bool = False,
         retain_blocks: int | None = None,
     ) -> None:
         if not isinstance(database, ChainStore):
-            database = open_store(database, limits=limits, max_pages=max_pages, poll_s=poll_s)
+            database = open_store(
+                database,
+                limits=limits,
+                max_pages=max_pages,
+                poll_s=poll_s,
+                read_database=read_database,
+            )
         super().__init__(database)
         self._app = database.abci or application(database.app_state())
         database.abci = self._app
@@ -157,6 +164,8 @@ class EmbeddedChain(StoreBackend):
         )
         self._block_scheduler = BlockScheduler(producer, self.store, self._block_schedule)
         if self._produces:
+            if risk := self.store.risk_of_loss():
+                log.warning("%s", risk)
             self._block_scheduler.start()
 
     def _check_identity(self) -> None:

@@ -55,6 +55,7 @@ APPLICATIONS: dict[str, Callable[[Settings, str, CacheMemory], Make]] = {
 """The applications that NODERPC_APPLICATION names."""
 
 CHAIN_SETTINGS = (
+    "read_database",
     "home",
     "application",
     "chain_id",
@@ -133,5 +134,6 @@ def chain_from_settings(
         schedule=_block_schedule(settings),
         produce=settings.produce,
         limits=MempoolLimits(settings.max_tx_bytes, settings.mempool_size),
+        read_database=settings.read_database,
         retain_blocks=settings.retain_blocks,
     )

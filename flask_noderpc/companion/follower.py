@@ -91,6 +91,7 @@ class Follower:
             fetch.unchecked,
             proven_only=options.head_delay > 0,
         )
+        self._risk = ""
         self._thread = threading.Thread(target=self._run, name="noderpc-follow", daemon=True)
 
     def start(self) -> None:
@@ -129,6 +130,7 @@ class Follower:
         """Follow the chain until an error, or the end."""
         fetch = self._options.fetch
         with held_lease(self._store, self._stopped) as lease:
+            self._warn_of_loss()
             self._stored_refused = None
             self._store_refused()
             self._refuted, _ = self._store.refuted_since(0)
@@ -161,6 +163,13 @@ class Follower:
                 comparison.close()
                 genesis.close()
                 filling.join()
+
+    def _warn_of_loss(self) -> None:
+        """Warn once where stored blocks may be lost."""
+        risk = self._store.risk_of_loss()
+        if risk != self._risk:
+            self._risk = risk
+            log.warning("%s", risk)
 
     def _store_refused(self) -> None:
         """Store which nodes are refused, if that has changed."""

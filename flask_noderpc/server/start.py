@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ..backends import open_store, stored_identity
+from ..backends import open_store, replica_of, stored_identity
 from ..backends.base.location import FileLocation, Location, location_of
 from ..backends.base.store import check_identity
 from ..errors import ConfigurationError
@@ -61,6 +61,7 @@ def serve_own_chain(given: Mapping[str, Any], written: Mapping[str, str], echo: 
     settings = read_settings({}, given, written)
     # The database may be a URI.
     store = location_of(str(settings.database))
+    replica_of(store, settings.read_database)
     _make_folder(folder)
     if isinstance(store, FileLocation):
         _make_folder(store.folder)

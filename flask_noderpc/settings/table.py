@@ -74,6 +74,12 @@ class Settings:
         PATH,
         "SQLite file or ``postgresql://`` URL; ``noderpc.db`` in the instance folder.",
     )
+    read_database: str | None = setting(
+        "chain",
+        None,
+        PATH,
+        "``postgresql://`` URL of a replica of the database, for reads of what it has.",
+    )
     home: str | None = setting(
         "chain",
         None,

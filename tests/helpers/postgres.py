@@ -11,11 +11,13 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from flask_noderpc.backends import open_store
 
 from .require import skip_or_fail
+from .until import until
 
 _USER = "noderpc"
 
@@ -50,7 +52,7 @@ class Cluster:
     """A cluster in a folder of its own."""
 
     def __init__(self, **options: str) -> None:
-        self._options = {**_OPTIONS, **options}
+        self.options = {**_OPTIONS, **options}
         self.folder = Path(tempfile.mkdtemp(prefix="noderpc-pg-", dir="/tmp"))
         self._data = self.folder / "data"
         self._numbers = itertools.count(1)
@@ -74,16 +76,20 @@ class Cluster:
                 stderr=subprocess.STDOUT,
             )
         if done.returncode:
-            raise AssertionError(f"{command}: {(self.folder / 'log').read_text()}")
+            raise AssertionError(f"{command}: {self.log()}")
 
     def _init(self) -> None:
         initdb = (binary("initdb"), "-D", str(self._data), "-U", _USER, "-A", "trust")
         self._run(*initdb, "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")
         self.start()
 
+    def log(self) -> str:
+        """Return what the server has logged."""
+        return (self.folder / "log").read_text()
+
     def start(self) -> None:
         """Start the server, and wait until it answers."""
-        options = {"unix_socket_directories": str(self.folder), **self._options}
+        options = {"unix_socket_directories": str(self.folder), **self.options}
         given = " ".join(f"-c {name}='{value}'" for name, value in options.items())
         self._run(binary("pg_ctl"), "-D", str(self._data), "-w", "-o", given, "start")
 
@@ -93,7 +99,12 @@ class Cluster:
 
     def url(self, database: str) -> str:
         """URL of a database."""
-        return f"postgresql://{_USER}@/{database}?host={quote(str(self.folder), safe='')}"
+        return f"postgresql://{_USER}@/{database}?{self._query}"
+
+    @property
+    def _query(self) -> str:
+        query = f"host={quote(str(self.folder), safe='')}"
+        return query + (f"&port={self.options['port']}" if "port" in self.options else "")
 
     def empty_database(self) -> str:
         """Make an empty database, and return its URL."""
@@ -117,14 +128,47 @@ class Cluster:
         name = url.rpartition("/")[2].partition("?")[0]
         self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
-    def execute(self, sql: str) -> None:
-        """Execute a statement beside the databases of tests."""
+    def execute(self, *statements: str) -> None:
+        """Execute statements beside the databases of tests."""
         import psycopg
 
         with psycopg.connect(self.url("postgres"), autocommit=True) as at:
-            at.execute(sql)
+            for sql in statements:
+                at.execute(sql)
+
+    def ask(self, sql: str) -> Any:
+        """Return the first row of a query beside the databases of tests."""
+        import psycopg
+
+        with psycopg.connect(self.url("postgres"), autocommit=True) as at:
+            return at.execute(sql).fetchone()
 
     def close(self) -> None:
         """Stop the server and remove everything."""
-        self.stop("immediate")
+        if (self._data / "postmaster.pid").exists():
+            self.stop("immediate")
         shutil.rmtree(self.folder)
+
+
+class Standby(Cluster):
+    """A streaming replica of another cluster."""
+
+    def __init__(self, primary: Cluster, **options: str) -> None:
+        self._primary = primary
+        super().__init__(**{**primary.options, **options})
+
+    def _init(self) -> None:
+        source = f"{self._primary.url('postgres')}&application_name={self.folder.name}"
+        backup = (binary("pg_basebackup"), "-d", source, "-D", str(self._data))
+        self._run(*backup, "-R", "-c", "fast", "--no-sync")
+        self.start()
+
+    def catch_up(self) -> None:
+        """Wait until it has what the primary has now."""
+        (now,) = self._primary.ask("SELECT pg_current_wal_lsn()")
+        has = f"SELECT pg_last_wal_replay_lsn() >= '{now}'"
+        until(lambda: self.ask(has) == (True,), "the standby has caught up")
+
+    def promote(self) -> None:
+        """Make it a primary."""
+        self._run(binary("pg_ctl"), "-D", str(self._data), "-w", "promote")

@@ -34,6 +34,19 @@ def test_a_backup_is_refused_with_what_does_it(url: str, tmp_path: object) -> No
     assert "pg_dump" in refused.output
 
 
+@pytest.mark.parametrize(
+    ("database", "replica"),
+    [("chain.db", "postgresql:///chain"), ("postgresql:///chain", "chain.db")],
+)
+def test_a_replica_of_a_file_is_refused(database: str, replica: str, tmp_path: object) -> None:
+    stores = ["--database", database, "--read-database", replica]
+
+    refused = CliRunner().invoke(main, ["start", "--home", f"{tmp_path}", *stores])
+
+    assert refused.exit_code
+    assert "NODERPC_READ_DATABASE" in refused.output
+
+
 @pytest.mark.parametrize("command", ["verify", "start"])
 def test_a_password_on_the_command_line_is_refused(command: str, tmp_path: object) -> None:
     secret = "postgresql://user:secret@127.0.0.1:1/chain"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import closing
 
 import psycopg
 import pytest
 
+from flask_noderpc.backends import open_store
 from flask_noderpc.backends.base.capabilities import MempoolLimits
 from flask_noderpc.backends.postgres.backend import PostgresBackend
 from flask_noderpc.chain.applications.kvstore import KVStore
-from flask_noderpc.errors import LeaseLost, NodeRPCError
+from flask_noderpc.errors import ConfigurationError, LeaseLost, NodeRPCError
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.until import PATIENCE, until
 
@@ -110,6 +112,25 @@ def test_a_process_sees_its_own_writes_at_once(
     own.prune(2)
 
     assert own.version() != full
+
+
+def test_a_version_is_as_old_as_the_url_allows_but_no_older_than_a_told_head(
+    url: str, host: PostgresBackend, maker: ChainMaker
+) -> None:
+    host.append_block(maker.block(b"a=1"))
+    with closing(open_store(f"{url}&poll_interval={NEVER_POLLS}")) as other:
+        before = other.version()
+        host.append_block(maker.block(b"a=2"))
+        assert other.version() == before
+
+        assert other.latest_height() == 2
+        assert other.version() == host.version() != before
+
+
+@pytest.mark.parametrize("interval", ["0", "-1", "soon", "nan", ""])
+def test_an_interval_that_is_none_is_refused(url: str, interval: str) -> None:
+    with pytest.raises(ConfigurationError, match="poll_interval"):
+        open_store(f"{url}&poll_interval={interval}")
 
 
 def test_a_lease_is_taken_by_one_host_and_fences_the_other(

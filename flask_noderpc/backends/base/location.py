@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from ...errors import ConfigurationError
+from ...errors import ConfigurationError, short_repr
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _POSTGRES = ("postgresql", "postgres")
+
+_MAX_POLL_S = 1_000_000
 
 # It would be shown to all users of the machine, and in errors.
 _PASSWORD = (
@@ -76,9 +78,12 @@ class FileLocation(Location):
 class DatabaseURL(Location):
     """A URL of PostgreSQL, such as ``postgresql://user@host/chain``.
 
-    Beside libpq's options it takes ``pool_mode=transaction`` for one of PgBouncer. Raise
+    Beside libpq's options it takes ``pool_mode=transaction`` for one of PgBouncer, and
+    ``poll_interval``, the seconds after which a process looks at what others wrote. Raise
     :exc:`~flask_noderpc.errors.ConfigurationError` for one with a password.
     """
+
+    _OWN = ("pool_mode", "poll_interval")
 
     def __init__(self, url: str) -> None:
         rest = url.partition("://")[2]
@@ -95,9 +100,27 @@ class DatabaseURL(Location):
         self.is_pooled = self.options.get("pool_mode") == "transaction"
         begin = f"postgresql://{user}{at}{hosts}/{name}"
         self.path = begin + self._query(self.options)
-        libpq = {name: each for name, each in self.options.items() if name != "pool_mode"}
+        self.poll_s = self._poll_s(self.options.get("poll_interval"))
+        libpq = {name: each for name, each in self.options.items() if name not in self._OWN}
         self.conninfo = begin + self._query(libpq)
-        self.shown = f"postgresql://{hosts or self.options.get('host', '')}/{name}"
+        shown_hosts = hosts or self.options.get("host", "")
+        self.shown = f"postgresql://{shown_hosts}/{name}"
+        self.has_several_hosts = "," in shown_hosts
+
+    @staticmethod
+    def _poll_s(text: str | None) -> float | None:
+        if text is None:
+            return None
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds < _MAX_POLL_S:
+            raise ConfigurationError(
+                f"poll_interval in the URL of the database is {short_repr(text)}: seconds above"
+                " 0 are needed, such as 0.05"
+            )
+        return seconds
 
     @staticmethod
     def _query(options: dict[str, str]) -> str:

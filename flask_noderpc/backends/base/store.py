@@ -325,6 +325,11 @@ class ChainStore(ChainBackend, BlockWriter):
         """Return true if there is space for a block, as far as can be known."""
         return True
 
+    def risk_of_loss(self) -> str:
+        """Return why stored blocks may be lost where another server takes over; empty where
+        they are not."""
+        return ""
+
     # Maintenance.
 
     def prune(self, retain: int, progress: Callable[[int], None] | None = None) -> int:

@@ -21,11 +21,13 @@ from .handles import PostgresHandles
 class PostgresBackend(SQLBackend):
     """A chain in one PostgreSQL database: blocks, results, state, index and mempool.
 
-    ``url`` is a ``postgresql://`` URL with libpq's options. Connections are opened, and tables
-    made where they are missing, at the first use in each process. ``application``, ``limits``
-    and ``poll_s`` are as for :class:`~flask_noderpc.SQLiteBackend`; ``poll_s`` is also how long
-    a process may take the chain for unchanged while another one writes. Any error of the
-    database is a :exc:`~flask_noderpc.errors.StoreError`.
+    ``url`` is a ``postgresql://`` URL with libpq's options, and ``read_url`` that of a replica,
+    or several: blocks up to its head are read there, everything else from the primary.
+    Connections are opened, and tables made where they are missing, at the first use in each
+    process. ``application``, ``limits`` and ``poll_s`` are as for
+    :class:`~flask_noderpc.SQLiteBackend`; ``poll_s`` is also how long a process may take the
+    chain for unchanged while another one writes. Any error of the database is a
+    :exc:`~flask_noderpc.errors.StoreError`.
     """
 
     engine = POSTGRES
@@ -34,6 +36,7 @@ class PostgresBackend(SQLBackend):
         self,
         url: str | DatabaseURL,
         *,
+        read_url: str | DatabaseURL | None = None,
         read_only: bool = False,
         application: Callable[[AppState], Application] | None = None,
         limits: MempoolLimits | None = None,
@@ -41,12 +44,16 @@ class PostgresBackend(SQLBackend):
     ) -> None:
         location = DatabaseURL(url) if isinstance(url, str) else url
         location.read_only = location.read_only or read_only
-        self._database = Database(location)
-        self._poll_s = poll_s
+        self._database = Database(location, "any" if location.read_only else "read-write")
+        self._replica: Database | None = None
+        if read_url is not None:
+            replica = DatabaseURL(read_url) if isinstance(read_url, str) else read_url
+            self._replica = Database(replica, "prefer-standby")
+        self._poll_s = location.poll_s or poll_s
         super().__init__(location, application, limits)
 
     def _new_handles(self) -> ProcessHandles:
-        return PostgresHandles(self._database, self._poll_s)
+        return PostgresHandles(self._database, self._replica, self._poll_s)
 
     def lease_state(self) -> LeaseState:
         found = super().lease_state()
@@ -56,6 +63,21 @@ class PostgresBackend(SQLBackend):
             # Leases have the time of the database, and who asks that of the host.
             ahead = self.engine.now(at) - time.time_ns()
         return LeaseState(found.owner, found.expires - ahead, found.last_error)
+
+    def risk_of_loss(self) -> str:
+        names, level, standbys = self._open().readers.one(
+            "SELECT current_setting('synchronous_standby_names'),"
+            " current_setting('synchronous_commit'),"
+            " (SELECT count(*) FROM pg_stat_replication)"
+        )
+        has_standbys = standbys or self._replica or self._database.url.has_several_hosts
+        if not has_standbys or (names and level not in ("off", "local")):
+            return ""
+        return (
+            f"{self._database.shown} has standbys, and none is synchronous: a fail-over may"
+            " lose the last blocks; set synchronous_standby_names (and leave synchronous_commit"
+            " on) on the primary so that none is lost"
+        )
 
     def backup(
         self,

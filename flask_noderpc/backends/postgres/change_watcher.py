@@ -62,6 +62,10 @@ class ChangeWatcher(change_watcher.ChangeWatcher):
 
     def _hear_until_lost(self) -> None:
         with self._database.connect() as at:
+            # It refuses to, and others may name it as their primary when it is promoted.
+            while at.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
+                if self._ended.wait(_AGAIN_S):
+                    return
             at.execute(f"LISTEN {CHANNEL}")
             # What came before is not heard.
             self.notify()

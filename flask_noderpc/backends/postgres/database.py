@@ -22,10 +22,15 @@ _DEFAULTS = {
 
 
 class Database:
-    """Opens connections to the database of a URL."""
+    """Opens connections to the database of a URL.
 
-    def __init__(self, url: DatabaseURL) -> None:
+    Of several hosts it takes one of the kind ``session``, unless ``target_session_attrs`` names
+    another.
+    """
+
+    def __init__(self, url: DatabaseURL, session: str = "any") -> None:
         self.url = url
+        self._session = session
         self.shown = url.shown
 
     def connect(self) -> RawConnection:
@@ -43,6 +48,8 @@ class Database:
         given |= {
             name: each for name, each in _DEFAULTS.items() if name not in self.url.options
         }
+        if self.url.has_several_hosts and "target_session_attrs" not in self.url.options:
+            given["target_session_attrs"] = self._session
         if self.url.is_pooled:
             # PgBouncer: the next transaction may be on another connection of the server.
             given["prepare_threshold"] = None

@@ -23,6 +23,11 @@ _CURES: tuple[tuple[type[psycopg.Error], str], ...] = (
     (errors.UndefinedTable, "a table is missing: restore a backup"),
     (errors.UndefinedColumn, "a column is missing: restore a backup"),
     (errors.LockNotAvailable, "another process holds a lock for long"),
+    (
+        errors.SerializationFailure,
+        "a standby ended the read for its recovery: ask again, or raise"
+        " max_standby_streaming_delay there",
+    ),
     (errors.QueryCanceled, "the database took too long"),
     (errors.AdminShutdown, "the database is shutting down"),
     (errors.CannotConnectNow, "the database is starting or shutting down"),
@@ -55,6 +60,13 @@ def postgres_errors(shown: str) -> Iterator[None]:
     except (OverflowError, struct.error):
         # An integer beyond 64 bits; the latter without psycopg's part in C.
         raise StoreError("a number is too large for the store", shown) from None
+
+
+def is_recovery_conflict(error: BaseException) -> bool:
+    """Return true if a standby cancelled a read, which its recovery could not wait for."""
+    if isinstance(error, errors.QueryCanceled):
+        return "conflict with recovery" in str(error)
+    return isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected))
 
 
 def _cause(error: psycopg.Error) -> str:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from ...domain.search import HIGHEST
+from ..base.reads import ChainVersion
 from ..sql import evm_index
+from ..sql.connection import Connection as SQLConnection
 from ..sql.opened_store import ProcessHandles
 from . import schema
 from .change_watcher import ChangeWatcher
 from .connection import Connection
 from .database import Database
+from .heads import Heads
 from .readers import Readers
+from .replica import Replica
 from .search_pool import SearchPool
 from .writer import CHAIN, MEMPOOL, Writer
 
 # How long a fork waits for reads under way.
 _FORK_PATIENCE_S = 5.0
+
+T = TypeVar("T")
 
 
 class PostgresHandles(ProcessHandles):
@@ -23,15 +34,42 @@ class PostgresHandles(ProcessHandles):
     stored. Where one takes both locks, it takes that of the chain first.
     """
 
-    def __init__(self, database: Database, poll_s: float) -> None:
+    def __init__(self, database: Database, replica: Database | None, poll_s: float) -> None:
         self._database = database
         self.readers: Readers = Readers(database, poll_s)
+        self._heads = Heads(self.readers)
+        self._replica = Replica(replica, self.readers, poll_s) if replica else None
         forget = self.readers.forget_version
         self.writer: Writer = Writer(database, "noderpc-writer", CHAIN, forget)
         self.mempool_writer: Writer = Writer(database, "noderpc-mempool", MEMPOOL, forget)
-        self.search_pool: SearchPool = SearchPool(self.readers)
+        self.search_pool: SearchPool = SearchPool(self.read)
         self.changes: ChangeWatcher = ChangeWatcher(database, self.readers, poll_s)
         super().__init__()
+
+    def read(self, work: Callable[[SQLConnection], T], height: int = HIGHEST) -> T:
+        if self._replica is not None and not self.readers.holds_view:
+            answer = self._replica.read(work, height)
+            if answer is not None:
+                return answer.value
+        return super().read(work, height)
+
+    def latest_height(self) -> int:
+        return self._heads.latest()
+
+    @contextmanager
+    def read_view(self) -> Iterator[ChainVersion | None]:
+        reader = None
+        if self._replica is not None and not self.readers.holds_view:
+            reader = self._replica.take(HIGHEST)
+        if self._replica is None or reader is None:
+            with self.readers.shared_read_view() as version:
+                yield version
+            return
+        try:
+            with self.readers.share(reader) as version:
+                yield version
+        finally:
+            self._replica.give_back(reader)
 
     def open(self) -> None:
         with self._database.connect() as raw:
@@ -48,9 +86,13 @@ class PostgresHandles(ProcessHandles):
             writer.disconnect()
         self.changes.suspend()
         self.quiet = self.readers.suspend(_FORK_PATIENCE_S)
+        if self._replica is not None:
+            self.quiet &= self._replica.suspend(_FORK_PATIENCE_S)
 
     def resume(self) -> None:
         self.readers.resume()
+        if self._replica is not None:
+            self._replica.resume()
         self.changes.resume()
         for writer in (self.writer, self.mempool_writer):
             writer.between_writes.__exit__(None, None, None)
@@ -60,3 +102,5 @@ class PostgresHandles(ProcessHandles):
         self.writer.close()
         self.mempool_writer.close()
         self.readers.close()
+        if self._replica is not None:
+            self._replica.close()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager
-from typing import Any
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -12,7 +13,7 @@ from ...concurrency import native_lock
 from ...errors import StoreError
 from ..base.reads import ChainVersion
 from ..sql import readers
-from ..sql.readers import read_version
+from ..sql.readers import read_version, version_of
 from ..sql.turns import Turns
 from .connection import Connection
 from .database import Database
@@ -24,13 +25,40 @@ MAX_READERS = 8
 # How long a read waits for one of them.
 _WAIT_S = 5.0
 
+_STANDING = f"{readers.VERSION}, (SELECT max(height) FROM blocks)"
+
+
+class Standing(NamedTuple):
+    """How far a server is."""
+
+    version: ChainVersion | None
+    height: int
+
+    @classmethod
+    def of(cls, row: Any) -> Standing:
+        """Return that of a row."""
+        *version, height = row
+        return cls(version_of(version), height or 0)
+
+
+_UNKNOWN = Standing(None, 0)
+
 
 class Reader(Connection):
     """A connection that only reads."""
 
+    standing = _UNKNOWN
+    """That of its snapshot, if it was asked for."""
+
     def version(self) -> ChainVersion | None:
         """Return the chain's version."""
         return read_version(self)
+
+    def begin(self, begin: str) -> None:
+        """Begin a snapshot, and read its standing in the same round trip."""
+        found = self.raw.execute(f"{begin}; {_STANDING}")
+        found.nextset()
+        self.standing = Standing.of(found.fetchone())
 
 
 class Readers(readers.Readers[Reader]):
@@ -47,7 +75,7 @@ class Readers(readers.Readers[Reader]):
         self._database = database
         self._fresh_s = fresh_s
         self._turns = Turns([True] * MAX_READERS)
-        self._version: tuple[float, ChainVersion | None] = (-fresh_s, None)
+        self._known: tuple[float, Standing] = (-fresh_s, _UNKNOWN)
         # The writer forgets it from a thread of its own.
         self._forgetting = native_lock()
 
@@ -83,17 +111,21 @@ class Readers(readers.Readers[Reader]):
             view = self._read_view()
             if view is not None:
                 return view.execute(sql, args).fetchone()
-            for _ in range(2):
-                connection = self._take()
-                try:
-                    return connection.execute(sql, args).fetchone()
-                except psycopg.OperationalError as error:
-                    lost = error
-                    if not connection.raw.closed:
-                        raise
-                finally:
-                    self._give_back(connection)
-            raise lost
+            return self._one_now(sql, args)
+
+    def _one_now(self, sql: str, args: tuple[object, ...]) -> Any:
+        """Return the first row that there is now, whatever snapshot is shared."""
+        for _ in range(2):
+            connection = self._take()
+            try:
+                return connection.execute(sql, args).fetchone()
+            except psycopg.OperationalError as error:
+                lost = error
+                if not connection.raw.closed:
+                    raise
+            finally:
+                self._give_back(connection)
+        raise lost
 
     def _begun(self) -> Reader:
         try:
@@ -102,24 +134,85 @@ class Readers(readers.Readers[Reader]):
             # This one is new.
             return super()._begun()
 
+    @property
+    def holds_view(self) -> bool:
+        """True while the reads of this thread share a snapshot."""
+        return self._read_view() is not None
+
+    @contextmanager
+    def share(self, view: Reader) -> Iterator[ChainVersion | None]:
+        """Let the reads of this thread share a snapshot of a replica; yield its version."""
+        self._local.read_view = view
+        try:
+            with self._errors():
+                yield view.standing.version
+        finally:
+            self._local.read_view = None
+
+    # The version.
+
     def version(self) -> ChainVersion | None:
         """Return the version of the chain, at most ``fresh_s`` old."""
+        return self.standing().version
+
+    def standing(self) -> Standing:
+        """Return how far the chain is, as old as that at most."""
         now = time.monotonic()
-        known = self._version
-        known_at, version = known
+        known = self._known
+        known_at, standing = known
         if now - known_at >= self._fresh_s:
-            version = self._read()
+            standing = self._read()
             with self._forgetting:
                 # Else it may be older than a write of this process.
-                if self._version is known:
-                    self._version = now, version
-        return version
+                if self._known is known:
+                    self._known = now, standing
+        return standing
 
-    def _read(self) -> ChainVersion | None:
-        row = self.one(readers.VERSION)
-        return readers.version_of(row)
+    def _read(self) -> Standing:
+        with self._errors():
+            return Standing.of(self._one_now(_STANDING, ()))
+
+    def forget_older(self, height: int) -> None:
+        """Forget a version that is older than a head that was told."""
+        if self._known[1].height != height:
+            self.forget_version()
 
     def forget_version(self) -> None:
         """Read the version anew: the chain has changed."""
         with self._forgetting:
-            self._version = -self._fresh_s, None
+            self._known = -self._fresh_s, _UNKNOWN
+
+
+class ReplicaReaders(Readers):
+    """Read connections to a replica, whose snapshots know their standing."""
+
+    def take(self) -> Reader:
+        """Return a connection with a snapshot."""
+        try:
+            return self._begun_once()
+        except psycopg.OperationalError:
+            # This one is new.
+            return self._begun_once()
+
+    def _begun_once(self) -> Reader:
+        connection = self._take()
+        try:
+            connection.begin(self.begin)
+        except BaseException:
+            self._end(connection)
+            raise
+        return connection
+
+    def give_back(self, connection: Reader) -> None:
+        """End a snapshot."""
+        self._end(connection)
+
+    def connect(self) -> None:
+        """Open a connection that can read, for whoever comes next."""
+        connection = self._connect()
+        with self._errors():
+            connection.begin(self.begin)
+            connection.rollback()
+        self._idle.append(connection)
+        if self._closed:
+            self._close_idle()

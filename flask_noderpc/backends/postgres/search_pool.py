@@ -6,37 +6,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from psycopg import errors
 
-from ...domain.search import SearchLimits
+from ...domain.search import HIGHEST, SearchLimits
 from ...errors import SearchTooCostly
 from ..sql.connection import Connection
 from ..sql.turns import Turns
-from .readers import Readers
+from .errors import is_recovery_conflict
 
 T = TypeVar("T")
 
 _SEARCHES = 3
 
 
-class SearchPool:
-    """Runs searches on the connections of reads, of which it leaves some to them."""
+class Read(Protocol):
+    """Reads in one snapshot, as :meth:`ProcessHandles.read` does."""
 
-    def __init__(self, readers: Readers) -> None:
-        self._readers = readers
+    def __call__(self, work: Callable[[Connection], T], height: int = HIGHEST) -> T:
+        """Return the result of ``work``."""
+
+
+class SearchPool:
+    """Runs searches by ``read``, on the connections of reads, of which it leaves some to
+    them."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
         self._turns = Turns(range(_SEARCHES))
 
-    def run(self, work: Callable[[Connection], T], limits: SearchLimits) -> T:
+    def run(
+        self, work: Callable[[Connection], T], limits: SearchLimits, height: int = HIGHEST
+    ) -> T:
         """Return the result of ``work`` in one snapshot; raise :exc:`SearchTooCostly`."""
         deadline = time.monotonic() + limits.seconds
         turn = self._turns.acquire(limits.seconds)
         if turn is None:
             raise SearchTooCostly.by_time(limits.seconds)
         try:
-            with self._readers.snapshot() as at:
-                return _bounded(at, work, limits, deadline)
+            return self._read(lambda at: _bounded(at, work, limits, deadline), height)
         finally:
             self._turns.release(turn)
 
@@ -49,7 +58,9 @@ def _bounded(
     at.execute(f"SET LOCAL statement_timeout = {remaining_ms}")
     try:
         found = work(at)
-    except errors.QueryCanceled:
+    except errors.QueryCanceled as error:
+        if is_recovery_conflict(error):
+            raise
         raise SearchTooCostly.by_time(limits.seconds) from None
     if time.monotonic() > deadline:
         raise SearchTooCostly.by_time(limits.seconds)

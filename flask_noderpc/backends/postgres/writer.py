@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import psycopg
+from psycopg import errors
 
 from ...concurrency import native_lock
 from ...errors import StoreError
@@ -57,6 +58,9 @@ class Writer(writer.Writer):
             except BaseException:
                 connection.rollback()
                 raise
+            if any(isinstance(job.error, errors.ReadOnlySqlTransaction) for job in jobs):
+                # It is a standby now; another server may be the primary.
+                self.disconnect()
         self._on_commit()
 
     def _begun(self) -> Connection:
@@ -65,6 +69,8 @@ class Writer(writer.Writer):
             try:
                 self._connection.script(self._begin)
                 return self._connection
+            except errors.ReadOnlySqlTransaction:
+                self.disconnect()
             except psycopg.OperationalError:
                 if not self._connection.raw.closed:
                     self._connection.rollback()

@@ -56,15 +56,17 @@ class SQLEvmIndex(EvmIndex):
         self._open = open_store
 
     def tx_heights(self, tx_hash: bytes, limits: SearchLimits) -> Sequence[int]:
-        with self._open().readers.snapshot() as at:
-            found = tx_heights(at, tx_hash)
-            complete = is_complete(at)
+        found, complete = self._open().read(
+            lambda at: (tx_heights(at, tx_hash), is_complete(at))
+        )
         return found if complete else (*found, *super().tx_heights(tx_hash, limits))
 
     def log_heights(self, search: LogSearch, limits: SearchLimits) -> Sequence[int]:
         if search.low == search.high:
             return super().log_heights(search, limits)
-        return self._open().search_pool.run(lambda at: log_heights(at, search), limits)
+        return self._open().search_pool.run(
+            lambda at: log_heights(at, search), limits, search.high
+        )
 
 
 def tx_heights(at: Connection, tx_hash: bytes) -> tuple[int, ...]:

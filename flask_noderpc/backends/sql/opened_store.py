@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
 from ...domain.genesis import Genesis
-from ...domain.search import SearchLimits
+from ...domain.search import HIGHEST, SearchLimits
 from ...errors import StoreError
 from ..base.location import Location
 from ..base.reads import ChainVersion
@@ -94,9 +94,11 @@ class Readers(Protocol):
 class SearchPool(Protocol):
     """Runs searches, a few at a time."""
 
-    def run(self, work: Callable[[Connection], T], limits: SearchLimits) -> T:
-        """Return the result of ``work`` in one snapshot; raise
-        :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+    def run(
+        self, work: Callable[[Connection], T], limits: SearchLimits, height: int = HIGHEST
+    ) -> T:
+        """Return the result of ``work`` in one snapshot, which need not have more than the
+        blocks up to a height; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
 
 
 class Changes(Protocol):
@@ -126,6 +128,21 @@ class ProcessHandles(ABC):
         self.quiet = True
         """True if nothing was open at the last fork."""
         watch(self)
+
+    def read(self, work: Callable[[Connection], T], height: int = HIGHEST) -> T:
+        """Return the result of ``work`` in one snapshot, which need not have more than the
+        blocks up to a height; it may be called again."""
+        with self.readers.snapshot() as at:
+            return work(at)
+
+    def latest_height(self) -> int:
+        """Return the height of the newest block; 0 while there is none."""
+        row = self.readers.one("SELECT max(height) FROM blocks")
+        return row[0] or 0
+
+    def read_view(self) -> AbstractContextManager[ChainVersion | None]:
+        """Let every query of this thread use one snapshot; yield the chain's version in it."""
+        return self.readers.shared_read_view()
 
     @abstractmethod
     def open(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
+from typing import TypeVar
 
 from ...domain.abci import BlockResults
 from ...domain.block import Block, BlockID, BlockMeta, Commit
@@ -21,8 +23,10 @@ from ..base.reads import ChainVersion
 from ..base.store import Identity
 from . import blocks, chain, metadata, state
 from . import search as index_search
-from .connection import Engine
+from .connection import Connection, Engine
 from .opened_store import OpenedStore
+
+T = TypeVar("T")
 
 
 class SQLReads(OpenedStore):
@@ -38,16 +42,14 @@ class SQLReads(OpenedStore):
     # Blocks.
 
     def latest_height(self) -> int:
-        row = self._open().readers.one("SELECT max(height) FROM blocks")
-        return row[0] or 0
+        return self._open().latest_height()
 
     def base_height(self) -> int:
         row = self._open().readers.one("SELECT min(height) FROM blocks")
         return row[0] or 0
 
     def unchecked(self, height: int) -> frozenset[str]:
-        with self._open().readers.snapshot() as at:
-            return blocks.unchecked(at, height)
+        return self._open().read(lambda at: blocks.unchecked(at, height), height)
 
     def all_unchecked(self) -> dict[str, blocks.Range]:
         with self._open().readers.snapshot() as at:
@@ -81,53 +83,51 @@ class SQLReads(OpenedStore):
         return self._open().readers.version()
 
     def read_view(self) -> AbstractContextManager[ChainVersion | None]:
-        return self._open().readers.shared_read_view()
+        return self._open().read_view()
 
     def _missing(self, height: int) -> HeightNotAvailable:
         return HeightNotAvailable(height, self.base_height(), self.latest_height())
 
     def block(self, height: int) -> tuple[BlockID, Block]:
         chain_id = self.chain_id()
-        with self._open().readers.snapshot() as at:
-            found = blocks.block(at, height, chain_id)
+        found = self._open().read(lambda at: blocks.block(at, height, chain_id), height)
         if found is None:
             raise self._missing(height)
         return found
 
     def block_meta(self, height: int) -> BlockMeta:
         chain_id = self.chain_id()
-        with self._open().readers.snapshot() as at:
-            found = blocks.meta(at, height, chain_id)
+        found = self._open().read(lambda at: blocks.meta(at, height, chain_id), height)
         if found is None:
             raise self._missing(height)
         return found
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         chain_id = self.chain_id()
-        with self._open().readers.snapshot() as at:
-            return blocks.metas(at, low, high, chain_id)
+        return self._open().read(lambda at: blocks.metas(at, low, high, chain_id), high)
 
     def hash_at(self, height: int) -> bytes:
         return self.block_meta(height).block_id.hash
 
     def height_of(self, block_hash: bytes) -> int:
-        with self._open().readers.snapshot() as at:
-            found = blocks.height_of(at, block_hash)
+        found = self._open().read(lambda at: blocks.height_of(at, block_hash))
         if found is None:
             raise BlockNotFound(block_hash)
         return found
 
     def commit(self, height: int) -> Commit:
-        with self._open().readers.snapshot() as at:
-            commit = blocks.own_commit(at, height)
+        # The next block carries another one than was seen here.
+        commit = self._open().read(lambda at: blocks.own_commit(at, height), height + 1)
         if commit is None:
             raise self._missing(height)
         return commit
 
     def results(self, height: int) -> BlockResults:
-        with self._open().readers.snapshot() as at:
+        def look(at: Connection) -> tuple[BlockResults | None, bool]:
             found = blocks.results(at, height)
-            is_there = found is not None or blocks.is_there(at, height)
+            return found, found is not None or blocks.is_there(at, height)
+
+        found, is_there = self._open().read(look, height)
         if not is_there:
             raise self._missing(height)
         if found is None:
@@ -138,8 +138,7 @@ class SQLReads(OpenedStore):
         return found
 
     def tx(self, tx_hash: bytes) -> TxResult:
-        with self._open().readers.snapshot() as at:
-            found = blocks.tx(at, tx_hash)
+        found = self._open().read(lambda at: blocks.tx(at, tx_hash))
         if found is None:
             raise TxNotFound(tx_hash, self._begins_above())
         return found
@@ -152,30 +151,31 @@ class SQLReads(OpenedStore):
         return f"results begin at height {results}, the index at {indexed}"
 
     def latest_txs(self, limit: int) -> tuple[TxResult, ...]:
-        with self._open().readers.snapshot() as at:
-            return blocks.latest_txs(at, limit)
+        return self._open().read(lambda at: blocks.latest_txs(at, limit))
 
     # Searching.
 
     def search_txs(
         self, search: Search, page: Page, limits: SearchLimits, prove: bool = False
     ) -> FoundTxs:
-        files = self._open()
-        if search.is_one_height:
-            with files.readers.snapshot() as at:
-                return index_search.txs(at, search, page, limits, prove)
-        return files.search_pool.run(
-            lambda at: index_search.txs(at, search, page, limits, prove), limits
-        )
+        def work(at: Connection) -> FoundTxs:
+            return index_search.txs(at, search, page, limits, prove)
+
+        return self._search(work, search, limits)
 
     def search_blocks(self, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
+        def work(at: Connection) -> FoundHeights:
+            return index_search.heights(at, search, page, limits)
+
+        return self._search(work, search, limits)
+
+    def _search(
+        self, work: Callable[[Connection], T], search: Search, limits: SearchLimits
+    ) -> T:
         files = self._open()
         if search.is_one_height:
-            with files.readers.snapshot() as at:
-                return index_search.heights(at, search, page, limits)
-        return files.search_pool.run(
-            lambda at: index_search.heights(at, search, page, limits), limits
-        )
+            return files.read(work, search.high)
+        return files.search_pool.run(work, limits, search.high)
 
     # State.
 
@@ -227,10 +227,13 @@ class SQLReads(OpenedStore):
         return rows[-1][0] if rows else number, tuple(row[1] for row in rows)
 
     def validators(self, height: int) -> ValidatorSet:
-        with self._open().readers.snapshot() as at:
+        def look(at: Connection) -> ValidatorSet | None:
             found = state.validators(at, height)
             if found is not None:
                 blocks.check_validators(at, height, found)
+            return found
+
+        found = self._open().read(look, height)
         if found is None:
             raise ResultNotFound(f"could not find validator set for height #{height}")
         return found
@@ -240,8 +243,9 @@ class SQLReads(OpenedStore):
         # Those of the genesis are retained when the first blocks are pruned.
         known = height == first or max(first, self.base_height()) <= height
         known = known and height <= self._next_height()
-        with self._open().readers.snapshot() as at:
-            found = state.params(at, height) if known else None
+        found = (
+            self._open().read(lambda at: state.params(at, height), height) if known else None
+        )
         if found is None:
             raise ResultNotFound(f"could not find consensus params for height #{height}")
         return found

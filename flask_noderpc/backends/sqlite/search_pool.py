@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ...concurrency import NativeThread
-from ...domain.search import SearchLimits
+from ...domain.search import HIGHEST, SearchLimits
 from ...errors import SearchTooCostly
 from ..sql.turns import Turns
 from .connection import Store, sqlite_errors
@@ -32,7 +32,9 @@ class SearchPool:
         self._suspended: list[_SearchThread] = []
         self._closed = False
 
-    def run(self, work: Callable[[Connection], T], limits: SearchLimits) -> T:
+    def run(
+        self, work: Callable[[Connection], T], limits: SearchLimits, height: int = HIGHEST
+    ) -> T:
         """Return the result of ``work`` in one snapshot; raise :exc:`SearchTooCostly`."""
         deadline = time.monotonic() + limits.seconds
         thread = self._queue.acquire(limits.seconds)

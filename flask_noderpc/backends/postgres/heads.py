@@ -1,0 +1,52 @@
+"""The head as a process tells it: never a lower one, but after a rewind."""
+
+from __future__ import annotations
+
+import threading
+
+from ...errors import StoreError
+from .readers import Readers
+
+_HEAD = "SELECT (SELECT max(height) FROM blocks), (SELECT max(number) FROM rewinds)"
+
+
+class Heads:
+    """The latest height; raises :exc:`StoreError` where it went back without a rewind.
+
+    That is so after a fail-over to a standby that did not have the last blocks, and where the
+    URL names a standby that lags behind.
+    """
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+        self._lock = threading.Lock()
+        self._told: tuple[int, int] = (0, 0)
+        """The number of rewinds, and the height."""
+
+    def latest(self) -> int:
+        """Return the latest height."""
+        head = self._read()
+        if self._readers.holds_view:
+            # Of an older snapshot.
+            return head[1]
+        if head < self._told:
+            # It may have been told between the read and the look.
+            head = self._read()
+        with self._lock:
+            if head > self._told:
+                self._told = head
+                self._readers.forget_older(head[1])
+            elif head < self._told:
+                raise StoreError(self._refusal(head[1]))
+        return head[1]
+
+    def _read(self) -> tuple[int, int]:
+        height, rewinds = self._readers.one(_HEAD)
+        return rewinds or 0, height or 0
+
+    def _refusal(self, height: int) -> str:
+        return (
+            f"the latest height is {height}, and was {self._told[1]}: a standby without the"
+            " last blocks is the primary now, or NODERPC_DATABASE names one; see"
+            " synchronous_standby_names, and restart to go on from there"
+        )

@@ -1,0 +1,169 @@
+"""Reads from a replica: what it has of the chain that the primary has.
+
+Each snapshot says how far it is: of several replicas one may be behind another. What none of
+them has is read from the primary.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+import psycopg
+from psycopg import errors
+
+from ...errors import StoreError
+from ..sql.connection import Connection
+from ..sql.packed.row import DamagedRow
+from .database import Database
+from .errors import is_recovery_conflict
+from .readers import Reader, Readers, ReplicaReaders, Standing
+
+log = logging.getLogger("flask_noderpc.postgres")
+
+T = TypeVar("T")
+
+# A read that was cancelled for the replica's recovery is tried there once more.
+_TRIES = 2
+# How often one that is gone is tried.
+_AGAIN_S = 1.0
+
+
+class Answer(NamedTuple, Generic[T]):
+    """The result of a read."""
+
+    value: T
+
+
+class Replica:
+    """Reads from a replica, unless it is behind, or gone.
+
+    A thread of its own connects to one that is gone: no read waits for that.
+    """
+
+    def __init__(self, database: Database, primary: Readers, fresh_s: float) -> None:
+        self._shown = database.shown
+        self._primary = primary
+        self._fresh_s = fresh_s
+        self._readers = ReplicaReaders(database, fresh_s)
+        self._seen = -fresh_s, Standing(None, 0)
+        self._is_up = False
+        # True from a failure until it is up again.
+        self._is_lost = False
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._connecting: threading.Thread | None = None
+
+    def read(self, work: Callable[[Connection], T], height: int) -> Answer[T] | None:
+        """Return the result of ``work`` in a snapshot that has the blocks up to a height;
+        ``None`` if it is to be asked of the primary."""
+        for _ in range(_TRIES):
+            reader = self.take(height)
+            if reader is None:
+                break
+            try:
+                return Answer(work(reader))
+            except DamagedRow as error:
+                log.warning("%s: %s; it is read from the primary", self._shown, error)
+                break
+            except (StoreError, OverflowError):
+                # The primary has the same, and is named in the error.
+                break
+            except psycopg.Error as error:
+                if not is_recovery_conflict(error):
+                    self._check(error)
+                    break
+            finally:
+                self._readers.give_back(reader)
+        return None
+
+    def take(self, height: int) -> Reader | None:
+        """Return a connection with such a snapshot, to be given back; ``None`` likewise."""
+        if not self._is_up:
+            self._connect_again()
+            return None
+        known = self._primary.standing()
+        seen_at, seen = self._seen
+        if time.monotonic() - seen_at < self._fresh_s and not _has(seen, known, height):
+            return None
+        try:
+            reader = self._readers.take()
+        except (psycopg.Error, StoreError) as error:
+            self._check(error)
+            return None
+        self._seen = time.monotonic(), reader.standing
+        if not _has(reader.standing, known, height):
+            self._readers.give_back(reader)
+            return None
+        return reader
+
+    def give_back(self, reader: Reader) -> None:
+        """End a snapshot."""
+        self._readers.give_back(reader)
+
+    def _check(self, error: Exception) -> None:
+        """Read from the primary for now, after an error of a connection."""
+        cause = error.__cause__ if isinstance(error, StoreError) else error
+        if isinstance(cause, (psycopg.OperationalError, errors.UndefinedTable)) and self._is_up:
+            self._is_up = False
+            self._warn(error)
+
+    def _warn(self, error: Exception) -> None:
+        if not self._is_lost:
+            self._is_lost = True
+            if not isinstance(error, StoreError):
+                error = StoreError(str(error).strip(), self._shown)
+            log.warning("%s; the primary is read", error)
+
+    def _connect_again(self) -> None:
+        with self._lock:
+            if self._connecting is None and not self._ended.is_set():
+                self._connecting = threading.Thread(
+                    target=self._connect, name="noderpc-replica", daemon=True
+                )
+                self._connecting.start()
+
+    def _connect(self) -> None:
+        while not self._ended.is_set():
+            try:
+                self._readers.connect()
+            except StoreError as error:
+                self._warn(error)
+                self._ended.wait(_AGAIN_S)
+            else:
+                self._is_up, self._is_lost = True, False
+                log.info("%s: the replica is read", self._shown)
+                break
+        self._connecting = None
+
+    def suspend(self, patience_s: float) -> bool:
+        """Block new reads and close the connections; return true if all reads have ended."""
+        self._ended.set()
+        connecting = self._connecting
+        if connecting is not None:
+            connecting.join()
+        self._is_up = False
+        return self._readers.suspend(patience_s)
+
+    def resume(self) -> None:
+        """Resume reads."""
+        self._readers.resume()
+        self._ended.clear()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._ended.set()
+        self._is_up = False
+        self._readers.close()
+
+
+def _has(standing: Standing, known: Standing, height: int) -> bool:
+    """Return true for a server with the blocks up to a height, or all that there are."""
+    if known.version is None or standing.version is None:
+        return False
+    # Else blocks were replaced or pruned.
+    is_same = standing.version.history == known.version.history
+    return is_same and standing.height >= min(height, known.height)

@@ -1,0 +1,226 @@
+"""Reads from a streaming replica: what it has, as the primary has it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from flask_noderpc.backends.postgres.backend import PostgresBackend
+from flask_noderpc.domain.search import Page, Search, SearchLimits, Term
+from flask_noderpc.errors import HeightNotAvailable, StoreError
+from flask_noderpc.protocol.comet.hashes import tx_hash
+from flask_noderpc.testing.chains import ChainMaker
+from tests.helpers.postgres import Cluster, Standby
+from tests.helpers.until import PATIENCE, until
+
+# Longer than a test: what is seen was not polled for.
+NEVER_POLLS = 4 * PATIENCE
+_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+Open = Callable[..., PostgresBackend]
+
+
+@pytest.fixture(scope="module")
+def primary() -> Iterator[Cluster]:
+    made = Cluster()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def replica(primary: Cluster) -> Iterator[Standby]:
+    """A replica that logs each statement, and waits for no read before it goes on."""
+    made = Standby(primary, log_statement="all", max_standby_streaming_delay="0")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def url(primary: Cluster) -> Iterator[str]:
+    made = primary.new_database()
+    yield made
+    primary.drop(made)
+
+
+@pytest.fixture
+def read_url(url: str, replica: Standby) -> str:
+    """The same database on the replica."""
+    return replica.url(url.rpartition("/")[2].partition("?")[0])
+
+
+@pytest.fixture
+def reading(
+    open_host: Open, read_url: str, replica: Standby, maker: ChainMaker
+) -> PostgresBackend:
+    """A host with three blocks, which has begun to read them from the replica."""
+    host = open_host(read_url=read_url)
+    host.init_chain(maker.genesis, maker.state)
+    host.append_block(*(maker.block(b"a=%d" % number) for number in range(3)))
+    until(lambda: is_read(replica, lambda: host.block(1)), "the replica is read")
+    return host
+
+
+def is_read(replica: Standby, read: Callable[[], object]) -> bool:
+    """Return true if a read came from the replica."""
+    before = replica.log().count(_SNAPSHOT)
+    read()
+    return replica.log().count(_SNAPSHOT) > before
+
+
+@contextmanager
+def paused(replica: Standby) -> Iterator[None]:
+    """Let the replica lag behind."""
+    replica.execute("SELECT pg_wal_replay_pause()")
+    try:
+        yield
+    finally:
+        replica.execute("SELECT pg_wal_replay_resume()")
+
+
+A_KEY = Search((Term("app.key", equals="a"),))
+LIMITS = SearchLimits(PATIENCE)
+
+
+def test_what_the_replica_has_is_read_from_it(
+    reading: PostgresBackend, replica: Standby, open_host: Open
+) -> None:
+    replica.catch_up()
+    alone = open_host()
+    reads: list[Callable[[PostgresBackend], object]] = [
+        lambda store: store.block(2),
+        lambda store: store.block_metas(1, 3),
+        lambda store: store.commit(3),
+        lambda store: store.results(3),
+        lambda store: store.validators(3),
+        lambda store: store.consensus_params(3),
+        lambda store: store.tx(tx_hash(b"a=1")),
+        lambda store: store.height_of(store.hash_at(3)),
+        lambda store: store.search_txs(A_KEY, Page(0, 10), LIMITS),
+        lambda store: store.search_blocks(Search(low=2, high=3), Page(0, 10), LIMITS),
+    ]
+    for number, read in enumerate(reads):
+        found: list[object] = []
+        assert is_read(replica, lambda: found.append(read(reading))), number  # noqa: B023
+        assert found == [read(alone)], number
+
+
+def test_what_a_lagging_replica_lacks_is_read_from_the_primary(
+    reading: PostgresBackend, replica: Standby, maker: ChainMaker
+) -> None:
+    with paused(replica):
+        reading.append_block(maker.block(b"new=1"))
+
+        assert reading.latest_height() == 4
+        assert reading.block(4)[1].txs == (b"new=1",)
+        # The commit of the next block is what counts.
+        assert reading.commit(3) == reading.block(4)[1].last_commit
+        assert reading.search_txs(Search(low=4), Page(0, 9), LIMITS).total == 1
+        assert is_read(replica, lambda: reading.block(2))
+    until(lambda: is_read(replica, lambda: reading.block(4)), "it has the block")
+
+
+def test_blocks_that_were_pruned_or_replaced_are_not_read_from_a_lagging_replica(
+    reading: PostgresBackend, replica: Standby, maker: ChainMaker
+) -> None:
+    lease = reading.acquire_lease("one", 60)
+    assert lease is not None
+    with paused(replica):
+        reading.prune(2)
+        with pytest.raises(HeightNotAvailable):
+            reading.block(1)
+
+        reading.rewind(2, {}, lease)
+        with pytest.raises(HeightNotAvailable):
+            reading.block(3)
+        assert reading.latest_height() == 2
+
+
+def test_a_batch_reads_one_snapshot_of_the_replica(
+    reading: PostgresBackend, replica: Standby, maker: ChainMaker
+) -> None:
+    replica.catch_up()
+    reading.latest_height()
+
+    def read() -> None:
+        with reading.read_view() as version:
+            reading.append_block(maker.block(b"new=1"))
+            assert reading.latest_height() == 3
+            assert version != reading.version()
+            with pytest.raises(HeightNotAvailable):
+                reading.block(4)
+
+    assert is_read(replica, read)
+    with reading.read_view() as version:
+        assert (version, reading.latest_height()) == (reading.version(), 4)
+
+
+@pytest.mark.parametrize("cancelled", [1, 2, 3])
+def test_a_read_that_the_recovery_cancels_is_repeated(
+    reading: PostgresBackend, replica: Standby, url: str, cancelled: int
+) -> None:
+    """On the replica, and if that fails on the primary."""
+    with psycopg.connect(url, autocommit=True) as at:
+        at.execute("CREATE TABLE rows AS SELECT generate_series(1, 1000) AS number")
+        calls: list[bool] = []
+
+        def work(reader: Any) -> int:
+            (on_replica,) = reader.execute("SELECT pg_is_in_recovery()").fetchone()
+            calls.append(on_replica)
+            if on_replica and len(calls) < cancelled:
+                # The replica removes rows that this snapshot still sees.
+                at.execute("UPDATE rows SET number = number + 1")
+                at.execute("VACUUM rows")
+                until(lambda: _is_cancelled(reader), "the read is cancelled")
+            (count,) = reader.execute("SELECT count(*) FROM rows").fetchone()
+            return int(count)
+
+        replica.catch_up()
+        assert reading._open().read(work, 1) == 1000
+    assert calls == [True, True, False][:cancelled]
+
+
+def _is_cancelled(reader: Any) -> bool:
+    """Return false while a snapshot is there; raise what ended it."""
+    reader.execute("SELECT count(*) FROM rows")
+    return False
+
+
+def test_a_replica_that_is_gone_is_not_waited_for(
+    reading: PostgresBackend,
+    replica: Standby,
+    maker: ChainMaker,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    replica.stop("immediate")
+    try:
+        assert reading.block(1)[1].txs == (b"a=0",)
+        reading.append_block(maker.block(b"new=1"))
+        assert reading.block(4)[1].txs == (b"new=1",)
+    finally:
+        replica.start()
+    assert caplog.text.count("the primary is read") == 1
+    until(lambda: is_read(replica, lambda: reading.block(1)), "it is read again")
+
+
+def test_a_store_on_a_standby_polls_for_blocks(
+    reading: PostgresBackend, read_url: str, replica: Standby, maker: ChainMaker
+) -> None:
+    replica.catch_up()
+    found: list[int] = []
+    with closing(PostgresBackend(read_url, read_only=True)) as store:
+        waiting = threading.Thread(
+            target=lambda: found.append(store.wait_for_height(3, PATIENCE))
+        )
+        waiting.start()
+        asked = "SELECT pg_is_in_recovery()"
+        until(lambda: asked in replica.log(), "it asks whether it may listen")
+        reading.append_block(maker.block(b"new=1"))
+        waiting.join(PATIENCE)
+        with pytest.raises(StoreError, match="read-only"):
+            store.append_block(maker.block(b"b=1"))
+    assert found == [4]
+    assert "cannot execute LISTEN" not in replica.log()
