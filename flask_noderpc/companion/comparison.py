@@ -68,9 +68,10 @@ class Comparison:
             for kind in ("new", "older"):
                 height = self._waiting.pop(kind, 0)
                 if height and not self._ended.is_set():
-                    self._compare_if_there(height)
+                    self.compare(height)
 
-    def _compare_if_there(self, height: int) -> None:
+    def compare(self, height: int) -> None:
+        """Compare a height now, if there are several nodes that can be asked."""
         try:
             with suppress(UpstreamError, Busy, NotFound):
                 if len(self._upstreams.usable()) > 1:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from ..backends.base.store import ChainStore
 from ..errors import Busy, ConfigurationError, UpstreamError
 from .agreement import agree, check_chain
 from .beginning import FetchOptions, begin
+from .comparison import Comparison
 from .genesis import fetch_genesis
 from .growth import Growth
 from .history import History, Progress
@@ -60,13 +64,36 @@ class Importer:
         Raise :exc:`~flask_noderpc.errors.StoreError` if another process adds blocks to the
         store, and as :meth:`Upstreams.attempt` does.
         """
-        with held_lease(self._store) as lease:
-            self._growth.extend(self._last, progress, lease)
+        with held_lease(self._store) as lease, self._comparison() as comparison:
+
+            def grown(count: int) -> None:
+                progress(count)
+                # The results of the latest are proven by the next one.
+                comparison.add(self._store.latest_height() - 1)
+
+            def filled(count: int) -> None:
+                progress(count)
+                comparison.add_older(self._store.base_height())
+
+            self._growth.extend(self._last, grown, lease)
             base = self._store.base_height()
             if base > self._first:
-                self._history.fill(base - 1, self._first, progress)
+                self._history.fill(base - 1, self._first, filled)
+            comparison.compare(self._store.base_height())
             self._fetch_genesis()
         return self._store.base_height(), self._store.latest_height()
+
+    @contextmanager
+    def _comparison(self) -> Iterator[Comparison]:
+        """Compare samples of the results with those of other nodes meanwhile."""
+        ended = threading.Event()
+        comparison = Comparison(self._store, self._upstreams, ended)
+        comparison.start()
+        try:
+            yield comparison
+        finally:
+            ended.set()
+            comparison.close()
 
     def _fetch_genesis(self) -> None:
         try:

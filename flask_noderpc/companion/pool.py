@@ -24,6 +24,7 @@ from .health import Health
 from .http import UpstreamLimits
 from .race import Attempt, failure_of, first_answer
 from .reader import Misplaced, Reader
+from .threads import started
 from .upstream import NotDecoded, Upstream
 
 log = logging.getLogger("flask_noderpc.companion")
@@ -196,8 +197,13 @@ class Upstreams:
         Raise as :meth:`attempt` does.
         """
         first = self.attempt(lambda reader: (reader, action(reader)))
-        others = [each for each in self.usable() if each is not first[0]]
-        found = (self._tried(reader, action, []) for reader in others)
+        # At once: one that hangs takes the time of a request, not each of them.
+        others = [
+            started(partial(self._tried, reader, action, []), "noderpc-ask")
+            for reader in self.usable()
+            if reader is not first[0]
+        ]
+        found = (each.result() for each in others)
         return [first[1], *(each[0] for each in found if each is not None)]
 
     def _tried(

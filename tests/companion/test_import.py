@@ -24,7 +24,7 @@ from flask_noderpc.companion.beginning import FetchOptions
 from flask_noderpc.companion.importer import Importer
 from flask_noderpc.companion.lease import held_lease
 from flask_noderpc.companion.trust import TrustOptions
-from flask_noderpc.domain.abci import BlockResults
+from flask_noderpc.domain.abci import BlockResults, Event
 from flask_noderpc.domain.block import Block, BlockID, BlockMeta
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import (
@@ -41,6 +41,7 @@ from flask_noderpc.testing.node import app_for, serve
 from tests.helpers.stores import make_store
 
 from .conftest import HEIGHTS, TRUST, Serve, import_all, node_of, upstreams_at
+from .test_lies import Liar
 
 NODES = sorted(set(DIALECTS) - {"document"})
 
@@ -250,6 +251,21 @@ def test_a_trusted_header_proves_later_and_earlier_ones(
             assert import_all(with_trust, upstreams_at(url), 1, last, options) == (1, last)
         finally:
             with_trust.close()
+
+
+def test_results_that_nothing_proves_are_compared_with_those_of_another_node(
+    chain: SampleChain,
+    serve_node: Serve,
+    store: SQLiteBackend,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lying = Liar(node_of(chain))
+    lying.of_results = lambda results: replace(results, end_block_events=(Event("no"),))
+    urls = serve_node(lying), serve_node(node_of(chain))
+
+    assert import_all(store, upstreams_at(*urls)) == (1, HEIGHTS - 1)
+
+    assert "are not those that are stored" in caplog.text
 
 
 def test_another_trusted_header_refuses_the_upstream(
