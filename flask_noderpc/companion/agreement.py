@@ -113,7 +113,7 @@ def check_chain(store: ChainStore, chain_id: str, reader: Reader) -> None:
 
 def _identity(store: ChainStore) -> Identity | None:
     # A store is made when a chain is known to be there.
-    return store.identity() if store.location.may_have_chain() else None
+    return store.identity() if store.is_made() else None
 
 
 def _check_block(store: ChainStore, reader: Reader, height: int) -> None:

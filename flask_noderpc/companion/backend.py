@@ -177,7 +177,7 @@ class CompanionBackend(StoreBackend):
 
     def _refused(self) -> dict[str, str]:
         # A store is made when a chain is known to be there.
-        return shared_state.refused(self.store) if self.store.location.may_have_chain() else {}
+        return shared_state.refused(self.store) if self.store.is_made() else {}
 
     @cached_property
     def mempool(self) -> Mempool:

@@ -54,7 +54,7 @@ class CompanionWatch:
         """Return the settings that have changed."""
         try:
             # A store is made when a chain is known to be there.
-            if self._store.location.may_have_chain():
+            if self._store.is_made():
                 self._bar.show(shared_state.backfill(self._store))
                 self._look_at_dialect()
         except BackendError:

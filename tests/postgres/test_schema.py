@@ -10,11 +10,16 @@ import psycopg
 import pytest
 
 from flask_noderpc.backends import open_store, stored_identity
+from flask_noderpc.backends.postgres import schema
 from flask_noderpc.backends.postgres.backend import PostgresBackend
+from flask_noderpc.backends.postgres.connection import ADAPTERS, Connection
+from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.errors import NotSupported, StoreError
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.postgres import Cluster
-from tests.helpers.until import PATIENCE
+from tests.helpers.until import PATIENCE, until
+
+from .conftest import Open
 
 
 @pytest.fixture
@@ -47,13 +52,142 @@ def test_hosts_that_open_a_new_database_at_once_make_its_tables_once(empty: str)
 
 
 def test_the_tables_of_a_newer_version_are_refused(url: str) -> None:
-    with psycopg.connect(url) as at:
-        at.execute("UPDATE noderpc_schema SET version = 99")
+    removed(url)
 
     text = refusal(url)
 
-    assert "made by a newer flask-noderpc (version 99" in text
+    assert "made by a newer flask-noderpc (for version 99" in text
     assert "\n" not in text
+
+
+def test_an_empty_database_is_known_without_making_tables(empty: str) -> None:
+    with closing(open_store(empty)) as store:
+        assert not store.is_made()
+        assert not store.has_chain()
+        assert store.is_made()
+    with closing(open_store(empty, read_only=True)) as store:
+        assert store.is_made()
+
+
+def removed(url: str) -> None:
+    """Let the tables be those of a version that has removed what this one needs."""
+    with psycopg.connect(url) as at:
+        at.execute("UPDATE noderpc_schema SET version = 99, oldest = 99")
+
+
+def test_a_host_goes_on_where_a_newer_version_has_added_to_the_tables(
+    url: str, host: PostgresBackend, maker: ChainMaker
+) -> None:
+    with psycopg.connect(url) as at:
+        at.execute("UPDATE noderpc_schema SET version = 99")
+
+    host.append_block(maker.block(b"a=1"))
+    with closing(open_store(url)) as store:
+        assert store.latest_height() == 1
+
+
+def test_a_host_stops_where_a_newer_version_has_removed_from_the_tables(
+    url: str, open_host: Open, maker: ChainMaker
+) -> None:
+    """Neither a block nor a transaction is written, and its readiness says why."""
+    host = open_host(application=KVStore)
+    host.init_chain(maker.genesis, maker.state)
+    host.append_block(maker.block(b"a=1"))
+    removed(url)
+
+    for call in (
+        lambda: host.append_block(maker.block(b"a=2")),
+        lambda: host.mempool.submit(b"b=1"),
+        host.latest_height,
+        host.check_ready,
+    ):
+        with pytest.raises(StoreError, match="made by a newer") as caught:
+            call()
+        assert "\n" not in str(caught.value)
+    with psycopg.connect(url) as at:
+        assert at.execute("SELECT max(height) FROM blocks").fetchone() == (1,)
+        assert at.execute("SELECT count(*) FROM mempool").fetchone() == (0,)
+
+
+@pytest.fixture
+def first_version(url: str, host: PostgresBackend, maker: ChainMaker) -> str:
+    """A database with a block and the tables of version 1."""
+    host.append_block(maker.block(b"a=1"))
+    host.close()
+    with psycopg.connect(url) as at:
+        at.execute("ALTER TABLE noderpc_schema DROP oldest")
+        at.execute("UPDATE noderpc_schema SET version = 1")
+    return url
+
+
+def test_tables_of_an_earlier_version_are_migrated_once(first_version: str) -> None:
+    found: list[int] = []
+
+    def look() -> None:
+        with closing(open_store(first_version)) as store:
+            found.append(store.latest_height())
+
+    threads = [threading.Thread(target=look) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+
+    assert found == [1] * 5
+    with psycopg.connect(first_version) as at:
+        assert at.execute("SELECT * FROM noderpc_schema").fetchall() == [(schema.VERSION, 1)]
+
+
+def test_who_only_reads_does_not_migrate(first_version: str) -> None:
+    with (
+        closing(open_store(first_version, read_only=True)) as store,
+        pytest.raises(StoreError, match="start a process that may write"),
+    ):
+        store.has_chain()
+
+
+def test_a_migration_waits_for_the_block_that_is_being_written(
+    url: str, host: PostgresBackend, maker: ChainMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, resume = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def work(at: object) -> None:
+        began.set()
+        resume.wait(PATIENCE)
+        order.append("written")
+
+    def migrate() -> None:
+        with psycopg.connect(url, autocommit=True, context=ADAPTERS) as raw:
+            schema.prepare(Connection(raw))
+        order.append("migrated")
+
+    writing = threading.Thread(target=host._open().writer.run, args=(work,))
+    writing.start()
+    began.wait(PATIENCE)
+    removing = schema._Step("ALTER TABLE filters DROP owner", schema.VERSION + 1)
+    monkeypatch.setattr(schema, "_STEPS", (*schema._STEPS, removing))
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+    migrating = threading.Thread(target=migrate)
+    migrating.start()
+    until(lambda: _waits(url), "the migration waits")
+    resume.set()
+    writing.join(PATIENCE)
+    migrating.join(PATIENCE)
+    assert order == ["written", "migrated"]
+
+    monkeypatch.undo()
+    with pytest.raises(StoreError, match="made by a newer"):
+        host.append_block(maker.block(b"a=1"))
+
+
+def _waits(url: str) -> bool:
+    with psycopg.connect(url) as at:
+        found = at.execute(
+            "SELECT count(*) FROM pg_locks WHERE NOT granted"
+            " AND relation = to_regclass('noderpc_schema')"
+        ).fetchone()
+        return found == (1,)
 
 
 def test_the_tables_of_another_program_are_refused(empty: str) -> None:

@@ -287,6 +287,10 @@ class ChainStore(ChainBackend, BlockWriter):
         """True if nothing can be written."""
         return False
 
+    def is_made(self) -> bool:
+        """Return true if there is a store already, which the first other call would make."""
+        return self.location.may_have_chain()
+
     @abstractmethod
     def has_chain(self) -> bool:
         """Return true after :meth:`init_chain`."""

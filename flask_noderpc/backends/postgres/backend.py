@@ -13,6 +13,8 @@ from ..base.location import DatabaseURL
 from ..base.store import LeaseState
 from ..sql.backend import SQLBackend
 from ..sql.opened_store import ProcessHandles
+from . import schema
+from .connection import Connection
 from .database import Database
 from .engine import POSTGRES
 from .handles import PostgresHandles
@@ -63,6 +65,12 @@ class PostgresBackend(SQLBackend):
             # Leases have the time of the database, and who asks that of the host.
             ahead = self.engine.now(at) - time.time_ns()
         return LeaseState(found.owner, found.expires - ahead, found.last_error)
+
+    def is_made(self) -> bool:
+        if self._files is None:
+            with self._database.connect() as raw:
+                return schema.is_made(Connection(raw))
+        return True
 
     def risk_of_loss(self) -> str:
         names, level, standbys = self._open().readers.one(

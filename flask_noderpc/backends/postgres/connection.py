@@ -75,9 +75,13 @@ class Connection:
         # Binary: bytes as text would be twice as long.
         return self.raw.execute(translated(sql), parameters, binary=True)
 
-    def script(self, sql: str) -> None:
-        """Execute several statements without parameters in one round trip."""
-        self.raw.execute(sql)
+    def script(self, sql: str) -> Rows:
+        """Execute several statements without parameters in one round trip; return the result
+        of the last one."""
+        cursor = self.raw.execute(sql)
+        while cursor.nextset():
+            pass
+        return cursor
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
         """Execute a statement with each of these parameters; several as one, if possible."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 import threading
 
 from ...errors import StoreError
+from . import schema
 from .readers import Readers
 
-_HEAD = "SELECT (SELECT max(height) FROM blocks), (SELECT max(number) FROM rewinds)"
+_HEAD = (
+    "SELECT (SELECT max(height) FROM blocks), (SELECT max(number) FROM rewinds),"
+    f" {schema.OLDEST}"
+)
 
 
 class Heads:
@@ -41,7 +45,8 @@ class Heads:
         return head[1]
 
     def _read(self) -> tuple[int, int]:
-        height, rewinds = self._readers.one(_HEAD)
+        height, rewinds, oldest = self._readers.one(_HEAD)
+        schema.check_oldest(oldest)
         return rewinds or 0, height or 0
 
     def _refusal(self, height: int) -> str:

@@ -15,6 +15,7 @@ from ..base.reads import ChainVersion
 from ..sql import readers
 from ..sql.readers import read_version, version_of
 from ..sql.turns import Turns
+from . import schema
 from .connection import Connection
 from .database import Database
 from .errors import postgres_errors
@@ -25,7 +26,7 @@ MAX_READERS = 8
 # How long a read waits for one of them.
 _WAIT_S = 5.0
 
-_STANDING = f"{readers.VERSION}, (SELECT max(height) FROM blocks)"
+_STANDING = f"{readers.VERSION}, (SELECT max(height) FROM blocks), {schema.OLDEST}"
 
 
 class Standing(NamedTuple):
@@ -36,8 +37,9 @@ class Standing(NamedTuple):
 
     @classmethod
     def of(cls, row: Any) -> Standing:
-        """Return that of a row."""
-        *version, height = row
+        """Return that of a row; raise :exc:`StoreError` for tables of a newer version."""
+        *version, height, oldest = row
+        schema.check_oldest(oldest)
         return cls(version_of(version), height or 0)
 
 
@@ -56,9 +58,7 @@ class Reader(Connection):
 
     def begin(self, begin: str) -> None:
         """Begin a snapshot, and read its standing in the same round trip."""
-        found = self.raw.execute(f"{begin}; {_STANDING}")
-        found.nextset()
-        self.standing = Standing.of(found.fetchone())
+        self.standing = Standing.of(self.script(f"{begin}; {_STANDING}").fetchone())
 
 
 class Readers(readers.Readers[Reader]):

@@ -7,17 +7,19 @@ timestamps.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ...errors import StoreError
 from .connection import Connection
 
-VERSION = 1
-"""Of the tables. A store of a higher one was made by a newer version of this package."""
+VERSION = 2
+"""Of the tables."""
 
 # Of the advisory lock that is held while tables are made: any number.
 _LOCK = 0x6E6F64657270
 
 _CHAIN = """
-CREATE TABLE noderpc_schema (version bigint NOT NULL);
+CREATE TABLE noderpc_schema (version bigint NOT NULL, oldest bigint NOT NULL);
 CREATE TABLE chain (
     id bigint PRIMARY KEY,
     chain_id text COLLATE "C" NOT NULL,
@@ -245,37 +247,89 @@ _EXTERNAL = (
 )
 
 
+class _Step(NamedTuple):
+    """What makes tables of a version from those of the one before."""
+
+    script: str
+    oldest: int
+    """The lowest version whose processes may go on with the tables."""
+
+
+# Of versions 2, 3 ... A step adds what is new and leaves what was there, so that processes of
+# the version before go on; a later version may remove that, and raises ``oldest``.
+_STEPS = (_Step("ALTER TABLE noderpc_schema ADD oldest bigint NOT NULL DEFAULT 1", 1),)
+
+# Each transaction that writes reads the version first: those under way are waited for, others
+# wait.
+_ALONE = "SET LOCAL lock_timeout = '15s'; LOCK TABLE noderpc_schema"
+
+
 def prepare(at: Connection) -> None:
-    """Create the tables in a new database; raise :exc:`StoreError` for one of a newer
-    version."""
-    if not _is_created(at):
+    """Create the tables in a new database, or migrate them; raise :exc:`StoreError` for those
+    of a newer version that has removed what this one needs."""
+    if _version(at) < VERSION:
         at.execute("BEGIN")
         try:
             at.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
             # Another process may have made them since.
-            if not _is_created(at):
+            version = _version(at)
+            if not version:
                 _create(at)
+            elif version < VERSION:
+                _migrate(at, version)
             at.execute("COMMIT")
         finally:
             at.rollback()
     check(at)
 
 
+def _migrate(at: Connection, version: int) -> None:
+    at.script(_ALONE)
+    for step in _STEPS[version - 1 : VERSION - 1]:
+        version += 1
+        at.script(step.script)
+        at.execute("UPDATE noderpc_schema SET version = ?, oldest = ?", (version, step.oldest))
+
+
 def check(at: Connection) -> None:
-    """Raise :exc:`StoreError` for tables of another version, or none."""
-    if not _is_created(at):
+    """Raise :exc:`StoreError` for tables that this version can't use, or none."""
+    version = _version(at)
+    if not version:
         raise StoreError("no chain here, and none can be written")
-    (version,) = at.execute("SELECT version FROM noderpc_schema").fetchone()
-    if version > VERSION:
+    if version < VERSION:
         raise StoreError(
-            f"the tables were made by a newer flask-noderpc (version {version} of them, this"
-            f" one has {VERSION}): upgrade the package, or use another NODERPC_DATABASE"
+            f"the tables are of version {version}, and this flask-noderpc has {VERSION}: start"
+            " a process that may write, which migrates them"
+        )
+    (oldest,) = at.execute(f"SELECT {OLDEST}").fetchone()
+    check_oldest(oldest)
+
+
+OLDEST = "(SELECT oldest FROM noderpc_schema)"
+"""Expression of the lowest version that may use the tables."""
+
+
+def check_oldest(oldest: int) -> None:
+    """Raise :exc:`StoreError` where that is a newer one."""
+    if oldest > VERSION:
+        raise StoreError(
+            f"the tables were made by a newer flask-noderpc (for version {oldest} of them and"
+            f" above, this one has {VERSION}): upgrade the package, or use another"
+            " NODERPC_DATABASE"
         )
 
 
-def _is_created(at: Connection) -> bool:
+def is_made(at: Connection) -> bool:
+    """Return true if there are tables."""
     found = at.execute("SELECT to_regclass('noderpc_schema') IS NOT NULL").fetchone()
     return bool(found[0])
+
+
+def _version(at: Connection) -> int:
+    """Return the version of the tables; 0 without tables."""
+    if not is_made(at):
+        return 0
+    return int(at.execute("SELECT version FROM noderpc_schema").fetchone()[0])
 
 
 def _create(at: Connection) -> None:
@@ -290,4 +344,4 @@ def _create(at: Connection) -> None:
         at.script(script)
     for table, column in _EXTERNAL:
         at.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET STORAGE EXTERNAL")
-    at.execute("INSERT INTO noderpc_schema VALUES (?)", (VERSION,))
+    at.execute("INSERT INTO noderpc_schema VALUES (?, ?)", (VERSION, _STEPS[-1].oldest))

@@ -16,6 +16,7 @@ from ..sql.writer import Job
 from .connection import Connection
 from .database import Database
 from .errors import postgres_errors
+from .schema import OLDEST, check_oldest
 
 # A process that was paused or cut off holds its locks no longer than this; how long others
 # wait for a lock.
@@ -23,9 +24,9 @@ _LIMITS = (
     "SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '15s'"
 )
 
-CHAIN = f"BEGIN; {_LIMITS}; SELECT 1 FROM lease FOR UPDATE"
+CHAIN = f"BEGIN; {_LIMITS}; SELECT {OLDEST} FROM lease FOR UPDATE"
 """Begins a transaction beside which no other one changes the chain."""
-MEMPOOL = f"BEGIN; {_LIMITS}"
+MEMPOOL = f"BEGIN; {_LIMITS}; SELECT {OLDEST}"
 """Begins one that waits for no block."""
 
 
@@ -67,17 +68,23 @@ class Writer(writer.Writer):
         """Begin a transaction; by a new connection if the last one is lost."""
         if self._connection is not None:
             try:
-                self._connection.script(self._begin)
-                return self._connection
+                return self._begin_on(self._connection)
             except errors.ReadOnlySqlTransaction:
                 self.disconnect()
             except psycopg.OperationalError:
                 if not self._connection.raw.closed:
-                    self._connection.rollback()
                     raise
         self._connection = Connection(self._database.connect())
-        self._connection.script(self._begin)
-        return self._connection
+        return self._begin_on(self._connection)
+
+    def _begin_on(self, connection: Connection) -> Connection:
+        try:
+            (oldest,) = connection.script(self._begin).fetchone()
+            check_oldest(oldest)
+        except BaseException:
+            connection.rollback()
+            raise
+        return connection
 
     @staticmethod
     def _do(connection: Connection, jobs: list[Job[Any]]) -> None:
