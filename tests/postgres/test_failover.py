@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from flask_noderpc import EmbeddedChain
+from flask_noderpc.backends.base.location import DatabaseURL
 from flask_noderpc.backends.postgres.backend import PostgresBackend
+from flask_noderpc.backends.postgres.database import Database
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.ports import free_port
@@ -109,6 +111,19 @@ def test_hosts_go_on_with_the_standby_that_was_promoted(
     assert wrong == []
     assert heads == sorted(heads)
     assert writing.verify() == 4
+
+
+def test_a_host_that_vanished_is_waited_for_once(pair: Pair) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(0)
+        hosts = f"127.0.0.1:{silent.getsockname()[1]},127.0.0.1:{pair[0].options['port']}"
+        url = f"postgresql://noderpc@{hosts}/postgres?connect_timeout=2"
+        database = Database(DatabaseURL(url))
+        for _ in range(3):
+            database.connect().close()
+        silent.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
 
 
 def test_a_head_that_went_back_is_not_served(

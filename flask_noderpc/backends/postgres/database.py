@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ..base.location import DatabaseURL
 from .connection import ADAPTERS, RawConnection
@@ -32,12 +33,31 @@ class Database:
         self.url = url
         self._session = session
         self.shown = url.shown
+        self._last: tuple[str, str] | None = None
 
     def connect(self) -> RawConnection:
         """Open a connection, outside of a transaction."""
         with postgres_errors(self.shown):
             # psycopg resolves names in Python: libpq would stop gevent's hub.
-            return psycopg.connect(self.url.conninfo, **self._options())
+            made = psycopg.connect(self._conninfo(), **self._options())
+            self._last = made.info.host, str(made.info.port)
+            return made
+
+    def _conninfo(self) -> str:
+        """Return the parameters, with the host of the last connection first: one that vanished
+        is not waited for again."""
+        if self._last is None or not self.url.has_several_hosts:
+            return self.url.conninfo
+        given: dict[str, Any] = conninfo_to_dict(self.url.conninfo)
+        hosts = str(given.get("host", "")).split(",")
+        ports = str(given.get("port") or "5432").split(",")
+        pairs = list(zip(hosts, ports if len(ports) > 1 else ports * len(hosts), strict=True))
+        if "hostaddr" in given or self._last not in pairs:
+            return self.url.conninfo
+        pairs.remove(self._last)
+        hosts, ports = map(list, zip(self._last, *pairs, strict=True))
+        given |= {"host": ",".join(hosts), "port": ",".join(ports)}
+        return make_conninfo(**given)
 
     def _options(self) -> dict[str, Any]:
         given: dict[str, Any] = {
