@@ -137,12 +137,15 @@ class _Step:
         if item.is_indexed and is_large:
             self.write()
             index_steps.begin(self._at, height)
-            return time.monotonic() <= self._deadline and index_steps.finish(
-                self._at, self._deadline
-            )
+            return index_steps.is_finished(self._at) or self._finish()
         if self._batch.is_full:
             self.write()
         return True
+
+    def _finish(self) -> bool:
+        """Go on with the index of a large block."""
+        in_time = time.monotonic() <= self._deadline
+        return in_time and index_steps.finish(self._at, self._deadline)
 
     def _hold(self, table: str, height: int) -> None:
         """Let the lowest row hold one height earlier."""

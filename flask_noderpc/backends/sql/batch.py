@@ -52,7 +52,8 @@ class Batch:
     @property
     def shown(self) -> str:
         """Its heights, for errors."""
-        low, *_, high = sorted([each.height for each in self._blocks] * 2)
+        heights = [each.height for each in self._blocks]
+        low, high = min(heights), max(heights)
         return f"block {low}" if low == high else f"blocks {low} to {high}"
 
     def add(self, found: NewBlock) -> None:
