@@ -37,6 +37,9 @@ def is_patched_late() -> bool:
     return is_patched() and not _PATCHED_FIRST
 
 
+# libev: EV_READ.
+_READ = 1
+
 # libev: of what is due in one iteration of the loop, each is called once. With this priority
 # gevent.idle() returns in the next one.
 _IN_EACH_ITERATION = 2
@@ -72,6 +75,22 @@ def has_input(sock: socket.socket) -> bool:
         # Closed meanwhile: a read reports it.
         return True
     return bool(poller.poll(0))
+
+
+def wait_until_readable(descriptor: int) -> None:
+    """Let other greenlets run until a socket has input; without gevent just wait."""
+    if not is_patched():
+        select.select([descriptor], [], [])
+        return
+    from gevent.hub import get_hub
+
+    hub = get_hub()
+    # gevent's select and poll make many objects for a socket that is ready soon.
+    watcher = hub.loop.io(descriptor, _READ)
+    try:
+        hub.wait(watcher)
+    finally:
+        watcher.close()
 
 
 def native_lock() -> threading.Lock:

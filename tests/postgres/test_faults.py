@@ -62,6 +62,22 @@ def test_a_connection_that_is_cut_anywhere_in_a_block_leaves_it_whole_or_out(
     assert first.latest_height() == first.verify() == 1
 
 
+def test_reads_go_on_when_their_idle_connections_were_ended(
+    host: PostgresBackend, maker: ChainMaker, cluster: Cluster
+) -> None:
+    """The answer to the last ROLLBACK is still to be taken when they end."""
+    host.append_block(maker.block(b"a=1"))
+    found = host.block(1)
+    for _ in range(3):
+        with host.read_view() as version:
+            assert (version, host.block(1)) == (host.version(), found)
+        cluster.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <>"
+            " pg_backend_pid() AND backend_type = 'client backend'"
+        )
+        assert (host.latest_height(), host.block(1)) == (1, found)
+
+
 def test_a_restart_of_the_database_is_waited_for(maker: ChainMaker) -> None:
     """Reads and writes fail meanwhile, and go on by themselves; no answer is wrong."""
     cluster = Cluster(fsync="on")

@@ -35,11 +35,11 @@ class Database:
         self.shown = url.shown
         self._last: tuple[str, str] | None = None
 
-    def connect(self) -> RawConnection:
+    def connect(self, kind: type[RawConnection] = psycopg.Connection) -> RawConnection:
         """Open a connection, outside of a transaction."""
         with postgres_errors(self.shown):
             # psycopg resolves names in Python: libpq would stop gevent's hub.
-            made = psycopg.connect(self._conninfo(), **self._options())
+            made = kind.connect(self._conninfo(), **self._options())
             self._last = made.info.host, str(made.info.port)
             return made
 

@@ -8,17 +8,23 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import psycopg
+from psycopg.abc import PQGen
+from psycopg.pq import TransactionStatus
+from psycopg.pq.abc import PGconn
+from psycopg.waiting import Wait
 
 from ...concurrency import native_lock
 from ...errors import StoreError
 from ..base.reads import ChainVersion
 from ..sql import readers
-from ..sql.readers import read_version, version_of
+from ..sql.connection import Rows
+from ..sql.readers import version_of
 from ..sql.turns import Turns
 from . import schema
-from .connection import Connection
+from .connection import Connection, RawConnection
 from .database import Database
 from .errors import postgres_errors
+from .green import GreenConnection
 
 MAX_READERS = 8
 """Connections that read in each process."""
@@ -26,6 +32,7 @@ MAX_READERS = 8
 # How long a read waits for one of them.
 _WAIT_S = 5.0
 
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _STANDING = f"{readers.VERSION}, (SELECT max(height) FROM blocks), {schema.OLDEST}"
 
 
@@ -47,18 +54,66 @@ _UNKNOWN = Standing(None, 0)
 
 
 class Reader(Connection):
-    """A connection that only reads."""
+    """A connection that only reads.
 
-    standing = _UNKNOWN
-    """That of its snapshot, if it was asked for."""
+    A snapshot takes one round trip, which also reads its standing, and its end none.
+    """
+
+    def __init__(self, raw: RawConnection, is_pooled: bool) -> None:
+        super().__init__(raw)
+        self._is_ending = False
+        self.standing = _UNKNOWN
+        """That of the last snapshot."""
+        # Behind PgBouncer another connection may get the transaction, without what was
+        # prepared.
+        self._begin = f"{_BEGIN}; {_STANDING if is_pooled else 'EXECUTE noderpc_standing'}"
+        if not is_pooled:
+            self.script(f"PREPARE noderpc_standing AS {_STANDING}")
+
+    def begin(self) -> None:
+        """Begin a snapshot."""
+        self._finish_ending()
+        self.standing = Standing.of(self.script(self._begin).fetchone())
 
     def version(self) -> ChainVersion | None:
-        """Return the chain's version."""
-        return read_version(self)
+        """Return the chain's version in the snapshot."""
+        return self.standing.version
 
-    def begin(self, begin: str) -> None:
-        """Begin a snapshot, and read its standing in the same round trip."""
-        self.standing = Standing.of(self.script(f"{begin}; {_STANDING}").fetchone())
+    def execute(self, sql: str, parameters: Any = (), /) -> Rows:
+        """Execute one statement."""
+        self._finish_ending()
+        return super().execute(sql, parameters)
+
+    def rollback(self) -> None:
+        """End the snapshot; the next statement waits for the answer."""
+        pgconn = self.raw.pgconn
+        if pgconn.transaction_status == TransactionStatus.INTRANS:
+            pgconn.send_query(b"ROLLBACK")
+            pgconn.flush()
+            self._is_ending = True
+        else:
+            super().rollback()
+
+    def _finish_ending(self) -> None:
+        if self._is_ending:
+            self.raw.wait(_results_taken(self.raw.pgconn))
+            self._is_ending = False
+
+    def close_if_busy(self) -> None:
+        """Close a connection that was interrupted within a statement."""
+        if not self._is_ending:
+            super().close_if_busy()
+
+
+def _results_taken(pgconn: PGconn) -> PQGen[None]:
+    """Take what a statement returns that nobody waits for; mostly it is there."""
+    pgconn.consume_input()
+    while pgconn.is_busy():
+        while not (yield Wait.R):
+            pass
+        pgconn.consume_input()
+    while pgconn.get_result() is not None:
+        pass
 
 
 class Readers(readers.Readers[Reader]):
@@ -67,8 +122,6 @@ class Readers(readers.Readers[Reader]):
     ``fresh_s`` is how long the chain's version is remembered, unless this process learns that
     it has changed.
     """
-
-    begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, database: Database, fresh_s: float) -> None:
         super().__init__()
@@ -80,7 +133,12 @@ class Readers(readers.Readers[Reader]):
         self._forgetting = native_lock()
 
     def _connect(self) -> Reader:
-        return Reader(self._database.connect())
+        raw = self._database.connect(GreenConnection)
+        try:
+            return Reader(raw, self._database.url.is_pooled)
+        except BaseException:
+            raw.close()
+            raise
 
     def _errors(self) -> AbstractContextManager[None]:
         return postgres_errors(self._database.shown)
@@ -88,6 +146,8 @@ class Readers(readers.Readers[Reader]):
     def _take(self) -> Reader:
         if not self._turns.acquire(_WAIT_S):
             raise StoreError(f"all {MAX_READERS} connections of this process are in use")
+        # The one that was given back first: the answer to its last ROLLBACK is there.
+        self._idle.rotate(1)
         try:
             return super()._take()
         except BaseException:
@@ -197,7 +257,7 @@ class ReplicaReaders(Readers):
     def _begun_once(self) -> Reader:
         connection = self._take()
         try:
-            connection.begin(self.begin)
+            connection.begin()
         except BaseException:
             self._end(connection)
             raise
@@ -209,10 +269,14 @@ class ReplicaReaders(Readers):
 
     def connect(self) -> None:
         """Open a connection that can read, for whoever comes next."""
-        connection = self._connect()
         with self._errors():
-            connection.begin(self.begin)
-            connection.rollback()
+            connection = self._connect()
+            try:
+                connection.begin()
+                connection.rollback()
+            except BaseException:
+                connection.close()
+                raise
         self._idle.append(connection)
         if self._closed:
             self._close_idle()

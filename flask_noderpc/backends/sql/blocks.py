@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ...domain.abci import BlockResults, Event, ExecTxResult
 from ...domain.block import (
@@ -106,14 +107,33 @@ def lowest_meta(at: Connection, chain_id: str) -> BlockMeta | None:
     return None if lowest is None else meta(at, lowest, chain_id)
 
 
+# Each statement is a round trip to a database elsewhere. The set that signed the commit comes
+# with it.
+_WITH_COMMIT = (
+    'SELECT header, "commit", members, since, until{more} FROM blocks AS b'
+    " LEFT JOIN commits AS c ON c.height = b.height - {below}"
+    " LEFT JOIN validator_sets ON since ="
+    "  (SELECT max(since) FROM validator_sets WHERE since <= b.height - {below})"
+    " WHERE b.height = ?"
+)
+_BLOCK = _WITH_COMMIT.format(
+    below=1, more=", EXISTS (SELECT 1 FROM evidence AS e WHERE e.height = b.height)"
+)
+_OWN_COMMIT = _WITH_COMMIT.format(below=0, more="")
+
+
 def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] | None:
     """Return a block with its id."""
-    found = meta(at, height, chain_id)
-    if found is None:
+    row = at.execute(_BLOCK, (height,)).fetchone()
+    if row is None:
+        _refuse_gap(at, height)
         return None
+    packed_meta, packed_commit, *members, has_evidence = row
+    found = packed.unpack_meta(packed_meta, height, chain_id)
     header = found.header
-    pieces, last_commit = evidence.of_block(at, height), commit(at, height - 1) or NO_COMMIT
+    pieces = evidence.of_block(at, height) if has_evidence else ()
     _check_evidence(at, header, pieces)
+    last_commit = _unpacked(packed_commit, height - 1, members) or NO_COMMIT
     if last_commit.block_id.hash != header.last_block_id.hash:
         raise DamagedRow("commit", height - 1, "it is missing, or for another block")
     txs = _txs(at, height, found.tx_count)
@@ -162,12 +182,22 @@ def commit(at: Connection, height: int) -> Commit | None:
     return packed.unpack_commit(row[0], height, lambda: state.addresses(at, height))
 
 
+def _unpacked(row: bytes | None, height: int, members: Sequence[Any]) -> Commit | None:
+    """Return a commit, given the row of the set that holds at its height."""
+    if row is None:
+        return None
+    return packed.unpack_commit(row, height, lambda: state.addresses_in(members, height))
+
+
 def own_commit(at: Connection, height: int) -> Commit | None:
     """Return the precommits for a block that is stored; ``None`` if it is not."""
-    own = meta(at, height, "")
-    if own is None:
+    row = at.execute(_OWN_COMMIT, (height,)).fetchone()
+    if row is None:
+        _refuse_gap(at, height)
         return None
-    found = commit(at, height)
+    packed_meta, packed_commit, *members = row
+    own = packed.unpack_meta(packed_meta, height, "")
+    found = _unpacked(packed_commit, height, members)
     if found is None or found.block_id.hash != own.block_id.hash:
         raise DamagedRow("commit", height, "it is missing, or for another block")
     return found
@@ -197,17 +227,25 @@ def txs_with_results(at: Connection, height: int) -> tuple[list[bytes], list[Exe
     )
 
 
+# CometBFT: a later failure does not hide an earlier success.
+_TX = (
+    "SELECT t.place, s.txs, s.place FROM"
+    " (SELECT coalesce((SELECT max(place) FROM txs WHERE hash = ? AND code = 0),"
+    "  (SELECT max(place) FROM txs WHERE hash = ?)) AS place) AS t"
+    " LEFT JOIN tx_slices AS s ON s.place = (SELECT max(place) FROM tx_slices"
+    f"  WHERE place BETWEEN t.place >> {POSITION_BITS} << {POSITION_BITS} AND t.place)"
+)
+
+
 def tx(at: Connection, tx_hash: bytes) -> TxResult | None:
     """Return the transaction of this hash."""
-    row = at.execute(
-        # CometBFT: a later failure does not hide an earlier success.
-        "SELECT coalesce((SELECT max(place) FROM txs WHERE hash = ? AND code = 0),"
-        " (SELECT max(place) FROM txs WHERE hash = ?))",
-        (tx_hash, tx_hash),
-    ).fetchone()
-    if row == (None,):
+    here, row, first = at.execute(_TX, (tx_hash, tx_hash)).fetchone()
+    if here is None:
         return None
-    found = next(txs_at(at, row))
+    height, position = here >> POSITION_BITS, here & LAST_POSITION
+    if row is None:
+        raise _missing(height, position)
+    found = Slice(row, first).tx_result(position)
     if hash_of(found.tx) != tx_hash:
         raise DamagedRow("transactions", found.height, f"number {found.index} has another hash")
     return found
@@ -236,8 +274,12 @@ def _slice_of(at: Connection, height: int, position: int) -> Slice:
         (place(height), place(height, position)),
     ).fetchone()
     if row is None:
-        raise DamagedRow("transactions", height, f"number {position} is missing")
+        raise _missing(height, position)
     return Slice(*row)
+
+
+def _missing(height: int, position: int) -> DamagedRow:
+    return DamagedRow("transactions", height, f"number {position} is missing")
 
 
 def check_validators(at: Connection, height: int, found: ValidatorSet) -> None:

@@ -37,6 +37,9 @@ class Reader(Connection, Protocol):
     def version(self) -> ChainVersion | None:
         """Return the chain's version."""
 
+    def begin(self) -> None:
+        """Begin a snapshot."""
+
     def rollback(self) -> None:
         """End the transaction, if there is one."""
 
@@ -49,9 +52,6 @@ R = TypeVar("R", bound=Reader)
 
 class Readers(ABC, Generic[R]):
     """Read connections, taken for one query or one snapshot and given back."""
-
-    begin = "BEGIN"
-    """Begins a snapshot."""
 
     def __init__(self) -> None:
         self._idle: deque[R] = deque()
@@ -130,7 +130,7 @@ class Readers(ABC, Generic[R]):
         """Return a connection with a snapshot."""
         connection = self._take()
         try:
-            connection.execute(self.begin)
+            connection.begin()
         except BaseException:
             self._end(connection)
             raise

@@ -12,6 +12,7 @@ checksum stands in their priorities, where the following rows were pruned.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...domain.genesis import ConsensusParams
 from ...domain.validator import Validator, ValidatorSet
@@ -51,20 +52,33 @@ def _at_or_below(at: Connection, table: str, height: int) -> _Row | None:
 def _in_force(at: Connection, table: str, height: int) -> _Row | None:
     """Return the packed row that holds at a height, from where on and until where it does."""
     row = _at_or_below(at, table, height)
-    if row is None or (row[2] is not None and row[2] < height):
-        return None
-    return row
+    return row if row is not None and _holds(row, height) else None
+
+
+def _holds(row: Sequence[Any], height: int) -> bool:
+    _, _, until = row
+    return until is None or until >= height
+
+
+# In one round trip to a database elsewhere.
+_SET = (
+    "SELECT (SELECT min(height) FROM blocks), (SELECT max(height) FROM blocks),"
+    " (SELECT initial_height FROM chain), (SELECT trusted_height FROM chain), s.*, p.* FROM"
+    " (SELECT members, since, until FROM validator_sets WHERE since <= ?"
+    "  ORDER BY since DESC LIMIT 1) AS s"
+    " CROSS JOIN (SELECT priorities, height, until FROM validator_priorities WHERE height <= ?"
+    "  ORDER BY height DESC LIMIT 1) AS p"
+)
 
 
 def validators(at: Connection, height: int) -> ValidatorSet | None:
     """Return the set that signs this height; ``None`` where it is not known."""
-    if not _is_known(at, height):
+    stored = at.execute(_SET, (height, height)).fetchone()
+    if stored is None:
         return None
-    members = _in_force(at, "validator_sets", height)
-    stored = _at_or_below(at, "validator_priorities", height)
-    if members is None or stored is None:
+    known, members, (row, at_height, until) = stored[:4], stored[4:7], stored[7:]
+    if not (_is_known(at, height, known) and _holds(members, height)):
         return None
-    row, at_height, until = stored
     if until is not None and until < height:
         raise DamagedRow("proposer priorities", height, "they are missing")
     if at_height < members[1] or height - at_height > _MAX_ROTATIONS:
@@ -75,13 +89,10 @@ def validators(at: Connection, height: int) -> ValidatorSet | None:
     return rotated(found, height - at_height) if height > at_height else found
 
 
-def _is_known(at: Connection, height: int) -> bool:
+def _is_known(at: Connection, height: int, known: Sequence[Any]) -> bool:
     """Return true from below the lowest block, whose commit that set signed, to two above the
     highest, and where the evidence in a block has an offence."""
-    low, high, first, trusted = at.execute(
-        "SELECT (SELECT min(height) FROM blocks), (SELECT max(height) FROM blocks),"
-        " (SELECT initial_height FROM chain), (SELECT trusted_height FROM chain)"
-    ).fetchone()
+    low, high, first, trusted = known
     if first is None or height < first:
         return False
     last = high or trusted or first - 1
@@ -95,6 +106,11 @@ def addresses(at: Connection, height: int) -> Sequence[bytes]:
     """Return the addresses of the set that signs this height, as far as it is known."""
     row = _in_force(at, "validator_sets", height)
     return () if row is None else packed.addresses(*row)
+
+
+def addresses_in(row: Sequence[Any], height: int) -> Sequence[bytes]:
+    """Return the same, given the last row at or below the height, or columns without one."""
+    return packed.addresses(*row) if row[0] is not None and _holds(row, height) else ()
 
 
 def addresses_of(at: Connection, heights: Sequence[int]) -> dict[int, Sequence[bytes]]:

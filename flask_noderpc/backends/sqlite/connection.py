@@ -141,6 +141,10 @@ class Reader(Connection):
     seen: tuple[int, ChainVersion | None] = (-1, None)
     """With SQLite's number for the content of the file, as this connection sees it."""
 
+    def begin(self) -> None:
+        """Begin a snapshot."""
+        self.execute("BEGIN")
+
     def version(self) -> ChainVersion | None:
         """Return the chain's version; read again only after a write."""
         (number,) = self.execute("PRAGMA data_version").fetchone()
