@@ -277,6 +277,8 @@ class Follower:
                 log.error("the backfill pauses: %s", error)
             except Exception:
                 log.exception("the backfill pauses")
+            # A process that only follows needs no others.
+            self._upstreams.decoders.close()
             if store.base_height() < base:
                 pause = _FIRST_PAUSE_S
             ended.wait(pause)

@@ -140,17 +140,13 @@ class History:
 
         That is above ``low`` where no upstream has the blocks below it any more.
         """
-        try:
-            lowest, refusal = self._fill(top, low, progress)
-            while refusal is not None:
-                low = self._lowest_there(low, lowest, refusal)
-                if low == lowest:
-                    break
-                lowest, refusal = self._fill(lowest - 1, low, progress)
-            return lowest
-        finally:
-            # The memory of these processes is of no use to one that only follows.
-            self._upstreams.decoders.close()
+        lowest, refusal = self._fill(top, low, progress)
+        while refusal is not None:
+            low = self._lowest_there(low, lowest, refusal)
+            if low == lowest:
+                break
+            lowest, refusal = self._fill(lowest - 1, low, progress)
+        return lowest
 
     def _fill(
         self, top: int, low: int, progress: Progress
