@@ -51,7 +51,7 @@ class Server:
 
     def pids(self) -> list[int]:
         """Its processes; the one that was started comes first."""
-        return list(_descent(self.process.pid))
+        return list(descent(self.process.pid))
 
     def cpu_s(self) -> float:
         """Processor time of all its processes and their threads."""
@@ -72,14 +72,14 @@ class Server:
                 os.kill(pid, number)
 
 
-def _descent(pid: int) -> Iterator[int]:
+def descent(pid: int) -> Iterator[int]:
     """A process and those under it; it comes first, so that it starts no others meanwhile."""
     yield pid
     for threads in Path(f"/proc/{pid}/task").glob("*/children"):
         # A thread may end before it is read.
         with suppress(OSError):
             for child in threads.read_text().split():
-                yield from _descent(int(child))
+                yield from descent(int(child))
 
 
 def _cpu_s(pid: int) -> float:

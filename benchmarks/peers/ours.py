@@ -26,7 +26,7 @@ START = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "st
 COMMON = {"dialect": "comet-0.38", "max_batch": 100, "max_subscription_clients": 1000}
 
 
-def reading(database: Path, **more: Any) -> dict[str, Any]:
+def reading(database: Path | str, **more: Any) -> dict[str, Any]:
     """Settings of a node that serves a chain and makes no blocks."""
     return {**COMMON, "database": str(database), "produce": False, **more}
 

@@ -125,7 +125,7 @@ def main(blocks: int, short: int, folder: Path, rounds: int) -> None:
             _compare(bench, name, read, servers, heights)
         with servers["long"].awake():
             for name, page in PAGES.items():
-                click.echo(f"{name}: {_first_pages(servers['long'], page, heights['long'])}")
+                click.echo(f"{name}: {first_pages(servers['long'], page, heights['long'])}")
             click.echo(f"memory: {max(servers['long'].memory_mb().values()):.0f} MB")
 
 
@@ -164,7 +164,8 @@ def _heights(last: int, count: int) -> Iterator[int]:
     return (random.randint(2, last - 20) for _ in range(count))
 
 
-def _first_pages(server: Server, page: Callable[[int], str], last: int) -> str:
+def first_pages(server: Server, page: Callable[[int], str], last: int) -> str:
+    """Return half and 99 % of the times of some searches, and what became of them."""
     client = HTTPConnection(str(urlsplit(server.url).netloc), timeout=PATIENCE_S)
     times, said = [], Counter[str]()
     for height in _heights(last, _PAGES):

@@ -1,0 +1,1 @@
+"""PostgreSQL beside SQLite, on the same cores."""
