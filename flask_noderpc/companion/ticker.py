@@ -40,7 +40,7 @@ _CONNECT_S, _RECEIVE_S = 5.0, 1.0
 _MAX_SILENCE_S = 60.0
 # Of a node that floods, no more is read.
 _LEAST_S = 0.1
-# A subscription that told a block so lately is likely to tell the next.
+# A subscription that told a block so recently is likely to tell the next.
 _LIVE_S = 30.0
 _HEIGHT = re.compile(r'"height"\s*:\s*"(\d{1,18})"')
 _HEAD_CHARS = 4096
@@ -81,7 +81,7 @@ class Ticker:
         return next((name for name, height in self._told.items() if height > known), "")
 
     def is_live(self) -> bool:
-        """Return true if a node told a block lately."""
+        """Return true if a node told a block recently."""
         return time.monotonic() - self._told_at < _LIVE_S
 
     def wake(self) -> None:

@@ -19,6 +19,7 @@ from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.upstream import NotDecoded, Upstream
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.domain.responses import ResultBlock
+from flask_noderpc.executors.pool import Executors
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.dialects import dialect_named
@@ -95,9 +96,22 @@ def test_what_does_not_decode_is_an_error_of_its_upstream(
         node.load_all([(ResultBlock, "block", jsoncodec.Raw(b'{"block":7}'))])
 
 
-def test_few_bytes_start_no_process(documents: Callable[[str], list[Document]]) -> None:
-    assert Decoders(1).decode("comet-0.38", documents("comet-0.38")[:2]) is None
-    assert Decoders(0).decode("comet-0.38", documents("comet-0.38") * 100) is None
+def test_few_bytes_start_no_process(
+    documents: Callable[[str], list[Document]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Executors] = []
+
+    def start(executors: Executors) -> None:
+        started.append(executors)
+
+    monkeypatch.setattr(Executors, "start", start)
+    some = documents("comet-0.38")
+
+    assert Decoders(1).decode("comet-0.38", some[:2]) is None
+    assert Decoders(0).decode("comet-0.38", some * 100) is None
+    assert started == []
+    assert Decoders(1).decode("comet-0.38", some * 100) is None
+    assert len(started) == 1
 
 
 def processes() -> set[int]:

@@ -248,20 +248,7 @@ class ReplicaReaders(Readers):
 
     def take(self) -> Reader:
         """Return a connection with a snapshot."""
-        try:
-            return self._begun_once()
-        except psycopg.OperationalError:
-            # This one is new.
-            return self._begun_once()
-
-    def _begun_once(self) -> Reader:
-        connection = self._take()
-        try:
-            connection.begin()
-        except BaseException:
-            self._end(connection)
-            raise
-        return connection
+        return self._begun()
 
     def give_back(self, connection: Reader) -> None:
         """End a snapshot."""

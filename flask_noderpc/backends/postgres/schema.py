@@ -248,7 +248,7 @@ _EXTERNAL = (
 
 
 class _Step(NamedTuple):
-    """What makes tables of a version from those of the one before."""
+    """A script that makes tables of a version from those of the one before."""
 
     script: str
     oldest: int
