@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import pytest
 
+from flask_noderpc.backends.base import location
 from flask_noderpc.chain.applications.evm import state as runtime
 from flask_noderpc.chain.applications.evm.application import EvmApplication
 from flask_noderpc.chain.applications.evm.patches import app_state
@@ -49,7 +50,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
         produce=False,
         schedule=BlockSchedule(interval_s=0.01, lease_s=0.2),
         application=lambda state: EvmApplication(
-            state, EvmRuntime(state, str(path), limits), CHAIN_ID
+            state, EvmRuntime(state, location.location_of(path).path, limits), CHAIN_ID
         ),
         app_state=app_state({sender(ACCOUNT): 10**22, sender(OTHER): 10**22}),
     )

@@ -8,6 +8,7 @@ from typing import Any
 from eth_account.signers.local import LocalAccount
 
 from flask_noderpc import EmbeddedChain, jsoncodec
+from flask_noderpc.backends.base import location
 from flask_noderpc.backends.base.capabilities import MempoolLimits
 from flask_noderpc.chain.applications.evm.application import EvmApplication
 from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
@@ -41,7 +42,7 @@ class Running:
             clock=self.clock,
             produce=False,
             application=lambda state: EvmApplication(
-                state, EvmRuntime(state, str(path), limits), CHAIN_ID
+                state, EvmRuntime(state, location.location_of(path).path, limits), CHAIN_ID
             ),
             app_state=jsoncodec.encode(app_state or {"alloc": alloc()}),
             limits=mempool,

@@ -30,19 +30,29 @@ from .conftest import Open
 
 @contextmanager
 def cut_at(number: int) -> Iterator[list[str]]:
-    """Cut the connection off before a statement of the writer; yield what was executed."""
-    done: list[str] = []
+    """Cut the connection off before or after a statement of the writer; yield those places."""
+    places: list[str] = []
 
     class Cut(Connection):
         def execute(self, sql: str, parameters: Any = (), /) -> Any:
-            done.append(sql)
-            if len(done) == number:
+            self._pass(f"before {sql}")
+            found = super().execute(sql, parameters)
+            self._pass(f"after {sql}")
+            return found
+
+        def executemany(self, sql: str, parameters: Any, /) -> None:
+            self._pass(f"before all of {sql}")
+            super().executemany(sql, parameters)
+            self._pass(f"after all of {sql}")
+
+        def _pass(self, place: str) -> None:
+            places.append(place)
+            if len(places) == number:
                 self.raw.pgconn.finish()
-            return super().execute(sql, parameters)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writers, "Connection", Cut)
-        yield done
+        yield places
 
 
 def test_a_connection_that_is_cut_anywhere_in_a_block_leaves_it_whole_or_out(
@@ -51,14 +61,15 @@ def test_a_connection_that_is_cut_anywhere_in_a_block_leaves_it_whole_or_out(
     first, block = open_host(), maker.block(b"a=1", b"b=2", b"val=none")
     first.init_chain(maker.genesis, maker.state)
     for number in itertools.count(1):
-        with closing(open_host()) as store, cut_at(number) as done:
+        with closing(open_host()) as store, cut_at(number) as places:
             try:
                 store.append_block(block)
             except StoreError:
-                assert first.latest_height() == 0, done[-1]
+                assert first.latest_height() == 0, places[-1]
             else:
                 break
-    assert len(done) > 20
+    assert places[-1] == "after COMMIT"
+    assert len(places) > 50
     assert first.latest_height() == first.verify() == 1
 
 

@@ -56,13 +56,18 @@ class Writer(writer.Writer):
             connection = self._begun()
             try:
                 self._do(connection, jobs)
-            except BaseException:
+            except BaseException as error:
                 connection.rollback()
+                self._leave_standby(error)
                 raise
-            if any(isinstance(job.error, errors.ReadOnlySqlTransaction) for job in jobs):
-                # It is a standby now; another server may be the primary.
-                self.disconnect()
+            for job in jobs:
+                self._leave_standby(job.error)
         self._on_commit()
+
+    def _leave_standby(self, error: BaseException | None) -> None:
+        if isinstance(error, errors.ReadOnlySqlTransaction):
+            # Another server may be the primary.
+            self.disconnect()
 
     def _begun(self) -> Connection:
         """Begin a transaction; by a new connection if the last one is lost."""
@@ -88,10 +93,14 @@ class Writer(writer.Writer):
 
     @staticmethod
     def _do(connection: Connection, jobs: list[Job[Any]]) -> None:
-        for job in jobs:
-            job.do(connection)
-            if not connection.in_transaction:
-                raise job.error or psycopg.OperationalError("the transaction was lost")
+        if len(jobs) == 1:
+            # Two round trips fewer.
+            jobs[0].do_alone(connection)
+        else:
+            for job in jobs:
+                job.do(connection)
+                if not connection.in_transaction:
+                    raise job.error or psycopg.OperationalError("the transaction was lost")
         connection.execute("COMMIT")
 
     def disconnect(self) -> None:

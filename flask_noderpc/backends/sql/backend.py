@@ -165,18 +165,19 @@ class SQLBackend(SQLReads):
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
         files, prepared = self._open(), prepare(blocks)
 
-        def work(at: Connection) -> None:
+        def work(at: Connection) -> ChainState:
             if lease is not None:
                 leases.fence(at, lease)
-            files.ledger.append(at, prepared)
+            head = files.ledger.append(at, prepared)
             ledger.forget(at, prepared, self._limits.cache_size)
             evidence.settle(at, [item.block for item in blocks])
             if any(item.results.consensus_param_updates for item in blocks):
                 mempool.drop_unfit(at)
             at.engine.announce(at)
+            return head
 
         with self._adding(item.block for item in blocks):
-            files.writer.run(work)
+            files.ledger.committed(files.writer.run(work))
         files.changes.notify()
 
     def replace_head(self, item: CommittedBlock) -> None:

@@ -109,9 +109,9 @@ class Engine(ABC):
         """Return the time by which leases expire, in nanoseconds since 1970."""
 
     @abstractmethod
-    def data_version(self, at: Connection) -> int | None:
-        """Return a number that is another one after each commit of other connections, if the
-        engine has one."""
+    def data_version(self, at: Connection) -> object:
+        """Return a value that is another one after commits of other connections, except those
+        that add blocks or leave the state of the latest one."""
 
     def lock_mempool(self, at: Connection) -> None:
         """Let no other transaction change the mempool until this one ends."""

@@ -100,13 +100,20 @@ class Ledger:
 
     def __init__(self) -> None:
         self._head: ChainState | None = None
-        self._seen: int | None = None
+        self._seen: object = None
 
     def append(
         self, connection: Connection, blocks: Iterable[Prepared[CommittedBlock]]
-    ) -> None:
-        """Write blocks; raise :exc:`InvalidBlock` for one that does not follow."""
-        self._head = append(connection, self.head(connection), blocks)
+    ) -> ChainState:
+        """Write blocks; return the head, for :meth:`committed`; raise :exc:`InvalidBlock` for
+        one that does not follow."""
+        head = self.head(connection)
+        self._head = None
+        return append(connection, head, blocks)
+
+    def committed(self, head: ChainState) -> None:
+        """Remember a head whose transaction was committed."""
+        self._head = head
 
     def backfill(self, connection: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
         """Add blocks below the lowest one; return how many were added."""
@@ -117,7 +124,6 @@ class Ledger:
     def replace_head(self, connection: Connection, prepared: Prepared[CommittedBlock]) -> None:
         """Write the head's results and commit anew."""
         item = prepared.item
-        # Its height stays the same, so that a write that was undone would not be noticed.
         self._head = None
         stored = chain.load_head(connection)
         height = item.block.header.height
@@ -133,18 +139,21 @@ class Ledger:
         connection.execute("UPDATE chain SET revision = revision + 1")
 
     def head(self, connection: Connection) -> ChainState:
-        """The head, read anew when anyone else wrote, or when a write was undone."""
+        """Return the head, read anew if another connection has changed the chain."""
         seen = connection.engine.data_version(connection)
-        stored = connection.execute("SELECT max(height) FROM blocks").fetchone()[0]
-        if (
-            self._head is None
-            or seen is None
-            or seen != self._seen
-            or stored != (None if self._head.is_genesis else self._head.height)
-        ):
+        if self._head is None or seen != self._seen or not _is_head(connection, self._head):
             self._head = chain.load_head(connection)
             self._seen = seen
         return self._head
+
+
+def _is_head(connection: Connection, head: ChainState) -> bool:
+    found = connection.execute(
+        "SELECT height, hash FROM blocks ORDER BY height DESC LIMIT 1"
+    ).fetchone()
+    if found is None:
+        return head.is_genesis
+    return (found[0], bytes(found[1])) == (head.height, head.block_id.hash)
 
 
 def forget(

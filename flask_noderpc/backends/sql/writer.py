@@ -37,6 +37,10 @@ class Job(Generic[T]):
         if connection.in_transaction:
             connection.execute("RELEASE job")
 
+    def do_alone(self, connection: Connection) -> None:
+        """Work without a savepoint: where it raises, the transaction is rolled back."""
+        self._value = [self._work(connection)]
+
     def result(self) -> T:
         """Return the result of the work; raise what it raised."""
         if self.error is not None:

@@ -45,9 +45,8 @@ class SQLite(Engine):
     def now(self, at: AnyConnection) -> int:
         return time.time_ns()
 
-    def data_version(self, at: AnyConnection) -> int | None:
-        number: int = at.execute("PRAGMA data_version").fetchone()[0]
-        return number
+    def data_version(self, at: AnyConnection) -> object:
+        return at.execute("PRAGMA data_version").fetchone()[0]
 
     def free_space(self, at: AnyConnection) -> None:
         # To the file system, if the free pages are many; the next blocks take the others.

@@ -1,0 +1,99 @@
+"""A database that is far away, and one whose disk is full."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.backends.base.store import FULL
+from flask_noderpc.backends.postgres.backend import PostgresBackend
+from flask_noderpc.chain.block_scheduler import BlockSchedule
+from flask_noderpc.errors import StoreError
+from flask_noderpc.testing.chains import ChainMaker
+from tests.helpers.ports import free_port
+from tests.helpers.postgres import Cluster
+from tests.helpers.relay import SlowRelay
+from tests.helpers.until import until
+
+ROUND_TRIP_S = 0.1
+SMALL_MB = 64
+
+
+@pytest.fixture
+def near() -> Iterator[Cluster]:
+    with closing(Cluster(listen_addresses="127.0.0.1", port=str(free_port()))) as cluster:
+        yield cluster
+
+
+def test_a_chain_goes_on_beside_a_database_that_is_far_away(
+    near: Cluster, tmp_path: Path
+) -> None:
+    url = near.new_database()
+    # A block takes longer than the lease.
+    schedule = BlockSchedule(1.0, empty_blocks=False)
+    with closing(SlowRelay(int(near.options["port"]), ROUND_TRIP_S / 2)) as relay:
+        far = f"postgresql://noderpc@127.0.0.1:{relay.port}/{_name(url)}"
+        with closing(EmbeddedChain(far, home=tmp_path, schedule=schedule)) as chain:
+            chain.start()
+            chain.mempool.submit(b"a=1")
+            until(lambda: chain.mempool.pending_count().total == 0, "the transaction's block")
+            assert chain.block(chain.latest_height())[1].txs == (b"a=1",)
+            assert chain.store.lease_state().last_error == ""
+    with closing(PostgresBackend(url)) as store:
+        assert store.verify() == store.latest_height() > 0
+
+
+@pytest.fixture
+def small(cluster: Cluster) -> Iterator[tuple[str, Path]]:
+    """The URL of a database on a small disk, and the folder of that."""
+    disk = cluster.folder / "small"
+    disk.mkdir()
+    owner = cluster.folder.stat()
+    options = f"size={SMALL_MB}m,uid={owner.st_uid},gid={owner.st_gid}"
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"only root may mount a small disk: {mounted.stderr.decode().strip()}")
+    try:
+        cluster.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
+        url = cluster.new_database()
+        cluster.execute(f"ALTER DATABASE {_name(url)} SET TABLESPACE small")
+        yield url, disk
+        cluster.drop(url)
+        cluster.execute("DROP TABLESPACE small")
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def _name(url: str) -> str:
+    return url.rpartition("/")[2].partition("?")[0]
+
+
+def test_a_full_disk_is_named_and_nothing_is_lost(
+    small: tuple[str, Path], maker: ChainMaker
+) -> None:
+    url, disk = small
+    with closing(PostgresBackend(url)) as store:
+        store.init_chain(maker.genesis, maker.state)
+        store.append_block(maker.block(b"a=1"))
+        # Blocks of it do not fit into what PostgreSQL has allocated.
+        large = maker.block(b"b=" + os.urandom(4_000_000).hex().encode())
+        filler = disk / "filler"
+        with pytest.raises(OSError, match="No space left"):
+            filler.write_bytes(bytes(SMALL_MB << 20))
+        with pytest.raises(StoreError, match=FULL):
+            store.append_block(large)
+
+        assert store.latest_height() == 1
+        assert store.block(1)[1].txs == (b"a=1",)
+
+        filler.unlink()
+        store.append_block(large)
+        assert store.verify() == 2
