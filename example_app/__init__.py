@@ -7,9 +7,7 @@ from typing import Any
 
 from flask import Flask
 
-from flask_noderpc import noderpc_bp
-
-from .explorer import explorer_bp
+from flask_noderpc import explorer_bp, noderpc_bp
 
 
 def create_app(config: Mapping[str, Any] | None = None) -> Flask:

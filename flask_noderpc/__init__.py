@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .chain.embedded import EmbeddedChain
     from .cometbft.routes import COMETBFT_ROUTES
     from .errors import ConfigurationError, NodeRPCError
+    from .explorer.blueprint import explorer_bp
     from .extension import NodeRPC, get_backend, hang_up, may_write, noderpc_bp
     from .jsonrpc.context import Context
     from .jsonrpc.guard import Denied
@@ -57,6 +58,7 @@ _HOMES = {
     "RouteTable": "jsonrpc.route",
     "SQLiteBackend": "backends.sqlite",
     "WireSchema": "wire.schema",
+    "explorer_bp": "explorer.blueprint",
     "get_backend": "extension",
     "hang_up": "extension",
     "may_write": "extension",
@@ -88,6 +90,7 @@ __all__ = [
     "RouteTable",
     "SQLiteBackend",
     "WireSchema",
+    "explorer_bp",
     "get_backend",
     "hang_up",
     "may_write",

@@ -202,7 +202,7 @@ def hang_up(app: Flask) -> None:
 
 def get_backend(name: str = "noderpc") -> ChainBackend:
     """The backend of a mount of the current app, started; for the app's own views."""
-    mount = _mount(name)
+    mount = mount_named(name)
     mount.start()
     return mount.backend
 
@@ -210,10 +210,12 @@ def get_backend(name: str = "noderpc") -> ChainBackend:
 def may_write(name: str = "noderpc") -> bool:
     """Return true if the sender of the current request may change state, by the origins that a
     mount of the current app allows; for the app's own views that do."""
-    return _mount(name).views.permissions().may_write
+    return mount_named(name).views.permissions().may_write
 
 
-def _mount(name: str) -> Mount:
+def mount_named(name: str) -> Mount:
+    """Return a mount of the current app; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`."""
     mount = mounts(current_app).get(name)
     if mount is None:
         known = ", ".join(map(repr, mounts(current_app))) or "none"

@@ -31,8 +31,11 @@ def _warn_of_environment() -> None:
 
 
 @main.command("start", cls=GroupedCommand)
+@click.option(
+    "--explorer", is_flag=True, help="Serve pages that show the chain to people, at /explorer."
+)
 @node_flags
-def start_node(**given: str | None) -> None:
+def start_node(explorer: bool, **given: str | None) -> None:
     """Run a node with a chain of its own.
 
     It runs until Ctrl-C or SIGTERM. What no flag sets is read from the environment
@@ -44,7 +47,7 @@ def start_node(**given: str | None) -> None:
 
     values, written = given_settings(given)
     _warn_of_environment()
-    run(lambda: serve_own_chain(values, written, click.echo), CannotStart)
+    run(lambda: serve_own_chain(values, written, click.echo, explorer=explorer), CannotStart)
 
 
 def _check_chain_id(

@@ -442,6 +442,16 @@ class Dispatcher:
             height, results=route.cache.of_results
         )
 
+    def admit(self, name: str, permissions: Permissions) -> tuple[Route[Any], Context]:
+        """Return a route and the context of its caller, for a page that shows its result.
+
+        Raise what a call of the route by this caller raises before its handler runs.
+        """
+        caller = _Caller(permissions, "page", ChainView(self.backend))
+        endpoint = self._endpoint(name, caller)
+        self._make_ready(endpoint)
+        return endpoint.route, self._context_of(caller)
+
     def _context_of(self, caller: _Caller) -> Context:
         return replace(self._context, client=caller.permissions.client)
 

@@ -12,13 +12,18 @@ from ..extension import NodeRPC
 from .wsgi import WSGI
 
 
-def node_app(folder: Path, settings: Mapping[str, Any]) -> Flask:
+def node_app(folder: Path, settings: Mapping[str, Any], *, explorer: bool = False) -> Flask:
     """An app that serves a chain of its own at its root; nothing is opened yet.
 
+    With ``explorer``, its pages are at ``/explorer``.
     Raise :exc:`~flask_noderpc.errors.ConfigurationError`.
     """
     app = Flask("flask_noderpc.cometbft", instance_path=str(folder), static_folder=None)
     NodeRPC(app, **settings)
+    if explorer:
+        from ..explorer.blueprint import explorer_bp
+
+        app.register_blueprint(explorer_bp)
     return app
 
 

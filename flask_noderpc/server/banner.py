@@ -30,7 +30,10 @@ class Place:
 
 
 def banner(
-    settings: Settings, bound: Sequence[tuple[Place, socket.socket]], base: str
+    settings: Settings,
+    bound: Sequence[tuple[Place, socket.socket]],
+    base: str,
+    explorer: bool = False,
 ) -> Iterator[str]:
     """Addresses, the chain, and a command to begin with; the node is below ``base``."""
     for place, sock in bound:
@@ -42,6 +45,8 @@ def banner(
         yield f"{'':14} clients of CometBFT (CosmJS, light clients) want --dialect comet-0.38"
     for place, sock in bound:
         if place.surface == "node" and not place.address.path:
+            if explorer:
+                yield f"{'explorer':14} {_own(sock).url(place.scheme)}/explorer/"
             yield f"{'try':14} curl {_own(sock).url(place.scheme)}{base}/status"
             return
 

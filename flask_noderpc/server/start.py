@@ -40,10 +40,17 @@ _FLAGS = {
 }
 
 
-def serve_own_chain(given: Mapping[str, Any], written: Mapping[str, str], echo: Print) -> None:
+def serve_own_chain(
+    given: Mapping[str, Any],
+    written: Mapping[str, str],
+    echo: Print,
+    *,
+    explorer: bool = False,
+) -> None:
     """Serve an embedded chain without an app until a signal ends it.
 
-    ``written`` maps given settings to their names in errors. Raise
+    ``written`` maps given settings to their names in errors. With ``explorer``, its pages are
+    served at ``/explorer`` too. Raise
     :exc:`~flask_noderpc.errors.ConfigurationError`.
     """
     given = dict(given)
@@ -72,7 +79,7 @@ def serve_own_chain(given: Mapping[str, Any], written: Mapping[str, str], echo: 
         given["dialect"] = settings.dialect
     else:
         _check_store(store.path, settings.application, settings.chain_id)
-    spec = WorkerSpec(-1, settings=given, folder=str(folder))
+    spec = WorkerSpec(-1, settings=given, folder=str(folder), explorer=explorer)
     with _watch(settings, store.path, "" if is_pinned else settings.dialect, echo) as changes:
         _serve(settings, spec, written, echo, changes=changes)
 
@@ -174,7 +181,7 @@ def _serve(
         Supervisor(
             specs,
             echo,
-            lambda: echo("\n".join(banner(settings, bound, base))),
+            lambda: echo("\n".join(banner(settings, bound, base, spec.explorer))),
             metrics_folder,
             changes,
         ).run()

@@ -121,7 +121,7 @@ def _app(spec: WorkerSpec) -> Flask:
         return app
     from .app import node_app
 
-    return node_app(Path(spec.folder), spec.settings)
+    return node_app(Path(spec.folder), spec.settings, explorer=spec.explorer)
 
 
 def _show_address(app: Flask, spec: WorkerSpec) -> None:

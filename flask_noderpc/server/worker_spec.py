@@ -39,6 +39,8 @@ class WorkerSpec:
     """Settings of the node's own app, by name."""
     folder: str = ""
     """Folder of the chain of the node's own app."""
+    explorer: bool = False
+    """True if the node's own app has the explorer's pages."""
     restarted: bool = False
     """True if one before it was ready: it serves also where the node can't start now, to say
     so."""

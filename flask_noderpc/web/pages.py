@@ -6,6 +6,7 @@ What changes state is no link: crawlers, prefetching browsers and curious reader
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
@@ -13,6 +14,7 @@ from typing import Any
 
 from flask import Response, current_app, render_template, request, url_for
 from markupsafe import escape
+from werkzeug.routing import BuildError
 
 from .. import jsoncodec
 from ..backends.base.backend import ChainBackend
@@ -27,6 +29,9 @@ from ..wire.dialect import Dialect
 from .rule_conflicts import has_get
 
 Page = Callable[[], Response]
+
+EXPLORERS = "noderpc_explorers"
+"""Key of ``app.extensions``: names of explorers' blueprints, with the mounts that they show."""
 
 
 def service_pages(
@@ -145,7 +150,18 @@ def index_page(
     """Return the page; ``trouble`` is the reason why there is no backend for examples."""
     examples = _examples(backend) if backend is not None else dict.fromkeys(routes.by_name())
     links = [_link(route, examples) for route in routes if route.name not in left_out]
-    return render_template("noderpc/index.html", links=links, trouble=trouble)
+    return render_template(
+        "noderpc/index.html", links=links, trouble=trouble, explorer=_explorer()
+    )
+
+
+def _explorer() -> str:
+    """Return the path of the explorer of the current mount; empty if it has none."""
+    for name, mount in current_app.extensions.get(EXPLORERS, {}).items():
+        if mount == request.blueprint:
+            with suppress(BuildError):
+                return url_for(f"{name}.overview")
+    return ""
 
 
 def plain_index(

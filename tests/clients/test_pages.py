@@ -11,7 +11,7 @@ import pytest
 
 from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
 
-from ..example_app.browser import chromium
+from ..helpers.browser import chromium
 from ..helpers.until import PATIENCE
 from ..server.node_process import Node, started
 

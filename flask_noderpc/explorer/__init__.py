@@ -1,0 +1,1 @@
+"""The explorer: pages that show a mount's chain to people."""

@@ -1,0 +1,123 @@
+"""Pages of an account and of a key of the application's state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flask import g, render_template, request
+from werkzeug.wrappers import Response
+
+from ..domain.abci import QueryResult
+from ..domain.responses import ResultTxSearch
+from ..errors import EvmCallFailed, NodeRPCError, ValueNotAllowed
+from .chain import optional
+from .node import Node
+
+BECH32 = re.compile(r"[a-z][a-z0-9]{0,82}1[02-9ac-hj-np-z]{38,}", re.ASCII)
+HEX_ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}", re.ASCII)
+
+_MAX_ADDRESS = 128
+_ROLES = {
+    BECH32: ("message.sender", "transfer.sender", "transfer.recipient"),
+    HEX_ADDRESS: ("ethereum_tx.sender", "ethereum_tx.recipient"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The transactions that an event query finds, or the reason why it finds none."""
+
+    query: str
+    txs: ResultTxSearch | None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EthereumAccount:
+    """Balance in wei, nonce and code of an account."""
+
+    balance: int
+    nonce: int
+    code: str
+
+
+def account(address: str) -> str | Response:
+    """An account by its bech32 address, or by its Ethereum address."""
+    node: Node = g.node
+    roles = next((roles for kind, roles in _ROLES.items() if kind.fullmatch(address)), None)
+    if roles is None or len(address) > _MAX_ADDRESS:
+        raise ValueNotAllowed(
+            "this is no address: 0x and 40 hex digits, or a bech32 address, is needed"
+        )
+    ethereum, trouble = _ethereum(node, address)
+    return render_template(
+        "noderpc_explorer/account.html",
+        address=address,
+        found=[_search(node, f"{role}='{address}'") for role in roles],
+        ethereum=ethereum,
+        trouble=trouble,
+    )
+
+
+def _ethereum(node: Node, address: str) -> tuple[EthereumAccount | None, str]:
+    """Return the account of the Ethereum state, or the reason why there is none."""
+    if not node.has_evm or not HEX_ADDRESS.fullmatch(address):
+        return None, ""
+    try:
+        balance, nonce, code = (
+            node.evm(method, address, "latest")
+            for method in ("eth_getBalance", "eth_getTransactionCount", "eth_getCode")
+        )
+    except EvmCallFailed as error:
+        return None, str(error)
+    return EthereumAccount(int(balance, 16), int(nonce, 16), code), ""
+
+
+def _search(node: Node, query: str) -> Found:
+    try:
+        return Found(query, node.search(query))
+    except NodeRPCError as error:
+        return Found(query, None, error.text_with_hint)
+
+
+def key() -> str:
+    """A key of the application's state: its value, and the transactions that name it."""
+    node: Node = g.node
+    data = request.args.get("data", "")
+    found: QueryResult = node.call("abci_query", data=data.encode()).response
+    # A quote can't be in a query.
+    changes = None if "'" in data else optional(lambda: node.search(f"app.key='{data}'"))
+    return render_template("noderpc_explorer/key.html", data=data, found=found, changes=changes)
+
+
+def query() -> str:
+    """A query of the application, by path, data and height."""
+    node: Node = g.node
+    path, data = request.args.get("path", ""), request.args.get("data", "")
+    height = request.args.get("height", "").strip() or "0"
+    if not (height.isascii() and height.isdigit() and len(height) < 19):
+        raise ValueNotAllowed("height must be a number; 0 is the latest")
+    found = node.call("abci_query", path=path, data=_bytes(data), height=int(height))
+    return render_template(
+        "noderpc_explorer/query.html", path=path, data=data, height=height, found=found.response
+    )
+
+
+def _bytes(text: str) -> bytes:
+    """Return the bytes of a text, or of hex behind 0x."""
+    if text[:2] in ("0x", "0X"):
+        try:
+            return bytes.fromhex(text[2:])
+        except ValueError:
+            raise ValueNotAllowed("data behind 0x must be hex") from None
+    return text.encode()
+
+
+VIEWS: dict[str, Callable[..., Any]] = {
+    "/account/<address>": account,
+    "/key": key,
+    "/query": query,
+}

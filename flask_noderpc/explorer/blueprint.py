@@ -1,0 +1,128 @@
+"""``explorer_bp``: pages of a node's chain for people, as a blueprint of Flask."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Any
+
+from flask import Blueprint, Flask, Response, current_app, g, render_template, request, url_for
+from flask.blueprints import BlueprintSetupState
+
+from ..errors import (
+    Busy,
+    Forbidden,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    NodeRPCError,
+    NotAuthorized,
+    NotFound,
+    NotSupported,
+    Refused,
+    SearchTooCostly,
+)
+from ..jsonrpc.reply import to_rpc_error
+from ..web.pages import EXPLORERS
+from . import accounts, chain, charts, finding, operation, text, txs
+from .node import Node
+
+explorer_bp = Blueprint(
+    "explorer",
+    __name__,
+    url_prefix="/explorer",
+    template_folder="templates",
+    static_folder="static",
+)
+"""Pages of the chain: ``app.register_blueprint(explorer_bp)``, beside ``noderpc_bp``.
+
+``register_blueprint(explorer_bp, mount="mirror", name="mirror_explorer", url_prefix="/…")``
+shows that of another mount.
+"""
+
+for _page in (chain, txs, accounts, finding, charts, operation):
+    for _rule, _view in _page.VIEWS.items():
+        explorer_bp.add_url_rule(_rule, _view.__name__, _view)
+# The pasted ABI comes in a form: it is too long for an address.
+explorer_bp.add_url_rule("/tx/<digest>", "tx_with_abi", txs.tx_with_abi, methods=["POST"])
+
+
+def _remember_mount(state: BlueprintSetupState) -> None:
+    name = f"{state.name_prefix}.{state.name}".lstrip(".")
+    app: Flask = state.app  # type: ignore[assignment]  # a blueprint is Flask's for a while
+    app.extensions.setdefault(EXPLORERS, {})[name] = state.options.get("mount", "noderpc")
+
+
+explorer_bp.record(_remember_mount)
+
+
+@explorer_bp.before_request
+def _find_node() -> Response | None:
+    mounts: dict[str, str] = current_app.extensions[EXPLORERS]
+    g.node = node = Node(mounts[str(request.blueprint)])
+    return node.refuse_host()
+
+
+# What a Host header may be in another header.
+_HOST = re.compile(r"[\w.-]+(:\d+)?|\[[\da-fA-F:.]+\](:\d+)?", re.ASCII)
+
+
+@explorer_bp.after_request
+def _add_headers(response: Response) -> Response:
+    sockets = f" ws://{request.host} wss://{request.host}"
+    # Older browsers do not take 'self' for the websocket of the same host.
+    connect = "'self'" + (sockets if _HOST.fullmatch(request.host) else "")
+    response.headers["Content-Security-Policy"] = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+        f" connect-src {connect}; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    )
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Referrer-Policy"] = "same-origin"
+    return response
+
+
+@explorer_bp.context_processor
+def _names() -> dict[str, Any]:
+    return {
+        "node": g.node,
+        "url": lambda view, **values: url_for(f".{view}", **values),
+        "text": text,
+        "whole": "whole" in request.args,
+        "query": request.args.get("q", ""),
+    }
+
+
+_STATUSES = {
+    NotFound: HTTPStatus.NOT_FOUND,
+    MethodNotFound: HTTPStatus.NOT_FOUND,
+    NotSupported: HTTPStatus.NOT_IMPLEMENTED,
+    Forbidden: HTTPStatus.FORBIDDEN,
+    InvalidParams: HTTPStatus.BAD_REQUEST,
+    InvalidRequest: HTTPStatus.BAD_REQUEST,
+    Refused: HTTPStatus.BAD_REQUEST,
+    SearchTooCostly: HTTPStatus.SERVICE_UNAVAILABLE,
+    Busy: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+@explorer_bp.errorhandler(NodeRPCError)
+def _show_error(error: NodeRPCError) -> Response:
+    if "node" not in g:
+        # There is no mount: a mistake of the app, as any other of its exceptions.
+        raise error
+    shown = to_rpc_error(error)
+    status: int = HTTPStatus.INTERNAL_SERVER_ERROR
+    for kind, each in _STATUSES.items():
+        if isinstance(error, kind):
+            status = each
+            break
+    headers = {}
+    if isinstance(error, NotAuthorized):
+        status, headers = error.status, error.headers
+    page = render_template(
+        "noderpc_explorer/error.html",
+        title=HTTPStatus(status).phrase,
+        reason=shown.text or shown.message,
+        hint=shown.hint,
+    )
+    return Response(page, status, headers)

@@ -1,0 +1,122 @@
+"""The search box: a height, a hash, an address, a key, or an event query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from flask import g, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from ..errors import BlockNotFound, NodeRPCError, NotFound, QuerySyntaxError, ValueNotAllowed
+from ..events.query import check_length, parse
+from .accounts import BECH32, HEX_ADDRESS
+from .chain import MAX_HEIGHT_DIGITS, integer, optional
+from .node import Node
+
+_HASH = re.compile(r"(?:0[xX])?([0-9a-fA-F]{64})", re.ASCII)
+_VALIDATOR = re.compile(r"[0-9a-fA-F]{40}", re.ASCII)
+_OPERATOR = re.compile(r"[=<>]|\b(?:EXISTS|CONTAINS)\b")
+PAGE = 25
+
+
+def search() -> str | Response:
+    """Redirect to what a text names, or show what an event query finds."""
+    node: Node = g.node
+    text = request.args.get("q", "").strip()
+    check_length(text)
+    if not text:
+        return render_template("noderpc_explorer/search.html", found=None)
+    if text.isascii() and text.isdigit() and len(text) <= MAX_HEIGHT_DIGITS:
+        return redirect(url_for(".block", height=int(text)))
+    if match := _HASH.fullmatch(text):
+        return _by_hash(node, match[1].lower())
+    if BECH32.fullmatch(text) or HEX_ADDRESS.fullmatch(text):
+        return redirect(url_for(".account", address=text))
+    if _VALIDATOR.fullmatch(text) and _is_validator(node, bytes.fromhex(text)):
+        return redirect(url_for(".validators", _anchor=text.upper()))
+    if _OPERATOR.search(text):
+        return _query(node, text)
+    return _key(node, text)
+
+
+def _by_hash(node: Node, digits: str) -> Response:
+    try:
+        found = node.call("block_by_hash", hash=bytes.fromhex(digits)).block
+    except BlockNotFound:
+        found = None
+    if found is not None:
+        return redirect(url_for(".block", height=found.header.height))
+    # Its page says so where there is none.
+    return redirect(url_for(".tx", digest=digits))
+
+
+def _is_validator(node: Node, address: bytes) -> bool:
+    members = optional(
+        lambda: node.read("validators", lambda b: b.validators(b.latest_height()))
+    )
+    return members is not None and address in members.by_address
+
+
+def _key(node: Node, text: str) -> Response:
+    found = optional(lambda: node.call("abci_query", data=text.encode()).response)
+    if found is not None and found.code == 0 and found.value:
+        return redirect(url_for(".key", data=text))
+    raise NotFound(
+        f"nothing is found for {text[:80]!r}",
+        "a height, a hash, an address, a key of the application's state or an event query such"
+        " as tx.height > 5 is looked for",
+    )
+
+
+def _query(node: Node, text: str) -> str:
+    """Return the page of what an event query finds: transactions, or blocks."""
+    _check(text)
+    page = max(1, integer("page", 1))
+    kind = request.args.get("of", "txs")
+    if kind not in ("txs", "blocks"):
+        raise ValueNotAllowed("of must be txs or blocks")
+    if kind == "txs":
+        found, total = _found_txs(node, text, page)
+    else:
+        found, total = _found_blocks(node, text, page)
+    return render_template(
+        "noderpc_explorer/search.html",
+        found=found,
+        total=total,
+        kind=kind,
+        page=page,
+        pages=-(-total // PAGE),
+    )
+
+
+def _check(text: str) -> None:
+    try:
+        parse(text)
+    except QuerySyntaxError as error:
+        raise ValueNotAllowed(
+            f"this is no event query: {error.text}",
+            "write KEY = 'TEXT' or KEY > NUMBER, joined by AND, such as app.key = 'name'",
+        ) from None
+
+
+def _found_txs(node: Node, text: str, page: int) -> tuple[Any, int]:
+    found = node.search(text, page, PAGE)
+    return found.txs, found.total
+
+
+def _found_blocks(node: Node, text: str, page: int) -> tuple[Any, int]:
+    found = node.call("block_search", query=text, page=page, per_page=PAGE, order_by="desc")
+    metas = []
+    for each in found.blocks:
+        try:
+            height = each.block.header.height
+            metas.append(node.read("block", lambda b, at=height: b.block_meta(at)))  # type: ignore[misc]
+        except NodeRPCError:
+            # Pruned meanwhile.
+            continue
+    return metas, found.total
+
+
+VIEWS: dict[str, Callable[..., Any]] = {"/search": search}

@@ -1,0 +1,117 @@
+"""The node behind an explorer: its mount's routes, as the reader of a page may call them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from flask import current_app, url_for
+from werkzeug.routing import BuildError
+
+from .. import jsoncodec
+from ..backends.base.backend import ChainBackend
+from ..domain.block import BlockMeta
+from ..domain.responses import ResultTxSearch
+from ..errors import EvmCallFailed, NodeRPCError
+from ..extension import mount_named
+from ..jsonrpc.context import Context
+from ..web.rules.head import EVM
+
+T = TypeVar("T")
+
+METAS_PER_CALL = 20
+"""Blocks that one call of ``blockchain`` returns."""
+
+
+class Node:
+    """A mount of the current app, for the sender of the current request.
+
+    What the mount's settings and its ``authorize`` refuse to calls is refused to pages.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._mount = mount_named(name)
+        self.settings = self._mount.settings
+        self.has_evm = self.settings.json_rpc_enable
+        self.refuse_host = self._mount.views.refuse_host
+        self._dispatcher = self._mount.dispatcher_of("")
+
+    def call(self, route: str, **params: Any) -> Any:
+        """Return the result of a route, a value of :mod:`flask_noderpc.domain`; raise
+        :exc:`~flask_noderpc.errors.NodeRPCError`."""
+        found, ctx = self._admit(route)
+        return found.call(ctx, found.params(**params))
+
+    def read(self, route: str, read: Callable[[ChainBackend], T]) -> T:
+        """Return what is read from the backend, for a caller who may call a route."""
+        return read(self._admit(route)[1].backend)
+
+    def _admit(self, route: str) -> tuple[Any, Context]:
+        return self._dispatcher.admit(route, self._mount.views.permissions())
+
+    def evm(self, method: str, *params: Any) -> Any:
+        """Return the JSON value of a method of Ethereum's JSON-RPC; raise
+        :exc:`~flask_noderpc.errors.EvmCallFailed`."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        permissions = self._mount.views.permissions(EVM)
+        reply = self._mount.dispatcher_of(EVM).post(jsoncodec.encode(body), permissions)
+        answer = jsoncodec.decode(reply.body)
+        if "error" in answer:
+            raise EvmCallFailed(answer["error"])
+        return answer["result"]
+
+    def refusal(self, route: str) -> str:
+        """Return the reason why the reader may not call a route; empty if that is allowed."""
+        try:
+            found, _ = self._admit(route)
+        except NodeRPCError as error:
+            return error.text_with_hint or str(error)
+        if found.writes and not self._mount.views.permissions().may_write:
+            return "pages of another site may not change state here"
+        return ""
+
+    def url(self, endpoint: str, **values: Any) -> str:
+        """Return the path of one of the mount's rules; empty if it has none."""
+        try:
+            return url_for(f"{self.name}.{endpoint}", **values)
+        except BuildError:
+            return ""
+
+    def metrics(self) -> str | None:
+        """Return the text of the node's metrics; ``None`` where they are not served."""
+        view = current_app.view_functions.get(f"{self.name}.metrics")
+        if view is None:
+            return None
+        text: str = current_app.make_response(current_app.ensure_sync(view)()).get_data(True)
+        return text
+
+    # What several pages show.
+
+    def metas(self, high: int, count: int) -> list[BlockMeta]:
+        """Return the metas of at most ``count`` blocks from a height downwards."""
+        found: list[BlockMeta] = []
+        lowest = self.lowest()
+        while high >= lowest and len(found) < count:
+            low = max(lowest, high - min(METAS_PER_CALL, count - len(found)) + 1)
+            found += self.call("blockchain", min_height=low, max_height=high).block_metas
+            high = low - 1
+        return found
+
+    def latest(self) -> int:
+        """Return the latest height; 0 while there is none."""
+        return self.read("blockchain", lambda backend: backend.latest_height())
+
+    def lowest(self) -> int:
+        """Return the lowest height that can be read."""
+        return self.read(
+            "blockchain",
+            lambda backend: max(1, min(backend.base_height(), backend.lowest_readable())),
+        )
+
+    def search(self, query: str, page: int = 1, size: int = 25) -> ResultTxSearch:
+        """Return a page of the transactions that match an event query, newest first."""
+        found: ResultTxSearch = self.call(
+            "tx_search", query=query, page=page, per_page=size, order_by="desc"
+        )
+        return found

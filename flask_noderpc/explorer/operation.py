@@ -1,0 +1,97 @@
+"""Pages that use the node itself: its metrics, a form to send, and its websocket's events."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from flask import g, render_template
+
+from .node import Node
+
+
+@dataclass(slots=True)
+class Calls:
+    """Answered calls of a method since the start of the node's processes."""
+
+    method: str
+    count: float = 0
+    errors: float = 0
+    seconds: float = 0
+    buckets: dict[float, float] = field(default_factory=lambda: defaultdict(float))
+    """Number of calls that took at most so many seconds."""
+
+    @property
+    def mean_ms(self) -> float:
+        """Mean milliseconds of a call."""
+        return 1000 * self.seconds / self.count if self.count else 0
+
+    def within_ms(self, share: float) -> float:
+        """Return the bucket's milliseconds within which a share of the calls was answered."""
+        for limit, count in sorted(self.buckets.items()):
+            if count >= share * self.count:
+                return 1000 * limit
+        return float("inf")
+
+
+def metrics() -> str:
+    """Calls and their seconds, as the node's own metrics count them."""
+    node: Node = g.node
+    found = node.metrics()
+    calls = None if found is None else sorted(_calls(found), key=lambda each: -each.count)
+    return render_template(
+        "noderpc_explorer/metrics.html",
+        calls=calls,
+        total=sum(each.count for each in calls or ()),
+        seconds=sum(each.seconds for each in calls or ()),
+        now=time.monotonic(),
+    )
+
+
+def _calls(text: str) -> list[Calls]:
+    # The metrics are served: so there is the extra.
+    from prometheus_client.parser import text_string_to_metric_families
+
+    found: dict[str, Calls] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples if family.name.startswith("noderpc_call") else ():
+            method = sample.labels["method"]
+            _add(found.setdefault(method, Calls(method)), sample)
+    return list(found.values())
+
+
+def _add(calls: Calls, sample: Any) -> None:
+    match sample.name:
+        case "noderpc_calls_total" if sample.labels["outcome"] != "0":
+            calls.errors += sample.value
+        case "noderpc_call_seconds_count":
+            calls.count += sample.value
+        case "noderpc_call_seconds_sum":
+            calls.seconds += sample.value
+        case "noderpc_call_seconds_bucket":
+            calls.buckets[float(sample.labels["le"])] += sample.value
+
+
+def send() -> str:
+    """Forms to send a transaction, and to query the application."""
+    node: Node = g.node
+    return render_template(
+        "noderpc_explorer/send.html",
+        refusal=node.refusal("broadcast_tx_sync"),
+        query_refusal=node.refusal("abci_query"),
+    )
+
+
+def monitor() -> str:
+    """Events of the websocket by a query."""
+    return render_template("noderpc_explorer/monitor.html")
+
+
+VIEWS: dict[str, Callable[..., Any]] = {
+    "/metrics": metrics,
+    "/send": send,
+    "/monitor": monitor,
+}

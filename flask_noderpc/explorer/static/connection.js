@@ -1,0 +1,69 @@
+// A websocket of the node with one subscription, which is made again when the connection ends.
+
+const FIRST_DELAY_MS = 250;
+const LONGEST_DELAY_MS = 30_000;
+
+// The app knows the path; the browser knows the host, and whether it is reached by TLS.
+export function address() {
+  const url = new URL(new URL(document.body.dataset.websocket, location).pathname, location);
+  url.protocol = location.protocol.replace("http", "ws");
+  return url;
+}
+
+// Calls `onOpen` when the node has taken the subscription, `onEvent` with the result of each
+// event, `onClose` when the connection has ended, and `onRefused` with the error of a
+// subscription that is not taken, which is not tried again. Returns a function that ends it.
+export function follow(query, { onOpen, onEvent, onClose, onRefused }) {
+  let socket;
+  let timer;
+  let delay = FIRST_DELAY_MS;
+  let isOver = false;
+
+  function connect() {
+    socket = new WebSocket(address());
+    socket.onopen = () => {
+      const call = { jsonrpc: "2.0", id: 1, method: "subscribe", params: { query } };
+      socket.send(JSON.stringify(call));
+    };
+    socket.onmessage = ({ data }) => {
+      const { result, error } = JSON.parse(data);
+      if (isOver) return;
+      if (error && delay !== 0) {
+        refused(error);
+      } else if (error) {
+        // It fell behind: the events that were left out are on a fresh page.
+        socket.close();
+      } else if (result.data) {
+        onEvent(result, data);
+      } else {
+        delay = 0;
+        onOpen();
+      }
+    };
+    socket.onclose = () => {
+      if (isOver) return;
+      onClose();
+      delay = delay === 0 ? FIRST_DELAY_MS : delay;
+      timer = setTimeout(connect, delay);
+      delay = Math.min(2 * delay, LONGEST_DELAY_MS);
+    };
+  }
+
+  function refused(error) {
+    if (!onRefused) {
+      socket.close();
+      return;
+    }
+    end();
+    onRefused(error);
+  }
+
+  function end() {
+    isOver = true;
+    clearTimeout(timer);
+    socket.close();
+  }
+
+  connect();
+  return end;
+}

@@ -1,0 +1,79 @@
+// Replaces the live part of a page by that of the server's fresh page: after each block, or
+// every few seconds. So every row has one form, the server's.
+
+import { follow } from "./connection.js";
+
+const LEAST_MS = 1000;
+
+const every = Number(document.querySelector("script[data-every]")?.dataset.every ?? 0) * 1000;
+const state = document.getElementById("state");
+const pause = document.getElementById("pause");
+
+let isPaused = false;
+let isBusy = false;
+let isDue = false;
+let last = 0;
+
+function say(text) {
+  if (state.textContent !== text) state.textContent = text;
+}
+
+async function refresh() {
+  if (isPaused || document.hidden) {
+    isDue = true;
+    return;
+  }
+  if (isBusy) {
+    isDue = true;
+    return;
+  }
+  isBusy = true;
+  isDue = false;
+  try {
+    await new Promise((done) => { setTimeout(done, last + LEAST_MS - performance.now()); });
+    last = performance.now();
+    const response = await fetch(location.href, { cache: "no-store" });
+    if (!response.ok) throw new Error(response.statusText);
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    if (!isPaused) replace(page.getElementById("live"));
+  } catch {
+    say("Reconnecting");
+  } finally {
+    isBusy = false;
+  }
+  if (isDue) refresh();
+}
+
+function replace(fresh) {
+  const live = document.getElementById("live");
+  // A reader who selects or unfolds something keeps it.
+  const selection = getSelection();
+  if (!selection.isCollapsed && live.contains(selection.anchorNode)) return;
+  if (live.querySelector("details[open]")) return;
+  const focused = live.contains(document.activeElement)
+    ? document.activeElement.getAttribute("href") : null;
+  live.replaceWith(document.adoptNode(fresh));
+  if (focused) fresh.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
+  document.dispatchEvent(new Event("refreshed"));
+}
+
+pause.hidden = false;
+pause.addEventListener("click", () => {
+  isPaused = !isPaused;
+  pause.textContent = isPaused ? "Go on" : "Pause";
+  say(isPaused ? "Paused" : "Live");
+  if (!isPaused) refresh();
+});
+document.addEventListener("visibilitychange", () => { if (isDue) refresh(); });
+
+if (every) {
+  say("Live");
+  setInterval(refresh, every);
+} else {
+  follow("tm.event='NewBlockHeader'", {
+    // What came before the subscription is on a fresh page.
+    onOpen() { say(isPaused ? "Paused" : "Live"); refresh(); },
+    onEvent: refresh,
+    onClose() { say("Reconnecting"); },
+  });
+}

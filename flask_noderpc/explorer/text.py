@@ -1,0 +1,132 @@
+"""Text of what a chain contains: any bytes become characters that only show themselves.
+
+Markup is escaped by Jinja. Here control characters, marks that turn the direction of a text,
+and bytes that are no text become visible.
+"""
+
+from __future__ import annotations
+
+import codecs
+import time
+from dataclasses import dataclass
+
+from ..domain.abci import Event, ExecTxResult
+from ..domain.ethereum import ETHER
+from ..domain.time import SECOND, ZERO_TIME, to_text
+
+SHORT, LONG = 100, 2_000
+"""Characters of a value that are shown in a list, and on a page of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A value as text, or the beginning of it."""
+
+    text: str
+    left: int = 0
+    """Characters, or bytes, that are not shown."""
+
+
+def of_bytes(data: bytes, limit: int) -> Shown:
+    """Return bytes as their text, or as hex where they are none, up to so many characters."""
+    # No more than the beginning is looked at; four bytes are the longest character.
+    head = data[: 4 * limit]
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(head, len(head) == len(data))
+    except UnicodeDecodeError:
+        text = ""
+    if (text or not data) and text.isprintable():
+        return Shown(text[:limit], len(data) - len(text[:limit].encode()))
+    digits = limit // 2
+    return Shown("0x" + data[:digits].hex(), max(0, len(data) - digits))
+
+
+def of_text(text: str, limit: int) -> Shown:
+    """Return a text with its control characters as escapes, up to so many characters."""
+    head = text[:limit]
+    return Shown(visible(head), len(text) - len(head))
+
+
+def visible(text: str) -> str:
+    """Return a text with ``\\u{…}`` for what has no shape, line breaks and tabs apart."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{{{ord(c):x}}}" for c in text)
+
+
+def summary(tx: bytes, result: ExecTxResult | None, limit: int = SHORT) -> Shown:
+    """Return one line about a transaction: what its events say that it did, or its bytes."""
+    actions = _actions(result.events) if result else ""
+    return of_text(actions, limit) if actions else of_bytes(tx, limit)
+
+
+def _actions(events: tuple[Event, ...]) -> str:
+    """Return the actions of a Cosmos SDK transaction, or that it was Ethereum's."""
+    found = [
+        attribute.value.decode(errors="replace")
+        for event in events
+        if event.type == "message"
+        for attribute in event.attributes
+        if attribute.key == b"action"
+    ]
+    if not found and any(event.type == "ethereum_tx" for event in events):
+        return "Ethereum transaction"
+    return ", ".join(dict.fromkeys(found))
+
+
+def moment(time_ns: int) -> str:
+    """Return a time to the second; a dash for Go's zero time."""
+    if time_ns <= ZERO_TIME:
+        return "–"
+    return to_text(time_ns // SECOND * SECOND).replace("T", " ").replace("Z", " UTC")
+
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def age(time_ns: int) -> str:
+    """Return how long ago a time was, or the time where that is far away."""
+    seconds = (time.time_ns() - time_ns) // SECOND
+    if not 0 <= seconds < 100 * 86_400:
+        return moment(time_ns)
+    for unit, size in _UNITS:
+        if seconds >= size:
+            return f"{seconds // size} {unit} ago"
+    return "now"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes with its unit."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def number(value: int) -> str:
+    """Return a number with its thousands separated."""
+    return f"{value:,}"
+
+
+def amount(value: float) -> str:
+    """Return a number with as many digits as it needs; a dash where it is unknown."""
+    if value == float("inf"):
+        return "more"
+    return number(int(value)) if value == int(value) or value >= 1000 else f"{value:.3g}"
+
+
+def quantity(digits: str) -> str:
+    """Return a number of Ethereum's JSON-RPC, which is hex, in decimal."""
+    return number(int(digits, 16))
+
+
+def ether(digits: str) -> str:
+    """Return an amount of Ethereum's JSON-RPC in ether."""
+    return ether_of(int(digits, 16))
+
+
+def ether_of(wei: int) -> str:
+    """Return an amount in ether, exactly."""
+    whole, rest = divmod(wei, ETHER)
+    fraction = f".{rest:018d}".rstrip("0") if rest else ""
+    return f"{whole:,}{fraction} ether"

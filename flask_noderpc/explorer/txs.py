@@ -1,0 +1,169 @@
+"""The page of a transaction: result and events, its bytes, and what Ethereum knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from flask import g, render_template
+from werkzeug.wrappers import Response
+
+from ..domain.responses import ResultTx
+from ..errors import EvmCallFailed, NodeRPCError, NotFound, TxNotFound, ValueNotAllowed
+from ..protocol.comet.hashes import tx_hash
+from ..web.views import read_form
+from .abi import Abi, Decoded
+from .node import Node
+
+MAX_ABI_BYTES = 512 * 1024
+_MAX_ETHEREUM = 10
+"""Ethereum transactions of one node transaction that are shown."""
+_SCANNED_PENDING = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log of Ethereum's JSON-RPC, and what an ABI says of it."""
+
+    json: dict[str, Any]
+    decoded: Decoded | None
+
+
+@dataclass(frozen=True, slots=True)
+class EthereumTx:
+    """A transaction of Ethereum's JSON-RPC, with its receipt once it is in a block."""
+
+    json: dict[str, Any]
+    receipt: dict[str, Any] | None
+    logs: list[Log]
+    call: Decoded | None
+
+
+def tx(digest: str) -> str | Response:
+    """A transaction, by its hash or its Ethereum hash."""
+    return _page(digest, None, "")
+
+
+def tx_with_abi(digest: str) -> str | Response:
+    """The same with logs and calldata decoded by the ABI of a form."""
+    given = read_form(MAX_ABI_BYTES).get("abi", "")
+    try:
+        return _page(digest, Abi.parse(given), given)
+    except ValueError as error:
+        raise ValueNotAllowed(f"the ABI can't be read: {error}") from None
+
+
+def _page(digest: str, abi: Abi | None, given: str) -> str:
+    node: Node = g.node
+    wanted = _hash(digest)
+    try:
+        found = node.call("tx", hash=wanted)
+    except TxNotFound:
+        found = _by_ethereum_hash(node, wanted)
+        if found is None:
+            return _pending_page(node, wanted)
+    return render_template(
+        "noderpc_explorer/tx.html",
+        found=found,
+        time=_time_of(node, found.height),
+        ethereum=_ethereum(node, found.tx, abi),
+        abi=given,
+        has_abi=abi is not None,
+    )
+
+
+def _pending_page(node: Node, wanted: bytes) -> str:
+    """Return the page of a transaction that waits; raise ``TxNotFound``."""
+    with suppress(NodeRPCError):
+        for waiting in node.call("unconfirmed_txs", limit=_SCANNED_PENDING).txs:
+            if wanted in (tx_hash(waiting), *_hashes(node, waiting)):
+                return render_template(
+                    "noderpc_explorer/pending.html", hash=tx_hash(waiting), tx=waiting
+                )
+    raise TxNotFound(wanted, "it may be in a block that is not stored here, or not yet in one")
+
+
+def _hash(text: str) -> bytes:
+    digits = text.removeprefix("0x")
+    with suppress(ValueError):
+        found = bytes.fromhex(digits)
+        if len(digits) == 64 and len(found) == 32:
+            return found
+    raise ValueNotAllowed("a hash of 64 hex digits is needed")
+
+
+def _time_of(node: Node, height: int) -> int | None:
+    try:
+        time: int = node.call("header", height=height).header.time
+    except NodeRPCError:
+        return None
+    return time
+
+
+def _by_ethereum_hash(node: Node, wanted: bytes) -> ResultTx | None:
+    """Return the node's transaction that has an Ethereum transaction, if one has."""
+    if not node.has_evm:
+        return None
+    try:
+        placed = node.evm("eth_getTransactionByHash", f"0x{wanted.hex()}")
+    except EvmCallFailed:
+        return None
+    if placed is None or placed["blockNumber"] is None:
+        return None
+    block = node.call("block", height=int(placed["blockNumber"], 16)).block
+    for each in block.txs:
+        if wanted in _hashes(node, each):
+            with suppress(NotFound):
+                found: ResultTx = node.call("tx", hash=tx_hash(each))
+                return found
+    return None
+
+
+def _hashes(node: Node, raw: bytes) -> tuple[bytes, ...]:
+    """Return the hashes of the Ethereum transactions in a node's transaction."""
+    if not node.has_evm:
+        return ()
+    # Only the EVM layer has the extra's libraries.
+    from ..protocol.ethereum.execution import transaction_hashes
+
+    return transaction_hashes(raw)[:_MAX_ETHEREUM]
+
+
+def _ethereum(node: Node, raw: bytes, abi: Abi | None) -> list[EthereumTx]:
+    found: list[EthereumTx] = []
+    for each in _hashes(node, raw):
+        name = f"0x{each.hex()}"
+        # Bytes of any kind have a hash: that nobody knows it is no error.
+        with suppress(EvmCallFailed):
+            json = node.evm("eth_getTransactionByHash", name)
+            if json is not None:
+                receipt = node.evm("eth_getTransactionReceipt", name)
+                found.append(_decoded(json, receipt, abi))
+    return found
+
+
+def _decoded(
+    json: dict[str, Any], receipt: dict[str, Any] | None, abi: Abi | None
+) -> EthereumTx:
+    logs = receipt["logs"] if receipt else []
+    if abi is None:
+        return EthereumTx(json, receipt, [Log(log, None) for log in logs], None)
+    return EthereumTx(
+        json,
+        receipt,
+        [Log(log, abi.log(_all_bytes(log["topics"]), _bytes(log["data"]))) for log in logs],
+        abi.call(_bytes(json["input"])),
+    )
+
+
+def _bytes(text: str) -> bytes:
+    return bytes.fromhex(text[2:])
+
+
+def _all_bytes(texts: Iterable[str]) -> list[bytes]:
+    return [_bytes(text) for text in texts]
+
+
+VIEWS: dict[str, Callable[..., str | Response]] = {"/tx/<digest>": tx}

@@ -1,0 +1,346 @@
+"""Each page of the explorer, and what it says where there is nothing to show."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from flask_noderpc import ConfigurationError, Denied, NodeRPC, explorer_bp
+from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.node import app_for
+
+from ..helpers.stores import make_store
+from .conftest import MakeSite, Site
+from .html import Html, page
+
+HEIGHT = re.compile(r"/explorer/block/(\d+)")
+
+
+def digest(tx: bytes) -> str:
+    return sha256(tx).hexdigest().upper()
+
+
+def heights(found: Html) -> list[int]:
+    return [int(match[1]) for link in found.links if (match := HEIGHT.fullmatch(link))]
+
+
+def test_a_new_chain_has_an_overview(site: Site) -> None:
+    found = page(site.client, "/")
+
+    assert "none yet" in found.text
+    assert "The chain has no block yet." in found.text
+    assert "There is no transaction." in found.text
+    assert "The chain has no block yet." in page(site.client, "/blocks").text
+    assert page(site.client, "/charts")
+    assert page(site.client, "/txs")
+
+
+def test_the_overview_lists_blocks_and_transactions_newest_first(site: Site) -> None:
+    site.grow(b"name=satoshi", b"a=1")
+    site.grow()
+    site.grow(b"b=<2>")
+
+    found = page(site.client, "/")
+
+    # The latest block among the figures, the blocks, and those of the transactions.
+    assert heights(found) == [3, 3, 2, 1, 3, 1, 1]
+    assert found.text.index("b=<2>") < found.text.index("a=1") < found.text.index("name=sat")
+    assert site.chain.chain_id() in found.text
+
+
+def test_blocks_are_paged_by_their_height(site: Site) -> None:
+    for _ in range(45):
+        site.grow()
+
+    newest, older = page(site.client, "/blocks"), page(site.client, "/blocks?to=25")
+    oldest = page(site.client, "/blocks?to=5")
+
+    assert heights(newest) == list(range(45, 25, -1))
+    assert heights(older) == list(range(25, 5, -1))
+    assert heights(oldest) == [5, 4, 3, 2, 1]
+    assert "/explorer/blocks?to=25" in newest.links
+    assert {"/explorer/blocks?to=45", "/explorer/blocks?to=5"} <= {*older.links}
+    assert all("to=0" not in link for link in oldest.links)
+    assert heights(page(site.client, "/blocks?to=9999")) == heights(newest)
+
+
+def test_a_block_shows_its_header_and_transactions(site: Site) -> None:
+    site.grow(b"a=1", b"b=2")
+    site.grow()
+    block_hash = site.chain.hash_at(1).hex().upper()
+
+    found = page(site.client, "/block/1")
+
+    assert block_hash in found.text
+    assert "Signed by 1 of 1 validators" in found.text
+    assert f"/explorer/tx/{digest(b'a=1')}" in found.links
+    assert found.text.index("a=1") < found.text.index("b=2")
+    assert {"/explorer/block/2"} == {link for link in found.links if "/block/" in link}
+    by_hash = site.client.get(f"/explorer/block/0x{block_hash.lower()}")
+    assert by_hash.location == "/explorer/block/1"
+
+
+def test_the_transactions_of_a_large_block_are_paged(site: Site) -> None:
+    site.grow(*(b"k%d=v" % number for number in range(250)))
+
+    first, last = page(site.client, "/block/1"), page(site.client, "/block/1?page=3")
+
+    assert first.text.count("=v") == 100
+    assert "k0=v" in first.text
+    assert last.text.count("=v") == 50
+    assert "k249=v" in last.text
+    assert "/explorer/block/1?page=3" in first.links
+    assert "no page 4" in page(site.client, "/block/1?page=4", 400).text
+
+
+def test_a_transaction_shows_its_result_events_and_content(site: Site) -> None:
+    site.grow(b"name=satoshi")
+
+    found = page(site.client, f"/tx/0x{digest(b'name=satoshi').lower()}")
+
+    assert "Success" in found.text
+    assert "Cosmoshi Netowoko" in found.text
+    assert "not indexed" in found.text
+    assert found.text.endswith(("name=satoshi RPC of this node, dialect document",))
+    assert heights(found) == [1]
+
+
+def test_a_waiting_transaction_has_a_page(site: Site) -> None:
+    site.grow()
+    site.chain.mempool.submit(b"soon=1")
+
+    assert "waits for a block" in page(site.client, f"/tx/{digest(b'soon=1')}").text
+    pool = page(site.client, "/mempool")
+    assert "1 transactions wait, 6 bytes." in pool.text
+    assert f"/explorer/tx/{digest(b'soon=1')}" in pool.links
+
+
+def test_long_values_are_cut_with_a_way_to_the_whole(site: Site) -> None:
+    tx = b"name=" + b"x" * 1_000_000
+    site.grow(tx)
+    address = f"/tx/{digest(tx)}"
+
+    cut, whole = page(site.client, address), page(site.client, f"{address}?whole=1")
+
+    assert "998,005 more" in cut.text
+    assert "xxx" * 1000 not in cut.text
+    assert f"/explorer{address}?whole=1" in cut.links
+    assert "x" * 1_000_000 in whole.text
+
+
+def test_validators_of_a_height_are_listed(tmp_path: Path) -> None:
+    chain = make_chain(8)
+    store = make_store(tmp_path / "chain.db")
+    store.init_chain(chain.genesis, chain.state)
+    store.append_block(*chain.blocks)
+    app = app_for(store)
+    app.register_blueprint(explorer_bp)
+    client = app.test_client()
+    try:
+        members = store.validators(9)
+        assert len(members.validators) == 4
+        latest, first = page(client, "/validators"), page(client, "/validators?height=1")
+        assert (
+            f"{len(members.validators)} with a voting power of {members.total_power} together."
+            in latest.text
+        )
+        assert "3 with a voting power of 20 together." in first.text
+        assert "50.0 %" in first.text
+        assert "proposer" in first.text
+        assert "must be less than" in page(client, "/validators?height=99", 404).text
+        accused = [height for height in range(1, 9) if store.block(height)[1].evidence]
+        assert "1 of misbehaviour" in page(client, f"/block/{accused[0]}").text
+    finally:
+        store.close()
+
+
+def test_charts_show_each_block_of_the_window(site: Site) -> None:
+    for number in range(12):
+        site.grow(*(b"k%d.%d=v" % (number, i) for i in range(number % 3)))
+
+    found = page(site.client, "/charts?count=10")
+    older = page(site.client, "/charts?to=2&count=10")
+
+    assert sum(tag == "rect" for tag, _ in found.elements) == 40
+    assert "Blocks 3 to 12." in found.text
+    assert "Block 12: 2" in found.text
+    assert "Blocks 1 to 2." in older.text
+    # The first block has none before it.
+    assert sum(tag == "rect" for tag, _ in older.elements) == 7
+
+
+def test_metrics_count_the_calls_of_the_node(make_site: MakeSite) -> None:
+    site = make_site(metrics=True)
+    site.grow()
+    before = _calls(page(site.client, "/metrics"))
+    for _ in range(3):
+        site.client.get("/health")
+    site.client.get("/block?height=99")
+
+    found = page(site.client, "/metrics")
+
+    assert _calls(found) == before + 4
+    assert re.search(r"health \d+ 0 [\d.]+ ms", found.text)
+    assert re.search(r"block \d+ [1-9]\d* [\d.]+ ms", found.text)
+
+
+def _calls(found: Html) -> int:
+    match = re.search(r"([\d,]+) calls were answered", found.text)
+    assert match is not None
+    return int(match[1].replace(",", ""))
+
+
+def test_without_metrics_the_page_names_the_setting(site: Site) -> None:
+    assert "NODERPC_METRICS" in page(site.client, "/metrics").text
+
+
+def test_the_application_can_be_queried(site: Site) -> None:
+    site.grow(b"name=satoshi")
+
+    by_text = page(site.client, "/query?data=name")
+    by_hex = page(site.client, f"/query?data=0x{b'name'.hex()}&height=0")
+
+    assert "satoshi" in by_text.text
+    assert "satoshi" in by_hex.text
+    assert "must be hex" in page(site.client, "/query?data=0xx", 400).text
+    assert "must be a number" in page(site.client, "/query?height=-1", 400).text
+
+
+def test_a_key_shows_its_value_and_the_transactions_that_name_it(site: Site) -> None:
+    site.grow(b"name=satoshi")
+    site.grow(b"name=hal")
+
+    found = page(site.client, "/key?data=name")
+
+    assert "Value hal" in found.text
+    assert {digest(b"name=satoshi"), digest(b"name=hal")} <= {
+        link.rpartition("/")[2] for link in found.links
+    }
+    assert "none" in page(site.client, "/key?data=unknown").text
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "text"),
+    [
+        ("/block/99", 404, "must be less than or equal to the current blockchain height 1"),
+        ("/block/" + "00" * 32, 404, "not found"),
+        ("/block/x", 400, "a height, or a hash of 64 hex digits, is needed"),
+        ("/tx/" + "00" * 32, 404, "it may be in a block that is not stored here"),
+        ("/tx/xyz", 400, "a hash of 64 hex digits is needed"),
+        ("/blocks?to=x", 400, "to must be a number, not 'x'"),
+        ("/blocks?to=" + "9" * 30, 400, "to must be a number"),
+        ("/block/1?page=-1", 400, "page must be a number"),
+        ("/account/nobody", 400, "this is no address"),
+        ("/search?q=nothing", 404, "an event query such as tx.height > 5"),
+        ("/search?q=a%3D", 400, "this is no event query"),
+        ("/validators?page=9", 400, "page should be within"),
+    ],
+)
+def test_errors_are_pages_with_a_status_and_a_reason(
+    site: Site, path: str, status: int, text: str
+) -> None:
+    site.grow()
+
+    found = page(site.client, path, status)
+
+    assert text in found.text
+    assert "/explorer/" in found.links
+
+
+def test_a_pruned_block_is_not_found(make_site: MakeSite) -> None:
+    site = make_site(retain_blocks=3)
+    for _ in range(40):
+        site.grow()
+    site.chain.store.prune(38)
+
+    assert "lowest height is 38" in page(site.client, "/block/5", 404).text
+    assert heights(page(site.client, "/blocks")) == [40, 39, 38]
+    assert "lowest height is 38" in page(site.client, "/blocks?to=5", 404).text
+    assert page(site.client, "/charts")
+
+
+def test_a_search_beyond_its_limit_names_the_setting(make_site: MakeSite) -> None:
+    site = make_site(max_response_bytes=1000)
+    for number in range(10):
+        site.grow(b"k%d=" % number + b"x" * 200)
+
+    found = page(site.client, "/search?q=tx.height>0", 503)
+
+    assert "NODERPC_MAX_RESPONSE_BYTES" in found.text
+
+
+def test_what_the_node_does_not_serve_is_on_no_page(make_site: MakeSite) -> None:
+    site = make_site(deny_methods=["tx", "tx_search", "broadcast_*"])
+    site.grow(b"secret=1")
+
+    assert "NODERPC_DENY_METHODS" in page(site.client, "/search?q=tx.height=1", 404).text
+    assert "NODERPC_DENY_METHODS" in page(site.client, f"/tx/{digest(b'secret=1')}", 404).text
+    assert "secret" not in page(site.client, "/").text
+    assert "secret" not in page(site.client, "/txs").text
+    assert "NODERPC_DENY_METHODS" in page(site.client, "/send").text
+
+
+def test_pages_are_refused_as_calls_are(make_site: MakeSite) -> None:
+    def allowed(request: object, method: str) -> bool | Denied:
+        return method != "block" or Denied(401, {"WWW-Authenticate": "Basic"}, "who are you?")
+
+    site = make_site(authorize=allowed)
+    site.grow()
+
+    response = site.client.get("/explorer/block/1")
+
+    assert (response.status_code, response.headers["WWW-Authenticate"]) == (401, "Basic")
+    assert "who are you?" in response.text
+    assert page(site.client, "/blocks")
+
+
+def test_only_served_hosts_have_pages(make_site: MakeSite) -> None:
+    site = make_site(allowed_hosts=["localhost"])
+
+    refused = site.client.get("/explorer/", headers={"Host": "evil.example"})
+
+    assert (refused.status_code, "NODERPC_ALLOWED_HOSTS" in refused.text) == (403, True)
+    assert page(site.client, "/")
+
+
+def test_the_index_page_of_the_node_links_to_its_explorer(site: Site) -> None:
+    assert "/explorer/" in Html(site.client.get("/").text).links
+
+
+def test_each_mount_has_an_explorer_of_its_own(make_site: MakeSite, tmp_path: Path) -> None:
+    site = make_site()
+    NodeRPC(
+        site.app,
+        name="other",
+        url_prefix="/other",
+        database=str(tmp_path / "other.db"),
+        produce=False,
+        chain_id="the-other",
+    )
+    site.app.register_blueprint(
+        explorer_bp, name="other_explorer", mount="other", url_prefix="/other/explorer"
+    )
+    client = site.client
+    try:
+        other = Html(client.get("/other/explorer/").text)
+        assert "the-other" in other.text
+        assert "the-other" not in page(client, "/").text
+        assert all(link.startswith(("/other/", "#")) for link in other.links)
+        assert "/other/explorer/" in Html(client.get("/other/").text).links
+    finally:
+        from flask_noderpc.extension import mounts
+
+        mounts(site.app)["other"].backend.close()
+
+
+def test_an_explorer_without_its_mount_names_those_that_there_are() -> None:
+    app = Flask("no mount")
+    app.register_blueprint(explorer_bp, mount="elsewhere")
+    app.testing = True
+
+    with pytest.raises(ConfigurationError, match="no node RPC is mounted as 'elsewhere'"):
+        app.test_client().get("/explorer/")
