@@ -56,6 +56,7 @@ def overview() -> str:
         "noderpc_explorer/overview.html",
         status=status,
         metas=metas[:10],
+        sample=len(metas),
         rows=latest_rows(node, 10),
         block_time=mean_block_time(metas),
         pending=optional(lambda: node.call("num_unconfirmed_txs")),

@@ -9,6 +9,8 @@ from typing import Any
 from flask import g, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
+from ..domain.block import BlockMeta
+from ..domain.responses import ResultTx
 from ..errors import BlockNotFound, NodeRPCError, NotFound, QuerySyntaxError, ValueNotAllowed
 from ..events.query import check_length, parse
 from .accounts import BECH32, HEX_ADDRESS
@@ -70,8 +72,9 @@ def _key(node: Node, text: str) -> Response:
     )
 
 
-def _query(node: Node, text: str) -> str:
-    """Return the page of what an event query finds: transactions, or blocks."""
+def _query(node: Node, text: str) -> str | Response:
+    """Return the page of what an event query finds, transactions or blocks; that of the only
+    hit."""
     _check(text)
     page = max(1, integer("page", 1))
     kind = request.args.get("of", "txs")
@@ -81,6 +84,8 @@ def _query(node: Node, text: str) -> str:
         found, total = _found_txs(node, text, page)
     else:
         found, total = _found_blocks(node, text, page)
+    if total == 1 and found:
+        return redirect(_page_of(found[0]))
     return render_template(
         "noderpc_explorer/search.html",
         found=found,
@@ -89,6 +94,12 @@ def _query(node: Node, text: str) -> str:
         page=page,
         pages=-(-total // PAGE),
     )
+
+
+def _page_of(hit: ResultTx | BlockMeta) -> str:
+    if isinstance(hit, ResultTx):
+        return url_for(".tx", digest=hit.hash.hex().upper())
+    return url_for(".block", height=hit.header.height)
 
 
 def _check(text: str) -> None:

@@ -28,14 +28,15 @@ class Shown:
 
 
 def of_bytes(data: bytes, limit: int) -> Shown:
-    """Return bytes as their text, or as hex where they are none, up to so many characters."""
+    """Return bytes as their text, or as hex where they are none or have control characters
+    other than line breaks and tabs, up to so many characters."""
     # No more than the beginning is looked at; four bytes are the longest character.
     head = data[: 4 * limit]
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(head, len(head) == len(data))
     except UnicodeDecodeError:
         text = ""
-    if (text or not data) and text.isprintable():
+    if (text or not data) and visible(text) == text:
         return Shown(text[:limit], len(data) - len(text[:limit].encode()))
     digits = limit // 2
     return Shown("0x" + data[:digits].hex(), max(0, len(data) - digits))

@@ -13,20 +13,13 @@ from hypothesis import strategies as st
 from flask_noderpc.explorer.abi import Abi
 from flask_noderpc.protocol.ethereum.crypto import keccak, to_checksum
 
-
-def entry(kind: str, name: str, *types: str, indexed: int = 0) -> dict[str, Any]:
-    inputs = [
-        {"name": f"p{number}", "type": each, "indexed": number < indexed}
-        for number, each in enumerate(types)
-    ]
-    return {"type": kind, "name": name, "inputs": inputs}
+from .abi_forms import TRANSFER, entry
 
 
 def selector(signature: str) -> bytes:
     return keccak(signature.encode())[:4]
 
 
-TRANSFER = entry("event", "Transfer", "address", "address", "uint256", indexed=2)
 ADDRESS = bytes(range(20))
 
 

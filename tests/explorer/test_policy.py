@@ -36,7 +36,7 @@ STATIC = sorted(FOLDER.glob("static/*"))
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_has_a_policy_and_keeps_to_it(site: Site, path: str) -> None:
-    site.grow(b"name=satoshi")
+    site.grow(b"name=satoshi", b"other=1")
 
     response = site.client.get(f"/explorer{path}")
     found = Html(response.text)
@@ -69,7 +69,7 @@ def test_a_page_has_a_policy_and_keeps_to_it(site: Site, path: str) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_what_a_page_names_is_there(site: Site, path: str) -> None:
-    site.grow(b"name=satoshi")
+    site.grow(b"name=satoshi", b"other=1")
     found = Html(site.client.get(f"/explorer{path}").text)
 
     for tag, attributes in found.elements:

@@ -46,12 +46,20 @@ def test_an_event_query_finds_transactions_and_blocks(grown: Site) -> None:
     query = "app.key = 'name'"
 
     txs = page(grown.client, f"/search?q={query}")
-    blocks = page(grown.client, "/search?q=block.height > 1&of=blocks")
+    blocks = page(grown.client, "/search?q=block.height > 0&of=blocks")
 
     assert "2 found by" in txs.text
     assert txs.text.index("name=hal") < txs.text.index("name=satoshi")
-    assert "1 found by" in blocks.text
-    assert "/explorer/block/2" in blocks.links
+    assert "2 found by" in blocks.text
+    assert {"/explorer/block/2", "/explorer/block/1"} <= {*blocks.links}
+
+
+def test_the_only_hit_of_a_query_is_shown_at_once(grown: Site) -> None:
+    tx_hash = sha256(b"name=hal").hexdigest().upper()
+
+    assert found_at(grown, "app.key = 'hal'") == f"/tx/{tx_hash}"
+    blocks = grown.client.get("/explorer/search?q=block.height > 1&of=blocks")
+    assert blocks.location == "/explorer/block/2"
 
 
 def test_results_are_paged(grown: Site) -> None:

@@ -27,6 +27,7 @@ def chromium(*flags: str) -> Iterator[Chrome]:
     options.binary_location = require_program("chromium")
     for flag in (*FLAGS, *flags):
         options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = ChromeService(require_program("chromedriver"), port=free_port())
     with patch.dict(os.environ, SE_OFFLINE="true"):
         driver = Chrome(options, service)

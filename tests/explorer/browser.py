@@ -1,0 +1,124 @@
+"""The explorer's pages in a browser, as their reader sees and uses them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..helpers.require import skip_or_fail
+from ..helpers.until import until
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+AXE = Path(__file__).parent / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+
+_RUN_AXE = """
+const done = arguments[arguments.length - 1];
+axe.run(document, {preload: false, resultTypes: ["violations"]}).then(
+  ({violations}) => done(violations.map(({id, impact, help, nodes}) =>
+    [impact, id, help, nodes.map((node) => [node.target.join(" "), node.failureSummary])])),
+  (error) => done([["critical", "axe", String(error), []]]));
+"""
+# What sticks out of the page, and how wide the page is.
+_WIDTHS = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+
+
+@cache
+def axe() -> str:
+    """The source of axe-core."""
+    if not AXE.is_file():
+        skip_or_fail("axe-core is not installed: run `npm ci` in tests/explorer/axe")
+    return AXE.read_text()
+
+
+class Reader:
+    """A browser at the pages of one server."""
+
+    def __init__(self, driver: Chrome, url: str) -> None:
+        self.driver = driver
+        self._url = url
+
+    def open(self, path: str) -> None:
+        """Open a page below the explorer's."""
+        self.driver.get(f"{self._url}/explorer{path}")
+
+    @contextmanager
+    def screen(self, width: int, scheme: str = "light") -> Iterator[None]:
+        """Have a screen of this width, in a light or a dark room."""
+        is_phone = width < 600
+        size = {"width": width, "height": 844 if is_phone else 900, "deviceScaleFactor": 1}
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        command = self.driver.execute_cdp_cmd
+        command("Emulation.setDeviceMetricsOverride", {**size, "mobile": is_phone})
+        command("Emulation.setEmulatedMedia", {"features": features})
+        try:
+            yield
+        finally:
+            command("Emulation.clearDeviceMetricsOverride", {})
+            command("Emulation.setEmulatedMedia", {"features": []})
+
+    def screenshot(self, file: Path) -> None:
+        """Write the whole page as a picture."""
+        found = self.driver.execute_cdp_cmd(
+            "Page.captureScreenshot", {"captureBeyondViewport": True}
+        )
+        file.write_bytes(base64.b64decode(found["data"]))
+
+    def faults(self) -> list[Any]:
+        """Return the serious and critical faults that axe finds on the page."""
+        self.driver.execute_script(axe())
+        found = self.driver.execute_async_script(_RUN_AXE)
+        return [fault for fault in found if fault[0] in ("serious", "critical")]
+
+    def sticks_out(self) -> bool:
+        """Return true if the page has to be scrolled sideways."""
+        content, screen = self.driver.execute_script(_WIDTHS)
+        return bool(content > screen)
+
+    def complaints(self) -> list[str]:
+        """Return what the console has said since it was asked last."""
+        log = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        return [entry["message"] for entry in log]
+
+    def text(self, selector: str = "main") -> str:
+        """Return the text of the first element."""
+        return self.driver.find_element("css selector", selector).text
+
+    def until_text(self, text: str, selector: str = "main") -> None:
+        """Wait until an element has a text."""
+
+        def has() -> bool:
+            # An element may be replaced while it is read.
+            found = self.script(
+                "return document.querySelector(arguments[0])?.innerText ?? ''", selector
+            )
+            return text in found
+
+        until(has, f"{text} in {selector}")
+
+    def until_live(self) -> None:
+        """Wait until the page follows the chain."""
+        self.until_text("Live", "#state")
+
+    def click(self, selector: str) -> None:
+        """Click the first element."""
+        self.driver.find_element("css selector", selector).click()
+
+    def write(self, selector: str, text: str) -> None:
+        """Replace the content of a field."""
+        field = self.driver.find_element("css selector", selector)
+        field.clear()
+        field.send_keys(text)
+
+    def script(self, script: str, *given: object) -> Any:
+        """Return the value of a script."""
+        return self.driver.execute_script(script, *given)
+
+    def leave(self) -> None:
+        """Leave, or the page would connect anew while its server goes away."""
+        self.driver.get("about:blank")

@@ -1,0 +1,144 @@
+"""Ethereum's transactions, logs and accounts on the explorer's pages."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from flask_noderpc import EmbeddedChain, explorer_bp
+from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS, keccak, to_checksum
+from flask_noderpc.testing.ethermint import (
+    EmittedLog,
+    EthermintDouble,
+    log_calldata,
+    log_contract,
+)
+from flask_noderpc.testing.node import app_for
+
+from ..ethereum.signing import TO, sender, transfer
+from .abi_forms import TRANSFER
+from .conftest import MakeSite
+from .html import Html, page
+
+CONTRACT = "0x" + log_contract().hex()
+WHO = bytes(range(1, 21))
+TOPICS = (keccak(b"Transfer(address,address,uint256)"), bytes(32), WHO.rjust(32, b"\0"))
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
+    path = tmp_path_factory.mktemp("ethereum") / "chain.db"
+    chain = EmbeddedChain(path, application=EthermintDouble, produce=False)
+    chain.start()
+    yield chain
+    chain.close()
+
+
+@pytest.fixture(scope="module")
+def emitting(chain: EmbeddedChain) -> bytes:
+    """A transaction whose contract emits a log."""
+    data = log_calldata(EmittedLog(TOPICS, (1_500).to_bytes(32)))
+    raw = transfer(0, to=CONTRACT, data=data, value=15 * 10**17)
+    assert chain.mempool.submit(raw).code == 0
+    chain.produce()
+    return raw
+
+
+@pytest.fixture(scope="module")
+def client(chain: EmbeddedChain) -> FlaskClient:
+    app = app_for(chain, json_rpc_enable=True)
+    app.register_blueprint(explorer_bp)
+    return app.test_client()
+
+
+def test_a_transaction_has_its_receipt_and_logs(client: FlaskClient, emitting: bytes) -> None:
+    found = page(client, f"/tx/{sha256(emitting).hexdigest()}")
+
+    assert f"0x{keccak(emitting).hex()}" in found.text
+    assert "Value 1.5 ether" in found.text
+    assert "Status Success" in found.text
+    assert TOPICS[0].hex() in found.text
+    assert f"/explorer/account/0x{sender().hex()}" in [link.lower() for link in found.links]
+
+
+def test_its_ethereum_hash_finds_it_too(client: FlaskClient, emitting: bytes) -> None:
+    by_hash = client.get(f"/explorer/search?q=0x{keccak(emitting).hex()}")
+
+    found = page(client, by_hash.location.removeprefix("/explorer"))
+    assert sha256(emitting).hexdigest().upper() in found.text
+    assert "Status Success" in found.text
+
+
+def test_an_abi_decodes_its_logs(client: FlaskClient, emitting: bytes) -> None:
+    address = f"/explorer/tx/{sha256(emitting).hexdigest()}"
+
+    decoded = client.post(address, data={"abi": json.dumps([TRANSFER])})
+    found = Html(decoded.text)
+
+    assert decoded.status_code == 200
+    assert "Transfer(address,address,uint256)" in found.text
+    assert re.search(rf"p1 address {to_checksum(WHO)} p2 uint256 1500", found.text)
+    assert "No function of the ABI fits." in found.text
+    other = client.post(address, data={"abi": "[]"})
+    assert "No event of the ABI fits." in Html(other.text).text
+
+
+@pytest.mark.parametrize(
+    ("abi", "text"),
+    [("{", "the ABI can&#39;t be read"), ("x" * 600_000, "request body too large")],
+)
+def test_what_is_no_abi_is_refused(
+    client: FlaskClient, emitting: bytes, abi: str, text: str
+) -> None:
+    refused = client.post(f"/explorer/tx/{sha256(emitting).hexdigest()}", data={"abi": abi})
+
+    assert (refused.status_code, text in refused.text) == (400, True)
+
+
+def test_an_account_lists_what_it_sent_and_received(
+    client: FlaskClient, emitting: bytes
+) -> None:
+    digest = sha256(emitting).hexdigest().upper()
+
+    sent = page(client, f"/account/0x{sender().hex()}")
+    received = page(client, f"/account/{CONTRACT.upper().replace('0X', '0x')}")
+
+    assert f"/explorer/tx/{digest}" in sent.links
+    assert f"/explorer/tx/{digest}" in received.links
+    assert "The account's state can't be read" in sent.text
+
+
+def test_a_waiting_transaction_is_found_by_its_ethereum_hash(
+    client: FlaskClient, chain: EmbeddedChain, emitting: bytes
+) -> None:
+    raw = transfer(1, to=TO)
+    chain.mempool.submit(raw)
+
+    assert "waits for a block" in page(client, f"/tx/{keccak(raw).hex()}").text
+    chain.produce()
+    assert "Status Success" in page(client, f"/tx/{keccak(raw).hex()}").text
+
+
+def test_an_account_of_the_state_has_a_balance(make_site: MakeSite) -> None:
+    site = make_site(application="evm", dev=True, json_rpc_enable=True, block_interval=5)
+    site.grow()
+    address = to_checksum(DEV_KEYS[0].address)
+
+    found = page(site.client, f"/account/{address}")
+
+    assert "Balance 10,000 ether" in found.text
+    assert "account of a key" in found.text
+    assert 'value="evm" checked' in site.client.get("/explorer/send").text
+
+
+def test_a_key_of_another_application_is_no_pair(tmp_path: Path, make_site: MakeSite) -> None:
+    site = make_site(application="merkle")
+    site.grow(b"name=satoshi")
+
+    assert "satoshi" in page(site.client, "/key?data=name").text
