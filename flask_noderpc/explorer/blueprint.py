@@ -78,6 +78,8 @@ def _add_headers(response: Response) -> Response:
     )
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Referrer-Policy"] = "same-origin"
+    # What one reader may see is not for another.
+    response.headers.setdefault("Cache-Control", "private, no-cache")
     return response
 
 

@@ -13,7 +13,13 @@ from ..domain.abci import BlockResults, ExecTxResult
 from ..domain.block import BlockIDFlag, BlockMeta
 from ..domain.time import SECOND
 from ..domain.validator import ValidatorSet
-from ..errors import HeightNotAvailable, NodeRPCError, NotFound, ResultNotFound, ValueNotAllowed
+from ..errors import (
+    BlockNotFound,
+    HeightNotAvailable,
+    NodeRPCError,
+    ResultNotFound,
+    ValueNotAllowed,
+)
 from ..protocol.comet.hashes import tx_hash
 from .node import Node
 
@@ -116,9 +122,10 @@ def block(height: str) -> str | Response:
     """A block, by its height or its hash."""
     node: Node = g.node
     if not (height.isascii() and height.isdigit() and len(height) <= MAX_HEIGHT_DIGITS):
-        found = node.call("block_by_hash", hash=_hash(height))
+        wanted = _hash(height)
+        found = node.call("block_by_hash", hash=wanted)
         if found.block is None:
-            raise NotFound(f"no block has the hash {height}")
+            raise BlockNotFound(wanted)
         return redirect(url_for(".block", height=found.block.header.height))
     found = node.call("block", height=int(height))
     block_hash, content = found.block_id.hash, found.block

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from ..ethereum.signing import transfer
 from ..helpers.browser import chromium
 from ..helpers.http import get
 from ..helpers.until import until
+from ..helpers.websocket import WebSocketClient
 from .browser import Reader
 
 if TYPE_CHECKING:
@@ -87,6 +88,28 @@ def live(browser: Chrome, tmp_path: Path) -> Iterator[Live]:
         reader.leave()
 
 
+@pytest.mark.parametrize("dialect", ["comet-0.38", "comet-1.0"])
+def test_pages_follow_a_node_of_any_dialect(
+    browser: Chrome, tmp_path: Path, dialect: str
+) -> None:
+    with served(tmp_path, NODERPC_DIALECT=dialect) as (url, chain):
+        reader = Live(browser, url, chain)
+        reader.open("/send")
+        reader.write("#tx", "name=satoshi")
+        reader.click("#send-form button")
+        reader.until_text("Sent:", "#sent")
+        reader.open("/")
+        reader.until_live()
+        chain.produce()
+        reader.until_text("name=satoshi")
+        reader.open("/monitor")
+        reader.click("#monitor-form button")
+        reader.until_live()
+        chain.produce()
+        reader.until_text("NewBlockHeader", "#log")
+        reader.leave()
+
+
 def test_new_blocks_and_transactions_appear(live: Live) -> None:
     live.open("/")
     live.until_live()
@@ -149,6 +172,22 @@ def test_a_page_is_live_again_after_the_server_was_restarted(
         chain.produce()
         until(lambda: reader.blocks() == [3, 2, 1], "a block after it")
         assert reader.is_marked()
+        reader.leave()
+
+
+def test_a_page_asks_where_no_more_may_subscribe(browser: Chrome, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"NODERPC_MAX_SUBSCRIPTION_CLIENTS": 1}
+    with (
+        served(tmp_path, **settings) as (url, chain),
+        closing(WebSocketClient(url)) as other,
+    ):
+        other.call("subscribe", {"query": "tm.event='Tx'"})
+        assert other.json()["result"] == {}
+        reader = Live(browser, url, chain)
+        reader.open("/blocks")
+        reader.until_live()
+        reader.grow()
+        until(lambda: reader.blocks() == [1], "the block")
         reader.leave()
 
 

@@ -307,6 +307,31 @@ def test_only_served_hosts_have_pages(make_site: MakeSite) -> None:
     assert page(site.client, "/")
 
 
+@pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.38", "comet-1.0"])
+def test_pages_show_a_node_of_any_dialect(make_site: MakeSite, dialect: str) -> None:
+    site = make_site(dialect=dialect)
+    site.grow(b"name=satoshi")
+    site.grow()
+
+    for path in (
+        "/",
+        "/blocks",
+        "/txs",
+        "/validators",
+        "/mempool",
+        "/charts",
+        "/key?data=name",
+    ):
+        assert dialect in page(site.client, path).text
+    assert "name=satoshi" in page(site.client, "/block/1").text
+    assert "Success" in page(site.client, f"/tx/{digest(b'name=satoshi')}").text
+    assert "current blockchain height 2" in page(site.client, "/block/99", 404).text
+    for unknown in ("block", "tx"):
+        found = page(site.client, f"/{unknown}/{'00' * 32}", 404)
+        assert f"({'00' * 32}) not found" in found.text
+    assert "this is no event query" in page(site.client, "/search?q=a%3D", 400).text
+
+
 def test_the_index_page_of_the_node_links_to_its_explorer(site: Site) -> None:
     assert "/explorer/" in Html(site.client.get("/").text).links
 

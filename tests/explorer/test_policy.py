@@ -56,6 +56,7 @@ def test_a_page_has_a_policy_and_keeps_to_it(site: Site, path: str) -> None:
         "base-uri": "'none'",
     }
     assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Cache-Control"] == "private, no-cache"
     for tag, attributes in found.elements:
         assert tag not in ("style", "iframe", "object", "embed", "base")
         assert not [name for name in attributes if name.startswith("on") or name == "style"]

@@ -4,6 +4,7 @@
 import { follow } from "./connection.js";
 
 const LEAST_MS = 1000;
+const POLL_MS = 5000;
 
 const every = Number(document.querySelector("script[data-every]")?.dataset.every ?? 0) * 1000;
 const state = document.getElementById("state");
@@ -66,14 +67,20 @@ pause.addEventListener("click", () => {
 });
 document.addEventListener("visibilitychange", () => { if (isDue) refresh(); });
 
-if (every) {
+function poll(milliseconds) {
   say("Live");
-  setInterval(refresh, every);
+  setInterval(refresh, milliseconds);
+}
+
+if (every) {
+  poll(every);
 } else {
   follow("tm.event='NewBlockHeader'", {
     // What came before the subscription is on a fresh page.
     onOpen() { say(isPaused ? "Paused" : "Live"); refresh(); },
     onEvent: refresh,
     onClose() { say("Reconnecting"); },
+    // The node has as many subscribers as it may.
+    onRefused() { poll(POLL_MS); },
   });
 }
