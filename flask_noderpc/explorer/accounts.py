@@ -12,13 +12,15 @@ from werkzeug.wrappers import Response
 
 from ..domain.abci import QueryResult
 from ..domain.responses import ResultTxSearch
-from ..errors import EvmCallFailed, NodeRPCError, ValueNotAllowed
+from ..errors import EvmCallFailed, NodeRPCError, SearchTooCostly, ValueNotAllowed
 from .chain import optional
 from .node import Node
 
 BECH32 = re.compile(r"[a-z][a-z0-9]{0,82}1[02-9ac-hj-np-z]{38,}", re.ASCII)
 HEX_ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}", re.ASCII)
 
+RECENT = 10_000
+"""Blocks that are searched where an account has more transactions than a search may read."""
 _MAX_ADDRESS = 128
 _ROLES = {
     BECH32: ("message.sender", "transfer.sender", "transfer.recipient"),
@@ -30,9 +32,13 @@ _ROLES = {
 class Found:
     """The transactions that an event query finds, or the reason why it finds none."""
 
+    role: str
+    """The attribute that names the account."""
     query: str
     txs: ResultTxSearch | None
     error: str = ""
+    is_recent: bool = False
+    """True if only the latest blocks were searched, as there are too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,8 @@ def account(address: str) -> str | Response:
     return render_template(
         "noderpc_explorer/account.html",
         address=address,
-        found=[_search(node, f"{role}='{address}'") for role in roles],
+        found=[_search(node, role, address) for role in roles],
+        recent=RECENT,
         ethereum=ethereum,
         trouble=trouble,
     )
@@ -76,11 +83,22 @@ def _ethereum(node: Node, address: str) -> tuple[EthereumAccount | None, str]:
     return EthereumAccount(int(balance, 16), int(nonce, 16), code), ""
 
 
-def _search(node: Node, query: str) -> Found:
+def _search(node: Node, role: str, address: str) -> Found:
+    query = f"{role}='{address}'"
     try:
-        return Found(query, node.search(query))
+        return Found(role, query, node.search(query))
+    except SearchTooCostly:
+        lowest = max(1, node.latest() - RECENT + 1)
+        return _search_recent(node, role, f"{query} AND tx.height >= {lowest}")
     except NodeRPCError as error:
-        return Found(query, None, error.text_with_hint)
+        return Found(role, query, None, error.text_with_hint)
+
+
+def _search_recent(node: Node, role: str, query: str) -> Found:
+    try:
+        return Found(role, query, node.search(query), is_recent=True)
+    except NodeRPCError as error:
+        return Found(role, query, None, error.text_with_hint)
 
 
 def key() -> str:

@@ -17,7 +17,7 @@ from .node import Node
 
 WINDOW, MAX_WINDOW = 60, 200
 """Blocks of a page."""
-_MAX_TXS = 20_000
+_MAX_TXS = 5_000
 """Transactions whose results are read for the gas of a page."""
 WIDTH, HEIGHT = 600, 120
 """Units of a chart's drawing, which is scaled to the page."""

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from flask import Flask
+from flask import Flask, request
 
 from flask_noderpc import ConfigurationError, Denied, NodeRPC, explorer_bp
 from flask_noderpc.testing import make_chain
@@ -296,6 +296,16 @@ def test_pages_are_refused_as_calls_are(make_site: MakeSite) -> None:
     assert (response.status_code, response.headers["WWW-Authenticate"]) == (401, "Basic")
     assert "who are you?" in response.text
     assert page(site.client, "/blocks")
+
+
+def test_a_host_protects_its_pages(site: Site) -> None:
+    def require_login() -> tuple[str, int] | None:
+        return ("log in", 401) if request.blueprint == "explorer" else None
+
+    site.app.before_request(require_login)
+
+    assert page(site.client, "/", 401).text == "log in"
+    assert site.client.get("/health").status_code == 200
 
 
 def test_only_served_hosts_have_pages(make_site: MakeSite) -> None:

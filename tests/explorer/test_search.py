@@ -6,7 +6,9 @@ from hashlib import sha256
 
 import pytest
 
-from .conftest import Site
+from flask_noderpc.explorer import accounts
+
+from .conftest import MakeSite, Site
 from .html import page
 
 
@@ -78,6 +80,24 @@ def test_an_account_shows_what_events_say_of_it(grown: Site) -> None:
 
     assert "transfer.recipient" in found.text
     assert found.text.count("There is none.") == 3
+
+
+def test_a_busy_account_shows_its_latest_transactions(
+    make_site: MakeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A search may return two transactions with their events, and no five.
+    site = make_site(max_response_bytes=2_000)
+    monkeypatch.setattr(accounts, "RECENT", 2)
+    monkeypatch.setattr(accounts, "_ROLES", {accounts.BECH32: ("app.key",)})
+    address = "cosmos1" + "q" * 38
+    for number in range(5):
+        site.grow(f"{address}={number}{'x' * 200}".encode())
+
+    found = page(site.client, f"/account/{address}")
+
+    assert "app.key 2 in the latest 2 blocks" in found.text
+    assert f"{address}=4" in found.text
+    assert f"{address}=1" not in found.text
 
 
 def test_nothing_asked_for_explains_what_can_be(grown: Site) -> None:
