@@ -4,6 +4,7 @@
 
     NodeRPCError
     ├── ConfigurationError          raised at start, never on the wire
+    │   └── InvalidSetting          a setting whose value is wrong wherever the node runs
     ├── BackendError                raised by backends and the chain; knows no code
     │   ├── NotFound                the requested object does not exist
     │   │   ├── HeightNotAvailable(height, lowest, latest)
@@ -40,7 +41,8 @@
     │   │   ├── UpstreamUnavailable(name, reason)   it gave no usable response
     │   │   ├── UpstreamRefused(name, code, message, data)  its JSON-RPC error
     │   │   └── UpstreamMismatch(name, reason)      what it said is refuted
-    │   └── StoreError(reason, path) the store is missing, corrupt, locked, full or too new
+    │   └── StoreError(reason, path) the store is missing, corrupt or too new
+    │       └── StoreUnavailable    it is locked or full, or its database can't be reached
     └── RPCError(code, message, text)   the JSON-RPC error object
         ├── ParseError -32700 · MethodNotFound -32601 · InvalidParams -32602
         ├── InternalError -32603
@@ -82,6 +84,10 @@ class NodeRPCError(Exception):
 
 class ConfigurationError(NodeRPCError):
     """A setting, a home or a mount is wrong; the message names the fix."""
+
+
+class InvalidSetting(ConfigurationError):
+    """A setting has a value that is wrong with any store, home and machine."""
 
 
 class BackendError(NodeRPCError):
@@ -424,6 +430,10 @@ class StoreError(BackendError):
     def __init__(self, reason: str, path: str | None = None) -> None:
         self.reason, self.path = reason, path
         super().__init__(reason if path is None else f"{path}: {reason}")
+
+
+class StoreUnavailable(StoreError):
+    """The store can't be used now, and may be later: the same call may succeed then."""
 
 
 class RPCError(NodeRPCError):

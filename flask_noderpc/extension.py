@@ -20,7 +20,7 @@ from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
 from .cometbft.routes import COMETBFT_ROUTES
 from .companion.from_settings import companion_from_settings, dialect_of_upstream
-from .errors import ConfigurationError, short_repr
+from .errors import ConfigurationError, InvalidSetting, short_repr
 from .jsonrpc.guard import Authorize
 from .jsonrpc.route import Route, RouteTable
 from .lru import CacheMemory
@@ -253,7 +253,7 @@ def _cache_memory(app: Flask, limit: int) -> CacheMemory:
 def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBackend:
     """The chain of a mount without a backend: that of other nodes, or an embedded one."""
     if settings.evm_upstream and not (settings.upstream and settings.json_rpc_enable):
-        raise ConfigurationError(
+        raise InvalidSetting(
             "NODERPC_EVM_UPSTREAM needs NODERPC_UPSTREAM, the nodes whose chain is followed,"
             " and NODERPC_JSON_RPC_ENABLE"
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from .backends.base.backend import ChainBackend
 from .cometbft.layer import CometLayer
-from .errors import ConfigurationError, NotSupported
+from .errors import InvalidSetting, NotSupported
 from .jsonrpc.async_txs import AsyncTxs
 from .jsonrpc.context import Context
 from .jsonrpc.dispatch import Dispatcher
@@ -63,7 +63,7 @@ class Mount:
         if settings.json_rpc_enable:
             self._evm = evm_layer(context, self.start, guard, evm_routes)
         elif evm_routes:
-            raise ConfigurationError("evm_routes are served with NODERPC_JSON_RPC_ENABLE alone")
+            raise InvalidSetting("evm_routes are served with NODERPC_JSON_RPC_ENABLE alone")
         guard.check_names(
             self._comet.methods | (self._evm.methods if self._evm else set()),
             () if self._evm else EVM_NAMESPACES,

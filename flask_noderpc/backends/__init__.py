@@ -49,7 +49,7 @@ def open_store(
 def replica_of(store: Location, read_database: str | None) -> DatabaseURL | None:
     """Return the URL of a store's replica, if one is named; raise
     :exc:`~flask_noderpc.errors.ConfigurationError` for one that can't be."""
-    from ..errors import ConfigurationError
+    from ..errors import InvalidSetting
     from .base.location import DatabaseURL, location_of
 
     if not read_database:
@@ -57,7 +57,7 @@ def replica_of(store: Location, read_database: str | None) -> DatabaseURL | None
     found = location_of(read_database)
     if isinstance(found, DatabaseURL) and isinstance(store, DatabaseURL):
         return found
-    raise ConfigurationError(
+    raise InvalidSetting(
         "NODERPC_READ_DATABASE is the postgresql:// URL of a replica of NODERPC_DATABASE, a"
         " postgresql:// URL as well: leave it out for a store of SQLite"
     )

@@ -19,7 +19,7 @@ from ..concurrency import is_patched_late
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
-from ..errors import ConfigurationError, NotReady, StoreError
+from ..errors import ConfigurationError, InvalidSetting, NotReady, StoreError
 from . import home as node_home
 from .applications.kvstore import KVStore
 from .block_scheduler import BlockSchedule, BlockScheduler, not_producing_reason
@@ -83,7 +83,7 @@ class EmbeddedChain(StoreBackend):
         database.abci = self._app
         folder = home if home is not None else database.location.folder
         if folder is None:
-            raise ConfigurationError(
+            raise InvalidSetting(
                 "a chain in a database has its keys in a folder: set NODERPC_HOME (home=)"
             )
         self.home = Path(folder)
@@ -101,7 +101,7 @@ class EmbeddedChain(StoreBackend):
         self._block_schedule = schedule or BlockSchedule()
         min_blocks = self._app.needs_blocks
         if retain_blocks is not None and retain_blocks < min_blocks:
-            raise ConfigurationError(
+            raise InvalidSetting(
                 f"NODERPC_RETAIN_BLOCKS = {retain_blocks}: the application needs {min_blocks}"
             )
         self.retain_blocks = retain_blocks

@@ -11,7 +11,7 @@ from typing import Any
 from ..backends.base.application import Application, AppState
 from ..backends.base.capabilities import MempoolLimits
 from ..backends.base.location import location_of
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, InvalidSetting
 from ..lru import CacheMemory
 from ..settings import Settings
 from .applications.kvstore import kvstore_of
@@ -82,7 +82,7 @@ def _dev(settings: Settings) -> dict[str, Any]:
     if not settings.dev:
         return {}
     if settings.application != "evm":
-        raise ConfigurationError(
+        raise InvalidSetting(
             f"NODERPC_DEV brings accounts of Ethereum, and NODERPC_APPLICATION is"
             f" {settings.application!r}: set it to 'evm', or NODERPC_DEV to false"
         )

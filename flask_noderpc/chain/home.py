@@ -23,7 +23,7 @@ from ..domain.genesis import (
 )
 from ..domain.time import ZERO_TIME, from_text, to_text
 from ..domain.validator import ED25519, PublicKey
-from ..errors import ConfigurationError, short_repr
+from ..errors import ConfigurationError, InvalidSetting, short_repr
 from ..protocol.comet.key_types import KEY_TYPES, address
 from ..protocol.comet.keys import PrivateKey
 from ..settings import check_chain_id
@@ -281,9 +281,7 @@ def _check(chain_id: str) -> None:
     try:
         check_chain_id(chain_id)
     except ValueError as error:
-        raise ConfigurationError(
-            f"NODERPC_CHAIN_ID = {short_repr(chain_id)}: {error}"
-        ) from None
+        raise InvalidSetting(f"NODERPC_CHAIN_ID = {short_repr(chain_id)}: {error}") from None
 
 
 def _write_missing(folder: Path, chain_id: str | None, now: int, app_state: bytes) -> None:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 from flask import Flask, current_app
-from flask.cli import AppGroup, ScriptInfo
+from flask.cli import ScriptInfo
 
-from ..server.flags import GroupedCommand, given_settings, host_flags
+from ..server.exit_status import REFUSED, USAGE
+from ..server.flags import given_settings, host_flags
 from ..settings import SETTINGS, shown_setting
-from .maintenance import CannotStart, backup, follow, from_height, prune, run, verify
+from .command import Failed, GroupedCommand, OneLineAppGroup
+from .maintenance import backup, follow, from_height, prune, verify
 
 if TYPE_CHECKING:
     from ..backends.base.backend import ChainBackend
@@ -21,7 +23,14 @@ if TYPE_CHECKING:
     from ..chain.embedded import EmbeddedChain
     from ..mount import Mount
 
-cli = AppGroup("noderpc", help="The node RPC of this app.")
+cli = OneLineAppGroup(
+    "noderpc",
+    help="The node RPC of this app.",
+    examples=[
+        ("flask --app yourapp noderpc routes", "What the app serves."),
+        ("flask --app yourapp noderpc start", "Serve the app at its node's addresses."),
+    ],
+)
 
 
 def _mounts() -> dict[str, Mount]:
@@ -29,7 +38,7 @@ def _mounts() -> dict[str, Mount]:
 
     found = mounts(_app())
     if not found:
-        raise click.ClickException("this app has no node RPC: register noderpc_bp on it")
+        raise Failed("this app has no node RPC: register noderpc_bp on it", REFUSED)
     return found
 
 
@@ -38,7 +47,10 @@ def _app() -> Flask:
     return app
 
 
-@cli.command("routes")
+@cli.command(
+    "routes",
+    examples=[("flask --app yourapp noderpc routes", "Each path with its parameters.")],
+)
 def show_routes() -> None:
     """List the routes of every mount, with their parameters."""
     from ..jsonrpc.params import specs
@@ -59,7 +71,15 @@ def show_routes() -> None:
         click.echo(str(collision))
 
 
-@cli.command("config")
+@cli.command(
+    "config",
+    examples=[
+        (
+            "flask --app yourapp noderpc config",
+            "Settings with their values, a star before those that are set.",
+        )
+    ],
+)
 def show_config() -> None:
     """List the settings of every mount.
 
@@ -79,17 +99,25 @@ def _embedded() -> EmbeddedChain:
     for mount in _mounts().values():
         if isinstance(mount.backend, EmbeddedChain):
             return mount.backend
-    raise click.ClickException("this app serves a backend of its own, not an embedded chain")
+    raise Failed("this app serves a backend of its own, not an embedded chain", REFUSED)
 
 
-@cli.command("init")
+@cli.command(
+    "init",
+    examples=[
+        (
+            "flask --app yourapp noderpc init",
+            "Genesis and keys, to be edited before the first start.",
+        )
+    ],
+)
 def init_home() -> None:
     """Write genesis and keys of the app's chain.
 
     Existing files are not changed.
     """
     chain = _embedded()
-    home = run(chain.open_home)
+    home = chain.open_home()
     click.echo(f"chain {home.genesis.chain_id} in {chain.home}")
 
 
@@ -101,21 +129,31 @@ def _backends() -> Iterator[tuple[ChainBackend, ChainStore]]:
     for backend in {id(mount.backend): mount.backend for mount in _mounts().values()}.values():
         store = backend.store if isinstance(backend, StoreBackend) else backend
         if not isinstance(store, ChainStore):
-            raise click.ClickException("the backend of this app has no store")
+            raise Failed("the backend of this app has no store", REFUSED)
         yield backend, store
 
 
-@cli.command("verify")
+@cli.command(
+    "verify",
+    examples=[
+        ("flask --app yourapp noderpc verify", "Blocks, signatures, columns and indexes.")
+    ],
+)
 def verify_store() -> None:
     """Check every hash and signature of the app's chain."""
     for _, store in _backends():
         verify(store)
 
 
-@cli.command("prune")
+@cli.command(
+    "prune",
+    examples=[
+        ("flask --app yourapp noderpc prune --retain 100000", "The latest 100,000 blocks stay.")
+    ],
+)
 @click.option(
     "--retain",
-    type=int,
+    type=click.IntRange(min=1),
     default=None,
     help="Number of latest blocks to retain.  [default: the app's NODERPC_RETAIN_BLOCKS;"
     " required without it]",
@@ -137,7 +175,15 @@ def prune_store(retain: int | None) -> None:
         prune(store, retained)
 
 
-@cli.command("backup")
+@cli.command(
+    "backup",
+    examples=[
+        (
+            "flask --app yourapp noderpc backup /backup/chain.db",
+            "A copy that is verified, of an app that may be running.",
+        )
+    ],
+)
 @click.argument("target", type=click.Path(path_type=Path))
 @from_height
 def backup_store(target: Path, first: int) -> None:
@@ -147,11 +193,19 @@ def backup_store(target: Path, first: int) -> None:
     """
     stores = tuple(store for _, store in _backends())
     if len(stores) > 1:
-        raise click.ClickException("this app has several stores: noderpc backup FILE TARGET")
+        raise Failed("this app has several stores: noderpc backup FILE TARGET", REFUSED)
     backup(stores[0], target, first)
 
 
-@cli.command("follow")
+@cli.command(
+    "follow",
+    examples=[
+        (
+            "flask --app yourapp noderpc follow",
+            "Beside an app under gunicorn, which reads the store.",
+        )
+    ],
+)
 def follow_chain() -> None:
     """Follow the nodes of NODERPC_UPSTREAM into the app's store.
 
@@ -163,11 +217,21 @@ def follow_chain() -> None:
     backends = [mount.backend for mount in _mounts().values()]
     found = [each for each in backends if isinstance(each, CompanionBackend)]
     if not found:
-        raise click.ClickException("no mount of this app has NODERPC_UPSTREAM")
+        raise Failed("no mount of this app has NODERPC_UPSTREAM", REFUSED)
     follow(found)
 
 
-@cli.command("start", cls=GroupedCommand)
+@cli.command(
+    "start",
+    cls=GroupedCommand,
+    examples=[
+        ("flask --app yourapp noderpc start", "At the addresses of the app's settings."),
+        (
+            "flask --app yourapp noderpc start --rpc.laddr tcp://0.0.0.0:26657 --workers 2",
+            "At another address, by two processes.",
+        ),
+    ],
+)
 @click.option(
     "--mount",
     default="noderpc",
@@ -188,14 +252,14 @@ def start_app(mount: str, **given: str | None) -> None:
     found = _mounts().get(mount)
     if found is None:
         known = ", ".join(_mounts())
-        raise click.ClickException(f"no node RPC is mounted as {mount!r}; mounted are: {known}")
+        raise Failed(f"no node RPC is mounted as {mount!r}; mounted are: {known}", USAGE)
     info = click.get_current_context().find_object(ScriptInfo)
     import_path = (info.app_import_path if info else None) or os.environ.get("FLASK_APP") or ""
     if not import_path:
-        raise click.ClickException("say where the app is: flask --app NAME noderpc start")
+        raise Failed("say where the app is: flask --app NAME noderpc start", USAGE)
     leave_to_host(_app(), click.echo)
     rule = next(_app().url_map.iter_rules(f"{mount}.rpc")).rule
     base = rule.rstrip("/")
     values, written = given_settings(given)
     spec = WorkerSpec(-1, app=import_path, mount=mount, settings=values)
-    run(lambda: serve_app(spec, found, base, written, click.echo), CannotStart)
+    serve_app(spec, found, base, written, click.echo)

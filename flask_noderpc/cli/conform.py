@@ -9,7 +9,6 @@ import click
 from .. import jsoncodec
 from ..cometbft.routes import COMETBFT_ROUTES
 from ..server.flags import addresses_of, upstream_header
-from .maintenance import run
 from .node import main
 
 if TYPE_CHECKING:
@@ -21,7 +20,13 @@ _SECONDS = 30.0
 _NOT_PROBED = frozenset({"subscribe", "unsubscribe", "unsubscribe_all", "events"})
 
 
-@main.command("conform")
+@main.command(
+    "conform",
+    examples=[
+        ("noderpc conform http://localhost:26657", "Before a companion follows that node."),
+        ("noderpc conform http://localhost:26657 --json", "The same, for a program."),
+    ],
+)
 @click.argument("url", metavar="URL")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
@@ -39,8 +44,8 @@ def conform_node(url: str, as_json: bool, seconds: float, dialect: str, header: 
     Its lowest block, results and index, its limits, and whether its blocks are proven. Nothing
     is written to it. The command fails if something is not as it should be.
     """
-    (address,) = run(lambda: addresses_of([url], header))
-    findings = run(lambda: _findings(address, seconds, dialect))
+    (address,) = addresses_of([url], header)
+    findings = _findings(address, seconds, dialect)
     if as_json:
         shown = {each.probe: {"value": each.value, "note": each.note} for each in findings}
         click.echo(jsoncodec.pretty(shown).decode())

@@ -11,9 +11,7 @@ import click
 
 from ..backends.base.location import location_of
 from ..domain.time import SECOND
-from ..errors import ConfigurationError
 from ..server.flags import (
-    GroupedCommand,
     addresses_of,
     database_of,
     default_home,
@@ -21,8 +19,10 @@ from ..server.flags import (
     node_flags,
     upstream_header,
 )
+from ..server.progress import Progress
 from ..settings.kinds import PERIOD
-from .maintenance import Interrupted, StoreName, follow, run
+from .command import GroupedCommand
+from .maintenance import Interrupted, StoreName, follow
 from .node import main
 
 if TYPE_CHECKING:
@@ -42,7 +42,16 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
         raise click.BadParameter(f"{value!r}: {error}") from None
 
 
-@main.command("import")
+@main.command(
+    "import",
+    examples=[
+        ("noderpc import http://node:26657 --database chain.db", "All blocks that it has."),
+        (
+            "noderpc import http://one:26657 http://two:26657 --from 1000 --to 2000",
+            "A range from two nodes, into ~/.noderpc.",
+        ),
+    ],
+)
 @click.argument("urls", nargs=-1, required=True, metavar="URL...")
 @click.option(
     "--from",
@@ -152,12 +161,11 @@ def import_blocks(
     # Blocks have no cycles, and to look for some takes a fifth of the time.
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
-    options = run(lambda: _options(given, given["concurrency"] * len(urls)))
-    upstreams = run(lambda: _upstreams(urls, given))
-    path = run(lambda: _path(database, home))
-    store = run(lambda: open_store(path))
+    options = _options(given, given["concurrency"] * len(urls))
+    upstreams = _upstreams(urls, given)
+    store = open_store(_path(database, home))
     try:
-        run(lambda: _import(store, upstreams, options, first, last))
+        _import(store, upstreams, options, first, last)
     except KeyboardInterrupt:
         raise Interrupted("interrupted: the same command goes on from there") from None
     finally:
@@ -165,7 +173,16 @@ def import_blocks(
         store.close()
 
 
-@main.command("follow", cls=GroupedCommand)
+@main.command(
+    "follow",
+    cls=GroupedCommand,
+    examples=[
+        (
+            "noderpc follow --upstream http://node:26657 --database postgresql://db/chain",
+            "Into a database that noderpc start --produce=false serves on other hosts.",
+        ),
+    ],
+)
 @node_flags
 def follow_nodes(**given: str | None) -> None:
     """Follow the nodes of --upstream into a store.
@@ -177,12 +194,12 @@ def follow_nodes(**given: str | None) -> None:
     from ..settings import read_settings
 
     values, written = given_settings(given)
-    settings = run(lambda: read_settings({}, values, written))
+    settings = read_settings({}, values, written)
     if not settings.upstream:
         raise click.UsageError("name a node: --upstream http://host:26657")
     database = settings.database
-    path = run(lambda: _path(database, None if database else _home(settings.home)))
-    follow([run(lambda: companion_from_settings(settings, path))])
+    path = _path(database, None if database else _home(settings.home))
+    follow([companion_from_settings(settings, path)])
 
 
 def _home(named: str | None) -> Path:
@@ -194,11 +211,8 @@ def _path(database: str | None, home: Path | None) -> str:
         raise click.UsageError("--database or --home names the store, not both")
     path = database or database_of(home or default_home())
     folder = location_of(path).folder
-    try:
-        if folder is not None:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigurationError(f"{folder}: {error.strerror}") from None
+    if folder is not None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
@@ -234,8 +248,8 @@ def _import(
     from ..companion.importer import Importer
 
     importer = Importer(store, upstreams, options)
-    with click.progressbar(length=importer.plan(first, last), label="importing") as bar:
-        low, high = importer.run(bar.update)
+    with Progress("importing", importer.plan(first, last)) as bar:
+        low, high = importer.run(bar.add)
     shown = store.location.shown
     click.echo(f"{shown} has blocks {low} to {high} of {store.chain_id()}")
     if low > max(first, store.initial_height()):

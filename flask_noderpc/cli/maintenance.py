@@ -7,21 +7,22 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from ..backends.base.location import is_url
-from ..errors import BackendError, NodeRPCError
+from ..errors import BackendError, StoreError
+from ..server.exit_status import INTERRUPTED, REFUSED
+from ..server.progress import Progress
+from .command import Failed
 
 if TYPE_CHECKING:
     from ..backends.base.store import ChainStore
     from ..companion.backend import CompanionBackend
-
-T = TypeVar("T")
 
 _SHOW_EACH_S = 0.5
 
@@ -39,55 +40,28 @@ class StoreName(click.Path):
         return str(value if is_url(value) else super().convert(value, param, ctx))
 
 
-class CannotStart(click.ClickException):
-    """An error of the settings or of the store, with exit status 78."""
+class Interrupted(Failed):
+    """Work that can go on later."""
 
-    exit_code = os.EX_CONFIG
-
-
-class Interrupted(click.ClickException):
-    """A verification that can go on later."""
-
-
-def run(
-    action: Callable[[], T], failure: type[click.ClickException] = click.ClickException
-) -> T:
-    """Return the action's result; show an error of this package in one line."""
-    try:
-        return action()
-    except NodeRPCError as error:
-        raise failure(str(error)) from None
+    def __init__(self, message: str) -> None:
+        super().__init__(message, INTERRUPTED)
 
 
 from_height = click.option(
-    "--from", "first", type=int, default=0, help="Go on with a verification from this height."
+    "--from",
+    "first",
+    type=click.IntRange(min=0),
+    metavar="HEIGHT",
+    default=0,
+    help="Go on with a verification from this height.",
 )
 
 
 def verify(store: ChainStore, first: int = 0) -> None:
     """Verify a chain from a height on, with progress, and close its store."""
 
-    def work() -> int:
-        check_chain(store)
-        low, verified = max(first, store.base_height()), first
-        with click.progressbar(
-            length=max(0, store.latest_height() - low + 1), label="verifying"
-        ) as bar:
-
-            def show(height: int) -> None:
-                nonlocal verified
-                verified = height
-                bar.update(1)
-
-            try:
-                return store.verify(show, first)
-            except KeyboardInterrupt:
-                raise Interrupted(
-                    f"interrupted: --from {max(verified, low)} goes on from there"
-                ) from None
-
     with closing(store):
-        click.echo(f"{run(work)} blocks verified")
+        click.echo(f"{_verify(store, first)} blocks verified")
         for source, (count, low, high) in store.sources().items():
             click.echo(f"from {source}: {count} blocks between {low} and {high}")
         for field, (count, low, high) in store.all_unverified().items():
@@ -103,30 +77,47 @@ def verify(store: ChainStore, first: int = 0) -> None:
             )
 
 
+def _verify(store: ChainStore, first: int) -> int:
+    check_chain(store)
+    low = verified = max(first, store.base_height())
+    with Progress("verifying", max(0, store.latest_height() - low + 1)) as bar:
+
+        def show(height: int) -> None:
+            nonlocal verified
+            verified = height
+            bar.add(1)
+
+        try:
+            return store.verify(show, first)
+        except StoreError as error:
+            # Not the store that refuses, but the check that it does not pass.
+            raise Failed(str(error)) from None
+        except KeyboardInterrupt:
+            raise Interrupted(f"interrupted: --from {verified} goes on from there") from None
+
+
 def read_only(path: str) -> ChainStore:
     """Return the store of a file or URL, which is not written to."""
     from ..backends import open_store
 
-    return run(lambda: open_store(path, read_only=True))
+    return open_store(path, read_only=True)
 
 
 def check_chain(store: ChainStore) -> None:
-    """Raise :exc:`click.ClickException` for a store without a chain."""
+    """Raise :exc:`Failed` for a store without a chain."""
     if not store.has_chain():
-        raise click.ClickException(f"{store.location.shown} holds no chain")
+        shown = store.location.shown
+        raise Failed(f"{shown} holds no chain: start the node, or name another store", REFUSED)
 
 
 def prune(store: ChainStore, retain: int) -> None:
     """Prune a chain, with progress, and close its store."""
 
-    def work() -> int:
+    with closing(store):
         check_chain(store)
         count = store.latest_height() - store.base_height() + 1 - retain
-        with click.progressbar(length=max(0, count), label="pruning") as bar:
-            return store.prune(retain, bar.update)
-
-    with closing(store):
-        removed = run(work)
+        with Progress("pruning", max(0, count)) as bar:
+            removed = store.prune(retain, bar.add)
         click.echo(f"{removed} blocks removed, the lowest is {store.base_height()}")
 
 
@@ -161,11 +152,11 @@ def backup(store: ChainStore, target: Path, first: int = 0) -> None:
     """Copy a chain to a new file and verify the copy, from a height on."""
     copy = target.with_name(f"{target.name}.unverified")
     if target.exists():
-        raise click.ClickException(f"{target}: is there already, a backup needs a new file")
+        raise Failed(f"{target}: is there already, a backup needs a new file", REFUSED)
     if not first:
         _copy(store, copy)
     elif not copy.exists():
-        raise click.ClickException(f"{copy} is missing: leave --from out to copy anew")
+        raise Failed(f"{copy} is missing: leave --from out to copy anew", REFUSED)
     try:
         verify(read_only(str(copy)), first)
     except Interrupted:
@@ -179,17 +170,8 @@ def backup(store: ChainStore, target: Path, first: int = 0) -> None:
 
 
 def _copy(store: ChainStore, target: Path) -> None:
-    def work() -> None:
+    with closing(store), Progress("copying", unit="pages") as bar:
         check_chain(store)
         # Of a verification that was interrupted.
         target.unlink(missing_ok=True)
-        with click.progressbar(length=1, label="copying") as bar:
-
-            def show(remaining: int, total: int) -> None:
-                bar.length = max(1, total)
-                bar.update(total - remaining - bar.pos)
-
-            store.backup(target, show)
-
-    with closing(store):
-        run(work)
+        store.backup(target, lambda remaining, total: bar.show(total - remaining, total))

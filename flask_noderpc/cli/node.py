@@ -7,12 +7,18 @@ from pathlib import Path
 
 import click
 
-from ..server.flags import GroupedCommand, given_settings, node_flags
+from ..server.flags import given_settings, node_flags
 from ..settings import PREFIX, SETTINGS, check_chain_id, no_setting
-from .maintenance import CannotStart, run
+from .command import GroupedCommand, OneLineGroup
 
 
-@click.group()
+@click.group(
+    cls=OneLineGroup,
+    examples=[
+        ("noderpc start --dev", "A chain for tests, with an EVM and funded accounts."),
+        ("noderpc start --help", "Settings, the usual ones first."),
+    ],
+)
 @click.version_option(package_name="flask-noderpc")
 def main() -> None:
     """Run a node without an app, or work on its chain."""
@@ -30,7 +36,26 @@ def _warn_of_environment() -> None:
             )
 
 
-@main.command("start", cls=GroupedCommand)
+@main.command(
+    "start",
+    cls=GroupedCommand,
+    examples=[
+        ("noderpc start --dev", "A chain for tests, with an EVM and funded accounts."),
+        ("noderpc start --json-rpc.enable", "A chain with both APIs, in ~/.noderpc."),
+        (
+            "noderpc start --dialect comet-0.38 --cors-origins '*'",
+            "A chain for CosmJS, also in browsers.",
+        ),
+        (
+            "noderpc start --upstream http://node:26657 --database chain.db",
+            "The chain of a running node, copied and served.",
+        ),
+        (
+            "noderpc start --rpc.laddr tcp://0.0.0.0:26657 --workers 4",
+            "For other machines, by four processes.",
+        ),
+    ],
+)
 @click.option(
     "--explorer", is_flag=True, help="Serve pages that show the chain to people, at /explorer."
 )
@@ -47,7 +72,7 @@ def start_node(explorer: bool, **given: str | None) -> None:
 
     values, written = given_settings(given)
     _warn_of_environment()
-    run(lambda: serve_own_chain(values, written, click.echo, explorer=explorer), CannotStart)
+    serve_own_chain(values, written, click.echo, explorer=explorer)
 
 
 def _check_chain_id(
@@ -59,7 +84,10 @@ def _check_chain_id(
         raise click.BadParameter(str(error)) from None
 
 
-@main.command("init")
+@main.command(
+    "init",
+    examples=[("noderpc init --home chain --chain-id mine-1", "Then edit chain/config.")],
+)
 @click.option(
     "--home",
     type=click.Path(path_type=Path),
@@ -80,5 +108,5 @@ def init_at(home: Path, chain_id: str | None) -> None:
     from ..chain import home as homes
     from ..chain.clock import SystemClock
 
-    home_files = run(lambda: homes.create(home, chain_id, SystemClock().now()))
+    home_files = homes.create(home, chain_id, SystemClock().now())
     click.echo(f"chain {home_files.genesis.chain_id} in {home}")

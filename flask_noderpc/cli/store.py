@@ -7,7 +7,10 @@ from pathlib import Path
 import click
 
 from ..backends.base.location import is_url
+from ..server.exit_status import REFUSED, USAGE
 from ..server.flags import database_of
+from ..server.progress import Progress
+from .command import Failed
 from .maintenance import (
     StoreName,
     backup,
@@ -15,7 +18,6 @@ from .maintenance import (
     from_height,
     prune,
     read_only,
-    run,
     verify,
 )
 from .node import main
@@ -36,13 +38,22 @@ def _store_path(database: str | None, home: Path | None) -> str:
     if home is None:
         assert database is not None
         return database
-    path = run(lambda: database_of(home))
+    path = database_of(home)
     if not is_url(path) and not Path(path).is_file():
-        raise click.ClickException(f"{path}: no store is here")
+        raise Failed(
+            f"{path}: no store is here; name the file of a chain, or the home of a node",
+            REFUSED,
+        )
     return path
 
 
-@main.command("verify")
+@main.command(
+    "verify",
+    examples=[
+        ("noderpc verify chain.db", "A file, which a node may be using."),
+        ("noderpc verify --home ~/.noderpc", "The chain of a node's folder."),
+    ],
+)
 @_file
 @_home
 @from_height
@@ -55,7 +66,10 @@ def verify_at(database: str | None, home: Path | None, first: int) -> None:
     verify(read_only(_store_path(database, home)), first)
 
 
-@main.command("prune")
+@main.command(
+    "prune",
+    examples=[("noderpc prune chain.db --retain 100000", "The latest 100,000 blocks stay.")],
+)
 @_file
 @_home
 @click.option("--retain", type=int, required=True, help="Number of latest blocks to retain.")
@@ -69,18 +83,22 @@ def prune_at(database: str | None, home: Path | None, retain: int) -> None:
 
     path = _store_path(database, home)
     readable = read_only(path)
-    run(lambda: check_chain(readable))
+    check_chain(readable)
     # The application's name is not known here; the EVM's is recognized by its state.
-    minimum = BLOCKS_NEEDED if run(lambda: head(readable.app_state())) else 1
+    minimum = BLOCKS_NEEDED if head(readable.app_state()) else 1
     readable.close()
     if retain < minimum:
-        raise click.ClickException(
-            f"{retain} blocks are too few to keep, the chain needs the last {minimum}"
+        raise Failed(
+            f"--retain: {retain} blocks are too few to keep, at least {minimum} are needed",
+            USAGE,
         )
     prune(open_store(path), retain)
 
 
-@main.command("migrate")
+@main.command(
+    "migrate",
+    examples=[("noderpc migrate chain.db", "Once, after the upgrade of the package.")],
+)
 @_file
 @_home
 def migrate_at(database: str | None, home: Path | None) -> None:
@@ -95,18 +113,21 @@ def migrate_at(database: str | None, home: Path | None) -> None:
     store = open_store(_store_path(database, home))
 
     def work() -> int:
-        with click.progressbar(length=1, label="migrating") as bar:
+        with Progress("migrating") as bar:
 
             def show(remaining: int) -> None:
-                bar.length = max(bar.length or 1, remaining)
-                bar.update(bar.length - remaining - bar.pos)
+                total = max(bar.total, remaining)
+                bar.show(total - remaining, total)
 
             return store.migrate(show)
 
-    click.echo(f"{run(work)} blocks migrated")
+    click.echo(f"{work()} blocks migrated")
 
 
-@main.command("compact")
+@main.command(
+    "compact",
+    examples=[("noderpc compact chain.db", "After much was pruned.")],
+)
 @_file
 @_home
 def compact_at(database: str | None, home: Path | None) -> None:
@@ -117,11 +138,22 @@ def compact_at(database: str | None, home: Path | None) -> None:
     """
     from ..backends import open_store
 
-    before, after = run(open_store(_store_path(database, home)).compact)
+    with Progress("compacting", unit="MB") as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.show(done >> 20, total >> 20)
+
+        before, after = open_store(_store_path(database, home)).compact(show)
     click.echo(f"{before >> 20} MB before, {after >> 20} MB after")
 
 
-@main.command("backup")
+@main.command(
+    "backup",
+    examples=[
+        ("noderpc backup chain.db /backup/chain.db", "A copy of a file."),
+        ("noderpc backup --home ~/.noderpc copy.db", "A copy of the chain of a node's folder."),
+    ],
+)
 @click.argument("paths", nargs=-1, metavar="[DATABASE] TARGET")
 @_home
 @from_height
@@ -135,5 +167,5 @@ def backup_at(paths: tuple[str, ...], home: Path | None, first: int) -> None:
         raise click.UsageError("name a store, or a node's folder with --home, and a new file")
     database = None if home else paths[0]
     if database is not None and not is_url(database) and not Path(database).is_file():
-        raise click.UsageError(f"{database}: no store is here")
+        raise click.UsageError(f"{database}: no store is here; name the file of a chain")
     backup(read_only(_store_path(database, home)), Path(paths[-1]), first)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from ..errors import ConfigurationError
+from ..errors import InvalidSetting
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _PORTS = {"http": 80, "https": 443}
@@ -29,10 +29,11 @@ class Address:
     """A header of each request, as ``Authorization: Bearer …``."""
 
     @classmethod
-    def parse(cls, text: str, header: str = "") -> Address:
+    def parse(cls, text: str, header: str = "", setting: str = "URL") -> Address:
         """Parse ``http://host:port``, ``https://…``, ``tcp://…`` or ``host:port``.
 
-        Raise :exc:`~flask_noderpc.errors.ConfigurationError`, without the text's credentials.
+        Raise :exc:`~flask_noderpc.errors.InvalidSetting`, which names the setting, without the
+        text's credentials.
         """
         found = _SCHEME.match(text)
         try:
@@ -40,10 +41,10 @@ class Address:
             scheme = "http" if url.scheme == "tcp" else url.scheme
             port = url.port or _PORTS[scheme]
         except (KeyError, ValueError):
-            raise _invalid(found[1] if found else "") from None
+            raise _invalid(setting, found[1] if found else "") from None
         # A slash ends the host: the rest of a password would be a path, which is logged.
         if not url.hostname or "@" in url.path:
-            raise _invalid(scheme)
+            raise _invalid(setting, scheme)
         return cls(scheme, url.hostname, port, _path(url), _user(url), header)
 
     @property
@@ -74,8 +75,9 @@ def names_of(addresses: Sequence[Address]) -> list[str]:
 
     Those that differ in what is not shown, as nodes behind one gateway, are numbered.
     """
-    if len(set(addresses)) < len(addresses):
-        raise ConfigurationError("an upstream is named twice")
+    for number, each in enumerate(addresses):
+        if each in addresses[:number]:
+            raise InvalidSetting(f"the node {each.name} is named twice: name each node once")
     names = [each.name for each in addresses]
     return [
         f"{name} ({number + 1})" if name in names[:number] else name
@@ -93,10 +95,10 @@ def _user(url: SplitResult) -> str | None:
     return f"{unquote(url.username)}:{unquote(url.password or '')}"
 
 
-def _invalid(scheme: str) -> ConfigurationError:
+def _invalid(setting: str, scheme: str) -> InvalidSetting:
     # The rest of the URL may hold a password.
     shown = f"{scheme}://…" if scheme else "it"
-    return ConfigurationError(
-        f"the URL of an upstream is http://host:port or https://host:port, and {shown} is not"
-        " (in a password, / is %2F and @ is %40)"
+    return InvalidSetting(
+        f"{setting}: the URL of a node is http://host:port or https://host:port, and {shown} is"
+        " not (in a password, / is %2F and @ is %40)"
     )

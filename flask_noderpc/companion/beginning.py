@@ -9,6 +9,7 @@ from ..domain.genesis import ConsensusParams
 from ..domain.validator import ValidatorSet
 from ..errors import (
     ConfigurationError,
+    InvalidSetting,
     UpstreamMismatch,
     UpstreamUnavailable,
 )
@@ -36,7 +37,7 @@ class FetchOptions:
 
     def __post_init__(self) -> None:
         if others := sorted(self.unchecked - MAY_BE_UNCHECKED):
-            raise ConfigurationError(
+            raise InvalidSetting(
                 f"--unchecked (NODERPC_UNCHECKED) {others[0]!r}: it may be"
                 f" {', '.join(sorted(MAY_BE_UNCHECKED))}"
             )

@@ -18,6 +18,7 @@ from ..errors import (
     UpstreamUnavailable,
     short_repr,
 )
+from .address import Address
 from .forward_pool import Reserve
 from .http import HttpClient, UpstreamLimits
 from .in_flight import ReadsInFlight
@@ -57,7 +58,7 @@ _CHECK_S = 60.0
 class _Node:
     """One node, whose chain is checked before it is asked, after an error and each minute."""
 
-    def __init__(self, url: str, limits: UpstreamLimits) -> None:
+    def __init__(self, url: str | Address, limits: UpstreamLimits) -> None:
         self._http = HttpClient(url, limits)
         self._checked_at: float | None = None
         self.close = self._http.close
@@ -113,7 +114,7 @@ class ForwardedEvm(EvmForward):
     ``urls`` are as :meth:`.address.Address.parse` takes them.
     """
 
-    def __init__(self, urls: Sequence[str], limits: UpstreamLimits) -> None:
+    def __init__(self, urls: Sequence[str | Address], limits: UpstreamLimits) -> None:
         self._nodes = [_Node(url, limits) for url in urls]
         self._first = 0
         # The thread of each call is occupied already.

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..backends import open_store, stored_identity
 from ..backends.base.location import Location, location_of
 from ..domain.time import SECOND
-from ..errors import Busy, ConfigurationError, UpstreamError
+from ..errors import Busy, InvalidSetting, UpstreamError
 from ..settings import Settings
 from ..wire.dialects import dialect_named
 from .address import Address
@@ -44,7 +44,8 @@ def upstreams_of(settings: Settings, patience: float) -> Upstreams:
 
 
 def _addresses(settings: Settings) -> list[Address]:
-    return [Address.parse(url, settings.upstream_header) for url in settings.upstream]
+    header = settings.upstream_header
+    return [Address.parse(url, header, "NODERPC_UPSTREAM") for url in settings.upstream]
 
 
 def _forward_of(settings: Settings) -> ForwardUpstreams:
@@ -64,7 +65,8 @@ def _limits(settings: Settings, patience: float) -> UpstreamLimits:
 
 
 def _evm_of(settings: Settings) -> ForwardedEvm:
-    return ForwardedEvm(settings.evm_upstream, _limits(settings, 0.0))
+    urls = [Address.parse(url, "", "NODERPC_EVM_UPSTREAM") for url in settings.evm_upstream]
+    return ForwardedEvm(urls, _limits(settings, 0.0))
 
 
 def fetch_options(settings: Settings) -> FetchOptions:
@@ -93,7 +95,7 @@ def check_settings(settings: Settings, location: Location) -> None:
     }
     for key, is_set in of_own_chain.items():
         if is_set:
-            raise ConfigurationError(
+            raise InvalidSetting(
                 f"{key} is for an embedded chain, and NODERPC_UPSTREAM follows that of other"
                 " nodes: set one of them"
             )

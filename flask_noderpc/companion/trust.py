@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ..domain.block import Header
 from ..errors import (
     ConfigurationError,
+    InvalidSetting,
     UpstreamMismatch,
     UpstreamUnavailable,
 )
@@ -52,7 +53,7 @@ class TrustOptions:
         """Parse ``HEIGHT:HASH``; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
         found = _TRUST.fullmatch(text.strip())
         if found is None or int(found[1]) == 0:
-            raise ConfigurationError(
+            raise InvalidSetting(
                 f"--trust {text[:80]!r}: a height and a hash of 64 hexadecimal digits are"
                 " needed, as 1200000:9FAB…"
             )

@@ -8,7 +8,7 @@ from typing import Any
 from .. import jsoncodec
 from ..domain import ethereum
 from ..domain.ethereum import BlockView
-from ..errors import ConfigurationError, short_repr
+from ..errors import ConfigurationError, InvalidSetting, short_repr
 from ..jsonrpc.params import NoParams
 from ..jsonrpc.route import WHEN_FOUND, Route, RouteTable
 from .dev import signing
@@ -296,9 +296,7 @@ def namespaces_of(enabled: tuple[str, ...], custom: RouteTable) -> tuple[str, ..
     for name in enabled:
         if name not in NAMESPACES and name not in given:
             known = ", ".join((*NAMESPACES, *given))
-            raise ConfigurationError(
-                f"NODERPC_EVM_API: no namespace {name!r}; known are {known}"
-            )
+            raise InvalidSetting(f"NODERPC_EVM_API: no namespace {name!r}; known are {known}")
     return tuple(dict.fromkeys((*enabled, *(n for n in given if n not in NAMESPACES))))
 
 

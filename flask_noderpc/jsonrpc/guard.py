@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigurationError, NotAuthorized, short_repr
+from ..errors import InvalidSetting, NotAuthorized, short_repr
 
 if TYPE_CHECKING:
     from .context import Permissions
@@ -116,9 +116,9 @@ class Guard:
                 ):
                     continue
                 like = get_close_matches(pattern, known, 1)
-                hint = f"; did you mean {like[0]!r}?" if like else ""
-                raise ConfigurationError(
-                    f"NODERPC_{setting}_METHODS: no method {pattern!r}{hint}"
+                hint = f"did you mean {like[0]!r}?" if like else "see docs/routes for the list"
+                raise InvalidSetting(
+                    f"NODERPC_{setting}_METHODS: no method {pattern!r}; {hint}"
                 )
 
 

@@ -9,7 +9,7 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from ..errors import ConfigurationError, short_repr
+from ..errors import ConfigurationError, InvalidSetting, short_repr
 from ..web.rules.origin import is_loopback
 
 # CometBFT: net.Listen's queue is the system's; more wait in it than one accepts at once.
@@ -57,13 +57,11 @@ def _one(text: str, setting: str) -> Address:
         return Address(path=rest)
     host, colon, port = rest.rpartition(":")
     if scheme != "tcp" or not colon or not port.isascii() or not port.isdecimal():
-        raise ConfigurationError(
+        raise InvalidSetting(
             f"{setting} = {short_repr(text)}: an address is tcp://host:port or unix:///path"
         )
     if int(port) > 65_535:
-        raise ConfigurationError(
-            f"{setting} = {short_repr(text)}: there is no port above 65535"
-        )
+        raise InvalidSetting(f"{setting} = {short_repr(text)}: there is no port above 65535")
     return Address(host.strip("[]") or "0.0.0.0", int(port))
 
 
@@ -144,11 +142,13 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
     except ssl.SSLError as error:
         why = (error.reason or "no certificate or no key").lower().replace("_", " ")
         raise ConfigurationError(
-            f"{certificate} and {key} are no pair for TLS: {why}"
+            f"{certificate} and {key} are no pair for TLS: {why}; name a certificate in PEM and"
+            " its key"
         ) from None
     except OSError as error:
         # It does not say which of the two.
         raise ConfigurationError(
-            f"{certificate} or {key}, for TLS: {error.strerror or error}"
+            f"{certificate} or {key}, for TLS: {error.strerror or error}; name files that can"
+            " be read"
         ) from None
     return context

@@ -6,37 +6,34 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import click
-
 from ..backends.base.store import ChainStore
 from ..companion import shared_state
 from ..domain.network import BackfillProgress
 from ..errors import BackendError
+from .progress import Progress
 
 
 class BackfillBar:
     """A progress bar of a backfill, on a terminal alone."""
 
     def __init__(self) -> None:
-        self._bar: Any = None
+        self._bar: Progress | None = None
 
     def show(self, progress: BackfillProgress | None) -> None:
         """Show the progress; the bar begins with a backfill and ends with it."""
-        if progress is None or not sys.stdout.isatty():
+        if progress is None or not sys.stderr.isatty():
             return
         if self._bar is None and progress.left:
-            bar = click.progressbar(length=progress.done + progress.left, label="backfill")
-            self._bar = bar.__enter__()
+            self._bar = Progress("backfill", done=progress.done)
         if self._bar is not None:
-            self._bar.length = progress.done + progress.left
-            self._bar.update(progress.done - self._bar.pos)
+            self._bar.show(progress.done, progress.done + progress.left)
             if not progress.left:
                 self.close()
 
     def close(self) -> None:
         """End the bar's line."""
         if self._bar is not None:
-            self._bar.render_finish()
+            self._bar.close()
             self._bar = None
 
 

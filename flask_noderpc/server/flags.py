@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, InvalidSetting
 from ..settings import (
     PREFIX,
     SEE_LIST,
     SETTINGS,
     Setting,
-    by_group,
     read_settings,
     similar_setting,
 )
@@ -65,13 +64,15 @@ def read_config(home: Path) -> dict[str, Any]:
             f"{path}: {error.strerror}; --home names a folder that may be read and written to"
         ) from None
     except ValueError as error:
-        raise ConfigurationError(f"{path}: {error}") from None
+        raise InvalidSetting(
+            f"{path}: {error}: TOML is needed, a name = value on each line, texts in quotes"
+        ) from None
     known = {row.name for row in SETTINGS}
     for name in found:
         if name not in known:
             like = similar_setting(name.removeprefix(PREFIX))
             hint = f"did you mean {like}?" if like else SEE_LIST
-            raise ConfigurationError(f"{path}: {name} is no setting; {hint}")
+            raise InvalidSetting(f"{path}: {name} is no setting; {hint}")
     return found
 
 
@@ -201,26 +202,6 @@ def addresses_of(urls: Sequence[str], header: str) -> list[Address]:
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--upstream-header") from None
     return [Address.parse(url, given) for url in urls]
-
-
-class GroupedCommand(click.Command):
-    """A command whose help shows the options of settings by group."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the other options first, then each group."""
-        shown = {
-            str(option.name): record
-            for option in self.get_params(ctx)
-            if (record := option.get_help_record(ctx)) is not None
-        }
-        groups = {
-            title: [shown.pop(row.name) for row in rows if row.name in shown]
-            for title, rows in by_group()
-        }
-        for title, records in {"Options": list(shown.values()), **groups}.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl([(flags.rstrip(), text) for flags, text in records])
 
 
 def node_flags(command: _Command) -> _Command:

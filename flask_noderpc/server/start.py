@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..backends import open_store, replica_of, stored_identity
 from ..backends.base.location import FileLocation, Location, location_of
 from ..backends.base.store import check_identity
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, InvalidSetting
 from ..settings import Settings, read_settings
 from .addresses import bind, parse, tls_context
 from .banner import Place, banner
@@ -204,7 +204,7 @@ def _requests_in_flight(settings: Settings) -> Iterator[int]:
     total, workers = settings.upstream_concurrency, settings.workers
     following = int(settings.produce)
     if total < workers + following:
-        raise ConfigurationError(
+        raise InvalidSetting(
             f"{workers + following} processes share the requests in flight to a node, of which"
             f" there are {total}: raise --upstream-concurrency"
             " (NODERPC_UPSTREAM_CONCURRENCY), or lower --workers"
@@ -263,7 +263,7 @@ def _places_of(
         flags = "--rpc.tls_cert_file and --rpc.tls_key_file"
         if surface != "node":
             flags = "--tls.certificate-path and --tls.key-path"
-        raise ConfigurationError(f"TLS needs both a certificate and its key: {flags}")
+        raise InvalidSetting(f"TLS needs both a certificate and its key: {flags}")
     if all(tls):
         # Each process reads the files again; errors are reported here once.
         tls_context(*tls)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import ConfigurationError
+from .exit_status import FAILED, WorkerFailed
 from .worker_spec import VARIABLE, Reports, WorkerSpec
 
 _LOOK_S = 0.1
@@ -82,7 +82,7 @@ class Supervisor:
 
     def run(self) -> None:
         """Look after the processes until a signal comes; raise
-        :exc:`~flask_noderpc.errors.ConfigurationError` when one can't start."""
+        :exc:`~flask_noderpc.server.exit_status.WorkerFailed` when one can't start."""
         before = {
             number: signal.signal(number, self._end)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -144,10 +144,10 @@ class Supervisor:
         code = child.process.returncode
         # By itself it would end in the same way again; who killed it may not.
         if not child.was_ready and (code > 0 or child.failures >= _MAX_FAILURES):
-            raise ConfigurationError(
-                self._reports.refusal
-                or f"a process of the node ended with {code} before it was ready; what it"
-                " said is above"
+            raise self._reports.refusal or WorkerFailed(
+                f"a process of the node ended with {code} before it was ready; what it said is"
+                " above",
+                FAILED,
             )
         self._say(f"process {child.process.pid} ended with {code}")
         pause = min(_MAX_PAUSE_S, float(child.failures))

@@ -107,8 +107,8 @@ def _started(spec: WorkerSpec, ended: threading.Event) -> tuple[Flask, list[Node
         _start(app, servers, spec.restarted, ended)
     except NodeRPCError as error:
         # All processes have the same settings; their parent reports it once.
-        report_refusal(spec.watched, str(error))
-        sys.exit(os.EX_CONFIG)
+        report_refusal(spec.watched, error)
+        sys.exit(1)
     return app, servers
 
 

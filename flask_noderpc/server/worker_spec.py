@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import jsoncodec
+from ..errors import NodeRPCError
+from .exit_status import WorkerFailed, exit_status
 
 VARIABLE = "NODERPC_SERVE"
 """The variable of the environment that holds a process's plan."""
@@ -62,6 +64,7 @@ _MAX_BYTES = 1 << 16
 class _Report(jsoncodec.Struct):
     process: int
     refusal: str = ""
+    status: int = 0
 
 
 def report_ready(descriptor: int) -> None:
@@ -69,9 +72,9 @@ def report_ready(descriptor: int) -> None:
     _write(descriptor, _Report(os.getpid()))
 
 
-def report_refusal(descriptor: int, reason: str) -> None:
+def report_refusal(descriptor: int, error: NodeRPCError) -> None:
     """Report to the parent process why this one can't start."""
-    _write(descriptor, _Report(os.getpid(), reason))
+    _write(descriptor, _Report(os.getpid(), str(error), exit_status(error)))
 
 
 def _write(descriptor: int, report: _Report) -> None:
@@ -88,7 +91,7 @@ class Reports:
         self._buffer = b""
         self.ready: set[int] = set()
         """The processes that are."""
-        self.refusal = ""
+        self.refusal: WorkerFailed | None = None
         """Why the first that knew can't start: all have the same settings."""
 
     def read(self) -> None:
@@ -101,7 +104,7 @@ class Reports:
         for text in whole:
             report = jsoncodec.decode(text, _Report)
             if report.refusal:
-                self.refusal = self.refusal or report.refusal
+                self.refusal = self.refusal or WorkerFailed(report.refusal, report.status)
             else:
                 self.ready.add(report.process)
 

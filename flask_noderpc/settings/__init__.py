@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from ..errors import ConfigurationError, short_repr
+from ..errors import InvalidSetting, short_repr
 from .kinds import check_chain_id
 from .table import GROUPS, PREFIX, SETTINGS, Setting, Settings, by_group, settings_of
 
@@ -71,7 +71,7 @@ def read_settings(
     given_keys = [key for key in config if key.startswith(PREFIX)]
     for key in (*given_keys, *(PREFIX + name.upper() for name in overrides)):
         if key not in known:
-            raise ConfigurationError(no_setting(key))
+            raise InvalidSetting(no_setting(key))
     values: dict[str, Any] = {}
     for row in SETTINGS:
         given = overrides.get(row.name)
@@ -84,5 +84,5 @@ def read_settings(
         except ValueError as error:
             source = (written or {}).get(row.name, row.key)
             shown = "" if row.kind.is_secret else f" = {short_repr(given)}"
-            raise ConfigurationError(f"{source}{shown}: {error}") from None
+            raise InvalidSetting(f"{source}{shown}: {error}") from None
     return Settings(**values)

@@ -174,7 +174,7 @@ def _header(value: object) -> str:
                 text = file.read(_FILE_BYTES).strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
-            raise ValueError(f"the file can't be read: {reason}") from None
+            raise ValueError(f"a file that can be read is needed after @ ({reason})") from None
     if not _HEADER.fullmatch(text):
         raise ValueError("a header is needed, as 'Authorization: Bearer …'; or @FILE with one")
     return text

@@ -32,7 +32,7 @@ from .kinds import (
 PREFIX = "NODERPC_"
 
 GROUPS = {
-    "first": "The first ten",
+    "first": "Usual settings",
     "chain": "The embedded chain",
     "companion": "The companion",
     "rpc": "The node RPC",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import NamedTuple
 
-from ..errors import ConfigurationError
+from ..errors import InvalidSetting
 from ..jsonrpc.route import RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS
 from ..settings import Settings
@@ -96,7 +97,9 @@ class Paths:
         names = {*routes, *self._websocket_names(), *pages, *others}
         for name in self._excluded:
             if name not in names:
-                raise ConfigurationError(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}")
+                like = get_close_matches(name, names, 1)
+                hint = f"did you mean {like[0]!r}?" if like else "see docs/routes for the list"
+                raise InvalidSetting(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}; {hint}")
 
 
 def _without_variables(page: Page) -> View:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import ConfigurationError
+from ..errors import InvalidSetting
 from .comet.v034 import COMET_034
 from .comet.v037 import COMET_037
 from .comet.v038 import COMET_038
@@ -32,4 +32,4 @@ def dialect_named(name: str, setting: str = "NODERPC_DIALECT") -> Dialect:
         return DIALECTS[name]
     except KeyError:
         known = ", ".join(DIALECTS)
-        raise ConfigurationError(f"{setting} = {name!r}: known are {known}") from None
+        raise InvalidSetting(f"{setting} = {name!r}: known are {known}") from None

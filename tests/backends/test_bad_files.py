@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -77,7 +78,7 @@ def test_another_program_s_database_is_refused_and_left_as_it_is(
     if command:
         name, *options = command.split()
         result = CliRunner().invoke(main, [name, str(path), *options])
-        assert result.exit_code == 1
+        assert result.exit_code == os.EX_CONFIG
         message = result.output
     else:
         with pytest.raises(StoreError) as caught:

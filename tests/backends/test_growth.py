@@ -131,7 +131,7 @@ def test_a_store_that_is_open_is_not_compacted(
 ) -> None:
     result = CliRunner().invoke(main, ["compact", str(path)])
 
-    assert result.exit_code == 1
+    assert result.exit_code == os.EX_CONFIG
     assert "another process has the store open: stop it first" in result.output
     assert full.latest_height() == len(sample.blocks)
 
@@ -148,7 +148,7 @@ def test_a_full_disk_leaves_the_store_as_it_is(
 
     result = CliRunner().invoke(main, ["compact", str(path)])
 
-    assert result.exit_code == 1
+    assert result.exit_code == os.EX_CONFIG
     assert "the copy takes 0 MB, and the disk has 0" in result.output
     monkeypatch.undo()
     assert open_store().verify() == 10

@@ -7,6 +7,7 @@ them is pruned.
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import sqlite3
 from collections.abc import Iterable
@@ -246,7 +247,7 @@ def test_a_file_of_something_else_is_not_migrated(path: Path) -> None:
 
     result = CliRunner().invoke(main, ["migrate", str(path)])
 
-    assert result.exit_code == 1
+    assert result.exit_code == os.EX_CONFIG
     assert "no store of flask-noderpc" in result.output
 
 
@@ -266,5 +267,5 @@ def test_a_store_that_a_process_has_open_is_not_migrated(path: Path) -> None:
         at.execute("SELECT 1 FROM blocks").fetchone()
         result = CliRunner().invoke(main, ["migrate", str(path)])
 
-    assert result.exit_code == 1
+    assert result.exit_code == os.EX_CONFIG
     assert "another process has the store open: stop it first" in result.output

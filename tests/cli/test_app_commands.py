@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -133,7 +134,7 @@ def test_init_reports_errors_in_one_line(app: Flask, tmp_path: Path) -> None:
     found = run(again, "init")
 
     chain_of(again).close()
-    assert found.exit_code == 1
+    assert found.exit_code == os.EX_CONFIG
     assert found.output.startswith("Error: NODERPC_CHAIN_ID is 'two' and the genesis")
 
 
@@ -195,7 +196,7 @@ def test_backup_copies_the_app_s_chain(long_app: Flask, tmp_path: Path) -> None:
     assert found.exit_code == 0, found.output
     assert found.output.endswith(f"30 blocks verified\n{target} is a backup\n")
     again = run(long_app, "backup", str(target))
-    assert (again.exit_code, "is there already" in again.output) == (1, True)
+    assert (again.exit_code, "is there already" in again.output) == (os.EX_CONFIG, True)
 
 
 def test_verify_reports_a_missing_chain(app: Flask) -> None:
@@ -203,8 +204,8 @@ def test_verify_reports_a_missing_chain(app: Flask) -> None:
 
     found = run(app, "verify")
 
-    assert found.exit_code == 1
-    assert found.output.endswith("chain.db holds no chain\n")
+    assert found.exit_code == os.EX_CONFIG
+    assert found.output.endswith("holds no chain: start the node, or name another store\n")
 
 
 @pytest.mark.parametrize(
@@ -222,19 +223,19 @@ def test_commands_refuse_a_backend_of_the_host(app: Flask, command: str, text: s
 
     found = run(app, *command.split())
 
-    assert (found.exit_code, found.output) == (1, f"Error: {text}\n")
+    assert (found.exit_code, found.output) == (os.EX_CONFIG, f"Error: {text}\n")
 
 
 @pytest.mark.parametrize("command", ["routes", "config", "init", "verify", "prune"])
 def test_an_app_without_a_mount_gets_a_hint(app: Flask, command: str) -> None:
     found = run(app, command)
 
-    assert found.exit_code == 1
+    assert found.exit_code == os.EX_CONFIG
     assert "register noderpc_bp on it" in found.output
 
 
 def test_start_names_the_mounts_where_the_one_that_is_meant_is_not_there(app: Flask) -> None:
     app.register_blueprint(noderpc_bp)
     found = run(app, "start", "--mount", "other")
-    assert found.exit_code == 1
+    assert found.exit_code == 2
     assert "no node RPC is mounted as 'other'; mounted are: noderpc" in found.output

@@ -119,7 +119,7 @@ def started(
         node.kill()
 
 
-def refusal(*flags: str, command: list[str] | None = None) -> str:
+def refusal(*flags: str, command: list[str] | None = None, status: int = os.EX_CONFIG) -> str:
     """What is said where it can't start."""
     ended = subprocess.run(
         [*(command or [*COMMAND, *ANY_PORTS]), *flags],
@@ -128,7 +128,7 @@ def refusal(*flags: str, command: list[str] | None = None) -> str:
         timeout=PATIENCE,
         check=False,
     )
-    assert ended.returncode == os.EX_CONFIG, ended
+    assert ended.returncode == status, ended
     return without_warnings(ended.stderr)
 
 

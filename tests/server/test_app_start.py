@@ -49,7 +49,7 @@ def test_addresses_of_flags_go_before_those_of_the_app(
 
 
 def test_a_bad_address_is_named_by_its_flag(command: list[str]) -> None:
-    message = refusal("--rpc.laddr", "nonsense", command=command)
+    message = refusal("--rpc.laddr", "nonsense", command=command, status=2)
     assert message.startswith("Error: --rpc.laddr / --rpc-laddr = 'nonsense': an address is")
     # Without the flag it is the app's that can't be had.
     assert "tcp://192.0.2.1:1" in refusal(command=command)

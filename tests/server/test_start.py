@@ -140,7 +140,7 @@ def test_namespaces_are_those_of_the_flag(tmp_path: Path) -> None:
 def test_invalid_flags_are_one_line_errors(
     tmp_path: Path, flags: list[str], words: str
 ) -> None:
-    message = refusal("--home", str(tmp_path), *flags)
+    message = refusal("--home", str(tmp_path), *flags, status=2)
     assert words in message
     assert message.startswith("Error: ")
     assert "\n" not in message
@@ -205,7 +205,7 @@ def test_errors_in_a_settings_file_name_the_file(tmp_path: Path, text: str, word
     path = tmp_path / "config" / "noderpc.toml"
     path.parent.mkdir()
     path.write_text(text)
-    message = refusal("--home", str(tmp_path), command=COMMAND)
+    message = refusal("--home", str(tmp_path), command=COMMAND, status=2)
     assert message.startswith(f"Error: {path}: {words}")
 
 
@@ -225,7 +225,7 @@ def test_a_bad_value_is_named_by_its_flag_before_its_place_in_the_file(
     path = tmp_path / "config" / "noderpc.toml"
     path.parent.mkdir()
     path.write_text("block_interval = 2\nworkers = 2\n")
-    message = refusal("--home", str(tmp_path), *flags)
+    message = refusal("--home", str(tmp_path), *flags, status=2)
     assert message.startswith(f"Error: {words}")
     assert not (tmp_path / "config" / "genesis.json").exists()
 
@@ -234,7 +234,7 @@ def test_a_bad_value_of_the_environment_is_named_by_its_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NODERPC_BLOCK_INTERVAL", "-1")
-    message = refusal("--home", str(tmp_path))
+    message = refusal("--home", str(tmp_path), status=2)
     assert message.startswith(
         "Error: NODERPC_BLOCK_INTERVAL = '-1': a number of seconds above 0"
     )

@@ -51,7 +51,8 @@ def test_nothing_listens_where_the_node_does_not_get_ready(tmp_path: Path) -> No
             until(ends_without_listener, "its end")
             assert len(looks) > 1
             assert not any(looks)
-            assert again.end() == os.EX_CONFIG
+            # A restart may find the store free.
+            assert again.end() == 1
         finally:
             again.kill()
     (message,) = without_warnings(again.log.read_text()).splitlines()
@@ -86,7 +87,8 @@ def test_a_process_that_ends_by_itself_is_not_tried_again(tmp_path: Path) -> Non
     )
     app = str(tmp_path / "hosts.py")
 
-    message = refusal(command=[sys.executable, "-m", "flask", "--app", app, "noderpc", "start"])
+    command = [sys.executable, "-m", "flask", "--app", app, "noderpc", "start"]
+    message = refusal(command=command, status=1)
 
     assert "a process of the node ended with 3 before it was ready" in message
     assert (tmp_path / "loads").read_text() == "xx"

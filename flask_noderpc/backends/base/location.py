@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from ...errors import ConfigurationError, short_repr
+from ...errors import InvalidSetting, short_repr
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _POSTGRES = ("postgresql", "postgres")
@@ -50,7 +50,7 @@ class FileLocation(Location):
         url = _URL.match(self.path)
         if url is not None and url[1] != "file":
             # The rest of the URL may hold a password.
-            raise ConfigurationError(
+            raise InvalidSetting(
                 f"no file is named by {url[1]}:// URLs: set NODERPC_DATABASE to a file name, a"
                 " file: URI of SQLite, or a postgresql:// URL"
             )
@@ -96,7 +96,7 @@ class DatabaseURL(Location):
         name, _, query = tail.partition("?")
         self.options = dict(parse_qsl(query, keep_blank_values=True))
         if password or "password" in self.options:
-            raise ConfigurationError(_PASSWORD)
+            raise InvalidSetting(_PASSWORD)
         self.is_pooled = self.options.get("pool_mode") == "transaction"
         begin = f"postgresql://{user}{at}{hosts}/{name}"
         self.path = begin + self._query(self.options)
@@ -116,7 +116,7 @@ class DatabaseURL(Location):
         except ValueError:
             seconds = 0.0
         if not 0 < seconds < _MAX_POLL_S:
-            raise ConfigurationError(
+            raise InvalidSetting(
                 f"poll_interval in the URL of the database is {short_repr(text)}: seconds above"
                 " 0 are needed, such as 0.05"
             )

@@ -388,10 +388,11 @@ class ChainStore(ChainBackend, BlockWriter):
         the lowest and the highest height."""
         return {}
 
-    def compact(self) -> tuple[int, int]:
+    def compact(self, progress: Callable[[int, int], None] | None = None) -> tuple[int, int]:
         """Make the store as small as it can be; return its bytes before and after.
 
-        Nobody else may have it open.
+        Nobody else may have it open. ``progress`` is called with the number of bytes that were
+        copied, and of all.
         """
         raise NotSupported("this store can't be compacted")
 

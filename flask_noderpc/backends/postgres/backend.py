@@ -96,7 +96,7 @@ class PostgresBackend(SQLBackend):
             "a store in PostgreSQL is not copied to a file", "pg_dump copies the database"
         )
 
-    def compact(self) -> tuple[int, int]:
+    def compact(self, progress: Callable[[int, int], None] | None = None) -> tuple[int, int]:
         raise NotSupported(
             "a store in PostgreSQL gives space back by itself", "VACUUM FULL does at once"
         )

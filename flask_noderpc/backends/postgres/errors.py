@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from ...errors import StoreError
+from ...errors import StoreError, StoreUnavailable
 from ..base.store import FULL
 from ..sql.packed.row import DamagedRow
 
@@ -33,14 +33,17 @@ _CURES: tuple[tuple[type[psycopg.Error], str], ...] = (
     (errors.CannotConnectNow, "the database is starting or shutting down"),
 )
 
+_AWAY = "the database can't be reached, is PostgreSQL running there?"
+
 # Of attempts to connect there is the text alone.
 _NO_PASSWORD = ("password authentication failed", "no password supplied")
+_NOT_ALLOWED = ("does not exist", "no pg_hba.conf entry")
 _TEXTS = (
     (
-        "does not exist",
+        _NOT_ALLOWED[0],
         "the user or the database does not exist: make it with createuser or createdb",
     ),
-    ("no pg_hba.conf entry", "the database refuses this user or host: see its pg_hba.conf"),
+    (_NOT_ALLOWED[1], "the database refuses this user or host: see its pg_hba.conf"),
     ("too many clients", "the database has no free connections: raise max_connections"),
     ("remaining connection slots", "it has no free connections: raise max_connections"),
 )
@@ -52,11 +55,12 @@ def postgres_errors(shown: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise StoreError(_cause(error), shown) from error
+        kind = StoreUnavailable if _may_pass(error) else StoreError
+        raise kind(_cause(error), shown) from error
     except DamagedRow as error:
         raise StoreError(str(error), shown) from None
     except StoreError as error:
-        raise StoreError(error.reason, error.path or shown) from error.__cause__
+        raise type(error)(error.reason, error.path or shown) from error.__cause__
     except (OverflowError, struct.error):
         # An integer beyond 64 bits; the latter without psycopg's part in C.
         raise StoreError("a number is too large for the store", shown) from None
@@ -67,6 +71,15 @@ def is_recovery_conflict(error: BaseException) -> bool:
     if isinstance(error, errors.QueryCanceled):
         return "conflict with recovery" in str(error)
     return isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected))
+
+
+def _may_pass(error: psycopg.Error) -> bool:
+    """Return true for what needs no other settings: a server that is away or busy, locks."""
+    if not isinstance(error, psycopg.OperationalError):
+        return False
+    if error.sqlstate is None:
+        return not any(part in str(error) for part in (*_NO_PASSWORD, *_NOT_ALLOWED))
+    return not isinstance(error, errors.InvalidAuthorizationSpecification)
 
 
 def _cause(error: psycopg.Error) -> str:
@@ -88,4 +101,4 @@ def _cure_of_text(text: str) -> str:
     for part, cure in _TEXTS:
         if part in text:
             return cure
-    return "the database can't be reached, is PostgreSQL running there?"
+    return _AWAY

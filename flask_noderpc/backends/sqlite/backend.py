@@ -77,9 +77,9 @@ class SQLiteBackend(SQLBackend):
         finally:
             thread.stop()
 
-    def compact(self) -> tuple[int, int]:
+    def compact(self, progress: Callable[[int, int], None] | None = None) -> tuple[int, int]:
         self.close()
-        return compact.compact(self._store)
+        return compact.compact(self._store, progress)
 
     def migrate(self, progress: Callable[[int], None] | None = None) -> int:
         self.close()

@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import stat
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -14,8 +15,13 @@ from .connection import Store, make_private, sqlite_errors
 from .engine import Connection
 from .exclusive import held_alone
 
+# SQLite: instructions of its virtual machine between two calls of a progress handler.
+_STEPS = 100_000
 
-def compact(store: Store) -> tuple[int, int]:
+
+def compact(
+    store: Store, progress: Callable[[int, int], None] | None = None
+) -> tuple[int, int]:
     """Replace the store's file by a copy without free pages; return the sizes before and after
     in bytes. Raise :exc:`StoreError` if another process has it open."""
     file = store.real_file
@@ -24,7 +30,13 @@ def compact(store: Store) -> tuple[int, int]:
         before = file.stat().st_size
         # Of a compaction that was interrupted.
         target.unlink(missing_ok=True)
-        _check_space(store, at)
+        needed = _check_space(store, at)
+
+        def report() -> None:
+            if progress is not None:
+                progress(min(needed, target.stat().st_size), needed)
+
+        at.set_progress_handler(report, _STEPS)
         try:
             with sqlite_errors(str(target)):
                 _create_like(file, target)
@@ -51,7 +63,8 @@ def _create_like(file: Path, target: Path) -> None:
     target.chmod(stat.S_IMODE(found.st_mode))
 
 
-def _check_space(store: Store, at: Connection) -> None:
+def _check_space(store: Store, at: Connection) -> int:
+    """Return the bytes of the copy; raise :exc:`StoreError` if the disk has too few."""
     (pages,) = at.execute("PRAGMA page_count").fetchone()
     (unused,) = at.execute("PRAGMA freelist_count").fetchone()
     (size,) = at.execute("PRAGMA page_size").fetchone()
@@ -62,6 +75,7 @@ def _check_space(store: Store, at: Connection) -> None:
             f"the copy takes {needed >> 20} MB, and the disk has {free >> 20}: free some space",
             store.shown,
         )
+    return int(needed)
 
 
 def _check(path: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlencode
 
-from ...errors import ConfigurationError, StoreError
+from ...errors import InvalidSetting, StoreError, StoreUnavailable
 from ..base.location import FileLocation
 from ..base.reads import ChainVersion
 from ..base.store import FULL
@@ -32,6 +32,15 @@ _WRITE_PATIENCE_S = 5.0
 _OPEN_PATIENCE_S = 0.2
 
 
+# What other programs and the disk do to the store: it may end.
+_PASSING = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+)
+
+
 @contextmanager
 def sqlite_errors(path: str) -> Iterator[None]:
     """Turn SQLite's errors into :exc:`StoreError` sentences that say what to do; all name the
@@ -39,14 +48,15 @@ def sqlite_errors(path: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(_cause(error), path) from error
+        kind = StoreUnavailable if _code(error) & 0xFF in _PASSING else StoreError
+        raise kind(_cause(error), path) from error
     except UnicodeDecodeError as error:
         # Of a table's name, in SQLite's own words for what is wrong with it.
         raise StoreError("the file is corrupt, restore a backup", path) from error
     except DamagedRow as error:
         raise StoreError(str(error), path) from None
     except StoreError as error:
-        raise StoreError(error.reason, error.path or path) from error.__cause__
+        raise type(error)(error.reason, error.path or path) from error.__cause__
     except OverflowError:
         # An integer beyond SQLite's 64 bits.
         raise StoreError("a number is too large for the store", path) from None
@@ -96,8 +106,12 @@ def _index_stored(connection: Connection) -> None:
             evm_index.write_stored(connection, evm_index.unindexed(connection))
 
 
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) or 0
+
+
 def _cause(error: sqlite3.Error) -> str:
-    code = getattr(error, "sqlite_errorcode", 0) or 0
+    code = _code(error)
     if code == sqlite3.SQLITE_READONLY_DBMOVED:
         # Such as by `noderpc compact`, between the opening and the first write.
         return "the file was replaced just now: try again"
@@ -165,7 +179,7 @@ class Store(FileLocation):
         super().__init__(path)
         self.max_log_bytes = max_log_bytes
         if self.path in ("", ":memory:"):
-            raise ConfigurationError("the store must be a file, which processes share")
+            raise InvalidSetting("the store must be a file, which processes share")
         self._max_pages = max_pages
         self._log_in_use: tuple[int, int] | None = None
 

@@ -17,7 +17,7 @@ def held_alone(store: Store) -> Iterator[Connection]:
     """Yield a connection beside which nobody else has the store open; raise
     :exc:`StoreError` if another process has."""
     if not store.file.is_file():
-        raise StoreError("no store is here", store.shown)
+        raise StoreError("no store is here; name the file of a chain", store.shown)
     wal.check(store.real_file)
     with (
         sqlite_errors(store.shown),
@@ -40,7 +40,7 @@ def _lock(at: Connection) -> bool:
     try:
         schema.refuse_foreign(at)
         if schema.is_empty(at):
-            raise StoreError("the file is empty, no store is here")
+            raise StoreError("the file is empty, no store is here; name the file of a chain")
         at.execute("PRAGMA locking_mode = EXCLUSIVE")
         # SQLite: only the last connection can end the WAL mode.
         (mode,) = at.execute("PRAGMA journal_mode = DELETE").fetchone()

@@ -1,0 +1,154 @@
+"""Commands whose help has examples and groups, and whose errors are one line each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any
+
+import click
+from flask.cli import AppGroup
+
+from ..errors import NodeRPCError
+from ..server.exit_status import FAILED, INTERRUPTED, REFUSED, USAGE, exit_status
+from ..settings import by_group
+
+_WIDTH = 100
+
+Example = tuple[str, str]
+"""A command line and what it does."""
+
+
+class Failed(click.ClickException):
+    """An error in one line, with its exit status."""
+
+    def __init__(self, message: str, status: int = FAILED) -> None:
+        super().__init__(message)
+        self.exit_code = status  # type: ignore[misc]  # one for all errors, in click
+
+    def show(self, file: Any = None) -> None:
+        """Print the line."""
+        # Names of files and values may have line feeds, and escapes of terminals.
+        text = "".join(
+            each if each.isprintable() else ascii(each)[1:-1] for each in self.message
+        )
+        label = click.style("Error:", fg="red", bold=True)
+        click.echo(f"{label} {text}", file=file, err=True, color=wants_color())
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Show errors of click and of this package in one line each."""
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        command = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+        text = error.format_message().removesuffix(".")
+        raise Failed(" ".join(text.split()) + command, USAGE) from None
+    except NodeRPCError as error:
+        raise Failed(str(error), exit_status(error)) from None
+    except OSError as error:
+        if error.filename is None:
+            raise
+        text = f"{os.fsdecode(error.filename)}: {error.strerror}; name a file that can be used"
+        raise Failed(text, REFUSED) from None
+    except KeyboardInterrupt:
+        raise Failed("interrupted", INTERRUPTED) from None
+
+
+def wants_color() -> bool | None:
+    """Return what the environment asks for by NO_COLOR or FORCE_COLOR; ``None`` for colours on
+    terminals alone."""
+    # https://no-color.org and https://force-color.org: any text that is not empty.
+    if os.environ.get("NO_COLOR"):
+        return False
+    return True if os.environ.get("FORCE_COLOR") else None
+
+
+class Command(click.Command):
+    """A command whose help shows examples before its options."""
+
+    def __init__(self, *args: Any, examples: Sequence[Example] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; errors name the command."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does, and the examples."""
+        super().format_help_text(ctx, formatter)
+        if self.examples:
+            with formatter.section("Examples"):
+                for line, text in self.examples:
+                    formatter.write(f"  {click.style(line, bold=True)}\n      {text}\n")
+
+
+class GroupedCommand(Command):
+    """A command whose help shows the options of settings by group."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the settings for a newcomer, the command's own options, and the groups."""
+        shown = {
+            str(option.name): record
+            for option in self.get_params(ctx)
+            if (record := option.get_help_record(ctx)) is not None
+        }
+        (first, rows), *others = by_group()
+        groups = {first: [shown.pop(row.name) for row in rows if row.name in shown]}
+        of_groups = {
+            title: [shown.pop(row.name) for row in rows if row.name in shown]
+            for title, rows in others
+        }
+        for title, records in {**groups, "Options": [*shown.values()], **of_groups}.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl([(flags.rstrip(), text) for flags, text in records])
+
+
+class OneLineGroup(Command, click.Group):
+    """A group whose commands end with one line for an error, and with a status for its kind."""
+
+    command_class = Command
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the group's own options."""
+        extra.setdefault("color", wants_color())
+        extra.setdefault("max_content_width", _WIDTH)
+        with one_line_errors():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command of the group."""
+        with one_line_errors():
+            return super().invoke(ctx)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is named, or raise the error that names the closest."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            like = get_close_matches(name, self.list_commands(ctx), 1)
+            hint = f"; did you mean {like[0]!r}?" if like else ""
+            ctx.fail(f"no command {name[:80]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+
+class OneLineAppGroup(OneLineGroup, AppGroup):
+    """Such a group of the commands of an app."""
