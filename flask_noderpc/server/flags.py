@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from ..errors import ConfigurationError, InvalidSetting
 from ..settings import (
@@ -19,7 +20,7 @@ from ..settings import (
     read_settings,
     similar_setting,
 )
-from ..settings.kinds import HEADER, URLS
+from ..settings.kinds import HEADER, OPTIONAL_PATH, PATH, URLS, Kind
 
 if TYPE_CHECKING:
     from ..companion.address import Address
@@ -155,8 +156,28 @@ def _option(row: Setting, **more: Any) -> Callable[[_Command], _Command]:
     if row.kind.is_secret:
         more |= {"callback": more.get("callback", not_on_command_line)}
     return click.option(
-        *row.flags, row.name, default=None, is_flag=False, metavar=row.kind.label, **more
+        *row.flags,
+        row.name,
+        default=None,
+        is_flag=False,
+        metavar=row.kind.label,
+        shell_complete=_completer(row.kind),
+        **more,
     )
+
+
+def _completer(kind: Kind) -> Callable[..., list[CompletionItem]] | None:
+    """Return what completes a value in a shell: one of several texts, or a file."""
+
+    def complete(
+        context: click.Context, option: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        if kind.choices:
+            found = [name for name in kind.choices if name.startswith(incomplete)]
+            return [CompletionItem(name) for name in found]
+        return [CompletionItem(incomplete, type="file")]
+
+    return complete if kind.choices or kind in (PATH, OPTIONAL_PATH) else None
 
 
 def _joined(

@@ -24,6 +24,8 @@ class Kind:
     is_secret: bool = False
     """True of credentials: shown nowhere, and refused as a flag, which a list of processes
     shows."""
+    choices: tuple[str, ...] = ()
+    """All values, if they are few."""
 
 
 def _text(value: object) -> str:
@@ -58,7 +60,7 @@ def one_of(*known: str) -> Kind:
             raise ValueError(f"known are {', '.join(known)}")
         return _text(value)
 
-    return Kind(f"[{'|'.join(known)}]", read)
+    return Kind(f"[{'|'.join(known)}]", read, choices=known)
 
 
 def _path(value: object) -> str:

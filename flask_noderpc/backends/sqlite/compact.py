@@ -16,7 +16,7 @@ from .engine import Connection
 from .exclusive import held_alone
 
 # SQLite: instructions of its virtual machine between two calls of a progress handler.
-_STEPS = 100_000
+_STEPS = 10_000
 
 
 def compact(
