@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from .. import block_log
 from ..backends.base.application import Application, BlockLimits
 from ..backends.base.store import ChainStore, CommittedBlock, Lease
 from ..domain.block import Evidence
@@ -134,6 +135,7 @@ class Producer:
         # One thread at a time produces a block or changes the lease.
         self._lock = threading.Lock()
         self._block_started_at: float | None = None
+        self._log = block_log.BlockLog()
 
     @property
     def owner(self) -> str:
@@ -148,14 +150,20 @@ class Producer:
         """
         with self._lock:
             self._producer_lease.acquire()
-            self._block_started_at = time.monotonic()
+            began = self._block_started_at = time.monotonic()
             try:
-                height = self._produce(evidence)
+                committed = self._produce(evidence)
             except LeaseLost:
                 self._producer_lease.lease = None
                 raise
             finally:
                 self._block_started_at = None
+        height = committed.block.header.height
+        if block_log.is_enabled():
+            gas = sum(result.gas_used for result in committed.results.tx_results)
+            took = (time.monotonic() - began) * 1000
+            txs = len(committed.block.txs)
+            self._log.add(height, height, {"txs": txs, "gas": gas, "milliseconds": took})
         emit(block_committed, self._sender, height=height)
         self._prune(height)
         return height
@@ -172,7 +180,7 @@ class Producer:
         except Exception:
             log.exception("the block is stored; old blocks could not be pruned")
 
-    def _produce(self, evidence: Sequence[Evidence]) -> int:
+    def _produce(self, evidence: Sequence[Evidence]) -> CommittedBlock:
         head = self._store.head()
         self._sync_application(head)
         if self._timely and not head.is_genesis:
@@ -192,21 +200,19 @@ class Producer:
             head, block, block_id, round_number, self._keys, self._clock.now()
         )
         height = block.header.height
-        self._store.append_block(
-            CommittedBlock(
-                block,
-                commit,
-                proposal.results(height, execution),
-                execution.changes,
-                consumed=proposal.consumed_txs(reaped, txs),
-            ),
-            lease=self._producer_lease.lease,
+        committed = CommittedBlock(
+            block,
+            commit,
+            proposal.results(height, execution),
+            execution.changes,
+            consumed=proposal.consumed_txs(reaped, txs),
         )
+        self._store.append_block(committed, lease=self._producer_lease.lease)
         self._retain_height = self._app.commit(height)
         self._synced_height = height
         if self._app.rechecks:
             self._recheck()
-        return height
+        return committed
 
     def has_includable_txs(self) -> bool:
         """Return true if the next block would include a pending transaction or evidence."""

@@ -13,8 +13,10 @@ from flask.cli import ScriptInfo
 
 from ..server.exit_status import REFUSED, USAGE
 from ..server.flags import given_settings, host_flags
+from ..server.logs import LogOptions
 from ..settings import SETTINGS, shown_setting
 from .command import Failed, GroupedCommand, OneLineAppGroup
+from .log_flags import log, log_flags
 from .maintenance import backup, follow, from_height, prune, verify
 
 if TYPE_CHECKING:
@@ -206,7 +208,8 @@ def backup_store(target: Path, first: int) -> None:
         )
     ],
 )
-def follow_chain() -> None:
+@log_flags
+def follow_chain(logs: LogOptions) -> None:
     """Follow the nodes of NODERPC_UPSTREAM into the app's store.
 
     It runs until Ctrl-C or SIGTERM. The app reads the store and never follows the nodes itself;
@@ -218,7 +221,7 @@ def follow_chain() -> None:
     found = [each for each in backends if isinstance(each, CompanionBackend)]
     if not found:
         raise Failed("no mount of this app has NODERPC_UPSTREAM", REFUSED)
-    follow(found)
+    follow(found, logs)
 
 
 @cli.command(
@@ -239,7 +242,8 @@ def follow_chain() -> None:
     help="Mount whose settings are used, by the name of its blueprint.",
 )
 @host_flags
-def start_app(mount: str, **given: str | None) -> None:
+@log_flags
+def start_app(mount: str, logs: LogOptions, **given: str | None) -> None:
     """Serve this app at the addresses of its node.
 
     It runs until Ctrl-C or SIGTERM. All other settings are the app's; flask noderpc config
@@ -257,9 +261,24 @@ def start_app(mount: str, **given: str | None) -> None:
     import_path = (info.app_import_path if info else None) or os.environ.get("FLASK_APP") or ""
     if not import_path:
         raise Failed("say where the app is: flask --app NAME noderpc start", USAGE)
-    leave_to_host(_app(), click.echo)
+    leave_to_host(_app(), log.warning)
     rule = next(_app().url_map.iter_rules(f"{mount}.rpc")).rule
     base = rule.rstrip("/")
     values, written = given_settings(given)
-    spec = WorkerSpec(-1, app=import_path, mount=mount, settings=values)
-    serve_app(spec, found, base, written, click.echo)
+    spec = WorkerSpec(-1, app=import_path, mount=mount, settings=values, logs=logs)
+    serve_app(spec, found, base, written, _pages(mount))
+
+
+def _pages(mount: str) -> tuple[str, ...]:
+    """Return the paths of pages for people: the mount's own, and those of its explorers."""
+    from ..web.pages import EXPLORERS
+
+    found = {}
+    for rule in _app().url_map.iter_rules():
+        # Those that are left to the host have no methods.
+        if "GET" in (rule.methods or ()) and not rule.arguments:
+            found[rule.endpoint] = rule.rule
+    explorers = _app().extensions.get(EXPLORERS, {})
+    shown = [f"{name}.overview" for name, of in explorers.items() if of == mount]
+    endpoints = (f"{mount}.index", f"{mount}.openapi", *shown)
+    return tuple(found[endpoint] for endpoint in endpoints if endpoint in found)

@@ -12,6 +12,7 @@ import click
 from flask.cli import AppGroup
 
 from ..errors import NodeRPCError
+from ..server.colors import wants_color
 from ..server.exit_status import FAILED, INTERRUPTED, REFUSED, USAGE, exit_status
 from ..settings import by_group
 
@@ -58,15 +59,6 @@ def one_line_errors() -> Iterator[None]:
         raise Failed(text, REFUSED) from None
     except KeyboardInterrupt:
         raise Failed("interrupted", INTERRUPTED) from None
-
-
-def wants_color() -> bool | None:
-    """Return what the environment asks for by NO_COLOR or FORCE_COLOR; ``None`` for colours on
-    terminals alone."""
-    # https://no-color.org and https://force-color.org: any text that is not empty.
-    if os.environ.get("NO_COLOR"):
-        return False
-    return True if os.environ.get("FORCE_COLOR") else None
 
 
 class Command(click.Command):

@@ -19,9 +19,11 @@ from ..server.flags import (
     node_flags,
     upstream_header,
 )
+from ..server.logs import LogOptions
 from ..server.progress import Progress
 from ..settings.kinds import PERIOD
 from .command import GroupedCommand
+from .log_flags import log_flags
 from .maintenance import Interrupted, StoreName, follow
 from .node import main
 
@@ -184,7 +186,8 @@ def import_blocks(
     ],
 )
 @node_flags
-def follow_nodes(**given: str | None) -> None:
+@log_flags
+def follow_nodes(logs: LogOptions, **given: str | None) -> None:
     """Follow the nodes of --upstream into a store.
 
     It runs until Ctrl-C or SIGTERM. An app or noderpc start --produce=false may serve the store
@@ -199,7 +202,7 @@ def follow_nodes(**given: str | None) -> None:
         raise click.UsageError("name a node: --upstream http://host:26657")
     database = settings.database
     path = _path(database, None if database else _home(settings.home))
-    follow([companion_from_settings(settings, path)])
+    follow([companion_from_settings(settings, path)], logs)
 
 
 def _home(named: str | None) -> Path:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
-import sys
 import threading
 from collections.abc import Sequence
 from contextlib import closing, suppress
@@ -17,6 +15,7 @@ import click
 from ..backends.base.location import is_url
 from ..errors import BackendError, StoreError
 from ..server.exit_status import INTERRUPTED, REFUSED
+from ..server.logs import LogOptions
 from ..server.progress import Progress
 from .command import Failed
 
@@ -121,14 +120,11 @@ def prune(store: ChainStore, retain: int) -> None:
         click.echo(f"{removed} blocks removed, the lowest is {store.base_height()}")
 
 
-def follow(backends: Sequence[CompanionBackend]) -> None:
+def follow(backends: Sequence[CompanionBackend], logs: LogOptions) -> None:
     """Follow chains until a signal ends it, with the progress of the backfill."""
     from ..server.companion_watch import BackfillBar
 
-    ended, bar = threading.Event(), BackfillBar()
-    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
-    if not sys.stdout.isatty():
-        logging.getLogger("flask_noderpc.companion.progress").setLevel(logging.INFO)
+    ended, bar = threading.Event(), BackfillBar(logs)
     before = {
         number: signal.signal(number, lambda *_: ended.set())
         for number in (signal.SIGTERM, signal.SIGINT)

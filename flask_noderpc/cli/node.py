@@ -8,8 +8,10 @@ from pathlib import Path
 import click
 
 from ..server.flags import given_settings, node_flags
+from ..server.logs import LogOptions
 from ..settings import PREFIX, SETTINGS, check_chain_id, no_setting
 from .command import GroupedCommand, OneLineGroup
+from .log_flags import VARIABLES, log, log_flags
 
 
 @click.group(
@@ -27,13 +29,11 @@ def main() -> None:
 def _warn_of_environment() -> None:
     """Warn of variables that look like settings but are none. They are no errors: Kubernetes
     names some after a service, which may be called noderpc."""
-    known = {row.key for row in SETTINGS}
+    known = {*VARIABLES, *(row.key for row in SETTINGS)}
     for name in sorted(os.environ):
         key = name.removeprefix("FLASK_")
         if key.startswith(PREFIX) and key not in known:
-            click.echo(
-                f"warning: {name} of the environment is not read: {no_setting(key)}", err=True
-            )
+            log.warning("%s of the environment is not read: %s", name, no_setting(key))
 
 
 @main.command(
@@ -60,7 +60,8 @@ def _warn_of_environment() -> None:
     "--explorer", is_flag=True, help="Serve pages that show the chain to people, at /explorer."
 )
 @node_flags
-def start_node(explorer: bool, **given: str | None) -> None:
+@log_flags
+def start_node(logs: LogOptions, explorer: bool, **given: str | None) -> None:
     """Run a node with a chain of its own.
 
     It runs until Ctrl-C or SIGTERM. What no flag sets is read from the environment
@@ -72,7 +73,7 @@ def start_node(explorer: bool, **given: str | None) -> None:
 
     values, written = given_settings(given)
     _warn_of_environment()
-    serve_own_chain(values, written, click.echo, explorer=explorer)
+    serve_own_chain(values, written, logs, explorer=explorer)
 
 
 def _check_chain_id(

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from .. import block_log
 from ..backends.base.store import ChainStore, Lease
+from ..domain.time import SECOND
 from ..errors import (
     BackendError,
     Busy,
@@ -92,6 +94,7 @@ class Follower:
             proven_only=options.head_delay > 0,
         )
         self._risk = ""
+        self._log = block_log.BlockLog()
         self._thread = threading.Thread(target=self._run, name="noderpc-follow", daemon=True)
 
     def start(self) -> None:
@@ -226,7 +229,7 @@ class Follower:
         delay = self._options.head_delay
         for height in heads.above(self._store.latest_height() + delay):
             try:
-                self._growth.extend(height - delay, lambda count: None, lease)
+                self._growth.extend(height - delay, self._log_blocks, lease)
             except UpstreamRefused as error:
                 # Its results are not there yet, or its node has told more than it shows.
                 heads.forget(height)
@@ -235,6 +238,16 @@ class Follower:
                 self._refused_since = None
                 return True
         return False
+
+    def _log_blocks(self, count: int) -> None:
+        """Log the latest blocks, with how far they are behind the clock."""
+        if not block_log.is_enabled():
+            return
+        high = self._store.latest_height()
+        metas = self._store.block_metas(high - count + 1, high)
+        txs = sum(meta.tx_count for meta in metas)
+        lag = max(0.0, time.time() - metas[0].header.time / SECOND)
+        self._log.add(high - count + 1, high, {"txs": txs, "lag_seconds": lag})
 
     def _note_refusal(self, error: UpstreamRefused) -> None:
         """Raise the error of a block that no node shows for too long."""

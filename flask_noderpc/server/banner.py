@@ -1,16 +1,25 @@
-"""Lines that ``noderpc start`` prints when its node is ready: where it is, and for whom."""
+"""What ``noderpc start`` shows when its node is ready: where it is, and how to begin."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from ipaddress import ip_address
+from typing import Any
 
-from ..settings import Settings
+import click
+
+from ..backends import stored_identity
+from ..backends.base.location import location_of
+from ..settings import SETTINGS, Settings
 from .addresses import Address
 
 _TITLES = {"node": "node RPC", "evm": "EVM JSON-RPC", "evm_ws": "EVM websocket"}
+_FLAGS = {row.name: row.flags[0] for row in SETTINGS}
+# Pages that a node of its own serves, by the names under which they can be excluded.
+_PAGES = {"index": "/", "openapi": "/openapi.json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,33 +38,141 @@ class Place:
         return f"{scheme}s" if self.certificate else scheme
 
 
-def banner(
-    settings: Settings,
-    bound: Sequence[tuple[Place, socket.socket]],
-    base: str,
-    explorer: bool = False,
-) -> Iterator[str]:
-    """Addresses, the chain, and a command to begin with; the node is below ``base``."""
-    for place, sock in bound:
-        url = str(place.address) if place.address.path else _own(sock).as_url(place.scheme)
-        yield f"{_TITLES[place.surface]:14} {url}  ({_who_can_reach(sock)})"
-    chain = f"followed at {_named(settings.upstream)}" if settings.upstream else ""
-    yield f"{'chain':14} {chain or settings.application}, dialect {settings.dialect}"
-    if settings.dialect == "document":
-        yield f"{'':14} clients of CometBFT (CosmJS, light clients) want --dialect comet-0.38"
-    for place, sock in bound:
-        if place.surface == "node" and not place.address.path:
-            if explorer:
-                yield f"{'explorer':14} {_own(sock).url(place.scheme)}/explorer/"
-            yield f"{'try':14} curl {_own(sock).url(place.scheme)}{base}/status"
+def pages_of(settings: Settings, explorer: bool) -> tuple[str, ...]:
+    """Return the paths of the pages of a node without an app."""
+    excluded = settings.exclude_routes
+    own = tuple(path for name, path in _PAGES.items() if name not in excluded)
+    return (*own, "/explorer/") if explorer else own
+
+
+@dataclass(frozen=True, slots=True)
+class Banner:
+    """The node that is ready."""
+
+    settings: Settings
+    bound: Sequence[tuple[Place, socket.socket]]
+    path: str
+    """File or URL of its database; empty if it has none."""
+    pages: tuple[str, ...] = ()
+    """Paths of its pages for people."""
+    base: str = ""
+    """The path below which the node is."""
+    is_app: bool = False
+    """True if the settings are those of a host's app."""
+
+    def text(self) -> str:
+        """Return lines for a terminal."""
+        lines = [click.style(f"flask-noderpc {version('flask-noderpc')}", bold=True)]
+        before = ""
+        for title, text in self._rows():
+            shown = "" if title == before else title
+            lines.append(f"{click.style(f'{shown:14}', fg='cyan')} {text}")
+            before = title
+        return "\n".join(lines)
+
+    def fields(self) -> dict[str, Any]:
+        """Return the same for programs, without keys."""
+        settings = self.settings
+        return {
+            "version": version("flask-noderpc"),
+            "chain_id": self._chain_id(),
+            "application": None if settings.upstream else settings.application,
+            "upstreams": _named(settings.upstream),
+            "dialect": settings.dialect,
+            "database": self._database(),
+            "addresses": [
+                {"serves": _TITLES[place.surface], "url": _url(place, sock)}
+                for place, sock in self.bound
+            ],
+        }
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        for place, sock in self.bound:
+            yield _TITLES[place.surface], f"{_url(place, sock)}  ({_who_can_reach(sock)})"
+        yield "chain", self._chain()
+        if database := self._database():
+            yield "database", database
+        yield from self._accounts()
+        node = self._client_url("node")
+        for page in self.pages if node else ():
+            yield "pages", f"{node.removesuffix(self.base)}{page}"
+        yield "curl", self._curl()
+        yield "CosmJS", self._cosmjs(node)
+        yield from self._evm_clients()
+
+    def _chain_id(self) -> str:
+        identity = stored_identity(self.path) if self.path else None
+        return identity.chain_id if identity else ""
+
+    def _chain(self) -> str:
+        settings = self.settings
+        nodes = ", ".join(_named(settings.upstream))
+        what = f"followed at {nodes}" if nodes else settings.application
+        shown = f"{self._chain_id()}: {what}".removeprefix(": ")
+        if settings.json_rpc_enable and not nodes:
+            shown += f", EVM chain id {settings.evm_chain_id}"
+        return f"{shown}, dialect {settings.dialect}"
+
+    def _database(self) -> str:
+        return location_of(self.path).shown if self.path else ""
+
+    def _accounts(self) -> Iterator[tuple[str, str]]:
+        if not self.settings.dev:
             return
+        # Only development chains need what signs.
+        from ..protocol.ethereum.crypto import DEV_KEYS, to_checksum
+
+        yield "accounts", "anybody knows their keys: never send them anything of worth"
+        for key in DEV_KEYS:
+            yield "accounts", f"{to_checksum(key.address)} 0x{key.secret.hex()}"
+
+    def _client_url(self, surface: str) -> str:
+        """Return the URL of the first address of an API that has one, as clients write it."""
+        for place, sock in self.bound:
+            if place.surface == surface and not place.address.path:
+                base = self.base if surface == "node" else ""
+                return f"{_own(sock).url(place.scheme)}{base}"
+        return ""
+
+    def _curl(self) -> str:
+        if url := self._client_url("node"):
+            return f"curl {url}/status"
+        path = next(place.address.path for place, _ in self.bound if place.surface == "node")
+        return f"curl --unix-socket {path} http://localhost{self.base}/status"
+
+    def _cosmjs(self, url: str) -> str:
+        if self.settings.dialect == "document":
+            return f"wants {self._setting('dialect', 'comet-0.38')}, as light clients do"
+        return f'await connectComet("{url}")' if url else f"wants {self._setting('rpc_laddr')}"
+
+    def _evm_clients(self) -> Iterator[tuple[str, str]]:
+        url = self._client_url("evm")
+        if not url:
+            name = (
+                "json_rpc_enable" if not self.settings.json_rpc_enable else "json_rpc_address"
+            )
+            yield "Ethereum", f"web3.py, ethers and viem want {self._setting(name)}"
+            return
+        yield "web3.py", f'Web3(Web3.HTTPProvider("{url}"))'
+        yield "ethers", f'new ethers.JsonRpcProvider("{url}")'
+        yield "viem", f'createPublicClient({{ transport: http("{url}") }})'
+
+    def _setting(self, name: str, value: str = "") -> str:
+        """Return how a setting is given."""
+        if self.is_app:
+            return f"NODERPC_{name.upper()}" + (f" = {value!r}" if value else "")
+        return f"{_FLAGS[name]} {value}".rstrip()
 
 
-def _named(urls: Sequence[str]) -> str:
+def _url(place: Place, sock: socket.socket) -> str:
+    return str(place.address) if place.address.path else _own(sock).as_url(place.scheme)
+
+
+def _named(urls: Sequence[str]) -> list[str]:
     """The nodes, without the credentials that their URLs may have."""
     from ..companion.address import Address as UpstreamAddress
 
-    return ", ".join(UpstreamAddress.parse(url).name for url in urls)
+    return [UpstreamAddress.parse(url).name for url in urls]
 
 
 def _own(sock: socket.socket) -> Address:

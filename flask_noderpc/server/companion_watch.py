@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Mapping
 from typing import Any
 
 from ..backends.base.store import ChainStore
 from ..companion import shared_state
 from ..domain.network import BackfillProgress
 from ..errors import BackendError
+from .logs import LogOptions
 from .progress import Progress
+
+log = logging.getLogger("flask_noderpc.start")
 
 
 class BackfillBar:
-    """A progress bar of a backfill, on a terminal alone."""
+    """A progress bar of a backfill, where it is not shown by lines of the log."""
 
-    def __init__(self) -> None:
+    def __init__(self, logs: LogOptions) -> None:
+        self._is_shown = logs.has_bars
         self._bar: Progress | None = None
 
     def show(self, progress: BackfillProgress | None) -> None:
         """Show the progress; the bar begins with a backfill and ends with it."""
-        if progress is None or not sys.stderr.isatty():
+        if progress is None or not self._is_shown:
             return
         if self._bar is None and progress.left:
             self._bar = Progress("backfill", done=progress.done)
@@ -43,9 +47,9 @@ class CompanionWatch:
     ``dialect`` is the one that is served; empty where it is pinned. ``store`` is only read.
     """
 
-    def __init__(self, store: ChainStore, dialect: str, say: Callable[[str], None]) -> None:
-        self._store, self._dialect, self._say = store, dialect, say
-        self._bar = BackfillBar()
+    def __init__(self, store: ChainStore, dialect: str, logs: LogOptions) -> None:
+        self._store, self._dialect = store, dialect
+        self._bar = BackfillBar(logs)
 
     def changes(self) -> Mapping[str, Any]:
         """Return the settings that have changed."""
@@ -63,7 +67,8 @@ class CompanionWatch:
         identity = self._store.identity()
         stored = identity.dialect if identity else ""
         if self._dialect and stored and stored != self._dialect:
-            self._say(f"the nodes speak {stored} now, no longer {self._dialect}: it is served")
+            text = "the nodes speak %s now, no longer %s: it is served"
+            log.warning(text, stored, self._dialect)
             self._dialect = stored
 
     def close(self) -> None:

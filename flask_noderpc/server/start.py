@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import logging
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from ..backends import open_store, replica_of, stored_identity
 from ..backends.base.location import FileLocation, Location, location_of
@@ -15,7 +19,7 @@ from ..backends.base.store import check_identity
 from ..errors import ConfigurationError, InvalidSetting
 from ..settings import Settings, read_settings
 from .addresses import bind, parse, tls_context
-from .banner import Place, banner
+from .banner import Banner, Place, pages_of
 from .fd_limits import refuse_network
 from .flags import (
     DEV_DEFAULTS,
@@ -25,13 +29,16 @@ from .flags import (
     default_home,
     read_config,
 )
+from .logs import LogOptions
 from .supervisor import Supervisor
 from .worker_spec import Listener, WorkerSpec
 
 if TYPE_CHECKING:
     from ..mount import Mount
 
-Print = Callable[[str], None]
+log = logging.getLogger("flask_noderpc.start")
+
+Bound = Sequence[tuple[Place, socket.socket]]
 
 _FLAGS = {
     "node": "--rpc.laddr",
@@ -43,7 +50,7 @@ _FLAGS = {
 def serve_own_chain(
     given: Mapping[str, Any],
     written: Mapping[str, str],
-    echo: Print,
+    logs: LogOptions,
     *,
     explorer: bool = False,
 ) -> None:
@@ -79,14 +86,19 @@ def serve_own_chain(
         given["dialect"] = settings.dialect
     else:
         _check_store(store.path, settings.application, settings.chain_id)
-    spec = WorkerSpec(-1, settings=given, folder=str(folder), explorer=explorer)
-    with _watch(settings, store.path, "" if is_pinned else settings.dialect, echo) as changes:
-        _serve(settings, spec, written, echo, changes=changes)
+    spec = WorkerSpec(-1, settings=given, folder=str(folder), explorer=explorer, logs=logs)
+    watched = _watch(settings, store.path, "" if is_pinned else settings.dialect, logs)
+    with watched as changes:
+
+        def show(bound: Bound) -> Banner:
+            return Banner(settings, bound, store.path, pages_of(settings, explorer))
+
+        _serve(settings, spec, written, show, changes)
 
 
 @contextmanager
 def _watch(
-    settings: Settings, path: str, dialect: str, echo: Print
+    settings: Settings, path: str, dialect: str, logs: LogOptions
 ) -> Iterator[Callable[[], Mapping[str, Any]]]:
     """Watch the store of a companion; yield what returns the settings that have changed."""
     if not settings.upstream:
@@ -94,7 +106,7 @@ def _watch(
         return
     from .companion_watch import CompanionWatch
 
-    watch = CompanionWatch(open_store(path, read_only=True), dialect, echo)
+    watch = CompanionWatch(open_store(path, read_only=True), dialect, logs)
     try:
         yield watch.changes
     finally:
@@ -139,28 +151,37 @@ def _check_store(path: str, application: str, chain_id: str | None) -> None:
 
 
 def serve_app(
-    spec: WorkerSpec, mount: Mount, base: str, written: Mapping[str, str], echo: Print
+    spec: WorkerSpec,
+    mount: Mount,
+    base: str,
+    written: Mapping[str, str],
+    pages: tuple[str, ...],
 ) -> None:
     """Serve a host's app, in which the node is below ``base``, until a signal ends it.
 
-    The spec's settings override those of the mount.
+    The spec's settings override those of the mount. ``pages`` are paths that people may open.
     """
     from ..chain.embedded import EmbeddedChain
+    from ..companion.backend import CompanionBackend
 
     given = read_settings({}, spec.settings, written)
     changes = {name: getattr(given, name) for name in spec.settings}
     backend, settings = mount.backend, replace(mount.settings, **changes)
     if isinstance(backend, EmbeddedChain) and backend.store.abci:
         _check_store(backend.path, backend.store.abci.name, settings.chain_id)
-    _serve(settings, spec, written, echo, base)
+
+    def show(bound: Bound) -> Banner:
+        path = backend.path if isinstance(backend, EmbeddedChain | CompanionBackend) else ""
+        return Banner(settings, bound, path, pages, base, is_app=True)
+
+    _serve(settings, spec, written, show)
 
 
 def _serve(
     settings: Settings,
     spec: WorkerSpec,
     written: Mapping[str, str],
-    echo: Print,
-    base: str = "",
+    show: Callable[[Bound], Banner],
     changes: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
     places = tuple(_places(settings, written))
@@ -180,11 +201,17 @@ def _serve(
             metrics_folder = stack.enter_context(TemporaryDirectory(prefix="noderpc-metrics-"))
         Supervisor(
             specs,
-            echo,
-            lambda: echo("\n".join(banner(settings, bound, base, spec.explorer))),
+            lambda: _announce(show(bound), spec.logs),
             metrics_folder,
             changes,
         ).run()
+
+
+def _announce(banner: Banner, logs: LogOptions) -> None:
+    if logs.is_json:
+        log.info("the node is ready", extra={"event": "ready", **banner.fields()})
+    elif not logs.quiet:
+        click.echo(banner.text())
 
 
 def _with_budget(

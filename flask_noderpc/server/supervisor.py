@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -14,6 +15,8 @@ from typing import Any
 
 from .exit_status import FAILED, WorkerFailed
 from .worker_spec import VARIABLE, Reports, WorkerSpec
+
+log = logging.getLogger("flask_noderpc.start")
 
 _LOOK_S = 0.1
 # Between two looks for changed settings.
@@ -63,12 +66,10 @@ class Supervisor:
     def __init__(
         self,
         plans: Sequence[WorkerSpec],
-        say: Callable[[str], None],
         when_ready: Callable[[], None],
         metrics: str = "",
         changes: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
-        self._say = say
         self._when_ready: Callable[[], None] | None = when_ready
         self._metrics, self._changes = metrics, changes
         self._asked_at = 0.0
@@ -149,7 +150,9 @@ class Supervisor:
                 " above",
                 FAILED,
             )
-        self._say(f"process {child.process.pid} ended with {code}")
+        pid = child.process.pid
+        extra = {"event": "process-ended", "pid": pid, "status": code}
+        log.error("process %d ended with %d", pid, code, extra=extra)
         pause = min(_MAX_PAUSE_S, float(child.failures))
         child.again_at = time.monotonic() + pause
         if self._metrics:
@@ -194,7 +197,7 @@ class Supervisor:
             try:
                 child.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                self._say(f"process {child.process.pid} does not end, and is killed")
+                log.error("process %d does not end, and is killed", child.process.pid)
                 child.process.kill()
                 child.process.wait()
         self._own.close()

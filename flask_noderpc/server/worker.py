@@ -55,15 +55,13 @@ def main() -> None:
     from gevent import monkey
 
     monkey.patch_all()
+    from . import logs
     from .worker_spec import VARIABLE, WorkerSpec, report_ready
 
     spec = WorkerSpec.decode(os.environ.pop(VARIABLE))
-    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s")
-    # Silent unless NODERPC_LOG_CALLS asks for it.
-    logging.getLogger("flask_noderpc.calls").setLevel(logging.INFO)
-    if not sys.stdout.isatty():
-        # On a terminal the parent shows a bar.
-        logging.getLogger("flask_noderpc.companion.progress").setLevel(logging.INFO)
+    logs.configure(spec.logs)
+    # The parent shows them once.
+    logging.getLogger("flask_noderpc.dev.accounts").disabled = True
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())

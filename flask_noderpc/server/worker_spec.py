@@ -11,6 +11,7 @@ from typing import Any
 from .. import jsoncodec
 from ..errors import NodeRPCError
 from .exit_status import WorkerFailed, exit_status
+from .logs import LogOptions
 
 VARIABLE = "NODERPC_SERVE"
 """The variable of the environment that holds a process's plan."""
@@ -43,6 +44,7 @@ class WorkerSpec:
     """Folder of the chain of the node's own app."""
     explorer: bool = False
     """True if the node's own app has the explorer's pages."""
+    logs: LogOptions = field(default_factory=LogOptions)
     restarted: bool = False
     """True if one before it was ready: it serves also where the node can't start now, to say
     so."""

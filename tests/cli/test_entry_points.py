@@ -182,7 +182,7 @@ def test_a_setting_that_became_a_constant_is_unknown(former: str, tmp_path: Path
         read_settings({f"NODERPC_{former}": "1"}, {})
     home = ("--home", str(tmp_path), "--rpc.laddr", "x")
     asked = run("noderpc", "start", *home, **{f"NODERPC_{former}": "1"})
-    assert f"warning: NODERPC_{former} of the environment is not read" in asked.stderr
+    assert f"WARNING: NODERPC_{former} of the environment is not read" in asked.stderr
 
 
 def test_noderpc_makes_a_home(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -88,6 +89,25 @@ def test_a_growing_chain_is_followed_and_served(dialect: str, companion: Compani
                 assert get(own + path) == get(node.url + path), path
         assert followed.store.verify() == 35
         followed.check_ready()
+
+
+def test_blocks_that_are_followed_are_logged_with_their_lag(
+    companion: Companion, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "flask_noderpc.blocks")
+    with run_node() as node:
+        followed = companion(grown(node, 5).url)
+        followed.follow()
+        reaches(followed, 4)
+        for height in (6, 7):
+            grown(node, 1)
+            reaches(followed, height)
+
+    lines = [line for line in caplog.records if line.name == "flask_noderpc.blocks"]
+    shown: Any = lines[-1]
+    assert (shown.event, shown.height, shown.txs) == ("block", 7, 1)
+    assert shown.lag_seconds >= 0
+    assert re.fullmatch(r"block 7: 1 tx, [\d,.]+ s behind", shown.getMessage())
 
 
 def test_what_only_the_node_knows_is_forwarded(companion: Companion) -> None:

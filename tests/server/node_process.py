@@ -134,5 +134,5 @@ def refusal(*flags: str, command: list[str] | None = None, status: int = os.EX_C
 
 def without_warnings(said: str) -> str:
     """What is said beside warnings: those of variables that these tests have themselves."""
-    lines = (line for line in said.splitlines() if not line.startswith("warning: "))
+    lines = (line for line in said.splitlines() if " WARNING: " not in line)
     return "\n".join(lines).strip()

@@ -13,6 +13,8 @@ from . import patches as evm_genesis
 _BALANCE = 10_000 * ETHER
 
 log = logging.getLogger("flask_noderpc.dev")
+# A logger of its own: ``noderpc start`` shows them itself.
+accounts_log = log.getChild("accounts")
 
 
 def app_state() -> bytes:
@@ -29,7 +31,7 @@ def log_accounts(genesis: Genesis) -> None:
             " nothing here; NODERPC_DATABASE at a new file makes a chain that has them"
         )
     # Most hosts show no log lines below a warning.
-    log.warning(
+    accounts_log.warning(
         "NODERPC_DEV: anybody knows the keys of these accounts; never send them anything of"
         " worth\n%s",
         "\n".join(f"{to_checksum(key.address)} 0x{key.secret.hex()}" for key in DEV_KEYS),

@@ -1,0 +1,18 @@
+"""What ``noderpc start`` shows when its node is ready, read by its titles."""
+
+from __future__ import annotations
+
+import re
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """Return the texts beside each title; lines of the log are left out."""
+    found: dict[str, list[str]] = {}
+    title = ""
+    for line in text.splitlines():
+        row = re.fullmatch(r"(.{14}) (\S.*)", line)
+        if row is None or re.match(r"\d{4}-", line):
+            continue
+        title = row[1].strip() or title
+        found.setdefault(title, []).append(row[2])
+    return found

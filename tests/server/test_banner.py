@@ -1,0 +1,144 @@
+"""What ``noderpc start`` shows when its node is ready: each line of it works."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eth_account import Account
+from web3 import Web3
+
+from ..helpers.banner import rows
+from ..helpers.http import get
+from ..helpers.until import PATIENCE, until
+from .node_process import Node, started
+
+Rows = dict[str, list[str]]
+
+
+def banner_of(node: Node) -> Rows:
+    node.until_up()
+    # It is written as a whole.
+    until(lambda: "curl" in rows(node.log.read_text()), "the banner")
+    return rows(node.log.read_text())
+
+
+def answered(command: str) -> Any:
+    found = subprocess.run(
+        [*shlex.split(command), "-sS", "--fail"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)["result"]
+
+
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    flags = (
+        "--dev",
+        "--workers",
+        "2",
+        "--dialect",
+        "comet-0.38",
+        "--empty-blocks",
+        "--explorer",
+    )
+    with started(tmp_path_factory.mktemp("dev"), *flags) as node:
+        yield node
+
+
+def test_curl_reads_the_chain_that_is_shown(dev: Node) -> None:
+    shown = banner_of(dev)
+    (chain,), (curl,) = shown["chain"], shown["curl"]
+    chain_id = answered(curl)["node_info"]["network"]
+    assert chain == f"{chain_id}: evm, EVM chain id 9000, dialect comet-0.38"
+    assert shown["database"] == [str(dev.log.parent / "data" / "noderpc.db")]
+
+
+def test_accounts_have_ether_and_their_keys(dev: Node) -> None:
+    shown = banner_of(dev)
+    warning, *accounts = shown["accounts"]
+    assert "never send them anything of worth" in warning
+    (line,) = shown["web3.py"]
+    w3: Web3 = eval(line, {"Web3": Web3})
+    assert len(accounts) == 10
+    for address, key in map(str.split, accounts):
+        assert Account.from_key(key).address == address
+        assert w3.eth.get_balance(Web3.to_checksum_address(address)) == 10_000 * 10**18
+
+
+def test_several_processes_show_it_once(dev: Node) -> None:
+    banner_of(dev)
+    text = dev.log.read_text()
+    for line in ("flask-noderpc ", "accounts ", "web3.py "):
+        assert len(re.findall(f"^{line}", text, re.MULTILINE)) == 1
+    (key,) = {account.split()[1] for account in banner_of(dev)["accounts"][1:2]}
+    assert text.count(key) == 1
+
+
+def test_pages_are_served(dev: Node) -> None:
+    pages = banner_of(dev)["pages"]
+    paths = [re.sub(r"http://[^/]+", "", page) for page in pages]
+    assert paths == ["/", "/openapi.json", "/explorer/"]
+    for page in pages:
+        assert get(page).status == 200
+
+
+def test_what_is_missing_is_named_by_its_flag(tmp_path: Path) -> None:
+    flags = ("--exclude-routes", "index")
+    with started(tmp_path, *flags) as node:
+        shown = banner_of(node)
+    assert "accounts" not in shown
+    assert shown["CosmJS"] == ["wants --dialect comet-0.38, as light clients do"]
+    assert shown["Ethereum"] == ["web3.py, ethers and viem want --json-rpc.enable"]
+    assert [page.rpartition("/")[2] for page in shown["pages"]] == ["openapi.json"]
+
+
+def test_a_unix_socket_has_a_line_for_curl(tmp_path: Path) -> None:
+    path = tmp_path / "node.sock"
+    with started(tmp_path, "--rpc.laddr", f"unix://{path}") as node:
+        until(lambda: "curl" in rows(node.log.read_text()), "the banner")
+        shown = rows(node.log.read_text())
+        assert "pages" not in shown
+        assert answered(shown["curl"][0])["node_info"]["moniker"] == "flask-noderpc"
+
+
+def test_an_app_has_its_own_pages_and_settings(tmp_path: Path) -> None:
+    (tmp_path / "hosts.py").write_text(
+        "from flask import Flask\n"
+        "from flask_noderpc import NodeRPC, explorer_bp\n"
+        "app = Flask(__name__)\n"
+        f"NodeRPC(app, url_prefix='/node', database={str(tmp_path / 'chain.db')!r},"
+        " rpc_laddr='tcp://127.0.0.1:0')\n"
+        "app.register_blueprint(explorer_bp, url_prefix='/look')\n"
+    )
+    app = str(tmp_path / "hosts.py")
+    command = [sys.executable, "-m", "flask", "--app", app, "noderpc", "start"]
+    with started(tmp_path, command=command) as node:
+        until(lambda: "curl" in rows(node.log.read_text()), "the banner")
+        shown = rows(node.log.read_text())
+        paths = ["/node/", "/node/openapi.json", "/look/"]
+        assert [re.sub(r"http://[^/]+", "", page) for page in shown["pages"]] == paths
+        for page in shown["pages"]:
+            assert get(page).status == 200
+        assert "NODERPC_DIALECT = 'comet-0.38'" in shown["CosmJS"][0]
+        assert answered(shown["curl"][0])["node_info"]
+
+
+def test_colours_are_for_who_wants_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with started(tmp_path) as node:
+        until(lambda: "CosmJS" in node.log.read_text(), "the banner")
+        assert "\x1b[36mchain " in node.log.read_text()
