@@ -156,6 +156,7 @@ def verify_store() -> None:
 @click.option(
     "--retain",
     type=click.IntRange(min=1),
+    metavar="INTEGER",
     default=None,
     help="Number of latest blocks to retain.  [default: the app's NODERPC_RETAIN_BLOCKS;"
     " required without it]",

@@ -34,6 +34,7 @@ _NOT_PROBED = frozenset({"subscribe", "unsubscribe", "unsubscribe_all", "events"
     type=click.FloatRange(min=1),
     default=_SECONDS,
     show_default=True,
+    metavar="SECONDS",
     help="Time of all probes.",
 )
 @click.option("--upstream-dialect", "dialect", default="", help="Dialect of the node.")

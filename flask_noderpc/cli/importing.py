@@ -15,8 +15,8 @@ from ..server.flags import (
     addresses_of,
     database_of,
     default_home,
+    follow_flags,
     given_settings,
-    node_flags,
     upstream_header,
 )
 from ..server.logs import LogOptions
@@ -61,6 +61,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
+    metavar="HEIGHT",
     help="Lowest height; blocks that all nodes have pruned are left out.",
 )
 @click.option(
@@ -68,6 +69,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     "last",
     type=click.IntRange(min=1),
     default=None,
+    metavar="HEIGHT",
     help="Highest height.  [default: the last one whose results are proven]",
 )
 @click.option(
@@ -94,6 +96,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     default="14d",
     show_default=True,
     callback=_period,
+    metavar="PERIOD",
     help="Time for which a header is trusted.",
 )
 @click.option("--chain-id", default="", help="Refuse nodes of other chains.")
@@ -105,6 +108,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     type=click.FloatRange(min=0.1),
     default=10.0,
     show_default=True,
+    metavar="SECONDS",
     help="Seconds of a request.",
 )
 @click.option(
@@ -113,6 +117,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     type=click.IntRange(min=1, max=64),
     default=4,
     show_default=True,
+    metavar="INTEGER",
     help="Requests in flight to each node.",
 )
 @click.option(
@@ -120,6 +125,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     "rate",
     type=click.FloatRange(min=0),
     default=0.0,
+    metavar="NUMBER",
     help="Calls per second to each node.  [default: no limit]",
 )
 @click.option(
@@ -128,6 +134,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     type=click.IntRange(min=1 << 16),
     default=256 << 20,
     show_default=True,
+    metavar="BYTES",
     help="Bytes of a response.",
 )
 @click.option(
@@ -135,6 +142,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     type=click.FloatRange(min=0),
     default=60.0,
     show_default=True,
+    metavar="SECONDS",
     help="Seconds for which nodes that can't be reached are tried again.",
 )
 @click.option(
@@ -185,7 +193,7 @@ def import_blocks(
         ),
     ],
 )
-@node_flags
+@follow_flags
 @log_flags
 def follow_nodes(logs: LogOptions, **given: str | None) -> None:
     """Follow the nodes of --upstream into a store.

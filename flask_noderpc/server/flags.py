@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -228,9 +229,23 @@ def addresses_of(urls: Sequence[str], header: str) -> list[Address]:
 def node_flags(command: _Command) -> _Command:
     """Add an option for each setting, with its variable of the environment."""
     for row in reversed(SETTINGS):
-        variables = [row.key, f"FLASK_{row.key}"]
-        command = _option(row, envvar=variables, help=_help(row))(command)
+        command = _option(row, **_own(row))(command)
     return command
+
+
+def follow_flags(command: _Command) -> _Command:
+    """Add the same options; help shows those of a store that is only followed into."""
+    for row in reversed(SETTINGS):
+        is_hidden = row.group != "companion" and row.name not in _FOLLOW_SETTINGS
+        command = _option(row, hidden=is_hidden, **_own(row))(command)
+    return command
+
+
+_FOLLOW_SETTINGS = ("database", "home", "chain_id")
+
+
+def _own(row: Setting) -> dict[str, Any]:
+    return {"envvar": [row.key, f"FLASK_{row.key}"], "help": _help(row)}
 
 
 def host_flags(command: _Command) -> _Command:
@@ -263,4 +278,6 @@ def given_settings(given: Mapping[str, str | None]) -> tuple[dict[str, str], dic
 def _written(row: Setting) -> str:
     """Return the flags of a setting, as click names them, or its variable if that was read."""
     source = click.get_current_context().get_parameter_source(row.name)
-    return " / ".join(row.flags) if source is ParameterSource.COMMANDLINE else row.key
+    if source is ParameterSource.COMMANDLINE:
+        return " / ".join(row.flags)
+    return row.key if os.environ.get(row.key) else f"FLASK_{row.key}"

@@ -67,6 +67,25 @@ def test_examples_come_before_the_options() -> None:
     assert shown.index("noderpc prune chain.db --retain 100000") < shown.index("Options:")
 
 
+def test_help_of_follow_has_what_it_reads_alone() -> None:
+    shown = CliRunner().invoke(main, ["follow", "--help"]).output
+    assert "--upstream-rate NUMBER" in shown
+    assert "--database PATH" in shown
+    assert "--workers" not in shown
+    # As noderpc start reads it, from the same environment and file.
+    found = CliRunner().invoke(main, ["follow", "--workers", "0"])
+    assert "--workers = '0'" in found.output
+
+
+@pytest.mark.parametrize(("begin", "name", "command"), COMMANDS)
+def test_types_of_values_are_words_of_their_own(
+    begin: str, name: str, command: Command
+) -> None:
+    shown = CliRunner().invoke(GROUPS[begin], [name, "--help"]).output
+    assert "Examples:" in shown
+    assert "RANGE" not in shown
+
+
 def completions(shell: ShellComplete, words: list[str], incomplete: str) -> list[str]:
     return [item.value for item in shell.get_completions(words, incomplete)]
 
