@@ -62,8 +62,7 @@ class Banner:
 
     def text(self) -> str:
         """Return lines for a terminal."""
-        lines = [click.style(f"flask-noderpc {version('flask-noderpc')}", bold=True)]
-        before = ""
+        lines, before = [], ""
         for title, text in self._rows():
             shown = "" if title == before else title
             lines.append(f"{click.style(f'{shown:14}', fg='cyan')} {text}")
@@ -89,6 +88,7 @@ class Banner:
     def _rows(self) -> Iterator[tuple[str, str]]:
         for place, sock in self.bound:
             yield _TITLES[place.surface], f"{_url(place, sock)}  ({_who_can_reach(sock)})"
+        yield "version", f"flask-noderpc {version('flask-noderpc')}"
         yield "chain", self._chain()
         if database := self._database():
             yield "database", database

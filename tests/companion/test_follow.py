@@ -95,7 +95,7 @@ def test_blocks_that_are_followed_are_logged_with_their_lag(
     companion: Companion, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "flask_noderpc.blocks")
-    with run_node() as node:
+    with run_node(dialect="comet-0.38") as node:
         followed = companion(grown(node, 5).url)
         followed.follow()
         reaches(followed, 4)

@@ -79,7 +79,7 @@ def test_accounts_have_ether_and_their_keys(dev: Node) -> None:
 def test_several_processes_show_it_once(dev: Node) -> None:
     banner_of(dev)
     text = dev.log.read_text()
-    for line in ("flask-noderpc ", "accounts ", "web3.py "):
+    for line in ("version ", "accounts ", "web3.py "):
         assert len(re.findall(f"^{line}", text, re.MULTILINE)) == 1
     (key,) = {account.split()[1] for account in banner_of(dev)["accounts"][1:2]}
     assert text.count(key) == 1
