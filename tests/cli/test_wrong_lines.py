@@ -326,6 +326,15 @@ def test_those_that_the_home_refuses_have_the_status_of_systemd(
             check_line(found.stderr, named)
 
 
+@pytest.mark.parametrize("words", [("verify",), ("prune", "--retain", "1")])
+def test_a_database_that_is_away_may_be_back_later(words: tuple[str, ...]) -> None:
+    pytest.importorskip("psycopg")
+    found = CliRunner().invoke(main, [*words, "postgresql://user@127.0.0.1:1/chain"])
+    assert found.exit_code == 1, found.output
+    (line,) = found.stderr.splitlines()
+    assert "the database can't be reached, is PostgreSQL running there?" in line
+
+
 # Others are in tests/server. These are read by a process of the node alone, or by Flask.
 PROCESSES: list[tuple[tuple[str, ...], dict[str, str], int, str]] = [
     (("start", "--deny-methods", "staus"), {}, USAGE, "NODERPC_DENY_METHODS"),
