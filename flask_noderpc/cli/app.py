@@ -11,6 +11,7 @@ import click
 from flask import Flask, current_app
 from flask.cli import ScriptInfo
 
+from ..server.banner import Pages
 from ..server.exit_status import REFUSED, USAGE
 from ..server.flags import given_settings, host_flags
 from ..server.logs import LogOptions
@@ -270,8 +271,8 @@ def start_app(mount: str, logs: LogOptions, **given: str | None) -> None:
     serve_app(spec, found, base, written, _pages(mount))
 
 
-def _pages(mount: str) -> tuple[str, ...]:
-    """Return the paths of pages for people: the mount's own, and those of its explorers."""
+def _pages(mount: str) -> Pages:
+    """Return the pages of a mount, and the explorers that show it."""
     from ..web.pages import EXPLORERS
 
     found = {}
@@ -280,6 +281,8 @@ def _pages(mount: str) -> tuple[str, ...]:
         if "GET" in (rule.methods or ()) and not rule.arguments:
             found[rule.endpoint] = rule.rule
     explorers = _app().extensions.get(EXPLORERS, {})
-    shown = [f"{name}.overview" for name, of in explorers.items() if of == mount]
-    endpoints = (f"{mount}.index", f"{mount}.openapi", *shown)
-    return tuple(found[endpoint] for endpoint in endpoints if endpoint in found)
+    overviews = [f"{name}.overview" for name, of in explorers.items() if of == mount]
+    own = (f"{mount}.index", f"{mount}.openapi")
+    return Pages(
+        *(tuple(found[one] for one in some if one in found) for some in (own, overviews))
+    )

@@ -41,7 +41,10 @@ def _warn_of_environment() -> None:
     cls=GroupedCommand,
     examples=[
         ("noderpc start --dev", "A chain for tests, with an EVM and funded accounts."),
-        ("noderpc start --json-rpc.enable", "A chain with both APIs, in ~/.noderpc."),
+        (
+            "noderpc start --json-rpc.enable --explorer",
+            "A chain with both APIs and pages that show it, in ~/.noderpc.",
+        ),
         (
             "noderpc start --dialect comet-0.38 --cors-origins '*'",
             "A chain for CosmJS, also in browsers.",

@@ -38,11 +38,21 @@ class Place:
         return f"{scheme}s" if self.certificate else scheme
 
 
-def pages_of(settings: Settings, explorer: bool) -> tuple[str, ...]:
-    """Return the paths of the pages of a node without an app."""
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Paths of pages for people."""
+
+    own: tuple[str, ...] = ()
+    """Those of the mount."""
+    explorers: tuple[str, ...] = ()
+    """Those that show its chain."""
+
+
+def pages_of(settings: Settings, explorer: bool) -> Pages:
+    """Return the pages of a node without an app."""
     excluded = settings.exclude_routes
     own = tuple(path for name, path in _PAGES.items() if name not in excluded)
-    return (*own, "/explorer/") if explorer else own
+    return Pages(own, ("/explorer/",) if explorer else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +63,7 @@ class Banner:
     bound: Sequence[tuple[Place, socket.socket]]
     path: str
     """File or URL of its database; empty if it has none."""
-    pages: tuple[str, ...] = ()
-    """Paths of its pages for people."""
+    pages: Pages
     base: str = ""
     """The path below which the node is."""
     is_app: bool = False
@@ -94,8 +103,8 @@ class Banner:
             yield "database", database
         yield from self._accounts()
         node = self._client_url("node")
-        for page in self.pages if node else ():
-            yield "pages", f"{node.removesuffix(self.base)}{page}"
+        if node:
+            yield from self._pages(node.removesuffix(self.base))
         yield "curl", self._curl()
         yield "CosmJS", self._cosmjs(node)
         yield from self._evm_clients()
@@ -133,6 +142,15 @@ class Banner:
                 base = self.base if surface == "node" else ""
                 return f"{_own(sock).url(place.scheme)}{base}"
         return ""
+
+    def _pages(self, root: str) -> Iterator[tuple[str, str]]:
+        for page in self.pages.own:
+            yield "pages", f"{root}{page}"
+        for page in self.pages.explorers:
+            yield "explorer", f"{root}{page}"
+        if not self.pages.explorers:
+            cure = "app.register_blueprint(explorer_bp)" if self.is_app else "--explorer"
+            yield "explorer", f"wants {cure}"
 
     def _curl(self) -> str:
         if url := self._client_url("node"):

@@ -19,7 +19,7 @@ from ..backends.base.store import check_identity
 from ..errors import ConfigurationError, InvalidSetting
 from ..settings import Settings, read_settings
 from .addresses import bind, parse, tls_context
-from .banner import Banner, Place, pages_of
+from .banner import Banner, Pages, Place, pages_of
 from .fd_limits import refuse_network
 from .flags import (
     DEV_DEFAULTS,
@@ -155,11 +155,11 @@ def serve_app(
     mount: Mount,
     base: str,
     written: Mapping[str, str],
-    pages: tuple[str, ...],
+    pages: Pages,
 ) -> None:
     """Serve a host's app, in which the node is below ``base``, until a signal ends it.
 
-    The spec's settings override those of the mount. ``pages`` are paths that people may open.
+    The spec's settings override those of the mount. ``pages`` are those of the app.
     """
     from ..chain.embedded import EmbeddedChain
     from ..companion.backend import CompanionBackend

@@ -173,7 +173,7 @@ def test_help_of_start_shows_settings_by_group_and_the_ten_for_a_newcomer_first(
     assert len(groups["Usual settings:"]) == 10
     assert {"--home", "--dev", "--dialect", "--workers"} <= {*groups["Usual settings:"]}
     assert "--max-batch" in groups["The node RPC:"]
-    assert sum(map(len, groups.values())) == len(SETTINGS) + 2 <= 82
+    assert sum(map(len, groups.values())) == len(SETTINGS) + 3 <= 83
 
 
 @pytest.mark.parametrize("former", ["POLL_INTERVAL", "INDEX", "CORS_METHODS"])

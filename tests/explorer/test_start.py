@@ -26,4 +26,4 @@ def test_a_node_has_none_otherwise(tmp_path: Path) -> None:
     with started(tmp_path) as node:
         node.until_up()
         assert get(node.url(), "/explorer/").status == 404
-        assert "explorer" not in node.log.read_text()
+        assert "/explorer" not in node.log.read_text()

@@ -86,7 +86,7 @@ def test_several_processes_show_it_once(dev: Node) -> None:
 
 
 def test_pages_are_served(dev: Node) -> None:
-    pages = banner_of(dev)["pages"]
+    pages = [*banner_of(dev)["pages"], *banner_of(dev)["explorer"]]
     paths = [re.sub(r"http://[^/]+", "", page) for page in pages]
     assert paths == ["/", "/openapi.json", "/explorer/"]
     for page in pages:
@@ -100,6 +100,7 @@ def test_what_is_missing_is_named_by_its_flag(tmp_path: Path) -> None:
     assert "accounts" not in shown
     assert shown["CosmJS"] == ["wants --dialect comet-0.38, as light clients do"]
     assert shown["Ethereum"] == ["web3.py, ethers and viem want --json-rpc.enable"]
+    assert shown["explorer"] == ["wants --explorer"]
     assert [page.rpartition("/")[2] for page in shown["pages"]] == ["openapi.json"]
 
 
@@ -127,8 +128,9 @@ def test_an_app_has_its_own_pages_and_settings(tmp_path: Path) -> None:
         until(lambda: "curl" in rows(node.log.read_text()), "the banner")
         shown = rows(node.log.read_text())
         paths = ["/node/", "/node/openapi.json", "/look/"]
-        assert [re.sub(r"http://[^/]+", "", page) for page in shown["pages"]] == paths
-        for page in shown["pages"]:
+        pages = [*shown["pages"], *shown["explorer"]]
+        assert [re.sub(r"http://[^/]+", "", page) for page in pages] == paths
+        for page in pages:
             assert get(page).status == 200
         assert "NODERPC_DIALECT = 'comet-0.38'" in shown["CosmJS"][0]
         assert answered(shown["curl"][0])["node_info"]
