@@ -13,18 +13,14 @@ const pause = document.getElementById("pause");
 let isPaused = false;
 let isBusy = false;
 let isDue = false;
-let last = 0;
+let last = -LEAST_MS;
 
 function say(text) {
   if (state.textContent !== text) state.textContent = text;
 }
 
 async function refresh() {
-  if (isPaused || document.hidden) {
-    isDue = true;
-    return;
-  }
-  if (isBusy) {
+  if (isPaused || isBusy || document.hidden) {
     isDue = true;
     return;
   }
@@ -36,7 +32,9 @@ async function refresh() {
     const response = await fetch(location.href, { cache: "no-store" });
     if (!response.ok) throw new Error(response.statusText);
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
-    if (!isPaused) replace(page.getElementById("live"));
+    if (isPaused) return;
+    replace(page.getElementById("live"));
+    say("Live");
   } catch {
     say("Reconnecting");
   } finally {
@@ -62,13 +60,13 @@ pause.hidden = false;
 pause.addEventListener("click", () => {
   isPaused = !isPaused;
   pause.textContent = isPaused ? "Go on" : "Pause";
-  say(isPaused ? "Paused" : "Live");
-  if (!isPaused) refresh();
+  if (isPaused) say("Paused");
+  else refresh();
 });
 document.addEventListener("visibilitychange", () => { if (isDue) refresh(); });
 
 function poll(milliseconds) {
-  say("Live");
+  refresh();
   setInterval(refresh, milliseconds);
 }
 
@@ -77,7 +75,7 @@ if (every) {
 } else {
   follow("tm.event='NewBlockHeader'", {
     // What came before the subscription is on a fresh page.
-    onOpen() { say(isPaused ? "Paused" : "Live"); refresh(); },
+    onOpen: refresh,
     onEvent: refresh,
     onClose() { say("Reconnecting"); },
     // The node has as many subscribers as it may.
