@@ -106,7 +106,7 @@ def test_pages_follow_a_node_of_any_dialect(
         reader.click("#monitor-form button")
         reader.until_live()
         chain.produce()
-        reader.until_text("NewBlockHeader", "#log")
+        reader.until_text("NewBlockHeader block 2", "#log")
         reader.leave()
 
 

@@ -28,9 +28,9 @@ function show(result, text) {
   while (log.childElementCount > MOST) log.lastElementChild.remove();
 }
 
-function heightOf({ events }) {
-  const found = events?.["tx.height"] ?? events?.["block.height"];
-  return found ? `block ${visible(String(found[0]))}` : "";
+function heightOf({ data, events }) {
+  const height = events?.["tx.height"]?.[0] ?? data.value?.header?.height;
+  return height ? `block ${visible(String(height))}` : "";
 }
 
 // Characters without a shape, among them those that turn the direction of a text.
