@@ -21,6 +21,7 @@ from ..errors import (
     NotSupported,
     Refused,
     SearchTooCostly,
+    UpstreamError,
 )
 from ..jsonrpc.reply import to_rpc_error
 from ..web.pages import EXPLORERS
@@ -104,6 +105,7 @@ _STATUSES = {
     Refused: HTTPStatus.BAD_REQUEST,
     SearchTooCostly: HTTPStatus.SERVICE_UNAVAILABLE,
     Busy: HTTPStatus.SERVICE_UNAVAILABLE,
+    UpstreamError: HTTPStatus.BAD_GATEWAY,
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..helpers.require import skip_or_fail
-from ..helpers.until import until
+from ..helpers.until import PATIENCE, until
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -42,6 +42,7 @@ class Reader:
     def __init__(self, driver: Chrome, url: str) -> None:
         self.driver = driver
         self._url = url
+        driver.set_script_timeout(PATIENCE)
 
     def open(self, path: str) -> None:
         """Open a page below the explorer's."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -27,11 +28,14 @@ class Followed:
 
     node: Node
     client: FlaskClient
+    stop: Callable[[], None]
+    """Stops the node."""
 
 
 @pytest.fixture
 def followed(tmp_path: Path) -> Iterator[Followed]:
-    with run_node(dialect="comet-0.38") as node:
+    with ExitStack() as nodes:
+        node = nodes.enter_context(run_node(dialect="comet-0.38"))
         for number in range(HEAD):
             node.chain.mempool.submit(b"key%d=value" % number)
             node.produce()
@@ -51,7 +55,7 @@ def followed(tmp_path: Path) -> Iterator[Followed]:
             )
             app = app_for(backend, dialect="comet-0.38")
             app.register_blueprint(explorer_bp)
-            yield Followed(node, app.test_client())
+            yield Followed(node, app.test_client(), nodes.close)
         finally:
             backend.close()
 
@@ -82,3 +86,11 @@ def test_mempool_and_state_are_the_nodes(followed: Followed) -> None:
 
     assert "soon=1" in page(followed.client, "/mempool").text
     assert "Value value" in page(followed.client, "/key?data=key3").text
+
+
+def test_without_its_node_the_store_is_shown(followed: Followed) -> None:
+    followed.stop()
+
+    assert f"key{BASE}=value" in page(followed.client, f"/block/{BASE + 1}").text
+    assert f"key{HEAD - 1}=value" in page(followed.client, "/").text
+    assert "upstream" in page(followed.client, "/mempool", 502).text

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from flask import Flask, request
 
-from flask_noderpc import ConfigurationError, Denied, NodeRPC, explorer_bp
+from flask_noderpc import ConfigurationError, Denied, MemoryBackend, NodeRPC, explorer_bp
 from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
 
 from ..helpers.stores import make_store
@@ -261,6 +262,24 @@ def test_a_pruned_block_is_not_found(make_site: MakeSite) -> None:
     assert heights(page(site.client, "/blocks")) == [40, 39, 38]
     assert "lowest height is 38" in page(site.client, "/blocks?to=5", 404).text
     assert page(site.client, "/charts")
+
+
+def test_a_chain_of_millions_of_blocks_is_read_by_height() -> None:
+    first = 30_000_000
+    maker = ChainMaker(initial_height=first)
+    blocks = [maker.block(b"key%d=value" % number) for number in range(25)]
+    app = app_for(MemoryBackend(maker.genesis, blocks, state=maker.state))
+    app.register_blueprint(explorer_bp)
+    client = app.test_client()
+
+    newest, oldest = page(client, "/blocks"), page(client, f"/blocks?to={first + 4}")
+
+    assert heights(newest) == list(range(first + 24, first + 4, -1))
+    assert heights(oldest) == list(range(first + 4, first - 1, -1))
+    assert "30,000,024" in page(client, "/").text
+    assert "Blocks 30,000,000 to 30,000,024." in page(client, "/charts").text
+    assert f"lowest height is {first}" in page(client, "/block/1", 404).text
+    assert "key3=value" in page(client, f"/block/{first + 3}").text
 
 
 def test_a_search_beyond_its_limit_names_the_setting(make_site: MakeSite) -> None:
