@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from flask_noderpc.backends import open_store, stored_identity
-from flask_noderpc.backends.postgres import schema
+from flask_noderpc.backends.postgres import partitions, schema
 from flask_noderpc.backends.postgres.backend import PostgresBackend
 from flask_noderpc.backends.postgres.connection import ADAPTERS, Connection
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.errors import NotSupported, StoreError
+from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.postgres import Cluster
 from tests.helpers.until import PATIENCE, until
@@ -109,18 +111,59 @@ def test_a_host_stops_where_a_newer_version_has_removed_from_the_tables(
         assert at.execute("SELECT count(*) FROM mempool").fetchone() == (0,)
 
 
-@pytest.fixture
-def first_version(url: str, host: PostgresBackend, maker: ChainMaker) -> str:
-    """A database with a block and the tables of version 1."""
-    host.append_block(maker.block(b"a=1"))
-    host.close()
+VERSION_2 = Path(__file__).with_name("version_2.sql").read_text()
+
+
+def go_back(url: str) -> None:
+    """Let a store have the tables of version 2, with the rows that it has."""
     with psycopg.connect(url) as at:
-        at.execute("ALTER TABLE noderpc_schema DROP oldest")
-        at.execute("UPDATE noderpc_schema SET version = 1")
+        # An identity begins above what is copied.
+        at.execute("CREATE SCHEMA old; SET search_path = old")
+        at.execute(VERSION_2.encode())
+        at.execute("DELETE FROM lease; DELETE FROM mempool_totals")
+        tables = at.execute(
+            "SELECT relname FROM pg_class"
+            " WHERE relkind = 'r' AND relnamespace = 'old'::regnamespace"
+        ).fetchall()
+        for (table,) in tables:
+            if table != "noderpc_schema":
+                at.execute(
+                    f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM public.{table}"  # type: ignore[arg-type]
+                )
+        identities = at.execute(
+            "SELECT table_name, column_name FROM information_schema.columns"
+            " WHERE table_schema = 'old' AND is_identity = 'YES'"
+        ).fetchall()
+        for table, column in identities:
+            at.execute(f"ALTER TABLE {table} ALTER {column} RESTART WITH 1000")  # type: ignore[arg-type]
+        at.execute("DROP SCHEMA public CASCADE; ALTER SCHEMA old RENAME TO public")
+
+
+@pytest.fixture
+def second_version(url: str, host: PostgresBackend, maker: ChainMaker) -> str:
+    """A database with blocks and the tables of version 2."""
+    host.append_block(*(maker.block(b"a=%d" % number) for number in range(20)))
+    host.close()
+    go_back(url)
     return url
 
 
-def test_tables_of_an_earlier_version_are_migrated_once(first_version: str) -> None:
+@pytest.fixture
+def first_version(second_version: str) -> str:
+    """A database with blocks and the tables of version 1."""
+    with psycopg.connect(second_version) as at:
+        at.execute("ALTER TABLE noderpc_schema DROP oldest")
+        at.execute("UPDATE noderpc_schema SET version = 1")
+    return second_version
+
+
+@pytest.mark.parametrize("heights", [8, partitions.HEIGHTS])
+def test_tables_of_an_earlier_version_are_migrated_once(
+    first_version: str, maker: ChainMaker, monkeypatch: pytest.MonkeyPatch, heights: int
+) -> None:
+    """Hosts that open them at once share the steps, and the chain goes on."""
+    monkeypatch.setattr(schema, "_FILLED", 3)
+    monkeypatch.setattr(partitions, "HEIGHTS", heights)
     found: list[int] = []
 
     def look() -> None:
@@ -133,9 +176,63 @@ def test_tables_of_an_earlier_version_are_migrated_once(first_version: str) -> N
     for thread in threads:
         thread.join(PATIENCE)
 
-    assert found == [1] * 5
+    assert found == [20] * 5
     with psycopg.connect(first_version) as at:
-        assert at.execute("SELECT * FROM noderpc_schema").fetchall() == [(schema.VERSION, 1)]
+        assert at.execute("SELECT * FROM noderpc_schema").fetchall() == [(schema.VERSION, 3)]
+    goes_on(first_version, maker)
+
+
+def goes_on(url: str, maker: ChainMaker) -> None:
+    """Look at a chain of 20 blocks, and add others."""
+    with closing(PostgresBackend(url)) as store:
+        assert store.verify() == 20
+        assert [store.height_of(store.hash_at(height)) for height in (1, 20)] == [1, 20]
+        assert store.tx(tx_hash(b"a=7")).height == 8
+        store.append_block(*(maker.block(b"b=%d" % number) for number in range(20)))
+        assert store.verify() == 40
+        assert store.prune(11) == 29
+        assert store.verify() == 11
+
+
+def test_an_interrupted_migration_is_gone_on_with(
+    second_version: str, maker: ChainMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile processes of the version before stop with one line."""
+    monkeypatch.setattr(schema, "_FILLED", 3)
+    with psycopg.connect(second_version, autocommit=True, context=ADAPTERS) as raw:
+        at = Connection(raw)
+        for _ in range(3):
+            at.execute("BEGIN")
+            schema._go_on(at, 3)
+            at.execute("COMMIT")
+        assert at.execute("SELECT * FROM noderpc_schema").fetchall() == [(2, 3)]
+        assert at.execute("SELECT count(*) FROM block_hashes").fetchone() == (6,)
+        # The last step is undone as a whole.
+        at.execute("BEGIN")
+        while schema._fill_hashes(at):
+            pass
+        at.script(schema._TO_PARTITIONS)
+        schema._attach_existing(at)
+        at.execute("ROLLBACK")
+    with monkeypatch.context() as older:
+        older.setattr(schema, "VERSION", 2)
+        with (
+            closing(open_store(second_version)) as store,
+            pytest.raises(StoreError, match="made by a newer") as caught,
+        ):
+            store.has_chain()
+        assert "\n" not in str(caught.value)
+
+    goes_on(second_version, maker)
+
+
+def test_an_empty_store_is_migrated(url: str, maker: ChainMaker) -> None:
+    go_back(url)
+
+    with closing(PostgresBackend(url)) as store:
+        store.init_chain(maker.genesis, maker.state)
+        store.append_block(maker.block(b"a=1"))
+        assert store.verify() == 1
 
 
 def test_who_only_reads_does_not_migrate(first_version: str) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable
+from functools import partial
+
+import psycopg
 
 from ...errors import NotSupported
 from ..base.application import Application, AppState
@@ -13,11 +17,17 @@ from ..base.location import DatabaseURL
 from ..base.store import LeaseState
 from ..sql.backend import SQLBackend
 from ..sql.opened_store import ProcessHandles
-from . import schema
+from . import partitions, schema
 from .connection import Connection
 from .database import Database
 from .engine import POSTGRES
 from .handles import PostgresHandles
+from .partitions import UNUSED
+
+log = logging.getLogger("flask_noderpc.postgres")
+
+# After one that others were in the way of.
+_DROP_AGAIN_S = 60.0
 
 
 class PostgresBackend(SQLBackend):
@@ -51,6 +61,7 @@ class PostgresBackend(SQLBackend):
         if read_url is not None:
             replica = DatabaseURL(read_url) if isinstance(read_url, str) else read_url
             self._replica = Database(replica, "prefer-standby")
+        self._drops_after = 0.0
         self._poll_s = location.poll_s or poll_s
         super().__init__(location, application, limits)
 
@@ -65,6 +76,27 @@ class PostgresBackend(SQLBackend):
             # Leases have the time of the database, and who asks that of the host.
             ahead = self.engine.now(at) - time.time_ns()
         return LeaseState(found.owner, found.expires - ahead, found.last_error)
+
+    def prune_some(self, base: int) -> int:
+        removed = super().prune_some(base)
+        self._drop_partitions()
+        return removed
+
+    def _drop_partitions(self) -> None:
+        """Drop partitions without a block, unless others read the tables for long."""
+        files = self._open()
+        if time.monotonic() < self._drops_after or files.readers.one(UNUSED) is None:
+            return
+        try:
+            with self._database.connect() as raw:
+                for low in files.writer.run(partitions.begin_to_drop):
+                    pooled = self._database.url.is_pooled
+                    if not partitions.drop(Connection(raw), low, is_pooled=pooled):
+                        break
+                    files.writer.run(partial(partitions.forget, low=low))
+        except psycopg.Error as error:
+            self._drops_after = time.monotonic() + _DROP_AGAIN_S
+            log.info("%s: partitions are dropped later: %s", self._database.shown, error)
 
     def is_made(self) -> bool:
         if self._files is None:

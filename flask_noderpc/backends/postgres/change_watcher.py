@@ -14,11 +14,11 @@ import psycopg
 from ...errors import StoreError
 from ..sql import change_watcher
 from .database import Database
-from .engine import CHANNEL
+from .engine import CHANNEL, POSTGRES
 from .readers import Readers
 
 _STATE = (
-    "SELECT (SELECT max(height) FROM blocks), (SELECT max(number) FROM rewinds),"
+    f"SELECT (SELECT max(height) FROM {POSTGRES.heights}), (SELECT max(number) FROM rewinds),"
     " (SELECT revision FROM chain), (SELECT last_seq FROM mempool_totals),"
     " (SELECT txs FROM mempool_totals), (SELECT count(*) FROM pending_evidence)"
 )

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from ..sql.connection import Connection, Engine
+from . import partitions
 
 CHANNEL = "noderpc"
 """Channel of the notification of each change of the chain."""
@@ -20,6 +21,16 @@ class Postgres(Engine):
     integrity_error = psycopg.IntegrityError
     for_update = " FOR UPDATE"
     counts_rows = True
+    heights = "block_hashes"
+    lowest_kept = (
+        "(SELECT coalesce(min(height), 0) FROM block_hashes"
+        " WHERE EXISTS (SELECT 1 FROM partitions WHERE has_leftovers))"
+    )
+    tx_hashes = "tx_hashes"
+    # Functions: in one statement, a height that another table tells would be looked for in all
+    # partitions.
+    header_by_hash = "SELECT * FROM noderpc_header(?)"
+    tx_by_hash = "SELECT * FROM noderpc_tx(:hash)"
     latest_pending = "SELECT last_seq FROM mempool_totals WHERE last_seq > 0"
 
     def text(self, value: str) -> object:
@@ -63,8 +74,14 @@ class Postgres(Engine):
         # A trusted block gets its results by a backfill.
         return at.execute(
             "SELECT (SELECT revision FROM chain), (SELECT max(number) FROM rewinds),"
-            " (SELECT min(height) FROM blocks)"
+            f" (SELECT min(height) FROM {self.heights})"
         ).fetchone()
+
+    def make_room(self, at: Connection, low: int, high: int) -> None:
+        partitions.make_room(at, low, high)
+
+    def dropped_below(self, at: Connection, base: int) -> int:
+        return partitions.dropped_below(at, base)
 
     def lock_mempool(self, at: Connection) -> None:
         # So that numbers become visible in their order, and limits hold over all hosts.

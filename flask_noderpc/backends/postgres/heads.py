@@ -6,10 +6,11 @@ import threading
 
 from ...errors import StoreError
 from . import schema
+from .engine import POSTGRES
 from .readers import Readers
 
 _HEAD = (
-    "SELECT (SELECT max(height) FROM blocks), (SELECT max(number) FROM rewinds),"
+    f"SELECT (SELECT max(height) FROM {POSTGRES.heights}), (SELECT max(number) FROM rewinds),"
     f" {schema.OLDEST}"
 )
 

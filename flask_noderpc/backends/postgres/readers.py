@@ -23,6 +23,7 @@ from ..sql.turns import Turns
 from . import schema
 from .connection import Connection, RawConnection
 from .database import Database
+from .engine import POSTGRES
 from .errors import postgres_errors
 from .green import GreenConnection
 
@@ -33,7 +34,10 @@ MAX_READERS = 8
 _WAIT_S = 5.0
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_STANDING = f"{readers.VERSION}, (SELECT max(height) FROM blocks), {schema.OLDEST}"
+_STANDING = (
+    f"{readers.version_sql(POSTGRES)}, (SELECT max(height) FROM {POSTGRES.heights}),"
+    f" {schema.OLDEST}"
+)
 
 
 class Standing(NamedTuple):

@@ -7,13 +7,22 @@ timestamps.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ...errors import StoreError
+from ..sql.blocks import places
+from . import partitions
 from .connection import Connection
 
-VERSION = 2
+VERSION = 3
 """Of the tables."""
+
+log = logging.getLogger("flask_noderpc.postgres")
+
+# Blocks whose hashes a migration copies in one transaction.
+_FILLED = 1_000
 
 # Of the advisory lock that is held while tables are made: any number.
 _LOCK = 0x6E6F64657270
@@ -34,37 +43,6 @@ CREATE TABLE chain (
     dialect text COLLATE "C" NOT NULL DEFAULT '',
     revision bigint NOT NULL DEFAULT 0
 );
-CREATE TABLE blocks (
-    height bigint PRIMARY KEY,
-    hash bytea NOT NULL UNIQUE,
-    time bigint NOT NULL,
-    proposer bytea NOT NULL,
-    size bigint NOT NULL,
-    tx_count bigint NOT NULL,
-    header bytea NOT NULL,
-    events text COLLATE "C",
-    unchecked text COLLATE "C" NOT NULL,
-    unverified text COLLATE "C" NOT NULL,
-    source text COLLATE "C" NOT NULL
-);
-CREATE INDEX blocks_unchecked ON blocks (unchecked, height) WHERE unchecked <> '';
-CREATE INDEX blocks_left_out ON blocks (height) WHERE events IS NULL;
-CREATE INDEX blocks_time ON blocks (time);
-CREATE INDEX blocks_with_txs ON blocks (height, tx_count) WHERE tx_count > 0;
-CREATE TABLE commits (height bigint PRIMARY KEY, "commit" bytea NOT NULL);
-CREATE TABLE results (height bigint PRIMARY KEY, results bytea);
-CREATE INDEX results_missing ON results (height) WHERE results IS NULL;
-CREATE TABLE tx_slices (place bigint PRIMARY KEY, txs bytea NOT NULL);
-CREATE TABLE txs (
-    place bigint PRIMARY KEY,
-    hash bytea NOT NULL,
-    code bigint NOT NULL,
-    gas_wanted bigint NOT NULL,
-    gas_used bigint NOT NULL,
-    events text COLLATE "C"
-);
-CREATE INDEX txs_hash ON txs (hash, code);
-CREATE INDEX txs_left_out ON txs (place) WHERE events IS NULL;
 CREATE TABLE evidence (
     height bigint NOT NULL,
     position bigint NOT NULL,
@@ -82,13 +60,6 @@ CREATE TABLE validator_sets (
 CREATE TABLE validators (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, address bytea NOT NULL UNIQUE
 );
-CREATE TABLE missed_votes (
-    height bigint NOT NULL,
-    validator_id bigint NOT NULL,
-    flag bigint NOT NULL,
-    PRIMARY KEY (height, validator_id)
-);
-CREATE INDEX missed_votes_validator ON missed_votes (validator_id, height, flag);
 CREATE TABLE validator_priorities (
     height bigint PRIMARY KEY, until bigint, priorities bytea NOT NULL
 );
@@ -150,12 +121,133 @@ CREATE TABLE {kind}_values (
 CREATE INDEX {kind}_values_digest ON {kind}_values (key_id, digest);
 CREATE INDEX {kind}_values_number ON {kind}_values (key_id, number)
     WHERE number IS NOT NULL;
-CREATE TABLE {kind}_hits (
+"""
+
+# By ranges of heights, see :mod:`.partitions`.
+_PARTITIONED = """
+CREATE TABLE blocks (
+    height bigint PRIMARY KEY,
+    hash bytea NOT NULL,
+    time bigint NOT NULL,
+    proposer bytea NOT NULL,
+    size bigint NOT NULL,
+    tx_count bigint NOT NULL,
+    header bytea NOT NULL,
+    events text COLLATE "C",
+    unchecked text COLLATE "C" NOT NULL,
+    unverified text COLLATE "C" NOT NULL,
+    source text COLLATE "C" NOT NULL
+) PARTITION BY RANGE (height);
+CREATE INDEX blocks_unchecked ON blocks (unchecked, height) WHERE unchecked <> '';
+CREATE INDEX blocks_left_out ON blocks (height) WHERE events IS NULL;
+CREATE INDEX blocks_time ON blocks (time);
+CREATE INDEX blocks_with_txs ON blocks (height, tx_count) WHERE tx_count > 0;
+CREATE TABLE commits (height bigint PRIMARY KEY, "commit" bytea NOT NULL)
+    PARTITION BY RANGE (height);
+CREATE TABLE results (height bigint PRIMARY KEY, results bytea) PARTITION BY RANGE (height);
+CREATE INDEX results_missing ON results (height) WHERE results IS NULL;
+CREATE TABLE missed_votes (
+    height bigint NOT NULL,
+    validator_id bigint NOT NULL,
+    flag bigint NOT NULL,
+    PRIMARY KEY (height, validator_id)
+) PARTITION BY RANGE (height);
+CREATE INDEX missed_votes_validator ON missed_votes (validator_id, height, flag);
+CREATE TABLE tx_slices (place bigint PRIMARY KEY, txs bytea NOT NULL)
+    PARTITION BY RANGE (place);
+CREATE TABLE txs (
+    place bigint PRIMARY KEY,
+    hash bytea NOT NULL,
+    code bigint NOT NULL,
+    gas_wanted bigint NOT NULL,
+    gas_used bigint NOT NULL,
+    events text COLLATE "C"
+) PARTITION BY RANGE (place);
+CREATE INDEX txs_left_out ON txs (place) WHERE events IS NULL;
+CREATE TABLE tx_hits (
     value_id bigint NOT NULL,
     place bigint NOT NULL,
     event bigint NOT NULL,
     PRIMARY KEY (value_id, place, event)
+) PARTITION BY RANGE (place);
+CREATE TABLE block_hits (
+    value_id bigint NOT NULL,
+    place bigint NOT NULL,
+    event bigint NOT NULL,
+    PRIMARY KEY (value_id, place, event)
+) PARTITION BY RANGE (place);
+"""
+
+# Without partitions: a look-up by hash names no height, and the ends of the chain are read all
+# the time.
+_HASHES = """
+CREATE TABLE partitions (
+    low bigint PRIMARY KEY,
+    high bigint NOT NULL,
+    has_leftovers boolean NOT NULL DEFAULT false,
+    is_dropped boolean NOT NULL DEFAULT false
 );
+CREATE TABLE block_hashes (height bigint PRIMARY KEY, hash bytea NOT NULL UNIQUE);
+CREATE TABLE tx_hashes (
+    hash bytea NOT NULL,
+    code bigint NOT NULL,
+    place bigint NOT NULL,
+    PRIMARY KEY (hash, code, place)
+);
+CREATE FUNCTION noderpc_header(wanted bytea) RETURNS TABLE (height bigint, header bytea)
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_custom_plan AS $$
+DECLARE
+    here bigint := (SELECT h.height FROM block_hashes AS h WHERE hash = wanted);
+BEGIN
+    RETURN QUERY SELECT b.height, b.header FROM blocks AS b WHERE b.height = here;
+END $$;
+CREATE FUNCTION noderpc_tx(wanted bytea)
+RETURNS TABLE (place bigint, txs bytea, first_place bigint)
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_custom_plan AS $$
+DECLARE
+    here bigint := coalesce(
+        (SELECT max(h.place) FROM tx_hashes AS h WHERE hash = wanted AND code = 0),
+        (SELECT max(h.place) FROM tx_hashes AS h WHERE hash = wanted)
+    );
+BEGIN
+    RETURN QUERY SELECT here, s.txs, s.place FROM (SELECT 1) AS one LEFT JOIN
+        (SELECT t.txs, t.place FROM tx_slices AS t
+         WHERE t.place BETWEEN here >> 20 << 20 AND here
+         ORDER BY t.place DESC LIMIT 1) AS s ON true;
+END $$;
+"""
+
+# They keep the hashes.
+_TRIGGERS = """
+CREATE FUNCTION noderpc_blocks_added() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO block_hashes (height, hash) SELECT height, hash FROM added;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER blocks_added AFTER INSERT ON blocks REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION noderpc_blocks_added();
+CREATE FUNCTION noderpc_blocks_removed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM block_hashes AS h USING removed AS r WHERE h.height = r.height;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER blocks_removed AFTER DELETE ON blocks REFERENCING OLD TABLE AS removed
+    FOR EACH STATEMENT EXECUTE FUNCTION noderpc_blocks_removed();
+CREATE FUNCTION noderpc_txs_added() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO tx_hashes (hash, code, place) SELECT hash, code, place FROM added;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER txs_added AFTER INSERT ON txs REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION noderpc_txs_added();
+CREATE FUNCTION noderpc_txs_removed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM tx_hashes AS h USING removed AS r
+        WHERE h.hash = r.hash AND h.code = r.code AND h.place = r.place;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER txs_removed AFTER DELETE ON txs REFERENCING OLD TABLE AS removed
+    FOR EACH STATEMENT EXECUTE FUNCTION noderpc_txs_removed();
 """
 
 # Rows that change and go all the time.
@@ -209,7 +301,8 @@ CREATE TABLE tx_counts (heights bigint PRIMARY KEY, txs bigint NOT NULL)
     WITH (fillfactor = 50);
 """
 
-# For people who read the store with SQL. Bytes that are no text are escaped.
+# For people who read the store with SQL. Bytes that are no text are escaped. Transactions below
+# the lowest block are about to be removed.
 _VIEWS = """
 CREATE VIEW block_list AS
     SELECT height, to_timestamp(time / 1000000000.0) AS time, encode(hash, 'hex') AS hash,
@@ -222,12 +315,13 @@ CREATE VIEW missed_vote_list AS
 CREATE VIEW tx_list AS
     SELECT place >> 20 AS height, place & 1048575 AS position, encode(hash, 'hex') AS hash,
            code, gas_wanted, gas_used
-    FROM txs;
+    FROM txs WHERE place >= (SELECT min(height) << 20 FROM block_hashes);
 CREATE VIEW tx_events AS
     SELECT h.place >> 20 AS height, h.place & 1048575 AS position, h.event,
            encode(k.key, 'escape') AS key, encode(v.value, 'escape') AS value
     FROM tx_hits AS h JOIN tx_values AS v ON v.id = h.value_id
-    JOIN tx_keys AS k ON k.id = v.key_id;
+    JOIN tx_keys AS k ON k.id = v.key_id
+    WHERE h.place >= (SELECT min(height) << 20 FROM block_hashes);
 CREATE VIEW block_events AS
     SELECT h.place AS height, h.event,
            encode(k.key, 'escape') AS key, encode(v.value, 'escape') AS value
@@ -247,17 +341,80 @@ _EXTERNAL = (
 )
 
 
+def _nothing(at: Connection) -> bool:
+    return False
+
+
 class _Step(NamedTuple):
     """A script that makes tables of a version from those of the one before."""
 
     script: str
     oldest: int
     """The lowest version whose processes may go on with the tables."""
+    before: str = ""
+    """Script of a transaction of its own that comes first, and stops other processes."""
+    fill: Callable[[Connection], bool] = _nothing
+    """Copies some rows in a transaction of its own; returns false when none is left."""
+    after: Callable[[Connection], None] | None = None
+    """Follows the script."""
+
+
+_INDEXES = """
+DO $$
+DECLARE
+    old regclass;
+BEGIN
+    FOR old IN SELECT indexrelid FROM pg_index WHERE indrelid = '{table}_0'::regclass LOOP
+        EXECUTE format('ALTER INDEX %s RENAME TO %I', old,
+            replace((SELECT relname FROM pg_class WHERE oid = old), '{table}', '{table}_0'));
+    END LOOP;
+END $$;
+"""
+# The tables become a partition of others with their names.
+_TO_PARTITIONS = "".join(
+    (
+        "DROP VIEW block_list, missed_vote_list, tx_list, tx_events, block_events;",
+        "ALTER TABLE blocks DROP CONSTRAINT blocks_hash_key; DROP INDEX txs_hash;",
+        *(f"ALTER TABLE {table} RENAME TO {table}_0;" for table in partitions.TABLES),
+        *(_INDEXES.format(table=table) for table in partitions.TABLES),
+        _PARTITIONED,
+        _TRIGGERS,
+        _VIEWS,
+    )
+)
+
+
+def _fill_hashes(at: Connection) -> bool:
+    """Copy the hashes of some blocks and of their transactions."""
+    (last,) = at.execute("SELECT max(height) FROM block_hashes").fetchone()
+    found = at.execute(
+        "INSERT INTO block_hashes (height, hash) SELECT height, hash FROM blocks"
+        " WHERE height > ? ORDER BY height LIMIT ? RETURNING height",
+        (-1 if last is None else last, _FILLED),
+    ).fetchall()
+    if not found:
+        return False
+    between = places(min(found)[0], max(found)[0])
+    at.execute(
+        "INSERT INTO tx_hashes (hash, code, place) SELECT hash, code, place FROM txs"
+        " WHERE place BETWEEN ? AND ?",
+        between,
+    )
+    return True
+
+
+def _attach_existing(at: Connection) -> None:
+    partitions.add_existing(at)
+    _keep_uncompressed(at)
 
 
 # Of versions 2, 3 ... A step adds what is new and leaves what was there, so that processes of
 # the version before go on; a later version may remove that, and raises ``oldest``.
-_STEPS = (_Step("ALTER TABLE noderpc_schema ADD oldest bigint NOT NULL DEFAULT 1", 1),)
+_STEPS = (
+    _Step("ALTER TABLE noderpc_schema ADD oldest bigint NOT NULL DEFAULT 1", 1),
+    # A process of version 2 would write no hashes.
+    _Step(_TO_PARTITIONS, 3, _HASHES, _fill_hashes, _attach_existing),
+)
 
 # Each transaction that writes reads the version first: those under way are waited for, others
 # wait.
@@ -267,7 +424,7 @@ _ALONE = "SET LOCAL lock_timeout = '15s'; LOCK TABLE noderpc_schema"
 def prepare(at: Connection) -> None:
     """Create the tables in a new database, or migrate them; raise :exc:`StoreError` for those
     of a newer version that has removed what this one needs."""
-    if _version(at) < VERSION:
+    while _version(at) < VERSION:
         at.execute("BEGIN")
         try:
             at.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
@@ -276,19 +433,31 @@ def prepare(at: Connection) -> None:
             if not version:
                 _create(at)
             elif version < VERSION:
-                _migrate(at, version)
+                _go_on(at, version + 1)
             at.execute("COMMIT")
         finally:
             at.rollback()
     check(at)
 
 
-def _migrate(at: Connection, version: int) -> None:
+def _go_on(at: Connection, version: int) -> None:
+    """Migrate the tables to a version, or take a step there."""
+    step = _STEPS[version - 2]
+    if step.before:
+        (oldest,) = at.execute(f"SELECT {OLDEST}").fetchone()
+        if oldest < step.oldest:
+            log.warning("the tables are migrated to version %s", version)
+            at.script(_ALONE)
+            at.script(step.before)
+            at.execute("UPDATE noderpc_schema SET oldest = ?", (step.oldest,))
+            return
+    if step.fill(at):
+        return
     at.script(_ALONE)
-    for step in _STEPS[version - 1 : VERSION - 1]:
-        version += 1
-        at.script(step.script)
-        at.execute("UPDATE noderpc_schema SET version = ?, oldest = ?", (version, step.oldest))
+    at.script(step.script)
+    if step.after is not None:
+        step.after(at)
+    at.execute("UPDATE noderpc_schema SET version = ?, oldest = ?", (version, step.oldest))
 
 
 def check(at: Connection) -> None:
@@ -340,8 +509,13 @@ def _create(at: Connection) -> None:
             " schema by options=-csearch_path%3Dname in its URL"
         )
     indexes = [_INDEX.format(kind=kind) for kind in ("tx", "block")]
-    for script in (_CHAIN, *indexes, _MEMPOOL, _TX_COUNTS, _VIEWS):
+    tables = (_CHAIN, *indexes, _MEMPOOL, _TX_COUNTS, _HASHES, _PARTITIONED)
+    for script in (*tables, _TRIGGERS, _VIEWS):
         at.script(script)
+    _keep_uncompressed(at)
+    at.execute("INSERT INTO noderpc_schema VALUES (?, ?)", (VERSION, _STEPS[-1].oldest))
+
+
+def _keep_uncompressed(at: Connection) -> None:
     for table, column in _EXTERNAL:
         at.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET STORAGE EXTERNAL")
-    at.execute("INSERT INTO noderpc_schema VALUES (?, ?)", (VERSION, _STEPS[-1].oldest))

@@ -16,15 +16,16 @@ from ..sql.writer import Job
 from .connection import Connection
 from .database import Database
 from .errors import postgres_errors
+from .partitions import LOCK_TIMEOUT
 from .schema import OLDEST, check_oldest
 
-# A process that was paused or cut off holds its locks no longer than this; how long others
-# wait for a lock.
+# A process that was paused or cut off holds its locks no longer than this.
 _LIMITS = (
-    "SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '15s'"
+    "SET LOCAL idle_in_transaction_session_timeout = '10s';"
+    f" SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
 )
 
-CHAIN = f"BEGIN; {_LIMITS}; SELECT {OLDEST} FROM lease FOR UPDATE"
+CHAIN = f"BEGIN; {_LIMITS}; SELECT 1 FROM lease FOR UPDATE; SELECT {OLDEST}"
 """Begins a transaction beside which no other one changes the chain."""
 MEMPOOL = f"BEGIN; {_LIMITS}; SELECT {OLDEST}"
 """Begins one that waits for no block."""

@@ -75,6 +75,9 @@ class Batch:
     def write(self) -> None:
         """Write what was added; then it is empty."""
         blocks, commits = self._blocks, list(self._commits.values())
+        heights = [each.height for each in blocks] + [each.height for each in commits]
+        if heights:
+            self.at.engine.make_room(self.at, min(heights), max(heights))
         if blocks:
             self._write(blocks)
         if commits:

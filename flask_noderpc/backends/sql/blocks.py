@@ -60,7 +60,8 @@ def _refuse_gap(at: Connection, height: int) -> None:
 
 def _range(at: Connection) -> tuple[int | None, int]:
     found: tuple[int | None, int] = at.execute(
-        "SELECT (SELECT min(height) FROM blocks), (SELECT max(height) FROM blocks)"
+        f"SELECT (SELECT min(height) FROM {at.engine.heights}),"
+        f" (SELECT max(height) FROM {at.engine.heights})"
     ).fetchone()
     return found
 
@@ -76,7 +77,7 @@ def meta(at: Connection, height: int, chain_id: str) -> BlockMeta | None:
 
 def height_of(at: Connection, block_hash: bytes) -> int | None:
     """Return the height of the block of this hash."""
-    found = at.execute("SELECT height, header FROM blocks WHERE hash = ?", (block_hash,))
+    found = at.execute(at.engine.header_by_hash, (block_hash,))
     row: tuple[int, bytes] | None = found.fetchone()
     if row is None:
         return None
@@ -103,7 +104,7 @@ def metas(at: Connection, low: int, high: int, chain_id: str) -> tuple[BlockMeta
 
 def lowest_meta(at: Connection, chain_id: str) -> BlockMeta | None:
     """Return the meta of the oldest stored block."""
-    (lowest,) = at.execute("SELECT min(height) FROM blocks").fetchone()
+    (lowest,) = at.execute(f"SELECT min(height) FROM {at.engine.heights}").fetchone()
     return None if lowest is None else meta(at, lowest, chain_id)
 
 
@@ -111,20 +112,20 @@ def lowest_meta(at: Connection, chain_id: str) -> BlockMeta | None:
 # with it.
 _WITH_COMMIT = (
     'SELECT header, "commit", members, since, until{more} FROM blocks AS b'
-    " LEFT JOIN commits AS c ON c.height = b.height - {below}"
+    " LEFT JOIN commits AS c ON c.height = :signed"
     " LEFT JOIN validator_sets ON since ="
-    "  (SELECT max(since) FROM validator_sets WHERE since <= b.height - {below})"
-    " WHERE b.height = ?"
+    "  (SELECT max(since) FROM validator_sets WHERE since <= :signed)"
+    " WHERE b.height = :height"
 )
 _BLOCK = _WITH_COMMIT.format(
-    below=1, more=", EXISTS (SELECT 1 FROM evidence AS e WHERE e.height = b.height)"
+    more=", EXISTS (SELECT 1 FROM evidence AS e WHERE e.height = b.height)"
 )
-_OWN_COMMIT = _WITH_COMMIT.format(below=0, more="")
+_OWN_COMMIT = _WITH_COMMIT.format(more="")
 
 
 def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] | None:
     """Return a block with its id."""
-    row = at.execute(_BLOCK, (height,)).fetchone()
+    row = at.execute(_BLOCK, {"height": height, "signed": height - 1}).fetchone()
     if row is None:
         _refuse_gap(at, height)
         return None
@@ -191,7 +192,7 @@ def _unpacked(row: bytes | None, height: int, members: Sequence[Any]) -> Commit 
 
 def own_commit(at: Connection, height: int) -> Commit | None:
     """Return the precommits for a block that is stored; ``None`` if it is not."""
-    row = at.execute(_OWN_COMMIT, (height,)).fetchone()
+    row = at.execute(_OWN_COMMIT, {"height": height, "signed": height}).fetchone()
     if row is None:
         _refuse_gap(at, height)
         return None
@@ -227,19 +228,9 @@ def txs_with_results(at: Connection, height: int) -> tuple[list[bytes], list[Exe
     )
 
 
-# CometBFT: a later failure does not hide an earlier success.
-_TX = (
-    "SELECT t.place, s.txs, s.place FROM"
-    " (SELECT coalesce((SELECT max(place) FROM txs WHERE hash = ? AND code = 0),"
-    "  (SELECT max(place) FROM txs WHERE hash = ?)) AS place) AS t"
-    " LEFT JOIN tx_slices AS s ON s.place = (SELECT max(place) FROM tx_slices"
-    f"  WHERE place BETWEEN t.place >> {POSITION_BITS} << {POSITION_BITS} AND t.place)"
-)
-
-
 def tx(at: Connection, tx_hash: bytes) -> TxResult | None:
     """Return the transaction of this hash."""
-    here, row, first = at.execute(_TX, (tx_hash, tx_hash)).fetchone()
+    here, row, first = at.execute(at.engine.tx_by_hash, {"hash": tx_hash}).fetchone()
     if here is None:
         return None
     height, position = here >> POSITION_BITS, here & LAST_POSITION
@@ -253,7 +244,11 @@ def tx(at: Connection, tx_hash: bytes) -> TxResult | None:
 
 def latest_txs(at: Connection, limit: int) -> tuple[TxResult, ...]:
     """Return the newest transactions, newest first."""
-    found = at.execute("SELECT place FROM txs ORDER BY place DESC LIMIT ?", (limit,))
+    found = at.execute(
+        f"SELECT place FROM txs WHERE place >= {at.engine.lowest_kept} << {POSITION_BITS}"
+        " ORDER BY place DESC LIMIT ?",
+        (limit,),
+    )
     return tuple(txs_at(at, [place for (place,) in found.fetchall()]))
 
 

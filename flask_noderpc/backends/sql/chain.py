@@ -175,6 +175,7 @@ def init_at(
     for height, members in enumerate(validators, header.height):
         state.write_set(at, height, members)
     state.write_params(at, header.height + 1, params)
+    at.engine.make_room(at, header.height, header.height)
     block_writes.write_commits(at, [commit])
 
 
@@ -228,7 +229,7 @@ def _has_hash(members: ValidatorSet, expected: bytes) -> bool:
 def load_head(at: Connection) -> ChainState:
     """Return the state of the stored chain."""
     found = existing(at)
-    (height,) = at.execute("SELECT max(height) FROM blocks").fetchone()
+    (height,) = at.execute(f"SELECT max(height) FROM {at.engine.heights}").fetchone()
     if height is not None:
         meta = _known(blocks.meta(at, height, found.chain_id))
         head = replace(_state(at, found, height), block_id=meta.block_id, time=meta.header.time)

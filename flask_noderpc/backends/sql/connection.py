@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from .packed.results import POSITION_BITS
+
 
 class Rows(Protocol):
     """Result of a statement."""
@@ -60,6 +62,26 @@ class Engine(ABC):
     """True where statements count the rows that a search looks at, as the engine can't."""
     latest_pending: str
     """SELECT of the last number that the mempool has given to a transaction; no row if none."""
+
+    heights = "blocks"
+    """Table whose columns ``height`` and ``hash`` say which blocks there are."""
+    lowest_kept = "0"
+    """Expression of a height below which rows of transactions may be left of blocks that were
+    removed; 0 without any."""
+    tx_hashes = "txs"
+    """Table whose columns ``hash``, ``code`` and ``place`` say where transactions are."""
+    header_by_hash = "SELECT height, header FROM blocks WHERE hash = ?"
+    """SELECT of the block of a hash."""
+    # CometBFT: a later failure does not hide an earlier success.
+    tx_by_hash = (
+        "SELECT t.place, s.txs, s.place FROM"
+        " (SELECT coalesce((SELECT max(place) FROM txs WHERE hash = :hash AND code = 0),"
+        "  (SELECT max(place) FROM txs WHERE hash = :hash)) AS place) AS t"
+        " LEFT JOIN tx_slices AS s ON s.place = (SELECT max(place) FROM tx_slices WHERE place"
+        f"  BETWEEN t.place >> {POSITION_BITS} << {POSITION_BITS} AND t.place)"
+    )
+    """SELECT of the place of the transaction ``:hash``, the slice that has it, and the place of
+    the slice; NULL where there is none."""
 
     # Values.
 
@@ -112,6 +134,15 @@ class Engine(ABC):
     def data_version(self, at: Connection) -> object:
         """Return a value that is another one after commits of other connections, except those
         that add blocks or leave the state of the latest one."""
+
+    def make_room(self, at: Connection, low: int, high: int) -> None:
+        """Let blocks of a range of heights be written in this transaction."""
+
+    def dropped_below(self, at: Connection, base: int) -> int:
+        """Return a height below which the engine removes the rows of transactions and hits by
+        itself, once no block is there; 0 where all are to be deleted. All blocks below ``base``
+        are about to be removed."""
+        return 0
 
     def lock_mempool(self, at: Connection) -> None:
         """Let no other transaction change the mempool until this one ends."""

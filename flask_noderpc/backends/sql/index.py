@@ -104,19 +104,21 @@ def to_index(
             firsts[tx_hash] = min(here, firsts.get(tx_hash, here))
     # CometBFT: a failure does not stand beside the same transaction's earlier success.
     failures = [(tx_hash, here) for tx_hash, here, (*_, result) in txs if result.code]
-    found = zip(failures, at.each(_SUCCEEDED, failures), strict=True)
+    found = zip(failures, at.each(_succeeded(at), failures), strict=True)
     repeated = {
         here for (tx_hash, here), rows in found if rows or firsts.get(tx_hash, here) < here
     }
     return [tx for _, here, tx in txs if here not in repeated]
 
 
-_SUCCEEDED = "SELECT 1 FROM txs WHERE hash = ? AND code = 0 AND place < ? LIMIT 1"
+def _succeeded(at: Connection) -> str:
+    hashes = at.engine.tx_hashes
+    return f"SELECT 1 FROM {hashes} WHERE hash = ? AND code = 0 AND place < ? LIMIT 1"
 
 
 def has_succeeded(at: Connection, tx_hash: bytes, below: int) -> bool:
     """Return true if a transaction of this hash succeeded at a lower place."""
-    return at.execute(_SUCCEEDED, (tx_hash, below)).fetchone() is not None
+    return at.execute(_succeeded(at), (tx_hash, below)).fetchone() is not None
 
 
 def _write(
@@ -258,13 +260,16 @@ def value_row(at: Connection, kind: str, own_key: int, value: str) -> tuple[int,
 # Removal.
 
 
-def forget(at: Connection, low: int, high: int) -> None:
-    """Remove the blocks of a range of heights from the index."""
-    _forget(at, TX, *places(low, high))
+def forget(at: Connection, low: int, high: int, *, keeps_tx_hits: bool = False) -> None:
+    """Remove the blocks of a range of heights from the index; with ``keeps_tx_hits`` their
+    transactions from its counts only, where the engine drops the hits."""
+    _forget(at, TX, *places(low, high), keeps_hits=keeps_tx_hits)
     _forget(at, BLOCK, low, high)
 
 
-def _forget(at: Connection, kind: str, first: int, last: int) -> None:
+def _forget(
+    at: Connection, kind: str, first: int, last: int, *, keeps_hits: bool = False
+) -> None:
     table, key = ROWS[kind]
     found = at.execute(
         f"SELECT {key}, events FROM {table} WHERE {key} BETWEEN ? AND ? AND events IS NOT NULL",
@@ -277,8 +282,15 @@ def _forget(at: Connection, kind: str, first: int, last: int) -> None:
     ]
     if kind == TX:
         _count_txs(at, [here for here, _ in found], -1)
-    at.executemany(f"DELETE FROM {kind}_hits WHERE value_id = ? AND place = ?", sorted(hits))
-    _count_down(at, kind, hits)
+    if hits and not keeps_hits:
+        value_ids = at.engine.numbers(sorted({value_id for value_id, _ in hits}))
+        is_one = at.engine.is_one_of("value_id")
+        at.execute(
+            f"DELETE FROM {kind}_hits WHERE {is_one} AND place BETWEEN ? AND ?",
+            (value_ids, first, last),
+        )
+    if hits:
+        _count_down(at, kind, hits)
 
 
 def listed(kind: str, here: int, events: str) -> list[list[int]]:
@@ -293,21 +305,18 @@ def _damaged(kind: str, here: int, cause: str) -> DamagedRow:
     return DamagedRow("index", here if kind == BLOCK else here >> POSITION_BITS, cause)
 
 
-def _key_of(at: Connection, kind: str, value_id: int, here: int) -> int:
-    row: tuple[int] | None = at.execute(
-        f"SELECT key_id FROM {kind}_values WHERE id = ?", (value_id,)
-    ).fetchone()
-    if row is None:
-        raise _damaged(kind, here, f"value {value_id} is missing")
-    return row[0]
-
-
 def _count_down(at: Connection, kind: str, hits: Sequence[tuple[int, int]]) -> None:
     gone = Counter(value_id for value_id, _ in hits)
-    key_ids = {
-        value_id: _key_of(at, kind, value_id, here)
-        for value_id, here in dict(reversed(hits)).items()
-    }
+    is_one = at.engine.is_one_of("id")
+    key_ids = dict(
+        at.execute(
+            f"SELECT id, key_id FROM {kind}_values WHERE {is_one}",
+            (at.engine.numbers(list(gone)),),
+        )
+    )
+    for value_id, here in hits:
+        if value_id not in key_ids:
+            raise _damaged(kind, here, f"value {value_id} is missing")
     keys_gone = Counter(
         key for key, _ in {(key_ids[value_id], here) for value_id, here in hits}
     )
@@ -316,7 +325,8 @@ def _count_down(at: Connection, kind: str, hits: Sequence[tuple[int, int]]) -> N
             f"UPDATE {table} SET places = places - ? WHERE id = ?",
             [(count, own_id) for own_id, count in counts.items()],
         )
-        # Each by its id: to look for those without a place would read all of them.
-        at.executemany(
-            f"DELETE FROM {table} WHERE id = ? AND places = 0", [(each,) for each in counts]
+        # By their ids: to look for those without a place would read all of them.
+        at.execute(
+            f"DELETE FROM {table} WHERE {is_one} AND places = 0",
+            (at.engine.numbers(list(counts)),),
         )

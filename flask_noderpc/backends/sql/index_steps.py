@@ -47,10 +47,11 @@ def is_finished(at: Connection) -> bool:
 
 
 def _lowest_in_part(at: Connection) -> int | None:
-    height, events = at.execute(
-        "SELECT height, events FROM blocks ORDER BY height LIMIT 1"
-    ).fetchone() or (0, "")
-    if events is not None:
+    (height,) = at.execute(f"SELECT min(height) FROM {at.engine.heights}").fetchone()
+    if height is None:
+        return None
+    found = at.execute("SELECT events FROM blocks WHERE height = ?", (height,))
+    if found.fetchone()[0] is not None:
         return None
     found = at.execute(
         "SELECT 1 FROM txs WHERE place BETWEEN ? AND ? AND events IS NOT NULL LIMIT 1",
@@ -125,10 +126,9 @@ def _left(at: Connection, height: int) -> list[int]:
     ]
 
 
-_FAILURES = (
-    "SELECT place, events FROM txs WHERE hash = ? AND code <> 0 AND events IS NOT NULL"
-    " AND place > ?"
-)
+def _failures(at: Connection) -> str:
+    hashes = at.engine.tx_hashes
+    return f"SELECT place FROM {hashes} WHERE hash = ? AND code <> 0 AND place > ?"
 
 
 def leave_out_repeats(
@@ -146,7 +146,7 @@ def leave_out_repeats(
         for tx_hash, result in zip(tx_hashes, results.tx_results, strict=True)
         if result.code == 0
     ]
-    failures = list(at.each(f"{_FAILURES} LIMIT 1", succeeded))
+    failures = list(at.each(f"{_failures(at)} LIMIT 1", succeeded))
     for (tx_hash, _), some in zip(succeeded, failures, strict=True):
         while some and _leave_out_some(at, tx_hash, above):
             if time.monotonic() > deadline:
@@ -156,7 +156,11 @@ def leave_out_repeats(
 
 
 def _leave_out_some(at: Connection, tx_hash: bytes, above: int) -> bool:
-    found = at.execute(f"{_FAILURES} LIMIT ?", (tx_hash, above, ATTRIBUTES))
+    found = at.execute(
+        f"SELECT place, events FROM txs WHERE place IN ({_failures(at)})"
+        " AND events IS NOT NULL LIMIT ?",
+        (tx_hash, above, ATTRIBUTES),
+    )
     some = _some_of(found, ATTRIBUTES)
     for here in some:
         index.leave_out(at, here, here)

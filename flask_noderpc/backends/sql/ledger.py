@@ -149,7 +149,7 @@ class Ledger:
 
 def _is_head(connection: Connection, head: ChainState) -> bool:
     found = connection.execute(
-        "SELECT height, hash FROM blocks ORDER BY height DESC LIMIT 1"
+        f"SELECT height, hash FROM {connection.engine.heights} ORDER BY height DESC LIMIT 1"
     ).fetchone()
     if found is None:
         return head.is_genesis

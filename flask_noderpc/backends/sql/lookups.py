@@ -93,8 +93,14 @@ def _is_repeat(at: Connection, here: int, digest: bytes, result: ExecTxResult) -
     if result.code == 0:
         return False
     # Its earlier success may be pruned, and its block be filled in again without results.
-    known = ("txs WHERE hash = ? AND code = 0 AND place < ?", (digest, here))
-    pruned = ("chain WHERE initial_height < (SELECT min(height) FROM blocks)", ())
+    known = (
+        f"{at.engine.tx_hashes} WHERE hash = ? AND code = 0 AND place < ?",
+        (digest, here),
+    )
+    pruned = (
+        f"chain WHERE initial_height < (SELECT min(height) FROM {at.engine.heights})",
+        (),
+    )
     unknown = ("results WHERE results IS NULL AND height < ?", (here >> POSITION_BITS,))
     return any(_has(at, *each) for each in (known, pruned, unknown))
 
@@ -141,9 +147,11 @@ def check_counts(at: Connection) -> None:
         raise InvalidBlock(
             "mempool_totals: the counts are not those of the mempool: restore a backup"
         )
+    lowest = at.engine.lowest_kept
+    bases = {index.TX: f"{lowest} << {POSITION_BITS}", index.BLOCK: lowest}
     counted_txs = (
         f"SELECT place >> {POSITION_BITS + index.COUNTED}, count(*) FROM txs"
-        " WHERE events IS NOT NULL GROUP BY 1"
+        f" WHERE events IS NOT NULL AND place >= {bases[index.TX]} GROUP BY 1"
     )
     stored = "SELECT heights, txs FROM tx_counts WHERE txs <> 0"
     for one, other in ((counted_txs, stored), (stored, counted_txs)):
@@ -155,8 +163,12 @@ def check_counts(at: Connection) -> None:
             )
     for kind in (index.TX, index.BLOCK):
         places = f"SELECT count(DISTINCT place) FROM {kind}_hits"
-        of_value = f"{places} WHERE value_id = o.id"
-        of_key = f"{places} JOIN {kind}_values AS v ON v.id = value_id WHERE v.key_id = o.id"
+        of_base = f"place >= {bases[kind]}"
+        of_value = f"{places} WHERE value_id = o.id AND {of_base}"
+        of_key = (
+            f"{places} JOIN {kind}_values AS v ON v.id = value_id WHERE v.key_id = o.id"
+            f" AND {of_base}"
+        )
         for table, counted in ((f"{kind}_values", of_value), (f"{kind}_keys", of_key)):
             wrong = at.execute(
                 f"SELECT id FROM {table} AS o WHERE places <> ({counted}) LIMIT 1"
@@ -166,7 +178,9 @@ def check_counts(at: Connection) -> None:
                     f"{table}: number {wrong[0]} has another count than its hits: restore a"
                     " backup"
                 )
-        orphan = f"{kind}_hits WHERE value_id NOT IN (SELECT id FROM {kind}_values)"
+        orphan = (
+            f"{kind}_hits WHERE value_id NOT IN (SELECT id FROM {kind}_values) AND {of_base}"
+        )
         if _has(at, orphan, ()):
             raise InvalidBlock(
                 f"{kind}_hits: a value of some hits is missing: restore a backup"

@@ -26,6 +26,8 @@ _BELOW = (
     ("missed_votes", 1),
 )
 _PLACES = ("txs", "tx_slices")
+# Of these tables an engine may drop many rows at once.
+_DROPPED = ("commits",)
 
 
 def prune_some(at: Connection, base: int) -> int | None:
@@ -34,11 +36,12 @@ def prune_some(at: Connection, base: int) -> int | None:
 
     The last block stays, whatever the height.
     """
+    dropped_below = at.engine.dropped_below(at, base)
     deadline, removed = time.monotonic() + _STEP_S, 0
     while removed < _MAX_BLOCKS and (heights := _oldest(at, base)):
         few = _few(at, heights)
         if few:
-            _remove(at, few)
+            _remove(at, few, dropped_below)
         else:
             index_steps.forget_some(at, heights[0])
         removed += len(few)
@@ -59,24 +62,39 @@ def _few(at: Connection, heights: list[int]) -> list[int]:
     return []
 
 
-def _remove(at: Connection, heights: list[int]) -> None:
-    last = heights[-1]
+def _remove(at: Connection, heights: list[int], dropped_below: int) -> None:
+    first, last = heights[0], heights[-1]
     for height in heights:
         evm_index.forget(at, height)
-    index.forget(at, 0, last)
+    goes_whole = last < dropped_below
+    index.forget(at, first, last, keeps_tx_hits=goes_whole)
     for table, still in _BELOW:
-        at.execute(f"DELETE FROM {table} WHERE height <= ?", (last - still,))
-    for table in _PLACES:
-        at.execute(f"DELETE FROM {table} WHERE place <= ?", (evm_index.last_place(last),))
+        if not goes_whole or table not in _DROPPED:
+            between = first - still, last - still
+            at.execute(f"DELETE FROM {table} WHERE height BETWEEN ? AND ?", between)
+    if goes_whole:
+        at.execute(
+            f"DELETE FROM {at.engine.tx_hashes} WHERE (hash, place) IN"
+            " (SELECT hash, place FROM txs WHERE place BETWEEN ? AND ?)",
+            blocks.places(first, last),
+        )
+    else:
+        for table in _PLACES:
+            between = blocks.places(first, last)
+            at.execute(f"DELETE FROM {table} WHERE place BETWEEN ? AND ?", between)
     forget_state(at, last + 1)
 
 
 def _oldest(at: Connection, base: int) -> list[int]:
+    heights_of = at.engine.heights
+    lowest, last = at.execute(
+        f"SELECT (SELECT min(height) FROM {heights_of}), (SELECT max(height) FROM {heights_of})"
+    ).fetchone()
+    if lowest is None:
+        return []
     found = at.execute(
-        "SELECT height, tx_count FROM blocks"
-        " WHERE height < ? AND height < (SELECT max(height) FROM blocks)"
-        " ORDER BY height LIMIT ?",
-        (base, _FEW_BLOCKS),
+        "SELECT height, tx_count FROM blocks WHERE height BETWEEN ? AND ? ORDER BY height",
+        (lowest, min(base, last, lowest + _FEW_BLOCKS) - 1),
     )
     heights: list[int] = []
     remaining_txs = _FEW_TXS
@@ -184,7 +202,7 @@ def remove_above(at: Connection, height: int) -> None:
 def _refuse_below(at: Connection, height: int) -> None:
     """Raise :exc:`NotSupported` below the blocks whose state is known."""
     begins = chain.existing(at)
-    (base,) = at.execute("SELECT min(height) FROM blocks").fetchone()
+    (base,) = at.execute(f"SELECT min(height) FROM {at.engine.heights}").fetchone()
     lowest = (
         begins.initial_height - 1 if begins.trusted is None else begins.trusted.header.height
     )

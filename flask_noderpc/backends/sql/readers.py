@@ -10,18 +10,21 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..base.reads import ChainVersion
-from .connection import Connection
+from .connection import Connection, Engine
 
-VERSION = (
-    "SELECT (SELECT max(number) FROM rewinds), (SELECT revision FROM chain),"
-    " (SELECT hash FROM blocks ORDER BY height LIMIT 1),"
-    " (SELECT hash FROM blocks ORDER BY height DESC LIMIT 1)"
-)
+
+def version_sql(engine: Engine) -> str:
+    """Return the SELECT of the version of the chain."""
+    return (
+        "SELECT (SELECT max(number) FROM rewinds), (SELECT revision FROM chain),"
+        f" (SELECT hash FROM {engine.heights} ORDER BY height LIMIT 1),"
+        f" (SELECT hash FROM {engine.heights} ORDER BY height DESC LIMIT 1)"
+    )
 
 
 def read_version(at: Connection) -> ChainVersion | None:
     """Return the version of the chain."""
-    return version_of(at.execute(VERSION).fetchone())
+    return version_of(at.execute(version_sql(at.engine)).fetchone())
 
 
 def version_of(row: Sequence[Any]) -> ChainVersion | None:

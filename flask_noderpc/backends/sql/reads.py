@@ -45,7 +45,7 @@ class SQLReads(OpenedStore):
         return self._open().latest_height()
 
     def base_height(self) -> int:
-        row = self._open().readers.one("SELECT min(height) FROM blocks")
+        row = self._open().readers.one(f"SELECT min(height) FROM {self.engine.heights}")
         return row[0] or 0
 
     def unchecked(self, height: int) -> frozenset[str]:

@@ -44,7 +44,8 @@ def txs(
     at: Connection, search: Search, page: Page, limits: SearchLimits, prove: bool
 ) -> FoundTxs:
     """The transactions found in a page."""
-    low, high = blocks.places(search.low, search.high)
+    (lowest,) = at.execute(f"SELECT {at.engine.lowest_kept}").fetchone()
+    low, high = blocks.places(max(search.low, lowest), search.high)
     total, places = _found(at, index.TX, search, low, high, page, limits.rows)
     records = _records(at, places, limits.size)
     if prove:
@@ -54,9 +55,10 @@ def txs(
 
 def heights(at: Connection, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
     """The heights found in a page."""
+    heights = at.engine.heights
     # In one SELECT without others in it, SQLite would look at each block.
     first, last = at.execute(
-        "SELECT (SELECT min(height) FROM blocks), (SELECT max(height) FROM blocks)"
+        f"SELECT (SELECT min(height) FROM {heights}), (SELECT max(height) FROM {heights})"
     ).fetchone()
     low, high = max(search.low, first or 0), min(search.high, last or -1)
     total, found = _found(at, index.BLOCK, search, low, high, page, limits.rows)
@@ -145,8 +147,8 @@ def _all_of(
     plan.check(min(page.offset, total))
     found = at.execute(
         f"SELECT DISTINCT place FROM {plan.kind}_hits WHERE value_id = ?"
-        f" ORDER BY place {_order(page)} LIMIT ? OFFSET ?",
-        (value_id, page.limit, page.offset),
+        f" AND place BETWEEN ? AND ? ORDER BY place {_order(page)} LIMIT ? OFFSET ?",
+        (value_id, plan.low, plan.high, page.limit, page.offset),
     ).fetchall()
     return total, [place for (place,) in found]
 

@@ -62,7 +62,7 @@ def _holds(row: Sequence[Any], height: int) -> bool:
 
 # In one round trip to a database elsewhere.
 _SET = (
-    "SELECT (SELECT min(height) FROM blocks), (SELECT max(height) FROM blocks),"
+    "SELECT (SELECT min(height) FROM {heights}), (SELECT max(height) FROM {heights}),"
     " (SELECT initial_height FROM chain), (SELECT trusted_height FROM chain), s.*, p.* FROM"
     " (SELECT members, since, until FROM validator_sets WHERE since <= ?"
     "  ORDER BY since DESC LIMIT 1) AS s"
@@ -73,7 +73,7 @@ _SET = (
 
 def validators(at: Connection, height: int) -> ValidatorSet | None:
     """Return the set that signs this height; ``None`` where it is not known."""
-    stored = at.execute(_SET, (height, height)).fetchone()
+    stored = at.execute(_SET.format(heights=at.engine.heights), (height, height)).fetchone()
     if stored is None:
         return None
     known, members, (row, at_height, until) = stored[:4], stored[4:7], stored[7:]

@@ -1,0 +1,263 @@
+"""Partitions of the tables with a row for each block or transaction, by height.
+
+Table ``partitions`` lists them, in ranges of heights without a gap; it changes in transactions
+that change the chain, and so one at a time. A new partition is made standalone and attached:
+that locks out neither reads nor writes. There is no partition for all other heights, whose rows
+each ATTACH would have to look at.
+
+Pruning takes blocks of a partition that goes as a whole out of ``blocks``, the index and its
+counts, and leaves their transactions, hits and commits where they are. Nobody finds these:
+reads of transactions begin at the lowest block. Then the partition is detached and dropped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from psycopg import errors
+
+from ...errors import StoreError
+from ..sql.blocks import LAST_HEIGHT, places
+from ..sql.connection import Connection as AnyConnection
+from ..sql.packed.results import POSITION_BITS
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+HEIGHTS = 1 << 18
+"""Heights of a partition: 115 partitions are 30 million blocks. A search of all heights plans
+with all of them, and locks each with its indexes."""
+
+TABLES = {
+    "blocks": 0,
+    "commits": 0,
+    "results": 0,
+    "missed_votes": 0,
+    "block_hits": 0,
+    "txs": POSITION_BITS,
+    "tx_slices": POSITION_BITS,
+    "tx_hits": POSITION_BITS,
+}
+"""Names, and by how many bits a key is longer than a height."""
+
+# Of the last partition, how many heights are left when the next one is made.
+_AHEAD = 8
+
+LOCK_TIMEOUT = "15s"
+"""How long a write waits for a lock."""
+# Those that need not have it yet; the next block tries again.
+_SHORT_TIMEOUT = "50ms"
+# DETACH waits for the transactions that read the table; the next pruning goes on.
+_DETACH_TIMEOUT = "1s"
+
+# Of the advisory lock of whoever removes partitions: any number.
+_LOCK = 0x6E6F64657271
+
+
+def make_room(at: AnyConnection, low: int, high: int) -> None:
+    """Add the partitions of a range of heights where they are missing, and soon the next one;
+    raise :exc:`StoreError` where one of them is being removed."""
+    bottom, top, kept_from, base = at.execute(
+        "SELECT min(low), max(high), (SELECT max(high) FROM partitions WHERE is_dropped),"
+        " (SELECT min(height) FROM block_hashes) FROM partitions"
+    ).fetchone()
+    if kept_from is not None and low < kept_from:
+        raise StoreError(
+            f"the blocks below {kept_from} are being removed: prune again, which ends that"
+        )
+    if bottom is None:
+        bottom = top = _below(low + 1)
+    while top <= high:
+        _add(at, top, _above(top))
+        top = _above(top)
+    while low < bottom:
+        _add(at, _below(bottom), bottom)
+        bottom = _below(bottom)
+    if top <= high + HEIGHTS // _AHEAD and top <= LAST_HEIGHT:
+        _try_to_add(at, top, _above(top))
+    if base is not None and high < base:
+        _clear(at, low, high)
+        if bottom > 0 and low < bottom + HEIGHTS // _AHEAD:
+            _try_to_add(at, _below(bottom), bottom)
+
+
+def _above(height: int) -> int:
+    """Return where the next partition begins."""
+    return height - height % HEIGHTS + HEIGHTS
+
+
+def _below(height: int) -> int:
+    """Return where the partition of the height below begins."""
+    return (height - 1) - (height - 1) % HEIGHTS
+
+
+def add_existing(at: AnyConnection) -> None:
+    """Make the one partition of tables that were renamed as its own are, see :func:`name`."""
+    lowest, highest = at.execute(
+        "SELECT least((SELECT min(height) FROM blocks_0), (SELECT min(height) FROM commits_0)),"
+        " greatest((SELECT max(height) FROM blocks_0), (SELECT max(height) FROM commits_0))"
+    ).fetchone()
+    low, high = 0, _above(highest or 0)
+    if lowest is not None:
+        low = _below(lowest + 1)
+    at.execute("INSERT INTO partitions (low, high) VALUES (?, ?)", (low, high))
+    for table in TABLES:
+        if low:
+            at.execute(f"ALTER TABLE {name(table, 0)} RENAME TO {name(table, low)}")
+        # It looks at each row once.
+        attach(at, table, low, high)
+
+
+def _add(at: AnyConnection, low: int, high: int) -> None:
+    """Add the partition of a range of heights, without the last one."""
+    at.execute("INSERT INTO partitions (low, high) VALUES (?, ?)", (low, high))
+    for table in TABLES:
+        at.execute(f"CREATE TABLE {name(table, low)} (LIKE {table} INCLUDING ALL)")
+        attach(at, table, low, high)
+
+
+def attach(at: AnyConnection, table: str, low: int, high: int) -> None:
+    """Attach the partition of a table."""
+    bits = TABLES[table]
+    # Nothing is beyond the last height, and its places are the last of 64 bits.
+    above = "MAXVALUE" if high > LAST_HEIGHT else str(high << bits)
+    at.execute(
+        f"ALTER TABLE {table} ATTACH PARTITION {name(table, low)}"
+        f" FOR VALUES FROM ({low << bits}) TO ({above})"
+    )
+
+
+def name(table: str, low: int) -> str:
+    """Return the name of a table's partition."""
+    return f"{table}_{low}"
+
+
+def _try_to_add(at: AnyConnection, low: int, high: int) -> None:
+    """Add a partition that is not needed yet, unless others hold locks on the tables."""
+    at.execute("SAVEPOINT ahead")
+    at.execute(f"SET LOCAL lock_timeout = '{_SHORT_TIMEOUT}'")
+    try:
+        _add(at, low, high)
+    except errors.LockNotAvailable:
+        at.execute("ROLLBACK TO ahead")
+    else:
+        at.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+    at.execute("RELEASE ahead")
+
+
+# Pruning.
+
+
+def dropped_below(at: AnyConnection, base: int) -> int:
+    """Return the end of the last partition that goes as a whole if the blocks below a height
+    are removed; 0 without one."""
+    # The lowest block needs the commit of its parent. The last block stays.
+    (found,) = at.execute(
+        "SELECT max(high) FROM partitions WHERE high <"
+        " least(CAST(? AS bigint), (SELECT max(height) FROM block_hashes))",
+        (base,),
+    ).fetchone()
+    if found is None:
+        return 0
+    at.execute(
+        "UPDATE partitions SET has_leftovers = true WHERE high <= ? AND NOT has_leftovers",
+        (found,),
+    )
+    return int(found)
+
+
+def _clear(at: AnyConnection, low: int, high: int) -> None:
+    """Delete what an interrupted pruning has left of heights that have no block; commits are
+    replaced as they are written."""
+    has_leftovers = at.execute(
+        "SELECT 1 FROM partitions WHERE low <= ? AND high > ? AND has_leftovers", (high, low)
+    ).fetchone()
+    if not has_leftovers:
+        return
+    args = (*places(low, high), *places(low, high))
+    at.execute(
+        "DELETE FROM tx_hits AS h USING (SELECT t.place, i.value FROM txs AS t,"
+        f" {at.engine.each_value('t.events')} WHERE t.place BETWEEN ? AND ?) AS gone"
+        " WHERE h.value_id = gone.value AND h.place = gone.place AND h.place BETWEEN ? AND ?",
+        args,
+    )
+    for table in ("txs", "tx_slices"):
+        at.execute(f"DELETE FROM {table} WHERE place BETWEEN ? AND ?", places(low, high))
+
+
+UNUSED = "SELECT low FROM partitions WHERE high < (SELECT min(height) FROM block_hashes)"
+"""SELECT of the partitions without a block, which can be dropped."""
+
+
+def begin_to_drop(at: AnyConnection) -> list[int]:
+    """Mark these, so that nobody writes there any more; return where they begin."""
+    found = at.execute(f"{UNUSED} ORDER BY low").fetchall()
+    lows = [low for (low,) in found]
+    at.execute(
+        f"UPDATE partitions SET is_dropped = true WHERE {at.engine.is_one_of('low')}",
+        (at.engine.numbers(lows),),
+    )
+    return lows
+
+
+def drop(at: Connection, low: int, *, is_pooled: bool) -> bool:
+    """Detach a marked partition and drop it, from wherever that was interrupted; return false
+    if another process does.
+
+    ``at`` is outside of a transaction. Raises :exc:`psycopg.Error` where others read the tables
+    for long.
+    """
+    for table in TABLES:
+        # Behind PgBouncer only a transaction keeps its settings and locks.
+        if is_pooled or at.raw.info.server_version < 140_000:
+            is_dropped = _drop_at_once(at, table, name(table, low))
+        else:
+            is_dropped = _drop_concurrently(at, table, name(table, low))
+        if not is_dropped:
+            return False
+    return True
+
+
+# Of a partition: true if its DETACH has begun; no row if it is none, or not there.
+_IS_DETACHING = (
+    "SELECT {pending} FROM pg_inherits WHERE inhrelid = to_regclass(?)"
+    " AND inhparent = to_regclass(?)"
+)
+
+
+def _drop_at_once(at: Connection, table: str, partition: str) -> bool:
+    at.script(f"BEGIN; SET LOCAL lock_timeout = '{_DETACH_TIMEOUT}'")
+    try:
+        (is_first,) = at.execute("SELECT pg_try_advisory_xact_lock(?)", (_LOCK,)).fetchone()
+        if is_first:
+            attached = _IS_DETACHING.format(pending="false")
+            if at.execute(attached, (partition, table)).fetchone():
+                at.execute(f"ALTER TABLE {table} DETACH PARTITION {partition}")
+            at.execute(f"DROP TABLE IF EXISTS {partition}")
+        at.execute("COMMIT")
+    finally:
+        at.rollback()
+    return bool(is_first)
+
+
+def _drop_concurrently(at: Connection, table: str, partition: str) -> bool:
+    """Do it without a lock for which reads have to wait."""
+    (is_first,) = at.execute("SELECT pg_try_advisory_lock(?)", (_LOCK,)).fetchone()
+    if not is_first:
+        return False
+    try:
+        at.execute(f"SET lock_timeout = '{_DETACH_TIMEOUT}'")
+        detaching = _IS_DETACHING.format(pending="inhdetachpending")
+        found = at.execute(detaching, (partition, table)).fetchone()
+        if found is not None:
+            how = "FINALIZE" if found[0] else "CONCURRENTLY"
+            at.execute(f"ALTER TABLE {table} DETACH PARTITION {partition} {how}")
+        at.execute(f"DROP TABLE IF EXISTS {partition}")
+    finally:
+        at.execute("SELECT pg_advisory_unlock(?)", (_LOCK,))
+    return True
+
+
+def forget(at: AnyConnection, low: int) -> None:
+    """Take a partition that was dropped from the list."""
+    at.execute("DELETE FROM partitions WHERE low = ? AND is_dropped", (low,))
