@@ -128,14 +128,14 @@ def go_back(url: str) -> None:
         for (table,) in tables:
             if table != "noderpc_schema":
                 at.execute(
-                    f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM public.{table}"  # type: ignore[arg-type]
+                    f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM public.{table}"
                 )
         identities = at.execute(
             "SELECT table_name, column_name FROM information_schema.columns"
             " WHERE table_schema = 'old' AND is_identity = 'YES'"
         ).fetchall()
         for table, column in identities:
-            at.execute(f"ALTER TABLE {table} ALTER {column} RESTART WITH 1000")  # type: ignore[arg-type]
+            at.execute(f"ALTER TABLE {table} ALTER {column} RESTART WITH 1000")
         at.execute("DROP SCHEMA public CASCADE; ALTER SCHEMA old RENAME TO public")
 
 

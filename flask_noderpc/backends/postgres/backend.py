@@ -87,16 +87,19 @@ class PostgresBackend(SQLBackend):
         files = self._open()
         if time.monotonic() < self._drops_after or files.readers.one(UNUSED) is None:
             return
+        pooled = self._database.url.is_pooled
+        self._drops_after = time.monotonic() + _DROP_AGAIN_S
         try:
             with self._database.connect() as raw:
+                at = Connection(raw)
                 for low in files.writer.run(partitions.begin_to_drop):
-                    pooled = self._database.url.is_pooled
-                    if not partitions.drop(Connection(raw), low, is_pooled=pooled):
-                        break
+                    if not partitions.drop(at, low, is_pooled=pooled):
+                        return
                     files.writer.run(partial(partitions.forget, low=low))
         except psycopg.Error as error:
-            self._drops_after = time.monotonic() + _DROP_AGAIN_S
             log.info("%s: partitions are dropped later: %s", self._database.shown, error)
+        else:
+            self._drops_after = 0.0
 
     def is_made(self) -> bool:
         if self._files is None:

@@ -12,6 +12,7 @@ reads of transactions begin at the lowest block. Then the partition is detached 
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from psycopg import errors
@@ -49,6 +50,9 @@ LOCK_TIMEOUT = "15s"
 _SHORT_TIMEOUT = "50ms"
 # DETACH waits for the transactions that read the table; the next pruning goes on.
 _DETACH_TIMEOUT = "1s"
+
+# How long it waits for older reads, looking at them every few milliseconds.
+_PATIENCE_S, _POLL_S = 1.0, 0.005
 
 # Of the advisory lock of whoever removes partitions: any number.
 _LOCK = 0x6E6F64657271
@@ -194,7 +198,8 @@ def begin_to_drop(at: AnyConnection) -> list[int]:
     found = at.execute(f"{UNUSED} ORDER BY low").fetchall()
     lows = [low for (low,) in found]
     at.execute(
-        f"UPDATE partitions SET is_dropped = true WHERE {at.engine.is_one_of('low')}",
+        "UPDATE partitions SET is_dropped = true"
+        f" WHERE NOT is_dropped AND {at.engine.is_one_of('low')}",
         (at.engine.numbers(lows),),
     )
     return lows
@@ -202,11 +207,16 @@ def begin_to_drop(at: AnyConnection) -> list[int]:
 
 def drop(at: Connection, low: int, *, is_pooled: bool) -> bool:
     """Detach a marked partition and drop it, from wherever that was interrupted; return false
-    if another process does.
+    if another process does, or reads it.
 
     ``at`` is outside of a transaction. Raises :exc:`psycopg.Error` where others read the tables
     for long.
     """
+    deadline = time.monotonic() + _PATIENCE_S
+    while _is_read(at, low):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_S)
     for table in TABLES:
         # Behind PgBouncer only a transaction keeps its settings and locks.
         if is_pooled or at.raw.info.server_version < 140_000:
@@ -216,6 +226,19 @@ def drop(at: Connection, low: int, *, is_pooled: bool) -> bool:
         if not is_dropped:
             return False
     return True
+
+
+# Snapshots in which its blocks are there, or may be: those from before it was marked.
+_OLD_SNAPSHOT = (
+    "SELECT 1 FROM pg_stat_activity AS s, partitions AS p WHERE low = ?"
+    " AND datname = current_database() AND pid <> pg_backend_pid()"
+    " AND age(backend_xmin) >= age(p.xmin) LIMIT 1"
+)
+
+
+def _is_read(at: AnyConnection, low: int) -> bool:
+    """Return true while others may read the blocks of a partition that was marked."""
+    return at.execute(_OLD_SNAPSHOT, (low,)).fetchone() is not None
 
 
 # Of a partition: true if its DETACH has begun; no row if it is none, or not there.

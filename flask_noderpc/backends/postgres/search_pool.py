@@ -54,8 +54,12 @@ def _bounded(
     at: Connection, work: Callable[[Connection], T], limits: SearchLimits, deadline: float
 ) -> T:
     remaining_ms = max(1, int((deadline - time.monotonic()) * 1000))
-    # To the end of the transaction, so that it holds behind PgBouncer.
-    at.execute(f"SET LOCAL statement_timeout = {remaining_ms}")
+    # To the end of the transaction, so that it holds behind PgBouncer. Compiling a statement
+    # of many partitions takes seconds.
+    at.execute(
+        f"SELECT set_config('statement_timeout', '{remaining_ms}', true),"
+        " set_config('jit', 'off', true)"
+    )
     try:
         found = work(at)
     except errors.QueryCanceled as error:
