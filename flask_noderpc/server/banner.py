@@ -73,7 +73,9 @@ class Banner:
         """Return lines for a terminal."""
         lines, before = [], ""
         for title, text in self._rows():
-            shown = "" if title == before else title
+            # Programs look for each address by its title.
+            is_repeated = title == before and title not in _TITLES.values()
+            shown = "" if is_repeated else title
             lines.append(f"{click.style(f'{shown:14}', fg='cyan')} {text}")
             before = title
         return "\n".join(lines)
