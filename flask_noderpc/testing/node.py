@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,10 +34,41 @@ class Node:
         return self.chain.produce()
 
 
+# For the requests that are answered at the end.
+_PATIENCE_S = 10.0
+
+
+class _Requests:
+    """A WSGI application that knows whether it is answering requests."""
+
+    def __init__(self, app: Flask) -> None:
+        self._app = app
+        self._count = 0
+        self._changed = threading.Condition()
+
+    def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:
+        self._add(1)
+        try:
+            return self._app(environ, start_response)
+        finally:
+            self._add(-1)
+
+    def _add(self, number: int) -> None:
+        with self._changed:
+            self._count += number
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        """Wait until none is answered: it would open again what its owner closes."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._count, _PATIENCE_S)
+
+
 @contextmanager
 def serve(app: Flask, port: int = 0) -> Iterator[str]:
     """Serve an app with threads, on a free port unless one is given; its base URL."""
-    server = make_server("127.0.0.1", port, app, threaded=True)
+    requests = _Requests(app)
+    server = make_server("127.0.0.1", port, requests, threaded=True)
     # It notices its shutdown at the next poll, so tests would wait half a second each.
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
@@ -48,6 +79,7 @@ def serve(app: Flask, port: int = 0) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+        requests.wait()
 
 
 @contextmanager

@@ -148,20 +148,20 @@ def index_page(
     trouble: str = "",
 ) -> str:
     """Return the page; ``trouble`` is the reason why there is no backend for examples."""
-    examples = _examples(backend) if backend is not None else dict.fromkeys(routes.by_name())
+    examples = examples_of(backend) if backend is not None else dict.fromkeys(routes.by_name())
     links = [_link(route, examples) for route in routes if route.name not in left_out]
     return render_template(
         "noderpc/index.html", links=links, trouble=trouble, explorer=_explorer()
     )
 
 
-def _explorer() -> str:
-    """Return the path of the explorer of the current mount; empty if it has none."""
+def _explorer() -> tuple[str, str] | None:
+    """Return the paths of the explorer of the current mount, and of its forms for the API."""
     for name, mount in current_app.extensions.get(EXPLORERS, {}).items():
         if mount == request.blueprint:
             with suppress(BuildError):
-                return url_for(f"{name}.overview")
-    return ""
+                return url_for(f"{name}.overview"), url_for(f"{name}.api")
+    return None
 
 
 def plain_index(
@@ -212,8 +212,9 @@ def _link(route: Route[Any], examples: Mapping[str, dict[str, Any] | None]) -> L
     )
 
 
-def _examples(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
-    """Values from the chain for the routes with required parameters."""
+def examples_of(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
+    """Return parameters of GET from the chain, by route, for those that require any; ``None``
+    of a route that has nothing to show."""
     latest = backend.latest_height()
     by_hash = None
     if latest:

@@ -29,6 +29,7 @@ PATHS = (
     "/metrics",
     "/send",
     "/monitor",
+    "/api",
 )
 FOLDER = Path(flask_noderpc.explorer.__file__).parent
 STATIC = sorted(FOLDER.glob("static/*"))

@@ -1,6 +1,7 @@
 // Shows the events of a subscription, as text.
 
 import { follow } from "./connection.js";
+import { visible } from "./visible.js";
 
 const MOST = 100;
 const LONGEST = 20_000;
@@ -31,11 +32,6 @@ function show(result, text) {
 function heightOf({ data, events }) {
   const height = events?.["tx.height"]?.[0] ?? data.value?.header?.height;
   return height ? `block ${visible(String(height))}` : "";
-}
-
-// Characters without a shape, among them those that turn the direction of a text.
-function visible(text) {
-  return text.replace(/[^\P{C}\n]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 }
 
 form.addEventListener("submit", (event) => {
