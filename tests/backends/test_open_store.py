@@ -41,6 +41,7 @@ def test_a_read_only_store_refuses_writes(
             store.prune(1)
 
 
+@pytest.mark.sqlite
 def test_a_read_only_store_is_not_created(tmp_path: Path) -> None:
     missing = open_store(tmp_path / "missing.db", read_only=True)
     with closing(missing), pytest.raises(StoreError):
