@@ -18,7 +18,7 @@ from .jsonrpc.route import Route, RouteTable
 from .jsonrpc.start import Start
 from .jsonrpc.waiters import ScanLimit, WaiterLimit
 from .lru import CacheMemory
-from .optional_dependencies import EVM_NAMESPACES, evm_layer, metrics_page
+from .optional_dependencies import EVM_NAMESPACES, evm_layer, metrics_page, span_starter
 from .settings import Settings
 from .web.call_log import log_call
 from .web.connections import Connections
@@ -90,6 +90,7 @@ class Mount:
             async_txs=AsyncTxs(self.backend),
             propagates=propagates_exceptions,
             log_call=log_call if settings.log_calls else None,
+            start_span=span_starter(),
             memory=self.memory,
         )
 

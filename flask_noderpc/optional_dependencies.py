@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from flask import Response
 
 from .backends.base.backend import ChainBackend
 from .errors import ConfigurationError
-from .jsonrpc.context import Context
+from .jsonrpc.context import CallSpan, Context
 from .jsonrpc.guard import Guard
 from .jsonrpc.route import Route
 from .lru import CacheMemory
@@ -53,3 +53,12 @@ def metrics_page(backend: ChainBackend, memory: CacheMemory) -> Callable[[], Res
         ) from None
     count(backend, memory)
     return lambda: page(backend, memory)
+
+
+def span_starter() -> Callable[[str, str, str, Mapping[str, Any]], CallSpan | None] | None:
+    """Return what starts the spans of calls; ``None`` without ``opentelemetry-api``."""
+    try:
+        from .web.tracing import start_span
+    except ModuleNotFoundError:
+        return None
+    return start_span

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 from ..backends.base.backend import ChainBackend
 from ..backends.base.reads import ChainVersion
@@ -91,6 +92,9 @@ class BatchBudget:
         return self._bytes > 0
 
 
+_NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
+
+
 class Permissions(NamedTuple):
     """Permissions of the sender of a request or message, and the client it counts for."""
 
@@ -102,9 +106,21 @@ class Permissions(NamedTuple):
     """Key of the client, for limits that are divided among clients."""
     denial: Callable[[str], Denied | None] | None = None
     """The host's decision about a method: ``None``, or its refusal."""
+    fields: Mapping[str, Any] = _NO_FIELDS
+    """Header fields of the request, or of the websocket's handshake, by their CGI names."""
 
 
 ANONYMOUS = Permissions()
+
+
+class CallSpan(Protocol):
+    """Span of a call in a trace."""
+
+    def current(self) -> AbstractContextManager[object]:
+        """Return a context in which spans that begin are children of this one."""
+
+    def end(self, outcome: int) -> None:
+        """End it with 0 or the code of the call's error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +140,9 @@ class Context:
     """Returns true if other exceptions than our errors are raised to the server or test."""
     log_call: Callable[..., None] | None = None
     """Called after each call with the values of ``rpc_called``, where this mount logs calls."""
+    start_span: Callable[[str, str, str, Mapping[str, Any]], CallSpan | None] | None = None
+    """Starts the span of a call, where calls are traced: by its method, empty for one that does
+    not exist; what the client wrote; the transport; and the header fields of the request."""
     client: str = ""
     """Key of the client, for limits that are divided among clients."""
     memory: CacheMemory = field(default_factory=CacheMemory)

@@ -12,9 +12,7 @@ servers raise while a body is read.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -32,13 +30,13 @@ from ..errors import (
     RPCError,
     SigningRefused,
 )
-from ..signals import emit, rpc_called
 from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .context import ANONYMOUS, BatchBudget, BatchView, ChainView, Context, Permissions
 from .guard import OPEN, Guard, check_authorized
+from .instrumentation import Instrumentation
 from .params import MemoizedLoader, P, ParamLoader, Params
-from .reply import Answer, Reply, Reproducible, as_rpc_error, to_rpc_error
+from .reply import Answer, Reply, Reproducible, to_rpc_error
 from .result_cache import CachedResult, ResultCache
 from .route import Route, RouteTable, StartedCall
 
@@ -74,9 +72,6 @@ class _Caller:
     session_methods: SessionMethods | None = None
 
 
-_NO_CALLER = nullcontext()
-
-
 class Dispatcher:
     """Answers calls of one mount; ``ready`` is called before each, and may raise.
 
@@ -107,7 +102,8 @@ class Dispatcher:
         self._cache = ResultCache(cache_bytes, context.memory) if cache_bytes else None
         self._memoized = MemoizedLoader()
         self._loaders: dict[tuple[type[Any], tuple[str, ...]], ParamLoader[Any]] = {}
-        self._names = {route.name for route in routes}
+        names = {route.name for route in routes}
+        self.instrumented = Instrumentation(context, names, self.envelope.code)
         self._endpoints = {
             route.name: self._endpoint_of(route) for route in routes if guard.has(route.name)
         }
@@ -134,7 +130,7 @@ class Dispatcher:
     ) -> Reply:
         """Answer a GET with a query string, or with the values of a URI and a form."""
         try:
-            with self.instrumented(name, "get"):
+            with self.instrumented(name, "get", permissions):
                 caller = _Caller(permissions, "get", ChainView(self.backend))
                 endpoint = self._endpoint(name, caller)
                 self._make_ready(endpoint)
@@ -321,7 +317,7 @@ class Dispatcher:
     ) -> Iterator[Any]:
         """Yield the ``is_ready`` of a call that has begun, and then its reply."""
         try:
-            with self.instrumented(call.method, "websocket"):
+            with self.instrumented(call.method, "websocket", permissions, in_steps=True):
                 caller = _Caller(permissions, "websocket", ChainView(self.backend))
                 endpoint = self._endpoint(call.method, caller)
                 self._make_ready(endpoint)
@@ -343,7 +339,10 @@ class Dispatcher:
     def _execute(self, call: Call, request_id: bytes, caller: _Caller) -> Answer:
         method = (caller.session_methods or {}).get(call.method)
         with self.instrumented(
-            call.method, caller.transport, is_session_method=method is not None
+            call.method,
+            caller.transport,
+            caller.permissions,
+            is_session_method=method is not None,
         ):
             if method is not None:
                 self.check_session_method(call.method, caller.permissions)
@@ -357,39 +356,6 @@ class Dispatcher:
                 self._make_ready(endpoint)
             params = endpoint.from_json(call.params)
             return self._success(caller, endpoint, params, request_id)
-
-    def instrumented(
-        self, method: str, transport: str, *, is_session_method: bool = False
-    ) -> AbstractContextManager[None]:
-        """Report a call, when it is answered, to ``rpc_called`` and the log of calls.
-
-        ``is_session_method`` is true of a method that is not in the table.
-        """
-        if not rpc_called.receivers and self._context.log_call is None:
-            return _NO_CALLER
-        return self._instrumented(
-            method if is_session_method or method in self._names else "unknown", transport
-        )
-
-    @contextmanager
-    def _instrumented(self, method: str, transport: str) -> Iterator[None]:
-        began, outcome = time.perf_counter(), 0
-        try:
-            yield
-        except Exception as error:
-            outcome = self.envelope.code(as_rpc_error(error))
-            raise
-        finally:
-            report = {
-                "method": method,
-                "seconds": time.perf_counter() - began,
-                "outcome": outcome,
-                "transport": transport,
-            }
-            # Not by the signal: its sender is the backend, which other mounts may share.
-            if self._context.log_call is not None:
-                self._context.log_call(**report)
-            emit(rpc_called, self.backend, **report)
 
     def _make_ready(self, endpoint: Endpoint) -> None:
         # Immutable results are served even if the store can't be read.

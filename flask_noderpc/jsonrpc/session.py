@@ -210,7 +210,7 @@ class Session(WebSocketSession[Query, Query]):
     def _answer(self, call: Call, request_id: bytes) -> None:
         try:
             with self._dispatcher.instrumented(
-                call.method, "websocket", is_session_method=True
+                call.method, "websocket", self._permissions, is_session_method=True
             ):
                 self._dispatcher.check_session_method(call.method, self._permissions)
                 self._methods[call.method](request_id, call.params)

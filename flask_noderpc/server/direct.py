@@ -24,6 +24,17 @@ from ..web.rules.head import EVM, Head, Response
 from ..web.rules.render import add_headers, render, render_refusal
 from ..web.views import LOOPBACK
 
+# Headers that name the trace of one request: no other has the same bytes. They are those of
+# W3C's Trace Context, B3, Jaeger and AWS X-Ray.
+_TRACE_FIELDS = frozenset(
+    (
+        "HTTP_TRACEPARENT",
+        "HTTP_B3",
+        "HTTP_X_B3_TRACEID",
+        "HTTP_UBER_TRACE_ID",
+        "HTTP_X_AMZN_TRACE_ID",
+    )
+)
 _SIGNALS = (request_started, request_finished, request_tearing_down)
 # What check_request does was done when the server started.
 _WITHOUT_EFFECT = {id(check_request)}
@@ -82,8 +93,9 @@ class DirectAdapter:
             return None
         # A page's permissions depend on its address too, by which nothing is cached.
         by_address = self._policy.origins.dev and "HTTP_ORIGIN" in head.fields
+        is_one_time = by_address or not head.fields.keys().isdisjoint(_TRACE_FIELDS)
         return Answer(
-            render(found, reply, int(time.time())), None if by_address else reply.reproducible
+            render(found, reply, int(time.time())), None if is_one_time else reply.reproducible
         )
 
     def _reply(

@@ -56,6 +56,7 @@ def main() -> None:
 
     monkey.patch_all()
     from . import logs
+    from .tracing import end_export
     from .worker_spec import VARIABLE, WorkerSpec, report_ready
 
     spec = WorkerSpec.decode(os.environ.pop(VARIABLE))
@@ -72,6 +73,7 @@ def main() -> None:
     gc.enable()
     ended.wait()
     _stop(app, servers)
+    end_export()
     logging.shutdown()
     sys.stderr.flush()
     # Past this point the interpreter takes gevent apart before logging's patched locks, and
@@ -118,7 +120,9 @@ def _app(spec: WorkerSpec) -> Flask:
         _show_address(app, spec)
         return app
     from .app import node_app
+    from .tracing import export_spans
 
+    export_spans()
     return node_app(Path(spec.folder), spec.settings, explorer=spec.explorer)
 
 

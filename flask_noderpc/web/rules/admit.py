@@ -131,9 +131,11 @@ def permissions_of(policy: Policy, head: Head) -> Permissions:
     """Return the permissions of a request's sender; only the EVM layer's has keys to sign."""
     may_sign = head.endpoint in (EVM, EVM_WEBSOCKET)
     if not may_sign and head.fields.keys().isdisjoint(BROWSER_HEADERS):
-        return Permissions(client=client_of(head.address, may_write=True))
+        client = client_of(head.address, may_write=True)
+        return Permissions(client=client, fields=head.fields)
     found = policy.origins.permissions(head.fields, head.host, head.address)
-    return found._replace(client=client_of(head.address, may_write=found.may_write))
+    client = client_of(head.address, may_write=found.may_write)
+    return found._replace(client=client, fields=head.fields)
 
 
 def _admit_route(policy: Policy, head: Head) -> Refusal | Admitted:
