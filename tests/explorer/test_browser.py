@@ -25,6 +25,7 @@ from flask_noderpc.testing.node import app_for, serve
 
 from ..ethereum.signing import sender, transfer
 from ..helpers.browser import chromium
+from ..helpers.http import get
 from .browser import Reader
 from .test_ethereum import TOPICS
 
@@ -60,6 +61,8 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             app = app_for(chain, json_rpc_enable=chain is ethereum, metrics=True)
             app.register_blueprint(explorer_bp)
             served[name] = stack.enter_context(serve(app))
+            # A long name among the metrics.
+            get(served[name], "/dump_consensus_state")
         yield served
 
 

@@ -116,7 +116,7 @@ def test_a_waiting_transaction_has_a_page(site: Site) -> None:
 
     assert "waits for a block" in page(site.client, f"/tx/{digest(b'soon=1')}").text
     pool = page(site.client, "/mempool")
-    assert "1 transactions wait, 6 bytes." in pool.text
+    assert "1 pending, 6 bytes." in pool.text
     assert f"/explorer/tx/{digest(b'soon=1')}" in pool.links
 
 
