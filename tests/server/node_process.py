@@ -24,6 +24,18 @@ ANY_PORTS = (
 )
 
 
+def run_start(*flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end, without the variables of the tests themselves."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("NODERPC_")}
+    return subprocess.run(
+        [*COMMAND, *flags],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={**own, **environment},
+    )
+
+
 class Node:
     """A running node."""
 

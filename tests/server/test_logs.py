@@ -13,7 +13,7 @@ from typing import Any
 
 from ..helpers.http import get
 from ..helpers.until import PATIENCE, until
-from .node_process import ANY_PORTS, COMMAND, Node, started
+from .node_process import ANY_PORTS, COMMAND, Node, run_start, started
 
 BUSY = ("--empty-blocks", "--block-interval", "0.1")
 
@@ -73,8 +73,7 @@ def test_json_is_an_object_a_line(tmp_path: Path) -> None:
 
 
 def test_an_error_of_the_start_is_json_too(tmp_path: Path) -> None:
-    command = [*COMMAND, "--home", "/proc/none", "--log_format", "json"]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    found = run_start("--home", "/proc/none", "--log_format", "json")
     line = json.loads(found.stderr)
     assert (line["event"], line["level"], line["status"]) == ("failed", "error", 78)
     assert "--home names a folder" in line["message"]
@@ -112,9 +111,8 @@ def test_a_quiet_node_writes_errors(tmp_path: Path) -> None:
 
 
 def test_the_format_may_be_in_the_environment(tmp_path: Path) -> None:
-    env = {**os.environ, "NODERPC_LOG_FORMAT": "json", "NODERPC_MONIKR": "x"}
-    command = [*COMMAND, "--home", "/proc/none"]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=env)
+    environment = {"NODERPC_LOG_FORMAT": "json", "NODERPC_MONIKR": "x"}
+    found = run_start("--home", "/proc/none", **environment)
     warning, _ = map(json.loads, found.stderr.splitlines())
     assert warning["level"] == "warning"
     assert "did you mean NODERPC_MONIKER?" in warning["message"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,8 +13,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from ..helpers.http import get, request
-from ..helpers.until import PATIENCE, until
-from .node_process import ANY_PORTS, COMMAND, started
+from ..helpers.until import until
+from .node_process import ANY_PORTS, run_start, started
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 HEADERS = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
@@ -96,15 +95,9 @@ def test_a_node_ends_though_the_collector_is_away(
 
 
 def test_an_exporter_that_is_not_installed_is_refused_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "pigeon")
-    done = subprocess.run(
-        [*COMMAND, "--home", str(tmp_path), *ANY_PORTS],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
+    done = run_start("--home", str(tmp_path), *ANY_PORTS, OTEL_TRACES_EXPORTER="pigeon")
     assert done.returncode == 78
     assert done.stderr == (
         "Error: OTEL_TRACES_EXPORTER=pigeon is not installed:"
