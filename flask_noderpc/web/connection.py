@@ -286,13 +286,15 @@ class Connection:
         try:
             while not self._has_ended:
                 self._wakeup.clear()
+                # Before what waits is taken: the reader's last frame is there by then.
+                has_read = self._has_read
                 if self._write_waiting():
                     with self._written:
                         self._done = self._taken
                         self._written.notify_all()
-                elif self._has_read:
+                elif has_read:
                     return
-                if not self._has_read:
+                if not has_read:
                     self._wakeup.wait()
         except (ConnectionResetError, BrokenPipeError):
             self._has_left = not self._has_ended
