@@ -67,8 +67,8 @@ def _key(node: Node, text: str) -> Response:
         return redirect(url_for(".key", data=text))
     raise NotFound(
         f"nothing is found for {text[:80]!r}",
-        "a height, a hash, an address, a key of the application's state or an event query such"
-        " as tx.height > 5 is looked for",
+        "Search for a height, a hash, an address, a key of the application's state, or"
+        " an event query such as tx.height > 5.",
     )
 
 
