@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,25 @@ import pytest
 import flask_noderpc
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = (".ci", "benchmarks", "deploy", "docs", "example_app", "flask_noderpc", "tests")
-FILES = ("CHANGES.md", "CONTRIBUTING.md", "LICENSE", "README.md", "setup.cfg", "tox.ini")
+FOLDERS = (
+    ".ci",
+    ".github",
+    "benchmarks",
+    "deploy",
+    "docs",
+    "example_app",
+    "flask_noderpc",
+    "tests",
+)
+FILES = (
+    "CHANGES.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "README.md",
+    "SECURITY.md",
+    "setup.cfg",
+    "tox.ini",
+)
 # Made here, or by npm.
 _OTHERS = shutil.ignore_patterns("node_modules", "__pycache__", "_build", "*.db", "*.db-*")
 
@@ -39,19 +58,31 @@ def files_in(folder: Path) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
-    """The contents of a source distribution, and what it was made of."""
-    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("target")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the repository's files."""
+    folder = tmp_path_factory.mktemp("source")
     for name in FOLDERS:
-        shutil.copytree(ROOT / name, source / name, ignore=_OTHERS)
+        shutil.copytree(ROOT / name, folder / name, ignore=_OTHERS)
     for name in (*FILES, "MANIFEST.in", "pyproject.toml", "setup.py"):
-        shutil.copy(ROOT / name, source)
-    before = files_in(source)
-    build = "from setuptools import build_meta; build_meta.build_sdist('dist')"
-    built = run("-c", build, folder=source)
-    assert built.returncode == 0, built.stderr
-    (archive,) = (source / "dist").glob("*.tar.gz")
-    with tarfile.open(archive) as found:
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+def built(kind: str, folder: Path) -> Path:
+    """A distribution, ``sdist`` or ``wheel``, of the source in a folder."""
+    before = set((folder / "dist").glob("*"))
+    build = f"from setuptools import build_meta; build_meta.build_{kind}('dist')"
+    done = run("-c", build, folder=folder)
+    assert done.returncode == 0, done.stderr
+    (archive,) = set((folder / "dist").glob("*")) - before
+    return archive
+
+
+@pytest.fixture(scope="module")
+def unpacked(source: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
+    """The contents of a source distribution, and what it was made of."""
+    before, target = files_in(source), tmp_path_factory.mktemp("target")
+    with tarfile.open(built("sdist", source)) as found:
         found.extractall(target, filter="data")
     (folder,) = target.iterdir()
     return folder, before
@@ -61,6 +92,26 @@ def test_the_source_distribution_has_all_that_is_here(unpacked: tuple[Path, set[
     folder, source = unpacked
     assert source - files_in(folder) == set()
     assert [name for name in FILES if not (folder / name).is_file()] == []
+
+
+def test_the_wheel_has_the_whole_package_and_nothing_else(source: Path) -> None:
+    before = {name for name in files_in(source) if name.startswith("flask_noderpc/")}
+    with zipfile.ZipFile(built("wheel", source)) as found:
+        names = set(found.namelist())
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        said = message_from_bytes(found.read(metadata))
+    assert {name for name in names if ".dist-info/" not in name} == before
+    for name in (
+        "py.typed",
+        "web/templates/noderpc/index.html",
+        "explorer/templates/noderpc_explorer/base.html",
+        "explorer/static/explorer.css",
+    ):
+        assert f"flask_noderpc/{name}" in names
+    assert said["Version"] == flask_noderpc.__version__
+    labels = {each.split(", ")[0] for each in said.get_all("Project-URL", [])}
+    assert {"Documentation", "Changes", "Source", "Issues", "Security"} <= labels
+    assert "cometbft" in said["Keywords"].split(",")
 
 
 @pytest.mark.integration
