@@ -1,4 +1,4 @@
-"""The examples of docs/extending.rst, as their readers run them."""
+"""The examples of docs/extending.rst and docs/recipes.rst, as their readers run them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from flask_noderpc.extension import mounts
 
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = DOCS / "examples"
+WEBSOCKET = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Version": "13",
+}
 
 
 @pytest.fixture
@@ -33,9 +39,11 @@ def example(name: str) -> pytest.MarkDecorator:
 
 
 def test_every_example_is_shown_in_the_docs() -> None:
-    shown = re.findall(
-        r"literalinclude:: examples/(\w+).py", (DOCS / "extending.rst").read_text()
-    )
+    shown = [
+        name
+        for page in DOCS.glob("*.rst")
+        for name in re.findall(r"literalinclude:: examples/(\w+).py", page.read_text())
+    ]
 
     assert sorted(shown) == sorted(path.stem for path in EXAMPLES.glob("*.py"))
 
@@ -132,3 +140,34 @@ def test_the_example_of_access_challenges_and_limits(client: FlaskClient) -> Non
     assert limited.status_code == 429
     assert 0 < int(limited.headers["Retry-After"]) <= 60
     assert "too many calls" in limited.get_json()["error"]["data"]
+
+
+@example("api_keys")
+def test_the_recipe_of_keys_asks_for_one(client: FlaskClient) -> None:
+    key = {"X-Api-Key": "let-me-in"}
+    batch = [{"jsonrpc": "2.0", "id": 1, "method": "health"}] * 2
+    challenged = client.get("/status")
+
+    assert (challenged.status_code, challenged.headers["WWW-Authenticate"]) == (401, "ApiKey")
+    assert client.get("/status", headers={"X-Api-Key": "guess"}).status_code == 401
+    assert client.post("/", json=batch).status_code == 401
+    assert client.get("/websocket", headers=WEBSOCKET).status_code == 401
+    assert client.get("/status", headers=key).status_code == 200
+    assert "error" not in client.post("/", json=batch, headers=key).get_json()[0]
+    assert client.get("/me").status_code == 401
+    assert client.get("/me", headers=key).get_json() == {"name": "satoshi"}
+
+
+@example("cost_limit")
+def test_the_recipe_of_costs_charges_a_search_more_than_a_read(client: FlaskClient) -> None:
+    search = '/tx_search?query="tx.height>0"'
+    batch = [{"jsonrpc": "2.0", "id": 1, "method": "health"}] * 10
+    found = [client.get(search) for _ in range(19)]
+    within = client.post("/", json=batch)
+    refused = client.get(search)
+    read = client.get("/health")
+
+    assert {one.status_code for one in [*found, within, read]} == {200}
+    assert refused.status_code == 429
+    assert 0 < int(refused.headers["Retry-After"]) <= 60
+    assert "1000 per 1 minute are used up" in refused.get_json()["error"]["data"]

@@ -5,14 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import psycopg
 import pytest
 
+from flask_noderpc import get_backend
 from flask_noderpc.backends.postgres.backend import PostgresBackend
 from flask_noderpc.domain.search import Page, Search, SearchLimits, Term
 from flask_noderpc.errors import HeightNotAvailable, StoreError
+from flask_noderpc.extension import mounts
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.postgres import Cluster, Standby
@@ -20,6 +24,7 @@ from tests.helpers.until import PATIENCE, until
 
 # Longer than a test: what is seen was not polled for.
 NEVER_POLLS = 4 * PATIENCE
+RECIPE = Path(__file__).parents[2] / "docs" / "examples" / "read_replica.py"
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 Open = Callable[..., PostgresBackend]
 
@@ -224,3 +229,18 @@ def test_a_store_on_a_standby_polls_for_blocks(
             store.append_block(maker.block(b"b=1"))
     assert found == [4]
     assert "cannot execute LISTEN" not in replica.log()
+
+
+def test_the_recipe_serves_what_the_replica_has(
+    reading: PostgresBackend, url: str, read_url: str, replica: Standby, tmp_path: Path
+) -> None:
+    replica.catch_up()
+    app = run_path(str(RECIPE))["create_app"](str(tmp_path), url, read_url)
+    try:
+        with app.app_context():
+            until(lambda: is_read(replica, lambda: get_backend().block(1)), "it is read")
+        assert app.test_client().get("/block?height=3").status_code == 200
+        assert is_read(replica, lambda: app.test_client().get("/block?height=2"))
+    finally:
+        for mount in mounts(app).values():
+            mount.backend.close()
