@@ -86,7 +86,7 @@ def test_the_readme_shows_the_speeds_that_the_docs_show() -> None:
         ]
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.rst")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.rst")), ids=lambda page: page.stem)
 def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
     root, text = DOCS.parent, page.read_text()
     paths = re.findall(r"``([\w./]+/[\w.]*\w/?)``", text)

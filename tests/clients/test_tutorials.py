@@ -1,0 +1,85 @@
+"""The pages of docs/tutorials, as their readers run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+
+from ..helpers.ports import free_port
+from ..helpers.tutorial import INSTALL, Tutorial
+from .conftest import COSMJS, ETHEREUM, GO
+
+PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
+
+
+def run(page: str, folder: Path, *programs: Path, libraries: Path | None = None) -> None:
+    """Run a page in a folder, at ports that are free.
+
+    ``programs`` are further folders of programs, ``libraries`` the folder of what npm has
+    installed.
+    """
+    if libraries:
+        (folder / "node_modules").symlink_to(libraries / "node_modules")
+    ports = {port: free_port() for port in (26657, 36657, 8545)}
+    paths = [*programs, Path(sys.executable).parent, os.environ["PATH"]]
+    environment = {
+        "HOME": str(folder),
+        "PATH": os.pathsep.join(map(str, paths)),
+        "HARDHAT_DISABLE_TELEMETRY_PROMPT": "true",
+        # What the page leaves at its default.
+        "NODERPC_RPC_LADDR": f"tcp://127.0.0.1:{ports[26657]}",
+        "NODERPC_JSON_RPC_ADDRESS": f"127.0.0.1:{ports[8545]}",
+        "NODERPC_JSON_RPC_WS_ADDRESS": "127.0.0.1:0",
+        "CMT_RPC_LADDR": f"tcp://127.0.0.1:{ports[26657]}",
+        "CMT_P2P_LADDR": "tcp://127.0.0.1:0",
+    }
+    addresses = {f":{old}": f":{new}" for old, new in ports.items()}
+    Tutorial(folder, environment, addresses).run((PAGES / f"{page}.rst").read_text())
+
+
+def test_every_tutorial_is_run() -> None:
+    run_here = re.findall(r'run\("(\w+)", tmp_path', Path(__file__).read_text())
+
+    assert sorted(run_here) == sorted(page.stem for page in PAGES.glob("*.rst"))
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.rst")), ids=lambda page: page.stem)
+def test_a_reader_installs_what_the_run_uses(page: Path) -> None:
+    locked = {
+        f"{name}@{version}"
+        for folder in (COSMJS, ETHEREUM)
+        for name, version in json.loads((folder / "package.json").read_text())[
+            "dependencies"
+        ].items()
+    }
+    programs = (GO / "go.mod").read_text()
+    for words in INSTALL.findall(page.read_text()):
+        for word in words.split():
+            name, _, version = word.strip("'").rpartition("@")
+            assert (
+                word in locked
+                or (name and f"{name.removesuffix('/cmd/cometbft')} {version}\n" in programs)
+                or requires(word.strip("'")) is not None
+            ), word
+
+
+def test_the_indexer_goes_on_where_it_was(tmp_path: Path) -> None:
+    run("indexer", tmp_path)
+
+
+def test_the_wallet_passes_its_tests(cosmjs_node: str, tmp_path: Path) -> None:
+    run("wallet", tmp_path, Path(cosmjs_node).parent, libraries=COSMJS)
+
+
+def test_the_companion_answers_without_its_node(go_programs: Path, tmp_path: Path) -> None:
+    run("companion", tmp_path, go_programs)
+
+
+def test_hardhat_passes_the_tests_of_a_project(ethereum_js: str, tmp_path: Path) -> None:
+    run("hardhat", tmp_path, Path(ethereum_js).parent, libraries=ETHEREUM)
