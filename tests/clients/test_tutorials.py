@@ -1,4 +1,4 @@
-"""The pages of docs/tutorials, as their readers run them."""
+"""The quickstart and the pages of docs/tutorials, as their readers run them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ..helpers.ports import free_port
 from ..helpers.tutorial import INSTALL, Tutorial
 from .conftest import COSMJS, ETHEREUM, GO
 
-PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [DOCS / "quickstart.rst", *sorted(DOCS.glob("tutorials/*.rst"))]
 
 
 def run(page: str, folder: Path, *programs: Path, libraries: Path | None = None) -> None:
@@ -26,6 +27,8 @@ def run(page: str, folder: Path, *programs: Path, libraries: Path | None = None)
     """
     if libraries:
         (folder / "node_modules").symlink_to(libraries / "node_modules")
+    # Else it shows its progress where it does not write to a terminal.
+    (folder / ".curlrc").write_text("silent\n")
     ports = {port: free_port() for port in (26657, 36657, 8545)}
     paths = [*programs, Path(sys.executable).parent, os.environ["PATH"]]
     environment = {
@@ -39,17 +42,17 @@ def run(page: str, folder: Path, *programs: Path, libraries: Path | None = None)
         "CMT_RPC_LADDR": f"tcp://127.0.0.1:{ports[26657]}",
         "CMT_P2P_LADDR": "tcp://127.0.0.1:0",
     }
-    addresses = {f":{old}": f":{new}" for old, new in ports.items()}
-    Tutorial(folder, environment, addresses).run((PAGES / f"{page}.rst").read_text())
+    addresses = {str(old): str(new) for old, new in ports.items()}
+    Tutorial(folder, environment, addresses).run((DOCS / f"{page}.rst").read_text())
 
 
 def test_every_tutorial_is_run() -> None:
-    run_here = re.findall(r'run\("(\w+)", tmp_path', Path(__file__).read_text())
+    run_here = re.findall(r'run\("(?:tutorials/)?(\w+)", tmp_path', Path(__file__).read_text())
 
-    assert sorted(run_here) == sorted(page.stem for page in PAGES.glob("*.rst"))
+    assert sorted(run_here) == sorted(page.stem for page in PAGES)
 
 
-@pytest.mark.parametrize("page", sorted(PAGES.glob("*.rst")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_reader_installs_what_the_run_uses(page: Path) -> None:
     locked = {
         f"{name}@{version}"
@@ -69,17 +72,21 @@ def test_a_reader_installs_what_the_run_uses(page: Path) -> None:
             ), word
 
 
+def test_the_quickstart_sends_a_transaction(tmp_path: Path) -> None:
+    run("quickstart", tmp_path)
+
+
 def test_the_indexer_goes_on_where_it_was(tmp_path: Path) -> None:
-    run("indexer", tmp_path)
+    run("tutorials/indexer", tmp_path)
 
 
 def test_the_wallet_passes_its_tests(cosmjs_node: str, tmp_path: Path) -> None:
-    run("wallet", tmp_path, Path(cosmjs_node).parent, libraries=COSMJS)
+    run("tutorials/wallet", tmp_path, Path(cosmjs_node).parent, libraries=COSMJS)
 
 
 def test_the_companion_answers_without_its_node(go_programs: Path, tmp_path: Path) -> None:
-    run("companion", tmp_path, go_programs)
+    run("tutorials/companion", tmp_path, go_programs)
 
 
 def test_hardhat_passes_the_tests_of_a_project(ethereum_js: str, tmp_path: Path) -> None:
-    run("hardhat", tmp_path, Path(ethereum_js).parent, libraries=ETHEREUM)
+    run("tutorials/hardhat", tmp_path, Path(ethereum_js).parent, libraries=ETHEREUM)

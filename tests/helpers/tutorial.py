@@ -1,4 +1,4 @@
-"""A page of docs/tutorials, run as its reader runs it: from its first block to its last.
+"""A page of docs/, run as its reader runs it: from its first block to its last.
 
 ==========================  =====================================================
 In the page                 The run
@@ -39,7 +39,7 @@ _STEP = re.compile(
 
 
 class Tutorial:
-    """A run in a folder; ``addresses`` are those of the page and of this run."""
+    """A run in a folder; ``addresses`` are the ports of the page and of this run."""
 
     def __init__(
         self, folder: Path, environment: Mapping[str, str], addresses: Mapping[str, str]
