@@ -29,7 +29,7 @@ from pathlib import Path
 
 from .until import PATIENCE, until
 
-INSTALL = re.compile(r"^(?:npm|go|pip|python -m pip) install (.*)\n", re.MULTILINE)
+INSTALL = re.compile(r"^ *(?:npm|go|(?:python -m )?pip) install (.*)\n", re.MULTILINE)
 _STEP = re.compile(
     r"^\.\. code-block:: (?P<language>\w+)\n(?:   :caption: (?P<file>\S+)\n)?\n"
     r"(?P<text>(?:(?:   .*)?\n)+)"
