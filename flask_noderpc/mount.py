@@ -22,11 +22,12 @@ from .optional_dependencies import EVM_NAMESPACES, evm_layer, metrics_page, span
 from .settings import Settings
 from .web.call_log import log_call
 from .web.connections import Connections
-from .web.pages import Index, service_pages
+from .web.pages import Index, base_path, descriptions, service_pages
 from .web.paths import Paths
 from .web.rules.admit import Policy
 from .web.rules.head import EVM, EVM_WEBSOCKET, WEBSOCKET
 from .web.threads import reserve_thread
+from .web.try_page import TryPage
 from .web.views import Views, propagates_exceptions
 from .web.websocket import Handler, WebSocketRoutes
 from .web.websocket_server import WebSocketServer
@@ -107,13 +108,17 @@ class Mount:
             index.page,
             authorize,
         )
-        pages = service_pages(
+        described = descriptions(index.described, dialect)
+        forms = TryPage(
             self.start,
             self.backend,
-            index.described,
-            dialect,
-            metrics_page(self.backend, self.memory) if settings.metrics else None,
+            lambda: described(base_path()),
+            self._comet.dispatcher,
+            self._evm.dispatcher if self._evm else None,
+            self.views.permissions,
         )
+        metrics = metrics_page(self.backend, self.memory) if settings.metrics else None
+        pages = service_pages(self.start, self.backend, described, forms, metrics)
         self._paths = Paths(self.views, dialect, settings, self._url_prefix)
         self._paths.check_excluded(self._comet.names, pages)
         self.paths = tuple(self._paths.all(self.routes, pages))

@@ -282,7 +282,7 @@ def _pages(mount: str) -> Pages:
             found[rule.endpoint] = rule.rule
     explorers = _app().extensions.get(EXPLORERS, {})
     overviews = [f"{name}.overview" for name, of in explorers.items() if of == mount]
-    own = (f"{mount}.index", f"{mount}.openapi")
+    own = tuple(f"{mount}.{name}" for name in ("index", "try", "openapi"))
     return Pages(
         *(tuple(found[one] for one in some if one in found) for some in (own, overviews))
     )

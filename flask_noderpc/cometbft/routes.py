@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..domain import abci, genesis, network, responses
 from ..jsonrpc.params import NoParams
-from ..jsonrpc.route import ALWAYS, AT_HEIGHT, OF_RESULTS, Cache, Route, RouteTable
+from ..jsonrpc.route import ALWAYS, AT_HEIGHT, OF_RESULTS, Cache, Route, RouteTable, tagged
 from . import blocks, consensus, events, info, search, txs, unsafe
 from .blocks import AtHeight
 
@@ -18,18 +18,27 @@ KNOWN_HEADER = Cache(always=True, final=lambda result: result.header is not None
 # always cacheable, whose answers can change; ours are not.
 COMETBFT_ROUTES = RouteTable(
     (
-        Route("health", info.health, NoParams, responses.Empty, is_immutable=True),
-        Route("status", info.status, NoParams, responses.ResultStatus, chain_only=True),
-        Route("net_info", info.net_info, NoParams, network.NetInfo),
+        Route("health", info.health, NoParams, responses.Empty, is_immutable=True, tag="Node"),
+        Route(
+            "status", info.status, NoParams, responses.ResultStatus, chain_only=True, tag="Node"
+        ),
+        Route("net_info", info.net_info, NoParams, network.NetInfo, tag="Node"),
         Route(
             "blockchain",
             blocks.blockchain,
             blocks.HeightRange,
             responses.ResultBlockchainInfo,
             chain_only=True,
+            tag="Blocks",
         ),
         Route(
-            "block", blocks.block, AtHeight, responses.ResultBlock, AT_HEIGHT, chain_only=True
+            "block",
+            blocks.block,
+            AtHeight,
+            responses.ResultBlock,
+            AT_HEIGHT,
+            chain_only=True,
+            tag="Blocks",
         ),
         Route(
             "block_by_hash",
@@ -38,6 +47,7 @@ COMETBFT_ROUTES = RouteTable(
             responses.ResultBlock,
             KNOWN_BLOCK,
             chain_only=True,
+            tag="Blocks",
         ),
         Route(
             "block_results",
@@ -46,6 +56,7 @@ COMETBFT_ROUTES = RouteTable(
             abci.BlockResults,
             OF_RESULTS,
             chain_only=True,
+            tag="Blocks",
         ),
         Route(
             "commit",
@@ -54,6 +65,7 @@ COMETBFT_ROUTES = RouteTable(
             responses.ResultCommit,
             CANONICAL_COMMIT,
             chain_only=True,
+            tag="Blocks",
         ),
         Route(
             "validators",
@@ -62,6 +74,7 @@ COMETBFT_ROUTES = RouteTable(
             responses.ResultValidators,
             AT_HEIGHT,
             chain_only=True,
+            tag="Consensus",
         ),
         Route(
             "genesis",
@@ -70,6 +83,7 @@ COMETBFT_ROUTES = RouteTable(
             responses.ResultGenesis,
             ALWAYS,
             chain_only=True,
+            tag="Node",
         ),
         Route(
             "genesis_chunked",
@@ -78,6 +92,7 @@ COMETBFT_ROUTES = RouteTable(
             genesis.GenesisChunk,
             ALWAYS,
             chain_only=True,
+            tag="Node",
         ),
         Route(
             "consensus_params",
@@ -86,10 +101,25 @@ COMETBFT_ROUTES = RouteTable(
             responses.ResultConsensusParams,
             OF_RESULTS,
             chain_only=True,
+            tag="Consensus",
         ),
-        Route("unconfirmed_txs", txs.unconfirmed_txs, txs.Limit, responses.PendingTxs),
-        Route("num_unconfirmed_txs", txs.num_unconfirmed_txs, NoParams, responses.PendingCount),
-        Route("tx", txs.tx, txs.TxByHash, responses.ResultTx, chain_only=True),
+        Route(
+            "unconfirmed_txs",
+            txs.unconfirmed_txs,
+            txs.Limit,
+            responses.PendingTxs,
+            tag="Transactions",
+        ),
+        Route(
+            "num_unconfirmed_txs",
+            txs.num_unconfirmed_txs,
+            NoParams,
+            responses.PendingCount,
+            tag="Transactions",
+        ),
+        Route(
+            "tx", txs.tx, txs.TxByHash, responses.ResultTx, chain_only=True, tag="Transactions"
+        ),
         Route(
             "broadcast_tx_sync",
             txs.broadcast_tx_sync,
@@ -97,6 +127,7 @@ COMETBFT_ROUTES = RouteTable(
             responses.ResultBroadcastTx,
             writes=True,
             begin=txs.begin_broadcast_tx_sync,
+            tag="Transactions",
         ),
         Route(
             "broadcast_tx_async",
@@ -105,14 +136,16 @@ COMETBFT_ROUTES = RouteTable(
             responses.ResultBroadcastTx,
             writes=True,
             begin=txs.begin_broadcast_tx_async,
+            tag="Transactions",
         ),
-        Route("check_tx", txs.check_tx, txs.TxParams, abci.ExecTxResult),
+        Route("check_tx", txs.check_tx, txs.TxParams, abci.ExecTxResult, tag="Application"),
         Route(
             "abci_info",
             info.abci_info,
             NoParams,
             responses.ResultABCIInfo,
             chain_only=info.is_chain_only,
+            tag="Application",
         ),
         Route(
             "abci_query",
@@ -120,6 +153,7 @@ COMETBFT_ROUTES = RouteTable(
             info.Query,
             responses.ResultABCIQuery,
             chain_only=info.is_chain_only,
+            tag="Application",
         ),
         # Beyond the document: what every real node has.
         Route(
@@ -129,6 +163,7 @@ COMETBFT_ROUTES = RouteTable(
             responses.ResultHeader,
             AT_HEIGHT,
             chain_only=True,
+            tag="Blocks",
         ),
         Route(
             "header_by_hash",
@@ -137,6 +172,7 @@ COMETBFT_ROUTES = RouteTable(
             responses.ResultHeader,
             KNOWN_HEADER,
             chain_only=True,
+            tag="Blocks",
         ),
         Route(
             "broadcast_tx_commit",
@@ -144,6 +180,7 @@ COMETBFT_ROUTES = RouteTable(
             txs.TxParams,
             responses.ResultBroadcastTxCommit,
             writes=True,
+            tag="Transactions",
         ),
         Route(
             "broadcast_evidence",
@@ -151,18 +188,21 @@ COMETBFT_ROUTES = RouteTable(
             consensus.EvidenceParams,
             responses.ResultBroadcastEvidence,
             writes=True,
+            tag="Consensus",
         ),
         Route(
             "consensus_state",
             consensus.consensus_state,
             NoParams,
             responses.ResultConsensusState,
+            tag="Consensus",
         ),
         Route(
             "dump_consensus_state",
             consensus.dump_consensus_state,
             NoParams,
             responses.ResultDumpConsensusState,
+            tag="Consensus",
         ),
         Route(
             "tx_search",
@@ -171,6 +211,7 @@ COMETBFT_ROUTES = RouteTable(
             responses.ResultTxSearch,
             chain_only=True,
             reads_index=True,
+            tag="Search",
         ),
         Route(
             "block_search",
@@ -179,22 +220,32 @@ COMETBFT_ROUTES = RouteTable(
             responses.ResultBlockSearch,
             chain_only=True,
             reads_index=True,
+            tag="Search",
         ),
-        Route("events", events.events, events.EventsParams, responses.ResultEvents),
+        Route(
+            "events", events.events, events.EventsParams, responses.ResultEvents, tag="Search"
+        ),
     )
 )
 
 # Of mounts with NODERPC_RPC_UNSAFE alone.
 UNSAFE_ROUTES = RouteTable(
-    (
-        Route("dial_seeds", unsafe.dial_seeds, unsafe.Seeds, responses.ResultDial, writes=True),
-        Route("dial_peers", unsafe.dial_peers, unsafe.Peers, responses.ResultDial, writes=True),
-        Route(
-            "unsafe_flush_mempool",
-            unsafe.unsafe_flush_mempool,
-            NoParams,
-            responses.Empty,
-            writes=True,
+    tagged(
+        "Unsafe",
+        (
+            Route(
+                "dial_seeds", unsafe.dial_seeds, unsafe.Seeds, responses.ResultDial, writes=True
+            ),
+            Route(
+                "dial_peers", unsafe.dial_peers, unsafe.Peers, responses.ResultDial, writes=True
+            ),
+            Route(
+                "unsafe_flush_mempool",
+                unsafe.unsafe_flush_mempool,
+                NoParams,
+                responses.Empty,
+                writes=True,
+            ),
         ),
     )
 )

@@ -49,12 +49,22 @@ def with_forwarded(table: RouteTable, ctx: Context) -> RouteTable:
 
 def _forwarded(row: Route[Any], forward: EvmForward) -> Route[Any]:
     if row.name in _FIXED:
-        return Route(row.name, _fixed(row.name, forward), row.params, jsoncodec.Raw)
+        return Route(
+            row.name, _fixed(row.name, forward), row.params, jsoncodec.Raw, tag=row.tag
+        )
     if row.name not in _FORWARDED:
         return row
     handler = _handler(row, forward)
     params = _params_of(row.params)
-    return Route(row.name, handler, params, jsoncodec.Raw, writes=row.writes, signs=row.signs)
+    return Route(
+        row.name,
+        handler,
+        params,
+        jsoncodec.Raw,
+        writes=row.writes,
+        signs=row.signs,
+        tag=row.tag,
+    )
 
 
 def _fixed(method: str, forward: EvmForward) -> Callable[[Context, Params], jsoncodec.Raw]:

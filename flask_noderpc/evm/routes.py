@@ -10,7 +10,7 @@ from ..domain import ethereum
 from ..domain.ethereum import BlockView
 from ..errors import ConfigurationError, InvalidSetting, short_repr
 from ..jsonrpc.params import NoParams
-from ..jsonrpc.route import WHEN_FOUND, Route, RouteTable
+from ..jsonrpc.route import WHEN_FOUND, Route, RouteTable, tagged
 from .dev import signing
 from .dev.routes import DEV_ROUTES
 from .execution import calls, debug, sending, simulate, state
@@ -257,15 +257,15 @@ _DEBUG = (
 
 EVM_ROUTES = RouteTable(
     (
-        *_NODE,
-        *_BLOCKS,
-        *_TRANSACTIONS,
-        *_FEES,
-        *_LOGS,
-        *_STATE,
-        *_TXPOOL,
-        *_DEBUG,
-        *(Route(name, needs_state, UnreadParams, str) for name in _NEED_STATE),
+        *tagged("Node", _NODE),
+        *tagged("Blocks", _BLOCKS),
+        *tagged("Transactions", _TRANSACTIONS),
+        *tagged("Fees", _FEES),
+        *tagged("Logs and filters", _LOGS),
+        *tagged("State and calls", _STATE),
+        *tagged("Mempool", _TXPOOL),
+        *tagged("Debugging", _DEBUG),
+        *(Route(name, needs_state, UnreadParams, str, tag="Refused") for name in _NEED_STATE),
     )
 )
 

@@ -1,4 +1,4 @@
-"""Pages that use the node itself: metrics, forms to send, events of the websocket, the API."""
+"""Pages that use the node itself: its metrics, forms to send, its websocket's events."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any
 
 from flask import g, render_template
 
-from .. import jsoncodec
-from ..web.pages import examples_of
 from .node import Node
 
 
@@ -92,18 +90,8 @@ def monitor() -> str:
     return render_template("noderpc_explorer/monitor.html")
 
 
-def api() -> str:
-    """A form for each method that the node describes."""
-    node: Node = g.node
-    examples = node.read("blockchain", examples_of)
-    return render_template(
-        "noderpc_explorer/api.html", examples=jsoncodec.encode(examples).decode()
-    )
-
-
 VIEWS: dict[str, Callable[..., Any]] = {
     "/metrics": metrics,
     "/send": send,
     "/monitor": monitor,
-    "/api": api,
 }

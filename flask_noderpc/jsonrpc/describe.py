@@ -11,6 +11,7 @@ from importlib.metadata import version
 from typing import Any
 
 from .. import jsoncodec
+from ..errors import CallFailed, InvalidParams
 from ..wire.dialect import Dialect
 from ..wire.json_schema import Components
 from .context import Context
@@ -43,6 +44,12 @@ _ERROR = {
     "required": ["jsonrpc", "error"],
 }
 
+# What every method may answer with; further codes are of single methods.
+_ERRORS = {
+    "InvalidParams": (InvalidParams(), "A parameter can't be read; the text names it."),
+    "CallFailed": (CallFailed(), "The call failed; the text says why."),
+}
+
 # A host that is not served is refused before anything else, as plain text.
 _HOST_REFUSED = {"text/plain": {"schema": {"type": "string"}}}
 
@@ -73,16 +80,22 @@ def openrpc(routes: Iterable[Route[Any]], dialect: Dialect) -> Json:
         {
             "name": route.name,
             "summary": route.doc,
+            **({"tags": [{"name": route.tag}]} if route.tag else {}),
             "params": [_method_param(spec, dialect) for spec in specs(route.params)],
             "result": {"name": "result", "schema": dialect.described(route.result, components)},
+            "errors": [{"$ref": f"#/components/errors/{name}"} for name in _ERRORS],
         }
         for route in routes
     ]
+    errors = {
+        name: {"code": dialect.envelope.code(error), "message": message}
+        for name, (error, message) in _ERRORS.items()
+    }
     return {
         "openrpc": "1.2.6",
         "info": _info(dialect),
         "methods": methods,
-        "components": {"schemas": components.schemas},
+        "components": {"schemas": components.schemas, "errors": errors},
     }
 
 
@@ -99,7 +112,9 @@ def with_discover(
         document: jsoncodec.Raw = ctx.memo["openrpc"]
         return document
 
-    table = RouteTable((*routes, Route(DISCOVER, discover, NoParams, jsoncodec.Raw)))
+    table = RouteTable(
+        (*routes, Route(DISCOVER, discover, NoParams, jsoncodec.Raw, tag="Node"))
+    )
     return table
 
 
@@ -111,6 +126,7 @@ def _get(route: Route[Any], dialect: Dialect, components: Components) -> Json:
     found = {
         "operationId": route.name,
         "summary": route.doc,
+        **({"tags": [route.tag]} if route.tag else {}),
         "responses": {
             "200": _response("The answer.", _answer(route, dialect, components)),
             **{str(status.value): _failure(status) for status in sorted(dialect.failures)},

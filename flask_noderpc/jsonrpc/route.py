@@ -85,6 +85,8 @@ class Route(Generic[P]):
     """True if it uses the node's keys, which only senders on its machine may."""
     schema: type[WireSchema] | None = None
     """Schema of a result of the host's own, which no dialect has."""
+    tag: str = ""
+    """The group in which documents and pages list it."""
 
     def is_chain_only(self, context: Context, params: Params) -> bool:
         """Return true if the answer depends on these parameters and the chain alone."""
@@ -95,6 +97,11 @@ class Route(Generic[P]):
     def doc(self) -> str:
         """The handler's first sentence."""
         return (getdoc(self.call) or "").partition("\n\n")[0].replace("\n", " ")
+
+
+def tagged(tag: str, rows: Iterable[Route[Any]]) -> tuple[Route[Any], ...]:
+    """Return the rows in the group ``tag``."""
+    return tuple(replace(row, tag=tag) for row in rows)
 
 
 class RouteTable(tuple[Route[Any], ...]):

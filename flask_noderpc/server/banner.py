@@ -1,4 +1,4 @@
-"""What ``noderpc start`` shows when its node is ready: where it is, and how to begin."""
+"""Lines of ``noderpc start`` when its node is ready: where it is, and how to begin."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .addresses import Address
 _TITLES = {"node": "node RPC", "evm": "EVM JSON-RPC", "evm_ws": "EVM websocket"}
 _FLAGS = {row.name: row.flags[0] for row in SETTINGS}
 # Pages that a node of its own serves, by the names under which they can be excluded.
-_PAGES = {"index": "/", "openapi": "/openapi.json"}
+_PAGES = {"index": "/", "try": "/try", "openapi": "/openapi.json"}
 
 
 @dataclass(frozen=True, slots=True)

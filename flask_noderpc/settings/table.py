@@ -301,8 +301,8 @@ class Settings:
         (),
         NAMES,
         "Routes whose GET path is left to the host; ``index`` (the list of endpoints at"
-        " ``GET /``), ``evm``, ``readyz``, ``openapi`` and ``metrics`` may be among them."
-        " JSON-RPC still answers them.",
+        " ``GET /``), ``evm``, ``readyz``, ``openapi``, ``try`` and ``metrics`` may be among"
+        " them. JSON-RPC still answers them.",
     )
     metrics: bool = setting(
         "rpc",

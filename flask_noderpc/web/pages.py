@@ -5,12 +5,12 @@ What changes state is no link: crawlers, prefetching browsers and curious reader
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Response, current_app, render_template, request, url_for
 from markupsafe import escape
@@ -24,9 +24,10 @@ from ..jsonrpc.params import Params, specs
 from ..jsonrpc.reply import to_rpc_error
 from ..jsonrpc.route import Route, RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS
-from ..protocol.comet.hashes import tx_hash
 from ..wire.dialect import Dialect
+from .examples import examples_of
 from .rule_conflicts import has_get
+from .try_page import FILES, TryPage, file
 
 Page = Callable[[], Response]
 
@@ -34,25 +35,49 @@ EXPLORERS = "noderpc_explorers"
 """Key of ``app.extensions``: names of explorers' blueprints, with the mounts that they show."""
 
 
+class PageRule(NamedTuple):
+    """A rule of a page below the mount's ``url_prefix``."""
+
+    rule: str
+    endpoint: str
+    page: Page
+
+
 def service_pages(
     start: Callable[[], None],
     backend: ChainBackend,
-    routes: Callable[[], Sequence[Route[Any]]],
-    dialect: Dialect,
+    described: Callable[[str], bytes],
+    forms: TryPage,
     metrics: Page | None,
-) -> dict[str, tuple[str, Page]]:
-    """The pages of a mount by the names of their endpoints: rule and view."""
+) -> dict[str, list[PageRule]]:
+    """Return the pages of a mount, each with its rules by the name that excludes it.
+
+    ``described`` returns the OpenAPI document below a base path.
+    """
+    pages = {
+        "readyz": [PageRule("/readyz", "readyz", lambda: _readiness(start, backend))],
+        "openapi": [PageRule("/openapi.json", "openapi", lambda: _description(described))],
+        "try": [PageRule("/try", "try", forms.page), *_files()],
+    }
+    return pages | ({"metrics": [PageRule("/metrics", "metrics", metrics)]} if metrics else {})
+
+
+def _files() -> Iterator[PageRule]:
+    for endpoint, name in FILES.items():
+        yield PageRule(f"/{name}", endpoint, partial(file, name))
+
+
+def descriptions(
+    routes: Callable[[], Sequence[Route[Any]]], dialect: Dialect
+) -> Callable[[str], bytes]:
+    """Return a function that encodes the OpenAPI document below a base path."""
 
     # Each base path under which the mount is seen has one; a host's prefix may have variables.
     @lru_cache(maxsize=8)
     def described(base: str) -> bytes:
         return jsoncodec.encode(openapi(routes(), dialect, base))
 
-    pages: dict[str, tuple[str, Page]] = {
-        "readyz": ("/readyz", lambda: _readiness(start, backend)),
-        "openapi": ("/openapi.json", lambda: _description(described)),
-    }
-    return pages | ({"metrics": ("/metrics", metrics)} if metrics else {})
+    return described
 
 
 def _readiness(start: Callable[[], None], backend: ChainBackend) -> Response:
@@ -80,9 +105,12 @@ def _what_is_missing(backend: ChainBackend) -> str:
 
 def _description(described: Callable[[str], bytes]) -> Response:
     """The page at ``GET /openapi.json``, whose paths stand beside it."""
-    document_url = url_for(".openapi", **(request.view_args or {}))
-    document = described(document_url.removesuffix("/openapi.json"))
-    return Response(document, mimetype="application/json")
+    return Response(described(base_path()), mimetype="application/json")
+
+
+def base_path() -> str:
+    """Return the path of the current request's mount, as the client sees it."""
+    return url_for(".rpc", **(request.view_args or {})).rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +179,21 @@ def index_page(
     examples = examples_of(backend) if backend is not None else dict.fromkeys(routes.by_name())
     links = [_link(route, examples) for route in routes if route.name not in left_out]
     return render_template(
-        "noderpc/index.html", links=links, trouble=trouble, explorer=_explorer()
+        "noderpc/index.html",
+        links=links,
+        trouble=trouble,
+        explorer=_explorer(),
+        forms=has_get(current_app, f"{request.blueprint}.try"),
     )
 
 
-def _explorer() -> tuple[str, str] | None:
-    """Return the paths of the explorer of the current mount, and of its forms for the API."""
+def _explorer() -> str:
+    """Return the path of the explorer of the current mount; empty if it has none."""
     for name, mount in current_app.extensions.get(EXPLORERS, {}).items():
         if mount == request.blueprint:
             with suppress(BuildError):
-                return url_for(f"{name}.overview"), url_for(f"{name}.api")
-    return None
+                return url_for(f"{name}.overview")
+    return ""
 
 
 def plain_index(
@@ -210,31 +242,3 @@ def _link(route: Route[Any], examples: Mapping[str, dict[str, Any] | None]) -> L
     return Link(
         route.name, route.doc, names, url_for(f"{request.blueprint}.{route.name}", **values)
     )
-
-
-def examples_of(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
-    """Return parameters of GET from the chain, by route, for those that require any; ``None``
-    of a route that has nothing to show."""
-    latest = backend.latest_height()
-    by_hash = None
-    if latest:
-        by_hash = {"hash": "0x" + backend.block_meta(latest).block_id.hash.hex().upper()}
-    recent = backend.latest_txs(1)
-    return {
-        "block_by_hash": by_hash,
-        "header_by_hash": by_hash,
-        "block": {} if latest else None,
-        "header": {} if latest else None,
-        "commit": {} if latest else None,
-        "block_results": {} if latest else None,
-        "blockchain": {} if latest else None,
-        "tx": (
-            {"hash": "0x" + tx_hash(recent[0].tx).hex().upper(), "prove": "true"}
-            if recent
-            else None
-        ),
-        "tx_search": {"query": '"tx.height>0"'},
-        "block_search": {"query": '"block.height>0"'},
-        "check_tx": {"tx": '"name=satoshi"'},
-        "abci_query": {"data": '"name"'},
-    }

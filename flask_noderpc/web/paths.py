@@ -11,7 +11,7 @@ from ..jsonrpc.route import RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS
 from ..settings import Settings
 from ..wire.dialect import Dialect
-from .pages import Page
+from .pages import Page, PageRule
 from .rules.head import EVM, EVM_WEBSOCKET, RPC, WEBSOCKET
 from .views import View, Views
 
@@ -42,7 +42,9 @@ class Paths:
         self._url_prefix = url_prefix
         self._methods = _EVERY_METHOD if self._http.any_method else ["GET"]
 
-    def all(self, routes: RouteTable, pages: Mapping[str, tuple[str, Page]]) -> Iterator[Path]:
+    def all(
+        self, routes: RouteTable, pages: Mapping[str, Iterable[PageRule]]
+    ) -> Iterator[Path]:
         """Yield the paths of the routes, of the pages, and of the EVM layer."""
         for prefix, suffix in self._prefixes():
             yield from self._roots(prefix, suffix)
@@ -50,9 +52,10 @@ class Paths:
                 yield from self._route(prefix, suffix, name, ("GET", name))
             for name in self._websocket_names():
                 yield from self._route(prefix, suffix, name)
-        for name, (rule, page) in pages.items():
+        for name, rules in pages.items():
             if name not in self._excluded:
-                yield Path(rule, name, ["GET"], _without_variables(page))
+                for rule, endpoint, page in rules:
+                    yield Path(rule, endpoint, ["GET"], _without_variables(page))
         if self._has_evm:
             left = {"GET"} if EVM in self._excluded else set()
             methods = [method for method in _EVERY_METHOD if method not in left]

@@ -1,4 +1,4 @@
-"""The explorer's pages in a browser, as their reader sees and uses them."""
+"""Pages in a browser, as their reader sees and uses them."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def axe() -> str:
 class Reader:
     """A browser at the pages of one server."""
 
-    def __init__(self, driver: Chrome, url: str) -> None:
+    def __init__(self, driver: Chrome, url: str, base: str = "/explorer") -> None:
         self.driver = driver
-        self._url = url
+        self._base = url + base
         driver.set_script_timeout(PATIENCE)
 
     def open(self, path: str) -> None:
-        """Open a page below the explorer's."""
-        self.driver.get(f"{self._url}/explorer{path}")
+        """Open a page below the base."""
+        self.driver.get(self._base + path)
 
     @contextmanager
     def screen(self, width: int, scheme: str = "light") -> Iterator[None]:

@@ -108,7 +108,6 @@ PAGES = {
     "metrics": ("pairs", "/metrics"),
     "send": ("pairs", "/send"),
     "monitor": ("pairs", "/monitor"),
-    "api": ("ethereum", "/api"),
     "error": ("pairs", "/block/99"),
     "ethereum": ("ethereum", f"/tx/{sha256(EMITTING).hexdigest()}"),
     "account": ("ethereum", f"/account/0x{sender().hex()}"),

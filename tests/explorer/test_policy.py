@@ -29,7 +29,6 @@ PATHS = (
     "/metrics",
     "/send",
     "/monitor",
-    "/api",
 )
 FOLDER = Path(flask_noderpc.explorer.__file__).parent
 STATIC = sorted(FOLDER.glob("static/*"))

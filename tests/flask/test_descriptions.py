@@ -242,7 +242,9 @@ def document_of(client: FlaskClient, path: str = "/openapi.json", **options: Any
 def told_of(client: FlaskClient) -> set[str]:
     """The methods of which a mount tells, whichever way."""
     found = {path.removeprefix("/") for path in document_of(client)["paths"]}
-    return found | methods_told(client) | set(re.findall(r">(\w+)</a>", client.get("/").text))
+    for path, name in (("/", r">(\w+)</a>"), ("/try", r'data-call="(\w+)"')):
+        found.update(re.findall(name, client.get(path).text))
+    return found | methods_told(client)
 
 
 def methods_told(client: FlaskClient) -> set[str]:

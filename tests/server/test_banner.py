@@ -88,7 +88,7 @@ def test_several_processes_show_it_once(dev: Node) -> None:
 def test_pages_are_served(dev: Node) -> None:
     pages = [*banner_of(dev)["pages"], *banner_of(dev)["explorer"]]
     paths = [re.sub(r"http://[^/]+", "", page) for page in pages]
-    assert paths == ["/", "/openapi.json", "/explorer/"]
+    assert paths == ["/", "/try", "/openapi.json", "/explorer/"]
     for page in pages:
         assert get(page).status == 200
 
@@ -101,7 +101,7 @@ def test_what_is_missing_is_named_by_its_flag(tmp_path: Path) -> None:
     assert shown["CosmJS"] == ["wants --dialect comet-0.38, as light clients do"]
     assert shown["Ethereum"] == ["web3.py, ethers and viem want --json-rpc.enable"]
     assert shown["explorer"] == ["wants --explorer"]
-    assert [page.rpartition("/")[2] for page in shown["pages"]] == ["openapi.json"]
+    assert [page.rpartition("/")[2] for page in shown["pages"]] == ["try", "openapi.json"]
 
 
 def test_a_unix_socket_has_a_line_for_curl(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_an_app_has_its_own_pages_and_settings(tmp_path: Path) -> None:
     with started(tmp_path, command=command) as node:
         until(lambda: "curl" in rows(node.log.read_text()), "the banner")
         shown = rows(node.log.read_text())
-        paths = ["/node/", "/node/openapi.json", "/look/"]
+        paths = ["/node/", "/node/try", "/node/openapi.json", "/look/"]
         pages = [*shown["pages"], *shown["explorer"]]
         assert [re.sub(r"http://[^/]+", "", page) for page in pages] == paths
         for page in pages:

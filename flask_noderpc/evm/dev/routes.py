@@ -160,21 +160,25 @@ _ROWS = (
 )
 
 
+def _row(
+    name: str,
+    call: Callable[[Context, Any], Any],
+    params: type,
+    result: type,
+    tag: str = "Signing",
+) -> Route[Any]:
+    return Route(name, call, params, result, writes=True, signs=True, tag=tag)
+
+
 def _rows() -> Iterator[Route[Any]]:
     for names, call, params, result in _ROWS:
         for name in names:
-            yield Route(name, call, params, result, writes=True, signs=True)
+            yield _row(name, call, params, result, tag="Development")
     for name in REASONS:
-        yield Route(name, refusing(name), UnreadParams, str, writes=True, signs=True)
+        yield _row(name, refusing(name), UnreadParams, str, tag="Refused")
 
 
 CONTROL_ROUTES = tuple(_rows())
-
-
-def _row(
-    name: str, call: Callable[[Context, Any], Any], params: type, result: type
-) -> Route[Any]:
-    return Route(name, call, params, result, writes=True, signs=True)
 
 
 DEV_ROUTES = RouteTable(

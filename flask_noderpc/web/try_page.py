@@ -1,0 +1,323 @@
+"""The page at ``GET /try``: a form for each call, made from the documents of a mount.
+
+The forms of GET are those of ``/openapi.json``; those of JSON-RPC are what ``rpc.discover``
+answers to the reader, so it lists what this reader may call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from flask import Response, current_app, render_template, request, send_from_directory, url_for
+
+from .. import jsoncodec
+from ..backends.base.backend import ChainBackend
+from ..errors import NodeRPCError
+from ..jsonrpc.context import Permissions
+from ..jsonrpc.describe import DISCOVER
+from ..jsonrpc.dispatch import Dispatcher
+from ..jsonrpc.reply import to_rpc_error
+from ..wire import json_schema as forms
+from . import examples
+from .rule_conflicts import has_get
+
+Json = Any
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
+    " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+FILES = {"try_style": "try.css", "try_script": "try.js", "try_icon": "try.svg"}
+"""Files of the page by the names of their endpoints; each is beside the page."""
+
+_FOLDER = Path(__file__).parent / "static"
+_ZERO_HASH, _ZERO_ADDRESS = "0x" + "00" * 32, "0x" + "00" * 20
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One parameter of a form."""
+
+    name: str
+    doc: str
+    required: bool
+    schema: Json
+    example: str
+
+    @property
+    def types(self) -> list[str]:
+        """The JSON types that it may have; none of a parameter that may have any."""
+        found = self.schema.get("type", [])
+        return [found] if isinstance(found, str) else found
+
+    @property
+    def kind(self) -> str:
+        """The type, in words."""
+        named = _NAMES.get(self.schema.get("pattern", ""))
+        words = [_WORDS.get(each, each) for each in self.types]
+        if named:
+            words = [named, *(word for word in words if word != "text")]
+        return " or ".join(dict.fromkeys(words)) or "any"
+
+    @property
+    def default(self) -> str:
+        """The default as JSON; empty where there is none."""
+        return jsoncodec.encode(self.schema["default"]).decode() if self.has_default else ""
+
+    @property
+    def has_default(self) -> bool:
+        """True if the document gives a default."""
+        return "default" in self.schema
+
+    @property
+    def is_long(self) -> bool:
+        """True if a value may take several lines."""
+        return not {"array", "object"}.isdisjoint(self.types)
+
+
+_WORDS = {"string": "text", "array": "list"}
+_NAMES = {
+    form["pattern"]: name
+    for form, name in (
+        # The form puts it in quotes where the dialect wants that.
+        (forms.DIGITS, "integer"),
+        (forms.BASE64, "base64"),
+        (forms.HEX, "hex"),
+        (forms.HASH, "base64, or hex behind 0x"),
+        (forms.HASH_IN_URI, "hash"),
+        (forms.CURSOR, "cursor"),
+        (forms.DURATION, "duration"),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One form: a GET or a method, its parameters, and what it may answer."""
+
+    name: str
+    doc: str
+    tag: str
+    fields: list[Field]
+    answers: dict[str, str]
+    """What each status or code means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What one view of the page shows."""
+
+    url: str
+    """Where calls are sent; the names of GET routes are added to it."""
+    operations: Iterable[Operation] = ()
+    about: str = ""
+    trouble: str = ""
+    """Why there are no forms or examples."""
+
+    def groups(self) -> dict[str, list[Operation]]:
+        """The forms by their groups, in the order of the document."""
+        found: dict[str, list[Operation]] = {}
+        for operation in self.operations:
+            found.setdefault(operation.tag or "Others", []).append(operation)
+        return found
+
+
+class Api(NamedTuple):
+    """One way to call the mount."""
+
+    title: str
+    content: Callable[[], Content]
+
+
+class TryPage:
+    """The page of one mount."""
+
+    def __init__(
+        self,
+        start: Callable[[], None],
+        backend: ChainBackend,
+        described: Callable[[], bytes],
+        dispatcher: Dispatcher,
+        evm_dispatcher: Dispatcher | None,
+        permissions: Callable[[], Permissions],
+    ) -> None:
+        self._start = start
+        self._backend = backend
+        self._described = described
+        self._dispatcher = dispatcher
+        self._permissions = permissions
+        self._apis = {
+            "get": Api("GET", self._routes),
+            "json-rpc": Api("JSON-RPC", self._methods),
+        }
+        if evm_dispatcher is not None:
+            self._apis["evm"] = Api(
+                "Ethereum's JSON-RPC", partial(self._evm_methods, evm_dispatcher)
+            )
+
+    def page(self) -> Response:
+        """Return the page; the parameter ``api`` of the query string chooses the view."""
+        name = request.args.get("api", "")
+        name = name if name in self._apis else "get"
+        content = self._apis[name].content()
+        html = render_template(
+            "noderpc/try.html",
+            apis={each: api.title for each, api in self._apis.items()},
+            api=name,
+            content=content,
+            has_get=_has_get,
+            here=_url,
+        )
+        headers = {
+            "Content-Security-Policy": POLICY,
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "same-origin",
+            # What one reader may call is not for another.
+            "Cache-Control": "private, no-cache",
+        }
+        return Response(html, headers=headers)
+
+    def _routes(self) -> Content:
+        document = jsoncodec.decode(self._described())
+        known, trouble = self._known()
+        return Content(
+            document["servers"][0]["url"].rstrip("/") + "/",
+            _of_openapi(document, known),
+            document["info"]["description"],
+            trouble,
+        )
+
+    def _methods(self) -> Content:
+        known, trouble = self._known()
+
+        def example(method: str, param: Json) -> str:
+            values, name = known.get(method) or {}, param["name"]
+            return examples.in_json(values[name], param["schema"]) if name in values else ""
+
+        return self._discovered("rpc", self._dispatcher, example, trouble)
+
+    def _evm_methods(self, dispatcher: Dispatcher) -> Content:
+        ask = partial(_ask, dispatcher, self._permissions())
+        block = ask("eth_getBlockByNumber", "latest", False).get("result") or {}
+        accounts = ask("eth_accounts").get("result") or [_ZERO_ADDRESS]
+        values = examples.of_evm(
+            block.get("hash") or _ZERO_HASH,
+            next(iter(block.get("transactions") or ()), _ZERO_HASH),
+            accounts[0],
+        )
+
+        def example(method: str, param: Json) -> str:
+            name, doc = param["name"], param["description"]
+            if name == "hash":
+                name = "transaction hash" if "transaction" in doc else "block hash"
+            elif "RLP" in doc:
+                name = "rlp"
+            return examples.as_text(values[name]) if name in values else ""
+
+        return self._discovered("evm", dispatcher, example)
+
+    def _known(self) -> tuple[Mapping[str, examples.Values | None], str]:
+        """Return the chain's examples, or why there are none."""
+        try:
+            self._start()
+            return examples.of_chain(self._backend), ""
+        except NodeRPCError as error:
+            return {}, to_rpc_error(error).text_with_hint
+
+    def _discovered(
+        self, endpoint: str, dispatcher: Dispatcher, example: Example, trouble: str = ""
+    ) -> Content:
+        url = _url(endpoint)
+        answer = _ask(dispatcher, self._permissions(), DISCOVER)
+        if "result" not in answer:
+            error = answer["error"]
+            texts = (error["message"], error.get("data"))
+            return Content(url, trouble=": ".join(str(text) for text in texts if text))
+        return Content(url, _of_openrpc(answer["result"], example), trouble=trouble)
+
+
+Example = Callable[[str, Json], str]
+"""Gives an example by the name of a method and a parameter as it is described."""
+
+
+def _ask(dispatcher: Dispatcher, permissions: Permissions, method: str, *params: Json) -> Json:
+    """Return the reply to a call of the page's reader."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return jsoncodec.decode(dispatcher.post(jsoncodec.encode(call), permissions).body)
+
+
+def _of_openapi(
+    document: Json, known: Mapping[str, examples.Values | None]
+) -> Iterator[Operation]:
+    responses = document["components"]["responses"]
+    for path, item in document["paths"].items():
+        found = item["get"]
+        name = path.removeprefix("/")
+        values = known.get(name) or {}
+        fields = [
+            Field(
+                each["name"],
+                _plain(each["description"]),
+                each["required"],
+                each.get("schema") or each["content"]["application/json"]["schema"],
+                examples.in_uri(values[each["name"]]) if each["name"] in values else "",
+            )
+            for each in found.get("parameters", ())
+        ]
+        answers = {
+            status: _resolved(each, responses)["description"]
+            for status, each in found["responses"].items()
+        }
+        tag = _first(found.get("tags"))
+        yield Operation(name, _plain(found["summary"]), tag, fields, answers)
+
+
+def _of_openrpc(document: Json, example: Example) -> Iterator[Operation]:
+    errors = document["components"]["errors"]
+    for found in document["methods"]:
+        name = found["name"]
+        fields = [
+            Field(
+                each["name"],
+                _plain(each["description"]),
+                each["required"],
+                each["schema"],
+                example(name, each),
+            )
+            for each in found["params"]
+        ]
+        described = (_resolved(each, errors) for each in found["errors"])
+        answers = {str(each["code"]): each["message"] for each in described}
+        tags = [each["name"] for each in found.get("tags", ())]
+        yield Operation(name, _plain(found["summary"]), _first(tags), fields, answers)
+
+
+def _resolved(found: Json, components: Json) -> Json:
+    return components[found["$ref"].rpartition("/")[2]] if "$ref" in found else found
+
+
+def _plain(text: str) -> str:
+    # Docstrings are written for Sphinx.
+    return text.replace("``", "")
+
+
+def _first(tags: list[str] | None) -> str:
+    return tags[0] if tags else ""
+
+
+def _url(endpoint: str, **values: str) -> str:
+    # A url_prefix may have variables, which the links keep.
+    return url_for(f".{endpoint}", **{**(request.view_args or {}), **values})
+
+
+def _has_get(endpoint: str) -> bool:
+    return has_get(current_app, f"{request.blueprint}.{endpoint}")
+
+
+def file(name: str) -> Response:
+    """Return one of the page's files."""
+    return send_from_directory(_FOLDER, name)
