@@ -152,7 +152,7 @@ class Banner:
             yield "explorer", f"{root}{page}"
         if not self.pages.explorers:
             cure = "app.register_blueprint(explorer_bp)" if self.is_app else "--explorer"
-            yield "explorer", f"wants {cure}"
+            yield "explorer", f"needs {cure}"
 
     def _curl(self) -> str:
         if url := self._client_url("node"):
@@ -162,8 +162,8 @@ class Banner:
 
     def _cosmjs(self, url: str) -> str:
         if self.settings.dialect == "document":
-            return f"wants {self._setting('dialect', 'comet-0.38')}, as light clients do"
-        return f'await connectComet("{url}")' if url else f"wants {self._setting('rpc_laddr')}"
+            return f"needs {self._setting('dialect', 'comet-0.38')}, as light clients do"
+        return f'await connectComet("{url}")' if url else f"needs {self._setting('rpc_laddr')}"
 
     def _evm_clients(self) -> Iterator[tuple[str, str]]:
         url = self._client_url("evm")
@@ -171,7 +171,7 @@ class Banner:
             name = (
                 "json_rpc_enable" if not self.settings.json_rpc_enable else "json_rpc_address"
             )
-            yield "Ethereum", f"web3.py, ethers and viem want {self._setting(name)}"
+            yield "Ethereum", f"web3.py, ethers and viem need {self._setting(name)}"
             return
         yield "web3.py", f'Web3(Web3.HTTPProvider("{url}"))'
         yield "ethers", f'new ethers.JsonRpcProvider("{url}")'

@@ -98,9 +98,9 @@ def test_what_is_missing_is_named_by_its_flag(tmp_path: Path) -> None:
     with started(tmp_path, *flags) as node:
         shown = banner_of(node)
     assert "accounts" not in shown
-    assert shown["CosmJS"] == ["wants --dialect comet-0.38, as light clients do"]
-    assert shown["Ethereum"] == ["web3.py, ethers and viem want --json-rpc.enable"]
-    assert shown["explorer"] == ["wants --explorer"]
+    assert shown["CosmJS"] == ["needs --dialect comet-0.38, as light clients do"]
+    assert shown["Ethereum"] == ["web3.py, ethers and viem need --json-rpc.enable"]
+    assert shown["explorer"] == ["needs --explorer"]
     assert [page.rpartition("/")[2] for page in shown["pages"]] == ["try", "openapi.json"]
 
 
