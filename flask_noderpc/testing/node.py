@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from flask import Flask
+from werkzeug.exceptions import ServiceUnavailable
 from werkzeug.serving import make_server
+from werkzeug.wsgi import ClosingIterator
 
 from ..backends.base.backend import ChainBackend
 from ..chain.applications.kvstore import kvstore_of
@@ -39,28 +41,37 @@ _PATIENCE_S = 10.0
 
 
 class _Requests:
-    """A WSGI application that knows whether it is answering requests."""
+    """A WSGI application that can be closed: it would open again the store its owner closes."""
 
     def __init__(self, app: Flask) -> None:
         self._app = app
         self._count = 0
+        self._closed = False
         self._changed = threading.Condition()
 
     def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:
-        self._add(1)
+        if not self._begin():
+            return ServiceUnavailable("The server is closed.")(environ, start_response)
         try:
-            return self._app(environ, start_response)
-        finally:
-            self._add(-1)
+            return ClosingIterator(self._app(environ, start_response), self._end)
+        except BaseException:
+            self._end()
+            raise
 
-    def _add(self, number: int) -> None:
+    def _begin(self) -> bool:
         with self._changed:
-            self._count += number
+            self._count += not self._closed
+            return not self._closed
+
+    def _end(self) -> None:
+        with self._changed:
+            self._count -= 1
             self._changed.notify_all()
 
-    def wait(self) -> None:
-        """Wait until none is answered: it would open again what its owner closes."""
+    def close(self) -> None:
+        """Refuse the requests whose threads have begun no earlier, and wait for the others."""
         with self._changed:
+            self._closed = True
             self._changed.wait_for(lambda: not self._count, _PATIENCE_S)
 
 
@@ -79,7 +90,7 @@ def serve(app: Flask, port: int = 0) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
-        requests.wait()
+        requests.close()
 
 
 @contextmanager

@@ -1,0 +1,34 @@
+"""The server of ``flask_noderpc.testing.node``, at its end."""
+
+from __future__ import annotations
+
+import socket
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from flask import Flask
+
+from flask_noderpc.testing.node import serve
+from tests.helpers.until import PATIENCE
+
+
+def test_a_request_that_is_read_after_the_end_does_not_reach_the_app() -> None:
+    """Its store is closed by then, and would be opened again."""
+    app = Flask("closed")
+    seen: list[str] = []
+
+    @app.get("/<name>")
+    def record(name: str) -> str:
+        seen.append(name)
+        return name
+
+    with serve(app) as url:
+        late = socket.create_connection((urlsplit(url).hostname, urlsplit(url).port), PATIENCE)
+        late.sendall(b"GET /late HTTP/1.0\r\n")
+        # Connections are accepted in order, so the first has its thread now.
+        with urlopen(f"{url}/early", timeout=PATIENCE) as response:
+            assert response.read() == b"early"
+    with late, late.makefile("rb") as answer:
+        late.sendall(b"\r\n")
+        assert b" 503 " in answer.readline()
+    assert seen == ["early"]
