@@ -1,0 +1,92 @@
+"""A partition that the primary drops while a replica is read: it does not know of that."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from flask_noderpc.backends.postgres import partitions
+from flask_noderpc.backends.postgres.backend import PostgresBackend
+from flask_noderpc.domain.search import Page, Search, SearchLimits
+from flask_noderpc.errors import HeightNotAvailable
+from flask_noderpc.protocol.comet.hashes import tx_hash
+from flask_noderpc.testing.chains import ChainMaker
+from tests.helpers.postgres import Cluster, Standby
+from tests.helpers.until import PATIENCE, until
+
+READS: dict[str, Callable[[PostgresBackend], object]] = {
+    "block": lambda store: store.block(20),
+    "results": lambda store: store.results(20),
+    "commit": lambda store: store.commit(20),
+    "tx": lambda store: store.tx(tx_hash(b"a=19")),
+    "search": lambda store: store.search_txs(
+        Search(low=20, high=20), Page(0, 9), SearchLimits(PATIENCE)
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def primary() -> Iterator[Cluster]:
+    made = Cluster()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def replica(primary: Cluster) -> Iterator[Standby]:
+    """A replica that waits for reads before it goes on."""
+    made = Standby(primary, log_statement="all", max_standby_streaming_delay="-1")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def url(primary: Cluster) -> Iterator[str]:
+    made = primary.new_database()
+    yield made
+    primary.drop(made)
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=list(READS))
+def test_a_snapshot_of_the_replica_has_it(
+    read: Callable[[PostgresBackend], object],
+    monkeypatch: pytest.MonkeyPatch,
+    open_host: Callable[..., PostgresBackend],
+    url: str,
+    replica: Standby,
+    maker: ChainMaker,
+) -> None:
+    """Its max_standby_streaming_delay says how long it waits for one."""
+    monkeypatch.setattr(partitions, "HEIGHTS", 8)
+    host = open_host(read_url=replica.url(url.rpartition("/")[2].partition("?")[0]))
+    host.init_chain(maker.genesis, maker.state)
+    host.append_block(*(maker.block(b"a=%d" % number) for number in range(30)))
+    whole = read(host)
+    replica.catch_up()
+    until(lambda: _is_on_replica(host, replica), "the replica is read")
+
+    with host.read_view():
+        pruning = threading.Thread(target=host.prune, args=(5,))
+        pruning.start()
+        pruning.join(PATIENCE)
+        until(lambda: replica.ask(_WAITS) == (1,), "the replica waits for the snapshot's end")
+        assert read(host) == whole
+    replica.catch_up()
+    with pytest.raises(HeightNotAvailable):
+        host.block(20)
+
+
+_WAITS = (
+    "SELECT count(*) FROM pg_stat_activity"
+    " WHERE backend_type = 'startup' AND wait_event_type IN ('IPC', 'Lock')"
+)
+
+
+def _is_on_replica(host: PostgresBackend, replica: Standby) -> bool:
+    """Return true if a snapshot of this host is one of the replica."""
+    asked = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    before = replica.log().count(asked)
+    with host.read_view():
+        return replica.log().count(asked) > before
