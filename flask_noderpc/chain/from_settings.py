@@ -108,9 +108,7 @@ def chain_path(settings: Settings, folder: Path) -> str:
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL that names no store.
     """
-    if settings.database:
-        return location_of(settings.database).path
-    return str(folder / "noderpc.db")
+    return location_of(settings.database or folder / "noderpc.db").path
 
 
 def chain_from_settings(

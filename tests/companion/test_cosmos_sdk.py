@@ -63,6 +63,7 @@ class Repeating(KVStore):
         return replace(made, consensus_param_updates=update)
 
 
+@pytest.mark.sqlite  # Its table is looked into.
 def test_parameters_that_each_block_repeats_are_asked_for_once_a_chunk(
     serve_node: Serve, store: SQLiteBackend, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -264,7 +265,7 @@ def test_no_store_begins_with_a_lie(
 
 
 def test_no_store_begins_with_priorities_that_do_not_follow(
-    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend, tmp_path: Path
 ) -> None:
     """No hash covers them, and those of the next height follow from them."""
     urls = serve_node(_liar(chain, _members(_priorities))), serve_node(node_of(chain))
@@ -273,7 +274,7 @@ def test_no_store_begins_with_priorities_that_do_not_follow(
     assert set(upstreams.refused) <= {urls[0]}
     assert store.validators(25) == node_of(chain).validators(25)
     with (
-        closing(SQLiteBackend(f"{store.path}-alone")) as alone,
+        closing(make_store(tmp_path / "alone.db")) as alone,
         pytest.raises(NoUpstream, match="priorities at 31"),
     ):
         import_all(alone, upstreams_at(urls[0]), 20, 30)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc import SQLiteBackend
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.stores import make_store
 
 from ..clients.sdk_chain import RECORDING, followed, imported, reply
 from ..differential.http_client import Ask, ask
@@ -53,7 +53,7 @@ def test_an_import_serves_the_blocks_of_the_recorded_node(
     with played(recording) as node:
         imported(node, tmp_path / "chain.db", height - 1)
 
-    store = SQLiteBackend(tmp_path / "chain.db")
+    store = make_store(tmp_path / "chain.db")
     try:
         assert store.verify() == height - 1
         with serve(app_for(store, dialect="comet-0.38")) as own:
