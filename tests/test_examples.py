@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc.extension import mounts
+from flask_noderpc.testing.node import serve
+from tests.helpers.websocket import WebSocketClient
 
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = DOCS / "examples"
@@ -171,3 +175,27 @@ def test_the_recipe_of_costs_charges_a_search_more_than_a_read(client: FlaskClie
     assert refused.status_code == 429
     assert 0 < int(refused.headers["Retry-After"]) <= 60
     assert "1000 per 1 minute are used up" in refused.get_json()["error"]["data"]
+
+
+@example("api_keys")
+def test_the_recipe_of_keys_holds_for_a_websocket(client: FlaskClient) -> None:
+    with serve(client.application) as url:
+        with pytest.raises(ConnectionRefusedError, match="401"):
+            WebSocketClient(url)
+        with closing(WebSocketClient(url, headers={"X-Api-Key": "let-me-in"})) as sock:
+            sock.call("health")
+            assert json.loads(sock.read() or "")["result"] == {}
+
+
+@example("cost_limit")
+def test_the_recipe_of_costs_charges_each_call_of_a_websocket(client: FlaskClient) -> None:
+    search = {"query": "tx.height>0"}
+    with serve(client.application) as url, closing(WebSocketClient(url)) as sock:
+        for number in range(25):
+            sock.call("tx_search", search, number)
+        found = [json.loads(sock.read() or "") for _ in range(25)]
+    refused = [one["error"]["data"] for one in found if "result" not in one]
+
+    # The handshake is charged, too.
+    assert len(refused) == 6
+    assert all("1000 per 1 minute are used up" in reason for reason in refused)

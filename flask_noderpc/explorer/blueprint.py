@@ -11,6 +11,7 @@ from flask.blueprints import BlueprintSetupState
 
 from ..errors import (
     Busy,
+    ConfigurationError,
     Forbidden,
     InvalidParams,
     InvalidRequest,
@@ -49,6 +50,11 @@ explorer_bp.add_url_rule("/tx/<digest>", "tx_with_abi", txs.tx_with_abi, methods
 
 
 def _remember_mount(state: BlueprintSetupState) -> None:
+    if "<" in (state.url_prefix or ""):
+        raise ConfigurationError(
+            f"explorer_bp: url_prefix {state.url_prefix!r} has a variable, but pages link to"
+            " each other without one: register it once for each value"
+        )
     name = f"{state.name_prefix}.{state.name}".lstrip(".")
     app: Flask = state.app  # type: ignore[assignment]  # a blueprint is Flask's for a while
     app.extensions.setdefault(EXPLORERS, {})[name] = state.options.get("mount", "noderpc")

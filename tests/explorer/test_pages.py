@@ -398,3 +398,15 @@ def test_an_explorer_without_its_mount_names_those_that_there_are() -> None:
 
     with pytest.raises(ConfigurationError, match="no node RPC is mounted as 'elsewhere'"):
         app.test_client().get("/explorer/")
+
+
+def test_a_url_prefix_with_a_variable_is_refused_at_once() -> None:
+    with pytest.raises(ConfigurationError, match="'/<team>/pages' has a variable"):
+        Flask("teams").register_blueprint(explorer_bp, url_prefix="/<team>/pages")
+
+
+def test_the_footer_leads_to_the_node_where_the_app_has_an_index_of_its_own(
+    site: Site,
+) -> None:
+    assert "/try" in page(site.client, "/").links
+    assert "/" not in page(site.client, "/").links
