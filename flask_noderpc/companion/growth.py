@@ -14,6 +14,7 @@ from ..domain.validator import ValidatorSet
 from ..errors import (
     InvalidBlock,
     LeaseLost,
+    UpstreamError,
     UpstreamMismatch,
     UpstreamRefused,
     UpstreamUnavailable,
@@ -69,7 +70,9 @@ def _app_hash(reader: Reader, height: int) -> bytes:
             return info.last_block_app_hash
     with suppress(UpstreamRefused):
         return reader.commit(height + 1)[0].app_hash
-    raise UpstreamUnavailable(reader.name, f"it has no app hash of height {height} yet")
+    # It is well: it shows the hash in the next header alone, as in the document dialect.
+    reason = f"upstream {reader.name}: it has no app hash of height {height} yet"
+    raise UpstreamError(reader.name, reason)
 
 
 class Growth:

@@ -29,6 +29,10 @@ def dialect_of(node: Upstream) -> Dialect:
     Forks tell versions of their own, which is why shapes decide where none is known.
     """
     status = _members(node, "status")
+    key = _member(_member(status, "validator_info"), "pub_key")
+    if str(_member(key, "type")).startswith("engine/"):
+        # Of no CometBFT, whatever version such a node tells.
+        return dialect_named("document")
     version = str(_member(_member(status, "node_info"), "version") or "")
     parts = version.removeprefix("v").split("-")[0].split(".")
     name = _BY_VERSION.get(".".join(parts[:2])) or _BY_VERSION.get(parts[0]) or _by_shape(node)

@@ -91,6 +91,21 @@ def test_a_growing_chain_is_followed_and_served(dialect: str, companion: Compani
         followed.check_ready()
 
 
+def test_a_node_that_shows_a_block_s_app_hash_in_the_next_one_is_not_failing(
+    companion: Companion, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says no height in abci_info, as interface.md has none there."""
+    with run_node() as node:
+        followed = companion(grown(node, 5).url)
+        followed.follow()
+        for height in (4, 5, 8, 9):
+            grown(node, height + 1 - node.chain.latest_height())
+            reaches(followed, height)
+        assert reason(followed) == ""
+    assert "no app hash" not in caplog.text
+    assert "answers again" not in caplog.text
+
+
 def test_blocks_that_are_followed_are_logged_with_their_lag(
     companion: Companion, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -19,7 +19,7 @@ NAMES = [name for name in DIALECTS if name.startswith("comet")]
 @pytest.mark.parametrize(
     ("version", "name"),
     [
-        *((DIALECTS[name].node_version, name) for name in NAMES),
+        *((DIALECTS[name].node_version, name) for name in (*NAMES, "document")),
         # CometBFT 0.40.0, built by go install.
         ("0.39.0", "comet-0.40"),
         ("0.39.0", "comet-0.39"),

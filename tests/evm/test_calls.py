@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import zlib
@@ -400,7 +401,7 @@ def test_an_executor_that_is_killed_costs_its_call_alone(tmp_path: Path) -> None
             assert busy["code"] == -32002
             assert "NODERPC_EVM_EXECUTORS" in busy["message"]
             found = subprocess.run(
-                ["pgrep", "-f", f"applications.evm.executor {tmp_path}"],
+                ["pgrep", "-f", f"applications.evm.executor {re.escape(node.chain.path)}"],
                 capture_output=True,
                 text=True,
                 check=True,
