@@ -6,6 +6,7 @@ With ``NODERPC_SCREENSHOTS`` the pictures stay in that folder.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from hashlib import sha256
@@ -134,6 +135,14 @@ def test_a_page_is_whole_on_every_screen(
     expected = "status of 404" if name == "error" else ""
     assert [text for text in reader.complaints() if not expected or expected not in text] == []
     reader.leave()
+
+
+def test_the_pictures_of_the_docs_are_of_these_pages() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    made = {f"{page}-{w}-{scheme}" for page in PAGES for w in WIDTHS for scheme in SCHEMES}
+    shown = re.findall(r"screenshots/(\S+)\.png", (docs / "explorer.rst").read_text())
+    assert set(shown) <= made
+    assert sorted(shown) == sorted(path.stem for path in (docs / "screenshots").iterdir())
 
 
 def test_a_page_is_used_by_keyboard(browser: Chrome, urls: dict[str, str]) -> None:
