@@ -140,6 +140,7 @@ def test_transactions_of_a_pruned_block_are_not_found(chain: EmbeddedChain, say:
     assert fees["oldestBlock"] == "0x6"
 
 
+@pytest.mark.sqlite  # Its table is looked into.
 def test_nothing_of_it_stays_in_the_index(chain: EmbeddedChain) -> None:
     chain.store.prune(1)
     with closing(sqlite3.connect(chain.path)) as at:

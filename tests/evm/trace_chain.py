@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flask_noderpc import EmbeddedChain
+from flask_noderpc.backends.base import location
 from flask_noderpc.chain.applications.evm.patches import app_state
 from flask_noderpc.chain.from_settings import APPLICATIONS
 from flask_noderpc.lru import CacheMemory
@@ -78,7 +79,7 @@ def machine(folder: Path, **settings: Any) -> Iterator[Node]:
     own = Settings(evm_chain_id=CHAIN_ID, **settings)
     chain = EmbeddedChain(
         path,
-        application=APPLICATIONS["evm"](own, str(path), CacheMemory()),
+        application=APPLICATIONS["evm"](own, location.location_of(path).path, CacheMemory()),
         app_state=app_state({sender(ACCOUNT): RICH}),
         produce=False,
     )
