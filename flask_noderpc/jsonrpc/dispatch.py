@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..backends.base import provenance
 from ..concurrency import next_turn
@@ -44,6 +44,9 @@ from .route import Route, RouteTable, StartedCall
 _CALLS_BEFORE_YIELD = 20
 
 
+# A client's is the same for each of its calls.
+_MAX_CONTEXTS = 1024
+
 _EXCLUDED = "NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS leave it out"
 
 
@@ -62,8 +65,7 @@ SessionMethods = Mapping[str, Callable[[bytes], bytes]]
 """Methods of one connection: parameters to the encoded result."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Caller:
+class _Caller(NamedTuple):
     """Permissions and transport of a call, its view of the chain, and its session's methods."""
 
     permissions: Permissions
@@ -95,6 +97,9 @@ class Dispatcher:
         self.envelope = dialect.envelope
         self._posts_cacheable = dialect.http.posts_cacheable
         self._context = context
+        self._context_of_client = lru_cache(_MAX_CONTEXTS)(
+            lambda client: replace(context, client=client)
+        )
         self.backend = context.backend
         self._ready = ready
         self._hints = hints or {}
@@ -419,7 +424,7 @@ class Dispatcher:
         return endpoint.route, self._context_of(caller)
 
     def _context_of(self, caller: _Caller) -> Context:
-        return replace(self._context, client=caller.permissions.client)
+        return self._context_of_client(caller.permissions.client)
 
     def check_session_method(self, name: str, permissions: Permissions) -> None:
         """Raise unless a session method is served, and the sender may call it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -62,8 +61,7 @@ _EMPTY_RESULT = CachedResult(b"")
 UNVERIFIED = "X-NodeRPC-Provenance", "unverified"
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """Reply to a request: status and body."""
 
     status: HTTPStatus
@@ -96,8 +94,7 @@ class Answer(NamedTuple):
         return () if self.encoded.is_verified else (UNVERIFIED,)
 
 
-@dataclass(frozen=True, slots=True)
-class Reproducible:
+class Reproducible(NamedTuple):
     """Result of one call, with what is needed to decide if it is still valid."""
 
     dispatcher: Dispatcher

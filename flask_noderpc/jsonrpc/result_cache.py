@@ -6,8 +6,8 @@ Nothing is ever invalidated: a chain that has changed has other keys.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 from ..backends.base.reads import ChainVersion
 from ..lru import CacheMemory, LRUCache
@@ -19,8 +19,7 @@ _OVERHEAD_BYTES = 1_000
 _MAX_ENTRIES = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class CachedResult:
+class CachedResult(NamedTuple):
     """An encoded result, and its attributes for caches."""
 
     result: bytes | memoryview

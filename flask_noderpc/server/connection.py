@@ -19,7 +19,6 @@ from gevent import GreenletExit
 
 from ..concurrency import next_turn
 from ..web.rules.origin import client_key
-from ..web.views import status_line
 from .direct import Answer
 from .http import (
     Body,
@@ -194,9 +193,7 @@ class Connection:
         if answer is None:
             response.run(self.server.application, environ)
             return
-        found = answer.response
-        response.start_response(status_line(found.status), found.headers)
-        response.send_all((found.body,))
+        response.send_response(answer.response)
         self._store(head, response, raw_request, answer)
 
     def _fail(

@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from ..jsonrpc.reply import Reproducible
 from ..lru import CacheMemory, LRUCache
 from ..signals import rpc_called
 from ..web.rules.head import Response
-from ..web.views import status_line
+from .wsgi import head_of, parts_of
 
 # Beside their bytes: the entries, and what Python needs for them.
 _OVERHEAD_BYTES = 1_000
@@ -32,8 +32,6 @@ _LENGTH = re.compile(rb"\r\ncontent-length: ?(\d{1,4})\r\n", re.IGNORECASE)
 _ID = re.compile(rb'"id": ?(0|[1-9]\d{0,17}|"[\w-]{1,40}")(?=[,}])')
 _OPENING = b'{"jsonrpc":"2.0","id":'
 _CHANGING = ("Date", "X-Server-Time")
-# Sent apart, as copying takes longer than one more packet.
-_LARGE = 32 * 1024
 _REPEATABLE = (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED)
 _NO_CONTEXT = nullcontext()
 
@@ -86,8 +84,7 @@ class CachedResponse:
     def parts(self, request_id: bytes, clocks: dict[bytes, bytes]) -> tuple[bytes, ...]:
         """Return the response to a call with this id, in parts to send one by one."""
         body = self.before + request_id + self.after if request_id else self.before
-        head = self.head % clocks
-        return (head, body) if len(body) > _LARGE else (head + body,)
+        return parts_of(self.head % clocks, body)
 
 
 class ResponseCache:
@@ -133,13 +130,13 @@ class ResponseCache:
                 return
             before, after = _OPENING, before[len(opening) :]
         # The body is here; the result that it was made of would be held a second time.
-        encoded = replace(reproducible.encoded, result=b"", reply=b"")
+        encoded = reproducible.encoded._replace(result=b"", reply=b"")
         cached = CachedResponse(
             raw_request.key,
             _head_of(response),
             before,
             after,
-            replace(reproducible, encoded=encoded),
+            reproducible._replace(encoded=encoded),
         )
         self._responses.put(raw_request.key, cached)
 
@@ -154,12 +151,12 @@ class ResponseCache:
 
 
 def _head_of(response: Response) -> bytes:
-    """Return a head as the server writes it, with places for what changes each second."""
-    lines = [f"HTTP/1.1 {status_line(response.status)}"]
-    for name, value in (*response.headers, ("Date", "")):
-        shown = f"%({name})b" if name in _CHANGING else value.replace("%", "%%")
-        lines.append(f"{name}: {shown}")
-    return "\r\n".join((*lines, "", "")).encode("latin-1")
+    """Return a head with places for what changes each second."""
+    headers = [
+        (name, f"%({name})b" if name in _CHANGING else value.replace("%", "%%"))
+        for name, value in response.headers
+    ]
+    return head_of(response._replace(headers=headers), "%(Date)b")
 
 
 def _weight(cached: CachedResponse) -> int:

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.http import HTTP_STATUS_CODES
 
+from ..web.rules.head import Response
+from ..web.views import status_line
+
 if TYPE_CHECKING:
     from .http import Body, RequestHead
 
@@ -46,6 +49,18 @@ class WSGIResponse:
         finally:
             if hasattr(self._result, "close"):
                 self._result.close()
+
+    def send_response(self, response: Response) -> None:
+        """Send a response of the HTTP rules: its headers are well formed, with a length."""
+        request = self._request
+        is_plain = request.version == "HTTP/1.1" and request.method != "HEAD"
+        if not is_plain or self._body.is_awaited:
+            self.start_response(status_line(response.status), response.headers)
+            self.send_all((response.body,))
+            return
+        self.begun = True
+        for part in parts_of(head_of(response, _date(int(time.time()))), response.body):
+            self._send(part)
 
     def send_all(self, result: Iterable[bytes]) -> None:
         """Send a response's body, with the head before it."""
@@ -99,10 +114,9 @@ class WSGIResponse:
             raise AssertionError(f"The {self._code} response must have no body")
         head = b"" if self.begun else self._head()
         data = self._framed(data)
-        parts = (head, data) if head and len(data) > _LARGE else (head + data,)
         # Behind an error before this, another response can be sent.
         self.begun = True
-        for part in parts:
+        for part in parts_of(head, data):
             if part:
                 self._send(part)
 
@@ -160,6 +174,18 @@ class WSGIResponse:
             added = [("Transfer-Encoding", "chunked")]
             self._chunked = True
         return added
+
+
+def head_of(response: Response, date: str) -> bytes:
+    """Return the head of a response to HTTP/1.1, as :class:`WSGIResponse` writes it."""
+    lines = [f"{name}: {value}" for name, value in response.headers]
+    status = f"HTTP/1.1 {status_line(response.status)}"
+    return "\r\n".join((status, *lines, f"Date: {date}", "", "")).encode("latin-1")
+
+
+def parts_of(head: bytes, body: bytes) -> tuple[bytes, ...]:
+    """Return a response in parts to send one by one."""
+    return (head, body) if head and len(body) > _LARGE else (head + body,)
 
 
 def _breaks_line(text: str) -> bool:
