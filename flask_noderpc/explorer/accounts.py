@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 from ..domain.abci import QueryResult
 from ..domain.responses import ResultTxSearch
 from ..errors import EvmCallFailed, NodeRPCError, SearchTooCostly, ValueNotAllowed
-from .chain import optional
+from .chain import MAX_HEIGHT_DIGITS, optional
 from .node import Node
 
 BECH32 = re.compile(r"[a-z][a-z0-9]{0,82}1[02-9ac-hj-np-z]{38,}", re.ASCII)
@@ -116,7 +116,7 @@ def query() -> str:
     node: Node = g.node
     path, data = request.args.get("path", ""), request.args.get("data", "")
     height = request.args.get("height", "").strip() or "0"
-    if not (height.isascii() and height.isdigit() and len(height) < 19):
+    if not (height.isascii() and height.isdigit() and len(height) <= MAX_HEIGHT_DIGITS):
         raise ValueNotAllowed("height must be a number; 0 is the latest")
     found = node.call("abci_query", path=path, data=_bytes(data), height=int(height))
     return render_template(

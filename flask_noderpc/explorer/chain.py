@@ -29,7 +29,8 @@ BLOCKS, TXS = 20, 50
 """Rows of the lists."""
 TXS_OF_BLOCK = 100
 """Transactions on a page of a block."""
-MAX_HEIGHT_DIGITS = 19
+MAX_HEIGHT_DIGITS = 18
+"""Of a number that surely has 63 bits."""
 
 
 @dataclass(frozen=True, slots=True)

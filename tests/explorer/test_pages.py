@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from flask import Flask, request
@@ -410,3 +411,30 @@ def test_the_footer_leads_to_the_node_where_the_app_has_an_index_of_its_own(
 ) -> None:
     assert "/try" in page(site.client, "/").links
     assert "/" not in page(site.client, "/").links
+
+
+ODD = (
+    "",
+    "0",
+    "-1",
+    "9223372036854775808",
+    "1e5",
+    "\u0661",
+    "0xZZ",
+    "\0",
+    "a" * 9_000,
+    "k CONTAINS",
+)
+ARGUMENTS = ("q", "page", "to", "count", "height", "data", "path")
+
+
+@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
+def test_no_address_is_an_error_of_the_server(site: Site, odd: str) -> None:
+    site.grow(b"a=1")
+    shown = quote(odd, safe="")
+    for rule in site.app.url_map.iter_rules():
+        if rule.endpoint.startswith("explorer.") and rule.endpoint != "explorer.static":
+            path = re.sub("<.*?>", shown, rule.rule)
+            fixed = re.sub("<.*?>", "1", rule.rule)
+            for each in (path, *(f"{fixed}?{name}={shown}" for name in ARGUMENTS)):
+                assert site.client.get(each).status_code < 500, each
