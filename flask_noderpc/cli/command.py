@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from ..server.exit_status import FAILED, INTERRUPTED, REFUSED, USAGE, exit_statu
 from ..settings import by_group
 
 _WIDTH = 100
+# Only standard output and error are written by no name.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 Example = tuple[str, str]
 """A command line and what it does."""
@@ -53,6 +56,8 @@ def one_line_errors() -> Iterator[None]:
     except NodeRPCError as error:
         raise Failed(str(error), exit_status(error)) from None
     except OSError as error:
+        if error.filename is None and error.errno in _FULL:
+            raise Failed(f"the output can't be written: {error.strerror}") from None
         if error.filename is None:
             raise
         text = f"{os.fsdecode(error.filename)}: {error.strerror}; name a file that can be used"

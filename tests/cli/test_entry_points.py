@@ -491,3 +491,17 @@ def test_a_backup_on_a_full_disk_is_reported_and_removed(
     assert found.returncode == 1
     assert f"Error: {target}.unverified: the disk" in found.stderr
     assert not list(tmp_path.glob("copy.db*"))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_output_that_can_t_be_written_is_an_error_in_one_line(database: Path) -> None:
+    with open("/dev/full", "w") as full:
+        found = subprocess.run(
+            [Path(sys.executable).with_name("noderpc"), "verify", str(database)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE,
+        )
+    assert found.returncode == 1
+    assert found.stderr == "Error: the output can't be written: No space left on device\n"
