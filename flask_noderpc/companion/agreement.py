@@ -94,10 +94,10 @@ def check_chain(store: ChainStore, chain_id: str, reader: Reader) -> None:
     ``chain_id`` is that of a store that is not begun; empty for any.
     """
     status, stored = reader.status(), _identity(store)
-    wanted, told = stored.chain_id if stored else chain_id, status.node_info.network
-    if wanted and told != wanted:
+    wanted, reported = stored.chain_id if stored else chain_id, status.node_info.network
+    if wanted and reported != wanted:
         raise UpstreamMismatch(
-            reader.name, f"it is a node of chain {told!r}, and not of {wanted!r}"
+            reader.name, f"it is a node of chain {reported!r}, and not of {wanted!r}"
         )
     if stored is not None and (head := store.latest_height()):
         height = min(status.sync_info.latest_block_height, head)
@@ -118,15 +118,15 @@ def _identity(store: ChainStore) -> Identity | None:
 
 def _check_block(store: ChainStore, reader: Reader, height: int) -> None:
     try:
-        told = hashes.header_hash(reader.header(height))
+        reported = hashes.header_hash(reader.header(height))
     except UpstreamRefused:
         # It has pruned that height.
         return
     stored = _hash_at(store, height)
-    if told != stored:
+    if reported != stored:
         raise UpstreamMismatch(
             reader.name,
-            f"its block {height} is {told.hex().upper()}, and that of the store"
+            f"its block {height} is {reported.hex().upper()}, and that of the store"
             f" {stored.hex().upper()}: it is of a fork, or was reset",
         )
 

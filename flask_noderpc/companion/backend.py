@@ -216,7 +216,7 @@ class CompanionBackend(StoreBackend):
         with self._start_lock:
             if self._started_pid != os.getpid():
                 self._follower = Follower(
-                    self.store, self._connect(), self._options, self._tell_refuted
+                    self.store, self._connect(), self._options, self._emit_refuted
                 )
                 self._follower.start()
                 self._started_pid = os.getpid()
@@ -224,7 +224,7 @@ class CompanionBackend(StoreBackend):
     def backfill_progress(self) -> BackfillProgress | None:
         return shared_state.backfill(self.store)
 
-    def _tell_refuted(self, height: int) -> None:
+    def _emit_refuted(self, height: int) -> None:
         emit(results_refuted, self, height=height)
 
     def check_ready(self) -> None:

@@ -81,11 +81,11 @@ class Comparison:
 
     def _compare(self, height: int) -> None:
         stored = unproven(self._store.results(height))
-        told = self._upstreams.ask_all(
+        reported = self._upstreams.ask_all(
             lambda reader: (reader.name, unproven(reader.results(height)))
         )
         dialects = {reader.node.known_dialect for reader in self._upstreams.usable()}
-        for name, parts in told:
+        for name, parts in reported:
             differing = [part for part in stored if parts[part] != stored[part]]
             if differing:
                 self._log(height, name, differing, of_versions=len(dialects) > 1)

@@ -99,8 +99,8 @@ def _finding(name: str, probe: Callable[[Probed], Finding | Value], node: Probed
 
 def _lowest_block(node: Probed) -> Finding:
     found = _lowest(node, lambda height: bool(node.reader.headers(height, height)))
-    told = node.status.sync_info.earliest_block_height
-    note = "" if found == told else f"status says {told}"
+    reported = node.status.sync_info.earliest_block_height
+    note = "" if found == reported else f"status says {reported}"
     return Finding("lowest block", found, note, is_good=not note)
 
 

@@ -85,11 +85,11 @@ class _Node:
         if block is None or (self._checked_at and now - self._checked_at < _CHECK_S):
             return
         height, block_hash = block
-        told = self._hash_at(height)
-        if told is not None and told.lower() != f"0x{block_hash.hex()}":
+        reported = self._hash_at(height)
+        if reported is not None and reported.lower() != f"0x{block_hash.hex()}":
             raise UpstreamMismatch(
                 self._http.name,
-                f"its block {height} is {short_repr(told)}, and that of the store"
+                f"its block {height} is {short_repr(reported)}, and that of the store"
                 f" 0x{block_hash.hex()}: it is a node of another chain",
             )
         self._checked_at = now
@@ -104,8 +104,8 @@ class _Node:
             return None
         block = jsoncodec.decode(found)
         # Ethermint, cosmos/evm: the hash of CometBFT's header.
-        told = block.get("hash") if isinstance(block, dict) else None
-        return None if told is None else str(told)
+        reported = block.get("hash") if isinstance(block, dict) else None
+        return None if reported is None else str(reported)
 
 
 class ForwardedEvm(EvmForward):
@@ -122,7 +122,7 @@ class ForwardedEvm(EvmForward):
         self.reserve: Reserve = nullcontext
         """Occupies the thread of a request while a node is asked."""
         self.known_block: KnownBlock = lambda: None
-        """A block by which nodes of other chains are told; there is none at first."""
+        """A block by which nodes of other chains are recognised; there is none at first."""
 
     def call(self, method: str, params: bytes) -> bytes:
         with self.reserve():

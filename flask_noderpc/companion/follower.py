@@ -61,7 +61,7 @@ class FollowOptions:
 class Follower:
     """Follows the nodes of a chain in threads, while it holds the store's lease.
 
-    After an error it begins anew, as soon as the lease is free. ``tell_refuted`` is called with
+    After an error it begins anew, as soon as the lease is free. ``emit_refuted`` is called with
     each height whose results a header refutes.
     """
 
@@ -70,14 +70,14 @@ class Follower:
         store: ChainStore,
         upstreams: Upstreams,
         options: FollowOptions,
-        tell_refuted: Callable[[int], None] = lambda height: None,
+        emit_refuted: Callable[[int], None] = lambda height: None,
     ) -> None:
         self._store, self._upstreams, self._options = store, upstreams, options
         self._stopped = upstreams.stopped
         self._refuted = 0
         self._refused_since: float | None = None
         self._ticker: Ticker | None = None
-        self._tell_refuted = tell_refuted
+        self._emit_refuted = emit_refuted
         self._compare_older: Callable[[int], None] = lambda height: None
         self._dialect = ""
         self._stored_refused: dict[str, str] | None = None
@@ -188,7 +188,7 @@ class Follower:
     def _note_refuted(self) -> None:
         self._refuted, heights = self._store.refuted_since(self._refuted)
         for height in heights:
-            self._tell_refuted(height)
+            self._emit_refuted(height)
 
     def _store_dialect(self) -> None:
         """Store the dialect of the nodes, for processes that begin while none is there."""
@@ -231,7 +231,7 @@ class Follower:
             try:
                 self._growth.extend(height - delay, self._log_blocks, lease)
             except UpstreamRefused as error:
-                # Its results are not there yet, or its node has told more than it shows.
+                # Its results are not there yet, or its node has reported more than it shows.
                 heads.forget(height)
                 self._note_refusal(error)
             else:
@@ -274,15 +274,16 @@ class Follower:
         fetch, store = self._options.fetch, self._store
         history = History(store, self._upstreams, fetch.jobs, fetch.unchecked, ended)
         low = max(self._options.lowest, store.initial_height())
-        pause, told = _FIRST_PAUSE_S, 0
+        pause, reported = _FIRST_PAUSE_S, 0
         while not ended.is_set() and (base := store.base_height()) > low:
             try:
                 shown = ShownProgress(store, base - low, self._compare_older)
                 history.fill(base - 1, low, shown.add)
-                if (reached := store.base_height()) not in (low, told) and not ended.is_set():
+                reached = store.base_height()
+                if reached not in (low, reported) and not ended.is_set():
                     log.info("the nodes have no blocks below %d: they are asked later", reached)
                     shown.end()
-                    told = reached
+                    reported = reached
             except (UpstreamError, Busy, StoreError) as error:
                 if not ended.is_set() and not self._stopped.is_set():
                     log.warning("the backfill pauses: %s", error)

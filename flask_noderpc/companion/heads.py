@@ -15,7 +15,7 @@ class Heads:
 
     def __init__(self, upstreams: Upstreams) -> None:
         self._upstreams = upstreams
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
         self._polls = 0
 
     def ask(self, known: int, name: str = "") -> None:
@@ -26,8 +26,8 @@ class Heads:
         """
         self._upstreams.ahead = name or self._next()
         found, height = self._upstreams.attempt(lambda reader: _shown(reader, known))
-        self._told[found] = height
-        self._upstreams.ahead = max(self._told, key=lambda each: self._told[each])
+        self._reported[found] = height
+        self._upstreams.ahead = max(self._reported, key=lambda each: self._reported[each])
 
     def _next(self) -> str:
         self._polls += 1
@@ -39,11 +39,11 @@ class Heads:
 
     def above(self, height: int) -> list[int]:
         """Return the heights above one, highest first."""
-        return sorted({each for each in self._told.values() if each > height}, reverse=True)
+        return sorted({each for each in self._reported.values() if each > height}, reverse=True)
 
     def forget(self, height: int) -> None:
-        """Forget who told a height that no node shows, until it is told again."""
-        self._told = {name: each for name, each in self._told.items() if each != height}
+        """Forget which nodes reported a height that none shows, until one reports it again."""
+        self._reported = {name: each for name, each in self._reported.items() if each != height}
 
 
 def _shown(reader: Reader, known: int) -> tuple[str, int]:

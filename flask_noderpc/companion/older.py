@@ -130,14 +130,14 @@ class OlderReads:
 
     def _block(self, reader: Reader, height: int) -> Found[tuple[BlockID, Block]]:
         block_id, block = reader.block(height)
-        told = hashes.block_hashes(block)
-        if told.block_id.hash != block_id.hash:
+        reported = hashes.block_hashes(block)
+        if reported.block_id.hash != block_id.hash:
             raise UpstreamMismatch(reader.name, f"block {height} does not have its hash")
         headers = self._headers(reader, height)
         if headers is None:
             return Found((block_id, block), is_proven=False)
         linked = headers.above.last_block_id
-        is_proven = block_id == linked == told.block_id
+        is_proven = block_id == linked == reported.block_id
         # A block of other parts than CometBFT's has another part set, too.
         if not is_proven and not ("data_hash" in self._unchecked and block_id == linked):
             raise UpstreamMismatch(reader.name, f"block {height} is not the one of the chain")
@@ -206,12 +206,12 @@ class OlderReads:
         return Found(height, own is not None)
 
     def _tx(self, reader: Reader, tx_hash: bytes, latest: int) -> Found[TxResult]:
-        told = reader.node.get(ResultTx, "tx", hash=tx_hash)
-        if hashes.tx_hash(told.tx) != tx_hash:
+        reported = reader.node.get(ResultTx, "tx", hash=tx_hash)
+        if hashes.tx_hash(reported.tx) != tx_hash:
             raise UpstreamMismatch(reader.name, "tx is not the one that was asked for")
-        if told.height > latest:
-            raise UpstreamRefused(reader.name, 0, f"block {told.height} is not stored yet")
-        found = TxResult(told.height, told.index, told.tx, told.tx_result)
+        if reported.height > latest:
+            raise UpstreamRefused(reader.name, 0, f"block {reported.height} is not stored yet")
+        found = TxResult(reported.height, reported.index, reported.tx, reported.tx_result)
         return Found(found, self._is_in_block(reader, found))
 
     def _is_in_block(self, reader: Reader, found: TxResult) -> bool:
@@ -219,11 +219,11 @@ class OlderReads:
         block, results = self._content(reader, found.height)
         if not (block.is_proven and results.is_proven):
             return False
-        txs, told = block.value[1].txs, results.value.tx_results
+        txs, reported = block.value[1].txs, results.value.tx_results
         index = found.index
-        if not index < len(txs) == len(told) or txs[index] != found.tx:
+        if not index < len(txs) == len(reported) or txs[index] != found.tx:
             raise UpstreamMismatch(reader.name, f"tx is not in block {found.height}")
-        if _proven_part(told[index]) != _proven_part(found.result):
+        if _proven_part(reported[index]) != _proven_part(found.result):
             raise UpstreamRefused(reader.name, 0, "tx has another result than its block")
         return True
 

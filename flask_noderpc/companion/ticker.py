@@ -40,7 +40,7 @@ _CONNECT_S, _RECEIVE_S = 5.0, 1.0
 _MAX_SILENCE_S = 60.0
 # Of a node that floods, no more is read.
 _LEAST_S = 0.1
-# A subscription that told a block so recently is likely to tell the next.
+# A subscription that announced a block so recently is likely to announce the next.
 _LIVE_S = 30.0
 _HEIGHT = re.compile(r'"height"\s*:\s*"(\d{1,18})"')
 _HEAD_CHARS = 4096
@@ -56,8 +56,8 @@ class Ticker:
     def __init__(self, nodes: Mapping[str, Address], stopped: threading.Event) -> None:
         self._stopped = stopped
         self._changed = threading.Condition()
-        self._told: dict[str, int] = {}
-        self._told_at = -_LIVE_S
+        self._announced: dict[str, int] = {}
+        self._announced_at = -_LIVE_S
         self._is_woken = False
         self._threads = [
             threading.Thread(target=self._run, args=each, name="noderpc-ticker", daemon=True)
@@ -74,15 +74,15 @@ class Ticker:
         with self._changed:
             self._changed.wait_for(lambda: self._is_woken or bool(self._above(known)), seconds)
             name = self._above(known)
-            self._told.pop(name, None)
+            self._announced.pop(name, None)
             return name
 
     def _above(self, known: int) -> str:
-        return next((name for name, height in self._told.items() if height > known), "")
+        return next((name for name, height in self._announced.items() if height > known), "")
 
     def is_live(self) -> bool:
-        """Return true if a node told a block recently."""
-        return time.monotonic() - self._told_at < _LIVE_S
+        """Return true if a node announced a block recently."""
+        return time.monotonic() - self._announced_at < _LIVE_S
 
     def wake(self) -> None:
         """End the waiting for blocks."""
@@ -105,25 +105,25 @@ class Ticker:
             pause = min(2 * pause, _MAX_PAUSE_S)
 
     def _listen(self, name: str, address: Address) -> bool:
-        """Follow one node until its websocket ends; return true if it told a block."""
-        has_told = False
+        """Follow one node until its websocket ends; return true if it announced a block."""
+        has_announced = False
         try:
             with _connected(address) as sock:
                 for text in self._messages(sock, address):
-                    has_told = True
-                    self._tell(name, text)
+                    has_announced = True
+                    self._note(name, text)
                     self._stopped.wait(_LEAST_S)
         except (OSError, ProtocolError) as error:
             log.info("the websocket of %s ended: %s", name, type(error).__name__)
-        return has_told
+        return has_announced
 
-    def _tell(self, name: str, text: str) -> None:
+    def _note(self, name: str, text: str) -> None:
         # The first is the answer to the subscription, before which blocks may have come.
         found = _HEIGHT.search(text)
         with self._changed:
-            self._told[name] = int(found[1]) if found else _UNKNOWN
+            self._announced[name] = int(found[1]) if found else _UNKNOWN
             if found:
-                self._told_at = time.monotonic()
+                self._announced_at = time.monotonic()
             self._changed.notify_all()
 
     def _messages(self, sock: socket.socket, address: Address) -> Iterator[str]:

@@ -126,7 +126,7 @@ class Computation(PragueComputation):
             code.program_counter += 1
             tracer.step(self.step)
             if opcode == _SELFDESTRUCT:
-                self._tell_end(tracer)
+                self._report_end(tracer)
             try:
                 (opcodes.get(opcode) or InvalidOpcode(opcode))(computation=self)
             except Halt:
@@ -227,7 +227,7 @@ class Computation(PragueComputation):
             cost = step.gas - self._gas_meter.gas_remaining + missing
             self.state.tracer.stepped(step, cost, error)  # type: ignore[attr-defined]
 
-    def _tell_end(self, tracer: Tracer) -> None:
+    def _report_end(self, tracer: Tracer) -> None:
         address = self.msg.storage_address
         stack = self.words()
         if stack and not self.msg.is_static:

@@ -190,7 +190,7 @@ class Settings:
         "companion",
         0.5,
         SECONDS,
-        "Seconds after which a node is asked for its height where its websocket told none.",
+        "Seconds after which a node is asked for its height where its websocket shows none.",
     )
     trust: str = setting(
         "companion",

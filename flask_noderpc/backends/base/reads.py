@@ -81,7 +81,7 @@ class ChainReads(ABC):
 
     def is_final(self, height: int, *, results: bool) -> bool:
         """Return false if what is read of a height may change, or its ``results`` and what
-        follows from them: where one node alone has told it."""
+        follows from them: where one node alone has reported it."""
         return True
 
     def hash_at(self, height: int) -> bytes:

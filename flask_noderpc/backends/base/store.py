@@ -190,8 +190,8 @@ class BlockWriter(ABC):
         raise NotSupported("this store does not know where its chain comes from")
 
     def set_metadata(self, name: str, value: bytes) -> None:
-        """Store a value by its name, beside the chain, for other processes; by default they
-        are not told."""
+        """Store a value by its name, beside the chain, for other processes; by default it is
+        not stored."""
 
     @abstractmethod
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:

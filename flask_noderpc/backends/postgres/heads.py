@@ -25,7 +25,7 @@ class Heads:
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
         self._lock = threading.Lock()
-        self._told: tuple[int, int] = (0, 0)
+        self._latest: tuple[int, int] = (0, 0)
         """The number of rewinds, and the height."""
 
     def latest(self) -> int:
@@ -34,14 +34,14 @@ class Heads:
         if self._readers.holds_view:
             # Of an older snapshot.
             return head[1]
-        if head < self._told:
-            # It may have been told between the read and the look.
+        if head < self._latest:
+            # It may have been announced between the read and the look.
             head = self._read()
         with self._lock:
-            if head > self._told:
-                self._told = head
+            if head > self._latest:
+                self._latest = head
                 self._readers.forget_older(head[1])
-            elif head < self._told:
+            elif head < self._latest:
                 raise StoreError(self._refusal(head[1]))
         return head[1]
 
@@ -52,7 +52,7 @@ class Heads:
 
     def _refusal(self, height: int) -> str:
         return (
-            f"the latest height is {height}, and was {self._told[1]}: a standby without the"
+            f"the latest height is {height}, and was {self._latest[1]}: a standby without the"
             " last blocks is the primary now, or NODERPC_DATABASE names one; see"
             " synchronous_standby_names, and restart to go on from there"
         )

@@ -237,7 +237,7 @@ class Readers(readers.Readers[Reader]):
             return Standing.of(self._one_now(_STANDING, ()))
 
     def forget_older(self, height: int) -> None:
-        """Forget a version that is older than a head that was told."""
+        """Forget a version that is older than a head that was announced."""
         if self._known[1].height != height:
             self.forget_version()
 
