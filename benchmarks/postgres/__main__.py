@@ -1,7 +1,8 @@
 """PostgreSQL beside SQLite: ``python -m benchmarks.postgres``.
 
 Makes a private cluster and chains in both stores, and prints by turns blocks a second, the
-requests a second of one server, and the times of first pages of searches. Server and database
+requests a second of one server, the processor time of a request with several servers, and the
+times of first pages of searches. Server and database
 share two cores, as a writer and its database do. It needs wrk and PostgreSQL.
 """
 
@@ -15,10 +16,10 @@ import click
 
 from ..chains import CACHE
 from ..compare import Bench
-from . import reads, searches, writes
+from . import reads, searches, servers, writes
 from .cluster import cluster
 
-_PARTS = ("writes", "reads", "searches")
+_PARTS = ("writes", "reads", "servers", "searches")
 
 
 @click.command()
@@ -31,10 +32,13 @@ def main(only: tuple[str, ...], blocks: int, long: int, rounds: int, seconds: in
     """Print what each store does on two cores."""
     os.sched_setaffinity(0, {0, 1})
     with TemporaryDirectory() as scratch, cluster() as made:
+        bench = Bench(rounds, seconds, CACHE, Path(scratch))
         if "writes" in only:
             writes.compare(made, Path(scratch), blocks, rounds)
         if "reads" in only:
-            reads.compare(made, Bench(rounds, seconds, CACHE, Path(scratch)), blocks)
+            reads.compare(made, bench, blocks)
+        if "servers" in only:
+            servers.compare(made, bench, blocks)
         if "searches" in only:
             searches.compare(made, Path(scratch), long)
 
