@@ -58,8 +58,9 @@ class WSGIResponse:
             self.start_response(status_line(response.status), response.headers)
             self.send_all((response.body,))
             return
+        parts = parts_of(head_of(response, _date(int(time.time()))), response.body)
         self.begun = True
-        for part in parts_of(head_of(response, _date(int(time.time()))), response.body):
+        for part in parts:
             self._send(part)
 
     def send_all(self, result: Iterable[bytes]) -> None:
@@ -114,9 +115,10 @@ class WSGIResponse:
             raise AssertionError(f"The {self._code} response must have no body")
         head = b"" if self.begun else self._head()
         data = self._framed(data)
+        parts = parts_of(head, data)
         # Behind an error before this, another response can be sent.
         self.begun = True
-        for part in parts_of(head, data):
+        for part in parts:
             if part:
                 self._send(part)
 
