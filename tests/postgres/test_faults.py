@@ -331,3 +331,16 @@ store.close()
 
 def test_other_greenlets_run_while_the_database_works(url: str) -> None:
     subprocess.run([sys.executable, "-c", _GEVENT, url], check=True, timeout=PATIENCE)
+
+
+def test_reads_go_on_after_one_that_failed(host: PostgresBackend, maker: ChainMaker) -> None:
+    """psycopg drops all prepared statements after a ROLLBACK of its own, not its own alone."""
+    host.append_block(maker.block(b"a=1"))
+    for _ in range(3):
+        # It prepares what is repeated.
+        for _ in range(10):
+            assert host.block(1)[1].txs == (b"a=1",)
+            assert host.latest_height() == 1
+        with pytest.raises(StoreError, match="division by zero"):
+            host._open().read(lambda at: at.execute("SELECT 1 / 0").fetchone())
+    assert host.block(1)[1].txs == (b"a=1",)

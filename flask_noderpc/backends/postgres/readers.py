@@ -91,7 +91,8 @@ class Reader(Connection):
     def rollback(self) -> None:
         """End the snapshot; the next statement waits for the answer."""
         pgconn = self.raw.pgconn
-        if pgconn.transaction_status == TransactionStatus.INTRANS:
+        # Also after an error: psycopg sends DEALLOCATE ALL after a ROLLBACK of its own.
+        if pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
             pgconn.send_query(b"ROLLBACK")
             pgconn.flush()
             self._is_ending = True
