@@ -185,7 +185,9 @@ def test_a_read_that_the_recovery_cancels_is_repeated(
 
         replica.catch_up()
         assert reading._open().read(work, 1) == 1000
-    assert calls == [True, True, False][:cancelled]
+    # Recovery may end sessions instead of the statement: that of the next read, too.
+    ended = [[True, False]] if cancelled > 1 else []
+    assert calls in ([True, True, False][:cancelled], *ended)
 
 
 def _is_cancelled(reader: Any) -> bool:
