@@ -26,6 +26,16 @@ class SQLMempool(Mempool):
     ) -> None:
         self._open, self._app, self._limits = open_store, application, limits
 
+    def check_limits(self, tx: bytes) -> None:
+        self._check_limits(tx, self._limits)
+
+    def _check_limits(self, tx: bytes, limits: MempoolLimits) -> None:
+        # A replacement is accepted in a full mempool.
+        if not self._app().selects_txs:
+            files = self._open()
+            with files.readers.snapshot() as at:
+                mempool.refuse_unfit(at, tx, limits, files.incoming)
+
     def submit(self, tx: bytes) -> ExecTxResult:
         return self._submit(tx, self._app().check_tx, self._limits).wait()
 
@@ -49,12 +59,13 @@ class SQLMempool(Mempool):
         replaces: bool = True,
     ) -> Submission:
         files, app = self._open(), self._app()
-        # A replacement is accepted in a full mempool.
-        if not app.selects_txs:
-            with files.readers.snapshot() as at:
-                mempool.refuse_unfit(at, tx, limits, files.incoming)
+        if files.incoming.may_exceed(tx, limits):
+            self._check_limits(tx, limits)
         result = check(tx)
         if result.code != 0:
+            # CometBFT: its limits come before the application's check. One that passed is
+            # checked against them when it is added.
+            self._check_limits(tx, limits)
             return Submission(result, lambda: result)
         gas, sender_nonce = result.gas_wanted, app.sender_nonce(tx)
         write = files.mempool_writer.begin(
