@@ -179,11 +179,17 @@ _TRANSACTIONS = (
 )
 
 _FEES = (
-    Route("eth_gasPrice", fees.gas_price, NoParams, int),
-    Route("eth_maxPriorityFeePerGas", fees.priority_fee, NoParams, int),
-    Route("eth_baseFee", fees.base_fee, NoParams, int),
+    Route("eth_gasPrice", fees.gas_price, NoParams, int, chain_only=True),
+    Route("eth_maxPriorityFeePerGas", fees.priority_fee, NoParams, int, chain_only=True),
+    Route("eth_baseFee", fees.base_fee, NoParams, int, chain_only=True),
     Route("eth_blobBaseFee", fees.blob_base_fee, NoParams, int),
-    Route("eth_feeHistory", fees.fee_history, fees.FeeHistory, dict),
+    Route(
+        "eth_feeHistory",
+        fees.fee_history,
+        fees.FeeHistory,
+        dict,
+        chain_only=fees.is_committed,
+    ),
 )
 
 _LOGS = (
@@ -214,16 +220,64 @@ _LOGS = (
 )
 
 _STATE = (
-    Route("eth_getBalance", state.balance, state.AccountParams, int),
-    Route("eth_getTransactionCount", state.transaction_count, state.AccountParams, int),
-    Route("eth_getCode", state.code, state.AccountParams, bytes),
-    Route("eth_getStorageAt", state.storage_at, state.SlotParams, bytes),
+    Route(
+        "eth_getBalance",
+        state.balance,
+        state.AccountParams,
+        int,
+        chain_only=state.is_settled,
+    ),
+    Route(
+        "eth_getTransactionCount",
+        state.transaction_count,
+        state.AccountParams,
+        int,
+        chain_only=state.is_settled,
+    ),
+    Route(
+        "eth_getCode",
+        state.code,
+        state.AccountParams,
+        bytes,
+        chain_only=state.is_settled,
+    ),
+    Route(
+        "eth_getStorageAt",
+        state.storage_at,
+        state.SlotParams,
+        bytes,
+        chain_only=state.is_settled,
+    ),
     Route("eth_getStorageValues", state.storage_values, state.SlotsParams, dict),
-    Route("eth_getProof", state.proof, state.ProofParams, dict),
-    Route("eth_call", calls.call, calls.CallParams, bytes),
-    Route("eth_estimateGas", calls.estimate_gas, calls.CallParams, int),
+    Route(
+        "eth_getProof",
+        state.proof,
+        state.ProofParams,
+        dict,
+        chain_only=state.is_settled,
+    ),
+    Route(
+        "eth_call",
+        calls.call,
+        calls.CallParams,
+        bytes,
+        chain_only=calls.is_settled,
+    ),
+    Route(
+        "eth_estimateGas",
+        calls.estimate_gas,
+        calls.CallParams,
+        int,
+        chain_only=calls.is_settled,
+    ),
     Route("eth_fillTransaction", sending.fill, sending.FillParams, dict),
-    Route("eth_createAccessList", calls.create, calls.AccessListParams, dict),
+    Route(
+        "eth_createAccessList",
+        calls.create,
+        calls.AccessListParams,
+        dict,
+        chain_only=calls.is_settled,
+    ),
     Route("eth_simulateV1", simulate.simulate, simulate.SimulationParams, tuple),
 )
 

@@ -57,6 +57,11 @@ class CallParams(Params):
     )
 
 
+def is_settled(ctx: Context, params: CallParams | AccessListParams) -> bool:
+    """True if the state is that after a block of the chain, with nothing changed in it."""
+    return params.block is not Tag.PENDING and params.overrides is None
+
+
 def call(ctx: Context, params: CallParams) -> bytes:
     """Return data of a call."""
     outcome = run(ctx, prepared(ctx, params))

@@ -77,6 +77,11 @@ class AccountParams(Params):
     )
 
 
+def is_settled(ctx: Context, params: AccountParams | SlotParams | ProofParams) -> bool:
+    """True if the state is that after a block of the chain."""
+    return params.block is not Tag.PENDING
+
+
 def balance(ctx: Context, params: AccountParams) -> int:
     """Balance of an account, in wei."""
     root = root_of(ctx, params.block)

@@ -120,6 +120,11 @@ class FeeHistory(Params):
     )
 
 
+def is_committed(ctx: Context, params: FeeHistory) -> bool:
+    """True if the newest block is in the chain, and not the pending one."""
+    return params.newest is not Tag.PENDING
+
+
 def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
     """Base fees, shares of used gas, and tips, over a range of blocks."""
     _check(params.percentiles)
