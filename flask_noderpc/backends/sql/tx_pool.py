@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from ...domain.abci import ExecTxResult
 from ...domain.responses import PendingCount, PendingTxs
@@ -25,6 +27,7 @@ class SQLMempool(Mempool):
         limits: MempoolLimits,
     ) -> None:
         self._open, self._app, self._limits = open_store, application, limits
+        self._turn = threading.Lock()
 
     def submit(self, tx: bytes) -> ExecTxResult:
         return self._submit(tx, self._app().check_tx, self._limits).wait()
@@ -53,14 +56,15 @@ class SQLMempool(Mempool):
         if not app.selects_txs:
             with files.readers.snapshot() as at:
                 mempool.refuse_unfit(at, tx, limits, files.incoming)
-        result = check(tx)
-        if result.code != 0:
-            return Submission(result, lambda: result)
-        gas, sender_nonce = result.gas_wanted, app.sender_nonce(tx)
-        write = files.mempool_writer.begin(
-            lambda at: mempool.add(at, tx, gas, limits, sender_nonce, replaces=replaces)
-        )
-        forget = files.incoming.add(tx, write.result)
+        with self._turn if app.checks_in_turn else nullcontext():
+            result = check(tx)
+            if result.code != 0:
+                return Submission(result, lambda: result)
+            gas, sender_nonce = result.gas_wanted, app.sender_nonce(tx)
+            write = files.mempool_writer.begin(
+                lambda at: mempool.add(at, tx, gas, limits, sender_nonce, replaces=replaces)
+            )
+            forget = files.incoming.add(tx, write.result)
 
         def wait() -> ExecTxResult:
             try:
