@@ -33,7 +33,9 @@ class DictState(dict[bytes, bytes]):
         self, prefix: bytes, after: bytes | None = None, limit: int = 1000
     ) -> tuple[tuple[bytes, bytes], ...]:
         """Return the first pairs whose keys begin with the prefix and follow ``after``."""
-        keys = sorted(key for key in self if key.startswith(prefix) and (after is None or key > after))
+        keys = sorted(
+            key for key in self if key.startswith(prefix) and (after is None or key > after)
+        )
         return tuple((key, self[key]) for key in keys[:limit])
 
     def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:

@@ -53,14 +53,7 @@ def decode(text: str) -> tuple[str, bytes]:
 
 
 def _decode(text: str) -> tuple[str, bytes]:
-    size = len(text.encode(errors="replace"))
-    if not _MIN <= size <= _MAX:
-        raise InvalidBech32(f"invalid bech32 string length {size}")
-    for char in text:
-        if not "!" <= char <= "~":
-            raise InvalidBech32(f"invalid character in string: '{char}'")
-    if text != text.lower() and text != text.upper():
-        raise InvalidBech32("string not all lowercase or all uppercase")
+    _check_characters(text)
     text = text.lower()
     separator = text.rfind("1")
     if separator < 1 or separator + 1 + _CHECKSUM > len(text):
@@ -74,6 +67,17 @@ def _decode(text: str) -> tuple[str, bytes]:
     if expected != actual:
         raise InvalidBech32(f"invalid checksum (expected {expected} got {actual})")
     return prefix, _bytes(values)
+
+
+def _check_characters(text: str) -> None:
+    size = len(text.encode(errors="replace"))
+    if not _MIN <= size <= _MAX:
+        raise InvalidBech32(f"invalid bech32 string length {size}")
+    for char in text:
+        if not "!" <= char <= "~":
+            raise InvalidBech32(f"invalid character in string: '{char}'")
+    if text not in (text.lower(), text.upper()):
+        raise InvalidBech32("string not all lowercase or all uppercase")
 
 
 def _bytes(values: list[int]) -> bytes:

@@ -50,9 +50,7 @@ TEXT = Scalar(
     str,
 )
 """``str``."""
-BLOB = Scalar(
-    BYTES, Message.blob, Message.blobs, lambda value: b64encode(value).decode()
-)
+BLOB = Scalar(BYTES, Message.blob, Message.blobs, lambda value: b64encode(value).decode())
 """``bytes``."""
 UINT = Scalar(VARINT, Message.integer, lambda message, number: [], str)
 """``int`` of 64 bits; not repeated."""
