@@ -90,9 +90,13 @@ class TxParams(Params):
 
 def _begin_submit(ctx: Context, tx: bytes) -> Submission:
     """Check a transaction, which is on its way to wait for a block if it passed."""
+    _refuse_while_catching_up(ctx)
+    return ctx.backend.mempool.begin_submit(tx)
+
+
+def _refuse_while_catching_up(ctx: Context) -> None:
     if ctx.behaviours.closed_while_catching_up and ctx.backend.network.catching_up():
         raise TxRejected("endpoint is closed while node is catching up")
-    return ctx.backend.mempool.begin_submit(tx)
 
 
 # CometBFT 1.0: rpc/core/mempool.go.
@@ -130,6 +134,9 @@ def begin_broadcast_tx_sync(ctx: Context, params: TxParams) -> StartedCall[Resul
 
 def broadcast_tx_async(ctx: Context, params: TxParams) -> ResultBroadcastTx:
     """Send a transaction; return its hash, without the result of the check."""
+    _refuse_while_catching_up(ctx)
+    # Its sender does not learn what the store says later.
+    ctx.backend.mempool.check_limits(params.tx)
     submission, tx_hash = _begin_submit(ctx, params.tx), hashes.tx_hash(params.tx)
     ctx.async_txs.add(submission, len(params.tx))
     _require_passed(ctx, submission.check, tx_hash)

@@ -56,6 +56,10 @@ class Mempool:
         """
         raise NotSupported("this backend does not take transactions")
 
+    def check_limits(self, tx: bytes) -> None:
+        """Raise as :meth:`submit` does for a full mempool, a transaction that is too large or
+        one that was seen before. The default leaves that to :meth:`submit`."""
+
     def begin_submit(self, tx: bytes) -> Submission:
         """Check a transaction as :meth:`submit` does, and have it stored meanwhile; raise what
         is known at once. The default stores it first."""

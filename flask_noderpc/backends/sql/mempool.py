@@ -34,6 +34,11 @@ class Incoming:
     def __contains__(self, digest: bytes) -> bool:
         return digest in self._hashes
 
+    def may_exceed(self, tx: bytes, limits: MempoolLimits) -> bool:
+        """Return true if these alone might be why a transaction is refused."""
+        is_full = len(self._stored) >= limits.max_txs or self._size >= limits.max_bytes
+        return is_full or (bool(self._hashes) and tx_hash(tx) in self._hashes)
+
     @property
     def count(self) -> PendingCount:
         """Number of these transactions, and their bytes."""
@@ -75,6 +80,11 @@ class Incoming:
 _PRICE_BUMP = 10
 _MAX_QUEUED = 64
 
+_SEEN = (
+    "SELECT 1 FROM tx_cache WHERE hash = ? UNION ALL SELECT 1 FROM mempool WHERE hash = ?"
+    " LIMIT 1"
+)
+
 # EIP-2681 has one bit more, and nobody comes so far.
 _LAST_NONCE = (1 << 63) - 2
 
@@ -93,12 +103,16 @@ def pending(connection: Connection, limit: int) -> PendingTxs:
 
 
 def refuse_unfit(
-    connection: Connection, tx: bytes, limits: MempoolLimits, incoming: Incoming | None = None
+    connection: Connection,
+    tx: bytes,
+    limits: MempoolLimits,
+    incoming: Incoming | None = None,
+    gas_wanted: int = 0,
 ) -> None:
     """Raise why the mempool would not take this transaction, if so, beside those that come.
 
     CometBFT: first full, then too large, for the mempool and for a block, then seen
-    before.
+    before; the gas that its check reported comes last.
     """
     waiting = count(connection)
     coming = incoming.count if incoming else PendingCount(0, 0)
@@ -107,15 +121,16 @@ def refuse_unfit(
         raise MempoolFull(total, limits.max_txs, size, limits.max_bytes)
     if len(tx) > limits.max_tx_bytes:
         raise TxTooLarge(len(tx), limits.max_tx_bytes)
-    max_size, _ = state.block_limits(connection)
+    max_size, max_gas = state.block_limits(connection)
     if _over(tx_bytes(tx), max_size):
         raise TxRejected(f"tx pre check: tx size is too big: {tx_bytes(tx)}, max: {max_size}")
-    key = (tx_hash(tx),)
-    for table in ("tx_cache", "mempool"):
-        if connection.execute(f"SELECT 1 FROM {table} WHERE hash = ?", key).fetchone():
-            raise TxInCache
-    if incoming and key[0] in incoming:
+    digest = tx_hash(tx)
+    if connection.execute(_SEEN, (digest, digest)).fetchone():
         raise TxInCache
+    if incoming and digest in incoming:
+        raise TxInCache
+    if _over(gas_wanted, max_gas):
+        raise TxRejected(f"gas wanted {gas_wanted} is greater than max gas {max_gas}")
 
 
 def add(
@@ -135,10 +150,7 @@ def add(
     connection.engine.lock_mempool(connection)
     if key is not None:
         _replace(connection, key, tx, replaces)
-    refuse_unfit(connection, tx, limits)
-    _, max_gas = state.block_limits(connection)
-    if _over(gas_wanted, max_gas):
-        raise TxRejected(f"gas wanted {gas_wanted} is greater than max gas {max_gas}")
+    refuse_unfit(connection, tx, limits, gas_wanted=gas_wanted)
     digest = tx_hash(tx)
     added = connection.execute(
         "INSERT INTO mempool"

@@ -29,6 +29,16 @@ class SQLMempool(Mempool):
         self._open, self._app, self._limits = open_store, application, limits
         self._turn = threading.Lock()
 
+    def check_limits(self, tx: bytes) -> None:
+        self._check_limits(tx, self._limits)
+
+    def _check_limits(self, tx: bytes, limits: MempoolLimits) -> None:
+        # A replacement is accepted in a full mempool.
+        if not self._app().selects_txs:
+            files = self._open()
+            with files.readers.snapshot() as at:
+                mempool.refuse_unfit(at, tx, limits, files.incoming)
+
     def submit(self, tx: bytes) -> ExecTxResult:
         return self._submit(tx, self._app().check_tx, self._limits).wait()
 
@@ -52,13 +62,14 @@ class SQLMempool(Mempool):
         replaces: bool = True,
     ) -> Submission:
         files, app = self._open(), self._app()
-        # A replacement is accepted in a full mempool.
-        if not app.selects_txs:
-            with files.readers.snapshot() as at:
-                mempool.refuse_unfit(at, tx, limits, files.incoming)
+        if files.incoming.may_exceed(tx, limits):
+            self._check_limits(tx, limits)
         with self._turn if app.checks_in_turn else nullcontext():
             result = check(tx)
             if result.code != 0:
+                # CometBFT: its limits come before the application's check. One that passed is
+                # checked against them when it is added.
+                self._check_limits(tx, limits)
                 return Submission(result, lambda: result)
             gas, sender_nonce = result.gas_wanted, app.sender_nonce(tx)
             write = files.mempool_writer.begin(

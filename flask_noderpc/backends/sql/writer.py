@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -85,6 +86,20 @@ class Write(Generic[T]):
             return self._job.result()
 
 
+class _Drain:
+    """One transaction of a writer: ``pending``, until it has begun."""
+
+    def __init__(self, thread: NativeThread, work: Callable[[], None]) -> None:
+        self._work = work
+        self.has_begun = False
+        self.pending = thread.begin(self._run)
+
+    def _run(self) -> None:
+        # First: a job that comes behind this line needs another transaction.
+        self.has_begun = True
+        self._work()
+
+
 class Writer(ABC):
     """The one thread and connection that write for this process.
 
@@ -94,6 +109,8 @@ class Writer(ABC):
     def __init__(self, name: str) -> None:
         self._thread = NativeThread(name)
         self._waiting: deque[Job[Any]] = deque()
+        self._lock = threading.Lock()
+        self._next: _Drain | None = None
 
     def run(self, work: Callable[[Connection], T]) -> T:
         """Return the result of ``work``, once it is on disk."""
@@ -103,10 +120,17 @@ class Writer(ABC):
         """Have work done with what is written next."""
         job = Job(work)
         self._waiting.append(job)
-        return Write(job, lambda: self._thread.begin(self._drain), self._errors)
+        return Write(job, self._begin_drain, self._errors)
+
+    def _begin_drain(self) -> PendingResult[None]:
+        """Return the transaction that has all jobs that wait now."""
+        with self._lock:
+            # To queue one for each job would take longer than the job.
+            if self._next is None or self._next.has_begun:
+                self._next = _Drain(self._thread, self._drain)
+            return self._next.pending
 
     def _drain(self) -> None:
-        # The job of this call may have been done with its predecessor's.
         jobs = [self._waiting.popleft() for _ in range(len(self._waiting))]
         if not jobs:
             return
