@@ -54,12 +54,7 @@ def _bank(settings: Settings, path: str, memory: CacheMemory) -> Make:
         from .applications.bank.application import Bank
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_APPLICATION = 'bank': {error}") from None
-    return partial(
-        Bank,
-        prefix=settings.bank_prefix,
-        retained_heights=settings.bank_heights,
-        min_gas_prices=settings.minimum_gas_prices,
-    )
+    return partial(Bank, prefix=settings.bank_prefix, retained_heights=settings.bank_heights)
 
 
 APPLICATIONS: dict[str, Callable[[Settings, str, CacheMemory], Make]] = {
@@ -92,7 +87,6 @@ CHAIN_SETTINGS = (
     "bank_prefix",
     "bank_coins",
     "bank_heights",
-    "minimum_gas_prices",
 )
 """Settings of the chain itself, the same for each mount that serves it."""
 

@@ -161,12 +161,6 @@ class Settings:
         COUNT,
         "Number of latest heights of ``bank`` that can be queried and rewound to.",
     )
-    minimum_gas_prices: str = setting(
-        "chain",
-        "",
-        TEXT,
-        "Lowest price of gas at which ``bank`` accepts a transaction, such as ``0.025stake``.",
-    )
     upstream: tuple[str, ...] = setting(
         "companion",
         (),

@@ -21,6 +21,8 @@ _SETTINGS = {
     "dialect": "comet-0.38",
     # A block as soon as a transaction waits.
     "block_interval": 0.001,
+    # A snapshot is reverted to after a whole test.
+    "bank_heights": 100_000,
 }
 
 
@@ -46,7 +48,7 @@ class BankNode:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Take back on exit what happened to the chain within, of the last 100 blocks."""
+        """Take back on exit what happened to the chain within."""
         number = self.chain.control.snapshot()
         try:
             yield

@@ -172,7 +172,7 @@ REFUSED = {
         _raw(message(1, any_of("/cosmos.crypto.secp256k1.PubKey", b""))),
         2,
         "no concrete type registered for type URL /cosmos.crypto.secp256k1.PubKey against"
-        f" interface *types.Msg{_DECODE}",
+        f" interface *interface {{ ProtoMessage(); Reset(); String() string }}{_DECODE}",
     ),
     "an unknown field of the body": (
         _raw(Draft().body() + integer(100, 1)),
@@ -198,8 +198,7 @@ REFUSED = {
     "no fee": (
         _raw(None, message(1, Draft().signer())),
         111222,
-        "recovered: runtime error: invalid memory address or nil pointer dereference\nstack:\n:"
-        " panic",
+        "recovered: runtime error: invalid memory address or nil pointer dereference\nstack:\n",
     ),
     "no signature": (
         blob(1, Draft().body()) + blob(2, Draft().auth_info()),
@@ -282,7 +281,7 @@ REFUSED = {
     "a sender without an account": (
         _with(messages=(send(NOBODY, BOB),)),
         9,
-        f"fee payer address: {NOBODY} does not exist: unknown address",
+        f"fee payer address: {chr(0) * 20} does not exist: unknown address",
     ),
     "a sender that is none": (
         _with(messages=(send("cosmos1xyz", BOB),)),
@@ -317,7 +316,7 @@ def test_a_broken_transaction_is_refused(chain: EmbeddedChain, kind: str) -> Non
 
 
 FAILED = {
-    "no amount": (send(ALICE, BOB, string(1, "token")), 111222, "recovered: runtime error"),
+    "no amount": (send(ALICE, BOB, string(1, "token")), 10, "0token: invalid coins"),
     "zero": (send(ALICE, BOB, coin(0)), 10, "0token: invalid coins"),
     "negative": (send(ALICE, BOB, coin(-1)), 10, "-1token: invalid coins"),
     "twice": (send(ALICE, BOB, coin(1), coin(2)), 10, "1token,2token: invalid coins"),
@@ -561,7 +560,7 @@ def test_a_price_of_gas_is_required_where_it_is_set(open_chain: Open) -> None:
     )
     assert chain.mempool.submit(Draft(fee=(coin(2000, "stake"),)).signed()).code == 0
     for text in ("stake", "1", "-1stake", "0.1s"):
-        with pytest.raises(InvalidSetting, match="MINIMUM_GAS_PRICES"):
+        with pytest.raises(InvalidSetting, match="min_gas_prices"):
             Bank(chain.store.app_state(), min_gas_prices=text)
 
 

@@ -132,11 +132,17 @@ def _amino(f: Field, value: Any) -> Any:
     return [of(each) for each in value] if f.repeated else of(value)
 
 
-def _coin(values: dict[str, Any]) -> Coin:
+def _fee_coin(values: dict[str, Any]) -> Coin:
     try:
         return Coin(values["denom"], parse_amount(values["amount"]))
     except ValueError as error:
         raise InvalidMessage(str(error)) from None
+
+
+def _coin(values: dict[str, Any]) -> Coin:
+    coin = _fee_coin(values)
+    # The SDK writes a message anew when it has read it, with a zero.
+    return Coin(coin.denom, coin.amount or 0)
 
 
 def _amino_coin(coin: Coin) -> dict[str, str]:
@@ -144,10 +150,11 @@ def _amino_coin(coin: Coin) -> dict[str, str]:
     return {**amount, "denom": coin.denom} if coin.denom else amount
 
 
-COIN = Kind(
-    "*types.Coin", {1: Field("denom", TEXT), 2: Field("amount", TEXT)}, _coin, _amino_coin
-)
+_COIN = {1: Field("denom", TEXT), 2: Field("amount", TEXT)}
+COIN = Kind("*types.Coin", _COIN, _coin, _amino_coin)
 """A :class:`~flask_noderpc.protocol.cosmos.coins.Coin`."""
+FEE_COIN = Kind("*types.Coin", _COIN, _fee_coin, _amino_coin)
+"""The same of a fee, whose amount may be missing."""
 
 
 def coins(name: str) -> Field:

@@ -54,7 +54,7 @@ def decode(given: AnyValue, known: MessageType | None) -> Msg:
     if known is None:
         raise InvalidMessage(
             f"no concrete type registered for type URL {given.type_url} against interface"
-            " *types.Msg"
+            " *interface { ProtoMessage(); Reset(); String() string }"
         )
     return Msg(known, known.kind.decode(given.value))
 

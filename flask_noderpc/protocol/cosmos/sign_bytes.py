@@ -18,6 +18,7 @@ _NAMES = {
     DIRECT_AUX: "SIGN_MODE_DIRECT_AUX",
     AMINO_JSON: "SIGN_MODE_LEGACY_AMINO_JSON",
 }
+_UNSUPPORTED = {0: "SIGN_MODE_UNSPECIFIED", 191: "SIGN_MODE_EIP_191"}
 # Go's encoding/json: what has a meaning in HTML, and two ends of lines of JavaScript.
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
@@ -42,8 +43,7 @@ def sign_bytes(mode: int, tx: Tx, signer: SignerData, messages: Sequence[Any]) -
         return amino(tx, signer, messages)
     if mode in _NAMES:
         raise InvalidMessage(f"unsuppored sign mode {_NAMES[mode]}")
-    name = mode or "SIGN_MODE_UNSPECIFIED"
-    raise InvalidMessage(f"unsupported sign mode {name}")
+    raise InvalidMessage(f"unsupported sign mode {_UNSUPPORTED.get(mode, mode)}")
 
 
 def direct(body: bytes, auth_info: bytes, signer: SignerData) -> bytes:

@@ -14,6 +14,7 @@ from .fields import (
     BLOB,
     BOOL,
     BYTES,
+    FEE_COIN,
     TEXT,
     UINT,
     AnyValue,
@@ -185,7 +186,7 @@ _SIGNER = Kind(
 _FEE = Kind(
     "*tx.Fee",
     {
-        1: coins("amount"),
+        1: Field("amount", FEE_COIN, repeated=True),
         2: Field("gas_limit", UINT),
         3: Field("payer", TEXT),
         4: Field("granter", TEXT),
@@ -233,10 +234,7 @@ def decode(raw: bytes, resolve: Resolve, check_message: Check) -> Tx:
         check_message(each)
     for each in (*body.extensions, *body.non_critical_extensions):
         if each.type_url:
-            raise InvalidMessage(
-                f"no concrete type registered for type URL {each.type_url} against interface"
-                " *tx.TxExtensionOptionI"
-            )
+            raise InvalidMessage("no registered implementations of type tx.TxExtensionOptionI")
     check_fields(parts["auth_info"], _AUTH_INFO, resolve)
     signers, fee = _decode_auth_info(parts["auth_info"])
     return Tx(
@@ -325,7 +323,11 @@ def signature_of(mode: Mode, signature: bytes) -> Signature:
 
 def _split(signature: bytes) -> list[bytes]:
     parts = []
-    for number, wire, value in read_fields(signature):
+    try:
+        found = list(read_fields(signature))
+    except InvalidMessage:
+        raise InvalidMessage("unexpected EOF") from None
+    for number, wire, value in found:
         if number != 1:
             raise InvalidMessage("rejecting unrecognized fields found in MultiSignature")
         if wire != BYTES:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ....domain.abci import Event
 from ....domain.time import SECOND
+from ....jsoncodec import text_of
 from ....protocol.cosmos import coins
 from ....protocol.cosmos import tx as txs
 from ....protocol.cosmos.coins import Coins
@@ -250,14 +251,22 @@ def deduct_fee(ante: Ante) -> None:
         _check_gas_price(fee, ante.min_gas_prices)
     payer = ante.payer
     if fee.granter:
-        ante.context.codec.parse(fee.granter)
+        _check_granter(ante, fee.granter)
         raise TxError(INVALID_REQUEST, "fee grants are not enabled")
     if ante.context.accounts.get(payer) is None:
-        text = f"fee payer address: {show(payer)} does not exist"
+        # The SDK shows its bytes.
+        text = f"fee payer address: {text_of(payer)} does not exist"
         raise TxError(UNKNOWN_ADDRESS, text)
     if any(coin.value for coin in fee.amount):
         _pay(ante, payer, fee.amount)
     ante.context.events.append(event("tx", fee=coins.show(fee.amount), fee_payer=show(payer)))
+
+
+def _check_granter(ante: Ante, granter: str) -> None:
+    try:
+        ante.context.codec.parse(granter)
+    except TxError as error:
+        raise Panic(error.log) from None
 
 
 def _pay(ante: Ante, payer: bytes, amount: Coins) -> None:
@@ -357,23 +366,22 @@ def _pay_for_signature(
                 INTERNAL,
                 "expected *signing.MultiSignatureData, got, *signing.SingleSignatureData",
             )
-        for part_key, part in _signed_parts(key, signature):
-            _pay_for_signature(context, params, part_key, part)
+        _pay_for_parts(context, params, key, signature)
     else:
         raise TxError(INVALID_PUB_KEY, "unrecognized public key type: <nil>")
 
 
-def _signed_parts(
-    key: MultisigKey, signature: MultiSignature
-) -> Sequence[tuple[Key, Signature]]:
-    """Return the keys that have signed, with their signatures; raise :exc:`TxError`."""
+def _pay_for_parts(
+    context: Context, params: Params, key: MultisigKey, signature: MultiSignature
+) -> None:
     if len(signature.bits) != len(key.keys):
         text = f"bit array size is incorrect, expecting: {len(key.keys)}"
         raise TxError(INTERNAL, text)
     signed = [each for each, bit in zip(key.keys, signature.bits, strict=True) if bit]
+    for part_key, part in zip(signed, signature.parts, strict=False):
+        _pay_for_signature(context, params, part_key, part)
     if len(signed) > len(signature.parts):
         raise TxError(INTERNAL, f"signature size is incorrect {len(signature.parts)}")
-    return list(zip(signed, signature.parts, strict=False))
 
 
 def verify_signatures(ante: Ante) -> None:

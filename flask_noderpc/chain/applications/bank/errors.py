@@ -10,16 +10,16 @@ class Code:
     """A kind of error, as results have it."""
 
     code: int
-    text: str
+    text: str | None
     codespace: str = "sdk"
 
 
 class TxError(Exception):
     """Why a transaction or a query fails: a kind of error, and what was wrong."""
 
-    def __init__(self, code: Code, detail: str = "") -> None:
+    def __init__(self, code: Code, detail: str | None = None) -> None:
         self.code = code
-        self.log = f"{detail}: {code.text}" if detail and code.text else detail or code.text
+        self.log = ": ".join(each for each in (detail, code.text) if each is not None)
         super().__init__(self.log)
 
     def wrapped(self, detail: str) -> TxError:
@@ -29,7 +29,7 @@ class TxError(Exception):
         return other
 
 
-INTERNAL = Code(1, "", "undefined")
+INTERNAL = Code(1, None, "undefined")
 PANIC = Code(111222, "panic", "undefined")
 
 TX_DECODE = Code(2, "tx parse error")
@@ -68,4 +68,6 @@ class Panic(Exception):
 
     def error(self) -> TxError:
         """Return the error of the transaction."""
-        return TxError(PANIC, f"recovered: {self}\nstack:\n")
+        error = TxError(PANIC)
+        error.log = f"recovered: {self}\nstack:\n"
+        return error

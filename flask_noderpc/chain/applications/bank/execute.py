@@ -68,6 +68,7 @@ class Run:
     def result(self, raw: bytes, state: Branch, decode: Decode) -> ExecTxResult:
         """Run a transaction; what it changes is written to ``state``, and of one that fails
         what it has paid."""
+        self.meter.consumed = self.environment.head.params_gas
         try:
             self._run(raw, state, decode)
         except TxError as error:
@@ -98,6 +99,8 @@ class Run:
         )
 
     def _run(self, raw: bytes, state: Branch, decode: Decode) -> None:
+        if self.mode is Mode.DELIVER:
+            self._refuse_unreadable(raw, decode)
         if self.block_gas is not None and self.block_gas.is_used_up:
             raise TxError(OUT_OF_GAS, "no block gas left to run tx")
         decoded = decode(raw)
@@ -111,6 +114,15 @@ class Run:
         if self._executes:
             state.apply(branch)
             self.events = [*self.events, *events]
+
+    def _refuse_unreadable(self, raw: bytes, decode: Decode) -> None:
+        """Refuse bytes that are no transaction, which are no part of the block's gas."""
+        try:
+            decode(raw)
+        except TxError as error:
+            if error.code is TX_DECODE:
+                self.meter.consumed, self.block_gas = 0, None
+                raise TxError(TX_DECODE) from None
 
     def _ante(self, decoded: Decoded, state: Branch) -> list[Event]:
         fee = decoded.tx.fee

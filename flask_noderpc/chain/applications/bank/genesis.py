@@ -9,12 +9,13 @@ from dataclasses import fields, replace
 from typing import Any
 
 from .... import jsoncodec
-from ....domain.genesis import Genesis
+from ....domain.genesis import ConsensusParams, Genesis
 from ....errors import ConfigurationError, short_repr
 from ....protocol.cosmos import bech32, coins
 from ....protocol.cosmos.coins import Coin, Coins, InvalidCoins
 from ....protocol.cosmos.keys import Ed25519Key, Key, MultisigKey, Secp256k1Key
-from ....protocol.protobuf import integer, message, string
+from ....protocol.protobuf import integer, message, string, timestamp
+from . import gas
 from .accounts import BASE, FEE_COLLECTOR, MODULE, Account, Params
 from .balances import METADATA
 from .context import Codec, Context, Environment
@@ -48,6 +49,7 @@ def first_state(genesis: Genesis, prefix: str) -> tuple[Branch, Head]:
             found,
             genesis.initial_height,
             genesis.consensus_params.block.max_gas,
+            gas.READ + gas.READ_BYTE * _params_size(genesis.consensus_params),
             0,
             genesis.genesis_time,
             b"",
@@ -64,6 +66,22 @@ def first_state(genesis: Genesis, prefix: str) -> tuple[Branch, Head]:
     except (ValueError, AttributeError) as error:
         raise ConfigurationError(f"app_state of the genesis document: {error}") from None
     return branch, head
+
+
+def _params_size(params: ConsensusParams) -> int:
+    """Return the bytes of the consensus parameters and of their key in the SDK's store."""
+    block = integer(1, params.block.max_bytes) + integer(2, params.block.max_gas)
+    age = timestamp(params.evidence.max_age_duration)
+    evidence = (
+        integer(1, params.evidence.max_age_num_blocks)
+        + message(2, age)
+        + integer(3, params.evidence.max_bytes)
+    )
+    keys = b"".join(string(1, each) for each in params.validator.pub_key_types)
+    version = integer(1, params.app_version)
+    extensions = integer(1, params.vote_extensions_enable_height)
+    parts = (block, evidence, keys, version, extensions)
+    return len(b"Consensus") + sum(len(message(1, part)) for part in parts)
 
 
 def _text(error: Exception) -> str:

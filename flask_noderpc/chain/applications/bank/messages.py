@@ -46,6 +46,11 @@ class Registry:
         self._kinds: dict[str, Kind] = {
             **keys.KINDS,
             **{name: handler.type.kind for name, handler in self._handlers.items()},
+            # Known, though they are no messages that can be sent.
+            **{
+                handler.type.response_url: Kind(f"{handler.type.kind.name}Response")
+                for handler in self._handlers.values()
+            },
         }
 
     def resolve(self, type_url: str) -> Kind | None:

@@ -39,6 +39,8 @@ class Head:
     initial_height: int
     max_gas: int
     """Of a block; -1 is no limit."""
+    params_gas: int
+    """What it costs to read the consensus parameters."""
     height: int
     """0 before the first block."""
     time: int
@@ -52,6 +54,7 @@ class Head:
                 self.prefix,
                 self.initial_height,
                 self.max_gas,
+                self.params_gas,
                 self.height,
                 self.time,
                 self.app_hash,
