@@ -5,7 +5,7 @@
 //
 // A home without a genesis gets one by the flags, or that of -genesis; the same flags, with a
 // -genesis-time, give the same one. With -init it ends there. The validator's key is made of the
-// chain's id, unless the home has config/priv_validator_key.json. Without -commit 10h, with which
+// chain's id, unless the home has config/priv_validator_key.json. With -record-bank it needs no home. Without -commit 10h, with which
 // a chain stands still after a restart, it makes blocks all the time.
 package main
 
@@ -32,6 +32,7 @@ type options struct {
 	stake        int64
 	rewards      bool
 	initOnly     bool
+	recordBank   bool
 	rpc          string
 	p2p          string
 	minGasPrices string
@@ -71,6 +72,8 @@ func parse() options {
 	flag.Int64Var(&given.stake, "stake", 100_000_000, "bonded by the first account")
 	flag.BoolVar(&given.rewards, "rewards", false, "also mint and distribution")
 	flag.BoolVar(&given.initOnly, "init", false, "make the home and end")
+	flag.BoolVar(&given.recordBank, "record-bank", false,
+		"print a recording of auth, bank and tx as JSON, of chains in memory, and end")
 	flag.StringVar(&given.rpc, "rpc", "tcp://127.0.0.1:26657", "address of the RPC")
 	flag.StringVar(&given.p2p, "p2p", "tcp://127.0.0.1:0", "address for peers")
 	flag.StringVar(&given.minGasPrices, "minimum-gas-prices", "0stake", "as 0.025stake")
@@ -81,6 +84,9 @@ func parse() options {
 }
 
 func run(ctx context.Context, given options) error {
+	if given.recordBank {
+		return recordBank(os.Stdout)
+	}
 	if given.home == "" {
 		return fmt.Errorf("-home is missing")
 	}
