@@ -35,6 +35,8 @@ type options struct {
 	recordBank   bool
 	rpc          string
 	p2p          string
+	api          string
+	grpc         string
 	minGasPrices string
 	commit       time.Duration
 	logLevel     string
@@ -75,6 +77,8 @@ func parse() options {
 	flag.BoolVar(&given.recordBank, "record-bank", false,
 		"print a recording of auth, bank and tx as JSON, of chains in memory, and end")
 	flag.StringVar(&given.rpc, "rpc", "tcp://127.0.0.1:26657", "address of the RPC")
+	flag.StringVar(&given.api, "api", "", "address of the REST gateway, as tcp://127.0.0.1:1317")
+	flag.StringVar(&given.grpc, "grpc", "127.0.0.1:9090", "address of gRPC, which -api runs too")
 	flag.StringVar(&given.p2p, "p2p", "tcp://127.0.0.1:0", "address for peers")
 	flag.StringVar(&given.minGasPrices, "minimum-gas-prices", "0stake", "as 0.025stake")
 	flag.DurationVar(&given.commit, "commit", 200*time.Millisecond, "pause between blocks")
@@ -106,5 +110,5 @@ func run(ctx context.Context, given options) error {
 	if given.initOnly {
 		return nil
 	}
-	return serve(ctx, config, made, logger)
+	return serve(ctx, given, config, made, logger)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -255,13 +256,17 @@ func (l *ledger) check(raw []byte) *resultRecord {
 		found.GasWanted, found.GasUsed, eventsOf(found.Events)}
 }
 
-// untraced leaves out the stack of a panic, which no two programs have in common.
+// modulesFolder is where the program was built.
+var modulesFolder = regexp.MustCompile(`\[/[^\]]*/pkg/mod/`)
+
+// untraced leaves out what no two programs have in common: the stack of a panic, and where the
+// program was built.
 func untraced(log string) string {
 	text, _, found := strings.Cut(log, "\nstack:\n")
 	if found {
 		text += "\nstack:\n"
 	}
-	return text
+	return modulesFolder.ReplaceAllString(text, "[")
 }
 
 func (l *ledger) asked(path string, request proto.Message, reply codec.ProtoMarshaler) error {

@@ -112,7 +112,7 @@ var (
 
 func scenarios() []scenario {
 	return slices.Concat(
-		valid(), encodings(), signatures(), limits(), fees(), messages(), several(), shared(),
+		valid(), encodings(), signatures(), limits(), fees(), messages(), several(), shared(), funded(),
 		[]scenario{{name: "queries", run: history, ask: queries}},
 	)
 }
@@ -410,20 +410,6 @@ func signatures() []scenario {
 				d.signers = by("alice", "bob")
 			})
 		}),
-		one("eight signers", func(l *ledger) draft {
-			return l.send(func(d *draft) {
-				d.msgs = nil
-				d.signers = nil
-				for at := range 8 {
-					key := secp256k1.GenPrivKeyFromSecret(fmt.Appendf(nil, "signer %d", at))
-					name := fmt.Sprint("signer ", at)
-					l.world.keys[name] = key
-					d.msgs = append(d.msgs, l.from(name, "bob", coin("stake", 1)))
-					d.signers = append(d.signers, signer{name: name})
-				}
-				d.noFee = true
-			})
-		}),
 		usual("wrong chain id", func(d *draft) { d.chainID = "other-1" }),
 		usual("wrong chain id, amino", func(d *draft) { d.chainID, d.mode = "other-1", amino }),
 		usual("wrong account number", func(d *draft) { d.signers[0].number = 1 }),
@@ -498,14 +484,6 @@ func signatures() []scenario {
 			d.auth = func(auth *txtypes.AuthInfo) {
 				auth.SignerInfos[0].PublicKey = must(codectypes.NewAnyWithValue(&banktypes.MsgSend{}))
 			}
-		}),
-		one("ed25519 key", func(l *ledger) draft {
-			return l.send(func(d *draft) {
-				key := ed25519.GenPrivKeyFromSecret([]byte("ed25519"))
-				l.world.keys["ed25519"] = key
-				d.msgs[0] = l.from("ed25519", "bob", coin("token", 1))
-				d.signers, d.noFee = by("ed25519"), true
-			})
 		}),
 		modes("no sign mode", nil),
 		modes("sign mode 0", &txtypes.ModeInfo{Sum: &txtypes.ModeInfo_Single_{
@@ -938,8 +916,6 @@ func shared() []scenario {
 				}))})
 			}
 		}},
-		one("eight keys", func(l *ledger) draft { return l.many(8, 1) }),
-		one("nested keys of seven", func(l *ledger) draft { return l.many(7, 7) }),
 	}
 }
 
@@ -951,23 +927,74 @@ func (l *ledger) threshold(d *draft, of uint32) {
 	}
 }
 
-// many is of an account that is none yet, of so many keys.
-func (l *ledger) many(count, threshold int) draft {
-	var keys []cryptotypes.PubKey
-	var names []string
-	for at := range count {
-		key := secp256k1.GenPrivKeyFromSecret(fmt.Appendf(nil, "part %d", at))
-		names = append(names, fmt.Sprint("part ", at))
-		l.world.keys[names[at]] = key
-		keys = append(keys, key.PubKey())
+// funded have an account that gets coins in the second block, and signs in the third.
+func funded() []scenario {
+	paid := func(name string, count int, of func(*ledger, []signer) draft) scenario {
+		return scenario{name: name, run: func(l *ledger) {
+			var signers []signer
+			outputs := map[string]sdk.Coins{}
+			for at := range count {
+				each := fmt.Sprint("key ", at)
+				l.world.keys[each] = secp256k1.GenPrivKeyFromSecret([]byte(each))
+				signers = append(signers, signer{name: each})
+				outputs[each] = sdk.Coins{coin("stake", 10_000)}
+			}
+			given := of(l, signers)
+			if first := given.signers[0]; first.with != nil || count == 0 {
+				outputs = map[string]sdk.Coins{first.name: {coin("stake", 10_000)}}
+			}
+			sum := coin("stake", int64(len(outputs))*10_000)
+			l.block(sent{"fund", l.sign(l.send(func(d *draft) {
+				d.msgs[0] = l.multi(map[string]sdk.Coins{"bob": {sum}}, outputs)
+				d.gas = 500_000
+			}))})
+			l.block(sent{name, l.sign(given)})
+		}}
 	}
-	whole := multisig.NewLegacyAminoPubKey(threshold, keys)
-	address := sdk.AccAddress(whole.Address()).String()
-	given := l.send(func(d *draft) {
-		d.msgs[0] = l.from("bob", "carol", coin("token", 1))
-		d.msgs[0].(*banktypes.MsgSend).FromAddress = address
-		d.signers, d.noFee, d.mode = []signer{
-			{name: "part 0", key: whole, with: names[:threshold]}}, true, amino
-	})
-	return given
+	each := func(l *ledger, signers []signer) draft {
+		return l.send(func(d *draft) {
+			d.msgs, d.signers = nil, signers
+			for _, who := range signers {
+				d.msgs = append(d.msgs, l.from(who.name, "carol", coin("stake", 1)))
+			}
+			d.gas = 900_000
+		})
+	}
+	keys := func(threshold int) func(*ledger, []signer) draft {
+		return func(l *ledger, signers []signer) draft {
+			var parts []cryptotypes.PubKey
+			var names []string
+			for _, who := range signers {
+				parts = append(parts, l.world.keys[who.name].PubKey())
+				names = append(names, who.name)
+			}
+			l.world.keys["many"] = manyKeys{multisig.NewLegacyAminoPubKey(threshold, parts)}
+			return l.send(func(d *draft) {
+				d.msgs[0] = l.from("many", "carol", coin("stake", 1))
+				d.signers, d.mode = []signer{{name: "many", with: names[:threshold]}}, amino
+			})
+		}
+	}
+	return []scenario{
+		paid("seven signers", 7, each),
+		paid("eight signers", 8, each),
+		paid("six of seven keys", 7, keys(6)),
+		paid("one of eight keys", 8, keys(1)),
+		paid("ed25519 key", 0, func(l *ledger, _ []signer) draft {
+			l.world.keys["ed25519"] = ed25519.GenPrivKeyFromSecret([]byte("ed25519"))
+			return l.send(func(d *draft) {
+				d.msgs[0], d.signers = l.from("ed25519", "bob", coin("stake", 1)), by("ed25519")
+			})
+		}),
+		paid("first of a new account", 0, func(l *ledger, _ []signer) draft {
+			return l.send(func(d *draft) {
+				d.msgs[0], d.signers = l.from("frank", "bob", coin("stake", 1)), by("frank")
+			})
+		}),
+	}
 }
+
+// manyKeys stands for an account of several keys among those of one.
+type manyKeys struct{ of *multisig.LegacyAminoPubKey }
+
+func (k manyKeys) PubKey() cryptotypes.PubKey { return k.of }

@@ -16,7 +16,7 @@ type gasTable struct {
 }
 
 type step struct {
-	Gas   uint64  `json:"gas,omitempty"`
+	Gas   *uint64 `json:"gas,omitempty"`
 	For   string  `json:"for,omitempty"`
 	Op    string  `json:"op,omitempty"`
 	Store string  `json:"store,omitempty"`
@@ -43,7 +43,7 @@ type tracedMeter struct {
 }
 
 func (m tracedMeter) ConsumeGas(amount storetypes.Gas, descriptor string) {
-	m.to.add(step{Gas: amount, For: descriptor})
+	m.to.add(step{Gas: &amount, For: descriptor})
 	m.GasMeter.ConsumeGas(amount, descriptor)
 }
 

@@ -138,7 +138,7 @@ func (w *world) shared(
 	keys := w.pubKey(who).(*multisig.LegacyAminoPubKey).GetPubKeys()
 	data := multisigtypes.NewMultisig(len(keys))
 	for _, name := range who.with {
-		key := w.keys[name]
+		key := w.keys[name].(cryptotypes.PrivKey)
 		single := &signing.SingleSignatureData{SignMode: who.mode, Signature: sign(key)}
 		if err := multisigtypes.AddSignatureFromPubKey(data, single, key.PubKey(), keys); err != nil {
 			panic(err)
@@ -173,7 +173,7 @@ func (l *ledger) signature(
 	}
 	sign := func(key cryptotypes.PrivKey) []byte { return must(key.Sign(text)) }
 	if len(who.with) == 0 {
-		return sign(l.world.keys[who.name])
+		return sign(l.world.keys[who.name].(cryptotypes.PrivKey))
 	}
 	_, data := authtx.SignatureDataToModeInfoAndSig(l.world.shared(who, sign))
 	return data

@@ -38,9 +38,12 @@ var words = map[string]string{
 type world struct {
 	genesis  *cmttypes.GenesisDoc
 	proposer []byte
-	keys     map[string]cryptotypes.PrivKey
+	keys     map[string]keyed
 	multi    *multisig.LegacyAminoPubKey
 }
+
+// keyed is what an account belongs to; what signs is a PrivKey.
+type keyed interface{ PubKey() cryptotypes.PubKey }
 
 func keyOf(words string) cryptotypes.PrivKey {
 	path := hd.CreateHDPath(sdk.CoinType, 0, 0).String()
@@ -51,7 +54,7 @@ func keyOf(words string) cryptotypes.PrivKey {
 // dave who has no stake, erin who is poor, an account of two of three keys; and frank, of whom
 // the chain knows nothing.
 func newWorld() (*world, error) {
-	made := &world{keys: map[string]cryptotypes.PrivKey{}}
+	made := &world{keys: map[string]keyed{}}
 	for name, each := range words {
 		made.keys[name] = keyOf(each)
 	}
