@@ -12,6 +12,7 @@ from ....protocol.protobuf import Malformed, Message, blob, integer, message, st
 from .balances import METADATA, PARAMS, SUPPLY, balance_key
 from .context import Codec
 from .errors import (
+    INTERNAL,
     INVALID_HEIGHT,
     INVALID_REQUEST,
     KEY_NOT_FOUND,
@@ -50,12 +51,21 @@ class Asked:
     get: Get
     simulate: Callable[[bytes], ExecTxResult]
 
-    def address(self, number: int, *, prefix: str = "") -> bytes:
+    def address(self, number: int) -> bytes:
         """Return an address of the request; raise :exc:`TxError`."""
         try:
             return self.codec.parse(self.request.text(number))
         except TxError as error:
-            raise _invalid(prefix + error.log) from None
+            raise _invalid(f"invalid address: {error.log}") from None
+
+    def owner(self) -> bytes:
+        """Return the address of the account that is asked for; raise :exc:`TxError`."""
+        try:
+            return self.codec.parse(self.request.text(1))
+        except TxError as error:
+            # The SDK's own errors are others to gRPC.
+            code = INVALID_REQUEST if error.code is INTERNAL else UNKNOWN_REQUEST
+            raise TxError(code, error.log) from None
 
     def range(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield the pairs whose keys begin with a prefix, without it."""
@@ -67,7 +77,7 @@ def _account(asked: Asked) -> bytes:
     text = asked.request.text(1)
     if not text:
         raise _invalid("Address cannot be empty")
-    stored = asked.get(ACCOUNTS + b"\1" + asked.address(1))
+    stored = asked.get(ACCOUNTS + b"\1" + asked.owner())
     if stored is None:
         raise _not_found(f"account {text} not found")
     return message(1, stored)
@@ -77,19 +87,24 @@ def _auth_params(asked: Asked) -> bytes:
     return message(1, asked.get(ACCOUNTS + b"\0") or b"")
 
 
-def _balance(asked: Asked) -> bytes:
-    denom = asked.request.text(2)
+def _denom(asked: Asked, number: int) -> str:
+    denom = asked.request.text(number)
     try:
         check_denom(denom)
     except InvalidCoins as error:
         raise _invalid(str(error)) from None
-    address = asked.address(1, prefix="invalid address: ")
+    return denom
+
+
+def _balance(asked: Asked) -> bytes:
+    denom = _denom(asked, 2)
+    address = asked.address(1)
     amount = asked.get(BANK + balance_key(address, denom))
     return message(1, Coin(denom, int(amount or b"0")).encode())
 
 
 def _all_balances(asked: Asked) -> bytes:
-    address = asked.address(1, prefix="invalid address: ")
+    address = asked.address(1)
     return _page(asked, BANK + balance_key(address))
 
 
@@ -98,11 +113,7 @@ def _supply(asked: Asked) -> bytes:
 
 
 def _supply_of(asked: Asked) -> bytes:
-    denom = asked.request.text(1)
-    try:
-        check_denom(denom)
-    except InvalidCoins as error:
-        raise _invalid(str(error)) from None
+    denom = _denom(asked, 1)
     amount = asked.get(BANK + SUPPLY + denom.encode())
     return message(1, Coin(denom, int(amount or b"0")).encode())
 
@@ -112,7 +123,10 @@ def _page(asked: Asked, prefix: bytes, page: int = 2) -> bytes:
     given = Message(asked.request.blob(page))
     key, offset, limit = given.blob(1), given.integer(2), given.integer(3)
     if key and offset:
-        raise _invalid("invalid request, either offset or key is expected, got both")
+        text = "invalid request, either offset or key is expected, got both"
+        if page == 1:
+            raise _Refused(UNKNOWN_REQUEST, "Internal", text)
+        raise _invalid(f"paginate: {text}")
     counts = bool(given.integer(4)) or not limit
     pairs = list(asked.range(prefix))
     if given.integer(5):
@@ -120,6 +134,7 @@ def _page(asked: Asked, prefix: bytes, page: int = 2) -> bytes:
     if key:
         offset = next((at for at, pair in enumerate(pairs) if pair[0] == key), len(pairs))
         counts = False
+    counts &= offset < len(pairs) or not offset
     end = offset + (limit or _PAGE)
     coins = (Coin(denom.decode(), int(amount)) for denom, amount in pairs[offset:end])
     found = b"".join(message(1, coin.encode()) for coin in coins)
@@ -128,7 +143,7 @@ def _page(asked: Asked, prefix: bytes, page: int = 2) -> bytes:
 
 
 def _metadata(asked: Asked) -> bytes:
-    denom = asked.request.text(1)
+    denom = _denom(asked, 1)
     stored = asked.get(BANK + METADATA + denom.encode())
     if stored is None:
         raise _not_found(f"client metadata for denom {denom}")
@@ -146,8 +161,9 @@ def _simulate(asked: Asked) -> bytes:
     result = asked.simulate(tx)
     if result.code:
         text = f"{result.log} with gas used: '{result.gas_used}'"
-        raise _Refused(INVALID_REQUEST, "Unknown", text)
-    gas = integer(1, result.gas_wanted) + integer(2, result.gas_used)
+        raise _Refused(UNKNOWN_REQUEST, "Unknown", text)
+    # The gas meter of a simulation has no limit.
+    gas = integer(1, (1 << 64) - 1) + integer(2, result.gas_used)
     events = b"".join(message(3, _event(each)) for each in result.events)
     responses = b"".join(message(4, each) for each in Message(result.data).blobs(2))
     return message(1, gas) + message(2, blob(1, result.data) + events + responses)
@@ -155,8 +171,7 @@ def _simulate(asked: Asked) -> bytes:
 
 def _event(given: Event) -> bytes:
     attributes = b"".join(
-        message(2, blob(1, each.key) + blob(2, each.value) + integer(3, each.index))
-        for each in given.attributes
+        message(2, blob(1, each.key) + blob(2, each.value)) for each in given.attributes
     )
     return string(1, given.type) + attributes
 
@@ -187,8 +202,8 @@ def answer(
     simulate: Callable[[bytes], ExecTxResult],
 ) -> QueryResult:
     """Return the answer of a method or of a store."""
+    latest, at = head(state), 0
     try:
-        latest = head(state)
         at = _height(state, latest, height)
         if path in STORES:
             value = read_at(state, at)(STORES[path] + data)
@@ -197,24 +212,27 @@ def answer(
             raise TxError(UNKNOWN_REQUEST, "unknown query path")
         get, codec = read_at(state, at), Codec(latest.prefix)
         asked = Asked(Message(data), state, codec, at, get, simulate)
-        value = METHODS[path](asked)
-    except Malformed as error:
-        return _failed(TxError(INVALID_REQUEST, f"the request is no protobuf: {error}"))
+        return QueryResult(key=None, value=METHODS[path](asked), height=at)
+    except Malformed:
+        failed = TxError(INVALID_REQUEST, "unexpected EOF")
     except TxError as error:
-        return _failed(error)
-    return QueryResult(key=None, value=value, height=at)
-
-
-def _failed(error: TxError) -> QueryResult:
-    return QueryResult(code=error.code.code, log=error.log, codespace=error.code.codespace)
+        failed = error
+    return QueryResult(
+        code=failed.code.code,
+        log=failed.log,
+        codespace=failed.code.codespace,
+        key=None,
+        height=at if path in METHODS else 0,
+    )
 
 
 def _height(state: AppState, latest: Head, height: int) -> int:
     # The SDK is not ready before the first block; here clients can begin with a transaction.
     current = latest.height or latest.initial_height
-    if height > current:
-        text = "cannot query with height in the future; please provide a valid height"
-        raise TxError(INVALID_HEIGHT, text)
+    if not 0 <= height <= current:
+        wrong = "< 0" if height < 0 else "in the future"
+        text = f"cannot query with height {wrong}; please provide a valid height"
+        raise TxError(INVALID_HEIGHT if height > 0 else INVALID_REQUEST, text)
     at = height or current
     if at != current and not is_retained(state, latest, at):
         raise TxError(
