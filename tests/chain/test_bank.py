@@ -659,6 +659,14 @@ def test_a_block_has_a_limit_of_gas() -> None:
     assert app.check_tx(Draft(sequence=2, gas=90_000).signed()).code == 0
 
 
+def test_a_genesis_may_have_no_accounts(open_chain: Open) -> None:
+    chain = opened(open_chain, app_state=b"")
+    chain.produce()
+
+    assert ask(chain, "auth/Account", string(1, ALICE)).code == 22
+    assert chain.mempool.submit(Draft().signed()).code == 9
+
+
 def test_another_prefix_and_other_coins_are_chosen(open_chain: Open) -> None:
     state = dev.app_state("osmo", "5uosmo,10atom")
     chain = opened(open_chain, app_state=state)

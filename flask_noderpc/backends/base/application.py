@@ -155,7 +155,7 @@ class Application(ApplicationAccess, ABC):
 
     checks_in_turn = False
     """True if whether a transaction is valid depends on those that wait before it, which
-    :meth:`AppState.waiting` has: a process then checks one after the other."""
+    ``AppState.waiting()`` has: a process then checks one after the other."""
 
     selects_txs = False
     """True if :meth:`prepare_proposal` gets all waiting transactions and selects among them;
