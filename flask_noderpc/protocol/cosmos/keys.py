@@ -21,8 +21,8 @@ except ModuleNotFoundError as error:
         f"the bank needs {error.name}: pip install 'flask-noderpc[bank]'", name=error.name
     ) from None
 
-SIZE = 33
-"""Bytes of a key of secp256k1."""
+SIZE, ED25519_SIZE = 33, 32
+"""Bytes of keys of secp256k1 and ed25519."""
 
 # Amino's marks of the types, and the lengths of the keys.
 _AMINO_SECP256K1 = bytes.fromhex("eb5ae98721")
@@ -32,10 +32,7 @@ _MAX_DEPTH = 10
 
 
 class WrongSize(Exception):
-    """The SDK panics at a key of secp256k1 that has not 33 bytes."""
-
-    def __init__(self) -> None:
-        super().__init__("length of pubkey is incorrect")
+    """The SDK panics at a key of another size."""
 
 
 class Key(ABC):
@@ -84,7 +81,7 @@ class Secp256k1Key(Key):
     @property
     def address(self) -> bytes:
         if len(self.key) != SIZE:
-            raise WrongSize
+            raise WrongSize("length of pubkey is incorrect")
         return _address(self.key)
 
     @property
@@ -121,6 +118,8 @@ class Ed25519Key(Key):
 
     @property
     def address(self) -> bytes:
+        if len(self.key) != ED25519_SIZE:
+            raise WrongSize("pubkey is incorrect size")
         return sha256(self.key).digest()[:20]
 
     @property

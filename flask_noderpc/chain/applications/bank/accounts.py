@@ -57,9 +57,13 @@ class Account:
         return string(1, MODULE) + blob(2, body)
 
 
-@lru_cache(maxsize=10_000)
 def decode(stored: bytes) -> Account:
     """Return a stored account."""
+    # Anybody may have one whose key is long.
+    return _cached(stored) if len(stored) <= _CACHED_BYTES else _decode(stored)
+
+
+def _decode(stored: bytes) -> Account:
     given = Message(stored)
     base, module = Message(given.blob(2)), None
     if given.text(1) == MODULE:
@@ -74,6 +78,10 @@ def decode(stored: bytes) -> Account:
         module.text(2) if module else "",
         tuple(module.texts(3)) if module else (),
     )
+
+
+_CACHED_BYTES = 1_000
+_cached = lru_cache(maxsize=10_000)(_decode)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class Bank(Application):
         latest = find_head(self._state.get)
         return AppInfo(
             data="bank",
-            version="0.53.8",
+            version="1",
             app_version=0,
             last_block_height=latest.height if latest else 0,
             last_block_app_hash=latest.app_hash if latest else b"",
