@@ -44,14 +44,16 @@ class PendingState:
 
     def run(self, mode: Mode, tx: bytes) -> ExecTxResult:
         """Run a transaction behind those that wait, and drop what it writes."""
-        with self._lock:
-            for _ in range(_TRIES):
+        for _ in range(_TRIES):
+            with self._lock:
                 latest = head(self._state)
                 self._follow(latest)
-                result = self._run(mode, tx, self._branch.branch(), environment(latest))
-                if head(self._state) == latest:
-                    break
-            return result
+                # A long simulation holds up nobody.
+                branch = self._branch.copy()
+            result = self._run(mode, tx, branch, environment(latest))
+            if head(self._state) == latest:
+                break
+        return result
 
     def _follow(self, latest: Head) -> None:
         if latest != self._head:

@@ -107,6 +107,12 @@ class Branch:
         """Return a branch of this one."""
         return Branch(self.get)
 
+    def copy(self) -> Branch:
+        """Return another branch of the same state, with the same changes."""
+        other = Branch(self._get)
+        other._read, other.writes = self._read, dict(self.writes)
+        return other
+
     def apply(self, other: Branch) -> None:
         """Write the changes of a branch of this one."""
         self.writes |= other.writes
