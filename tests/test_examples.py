@@ -131,6 +131,16 @@ def test_the_example_of_an_application_runs_a_chain(client: FlaskClient) -> None
     assert found["total_count"] == "1"
 
 
+@example("own_message")
+def test_the_example_of_a_message_stores_notes(client: FlaskClient) -> None:
+    """Its signers have no accounts here: tests/chain/test_bank.py sends it."""
+    refused = mine(client, "note")
+
+    assert refused["check_tx"]["code"] == 2
+    info = client.get("/abci_info").get_json()["result"]["response"]
+    assert info["data"] == "bank"
+
+
 @example("own_access")
 def test_the_example_of_access_challenges_and_limits(client: FlaskClient) -> None:
     token = {"Authorization": "Bearer let-me-in"}

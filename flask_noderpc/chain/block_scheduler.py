@@ -34,6 +34,8 @@ class BlockSchedule:
     empty_blocks: bool = False
     proof_blocks: bool = False
     """True to produce a block, if need be an empty one, after each change of the app hash."""
+    first_block: bool = False
+    """True to produce the first block without a transaction."""
     lease_s: float = 3.0
     manual: bool = False
     """True to produce blocks by calls of :meth:`Producer.produce` alone."""
@@ -41,7 +43,7 @@ class BlockSchedule:
     @property
     def begins_alone(self) -> bool:
         """True if the first block is produced without a transaction."""
-        return not self.manual and (self.empty_blocks or self.proof_blocks)
+        return not self.manual and (self.empty_blocks or self.proof_blocks or self.first_block)
 
     @property
     def at_once(self) -> bool:
@@ -174,12 +176,12 @@ class BlockScheduler:
         """Return true if a block is due without a pending transaction."""
         if self.schedule.empty_blocks or self._failed:
             return True
-        if not self.schedule.proof_blocks:
+        if not self.schedule.begins_alone:
             return False
         # CometBFT: consensus/state.go, needProofBlock.
         height = self._store.latest_height()
-        if height == 0:
-            return True
+        if height == 0 or not self.schedule.proof_blocks:
+            return height == 0
         written = self._store.block_meta(height).header.app_hash
         return self._store.results(height).app_hash != written
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,20 @@ def _evm(settings: Settings, path: str, memory: CacheMemory) -> Make:
     )
 
 
+def _bank(settings: Settings, path: str, memory: CacheMemory) -> Make:
+    try:
+        # Only this application needs the extra's packages.
+        from .applications.bank.application import Bank
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"NODERPC_APPLICATION = 'bank': {error}") from None
+    return partial(Bank, prefix=settings.bank_prefix, retained_heights=settings.bank_heights)
+
+
 APPLICATIONS: dict[str, Callable[[Settings, str, CacheMemory], Make]] = {
     "kvstore": lambda settings, path, memory: kvstore_of(settings.dialect),
     "merkle": lambda settings, path, memory: MerkleKVStore,
     "evm": _evm,
+    "bank": _bank,
 }
 """The applications that NODERPC_APPLICATION names."""
 
@@ -73,6 +84,9 @@ CHAIN_SETTINGS = (
     "evm_timeout",
     "max_waiting_calls_per_client",
     "dev",
+    "bank_prefix",
+    "bank_coins",
+    "bank_heights",
 )
 """Settings of the chain itself, the same for each mount that serves it."""
 
@@ -81,10 +95,16 @@ def _dev(settings: Settings) -> dict[str, Any]:
     """Return the arguments of :class:`EmbeddedChain` for NODERPC_DEV."""
     if not settings.dev:
         return {}
+    if settings.application == "bank":
+        from .applications.bank import dev as bank
+
+        state = bank.app_state(settings.bank_prefix, settings.bank_coins)
+        return {"app_state": state, "on_start": bank.log_accounts, "dev": True}
     if settings.application != "evm":
         raise InvalidSetting(
-            f"NODERPC_DEV brings accounts of Ethereum, and NODERPC_APPLICATION is"
-            f" {settings.application!r}: set it to 'evm', or NODERPC_DEV to false"
+            f"NODERPC_DEV brings accounts of Ethereum or of the Cosmos SDK, and"
+            f" NODERPC_APPLICATION is {settings.application!r}: set it to 'evm' or 'bank', or"
+            " NODERPC_DEV to false"
         )
     from .applications.evm import dev
 
@@ -95,6 +115,8 @@ def _block_schedule(settings: Settings) -> BlockSchedule:
     schedule = BlockSchedule(
         interval_s=settings.block_interval,
         empty_blocks=settings.empty_blocks,
+        # CosmJS connects to no chain without a block.
+        first_block=settings.application == "bank",
         lease_s=settings.lease_seconds,
     )
     if settings.dev and schedule.at_once:

@@ -302,6 +302,7 @@ class Producer:
         """
         cursor = 0
         try:
+            self._app.begin_recheck()
             while pending := self._store.mempool.pending_after(cursor, _RECHECK_BATCH):
                 cursor = pending[-1][0]
                 rejected = [tx for _, tx in pending if self._app.recheck_tx(tx).code != 0]

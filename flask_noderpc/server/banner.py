@@ -131,6 +131,14 @@ class Banner:
         if not self.settings.dev:
             return
         # Only development chains need what signs.
+        if self.settings.application == "bank":
+            from ..chain.applications.bank.dev import MNEMONIC, dev_addresses
+
+            yield "accounts", "anybody knows their keys: never send them anything of worth"
+            yield "mnemonic", MNEMONIC
+            for address in dev_addresses(self.settings.bank_prefix):
+                yield "accounts", address
+            return
         from ..protocol.ethereum.crypto import DEV_KEYS, to_checksum
 
         yield "accounts", "anybody knows their keys: never send them anything of worth"

@@ -40,6 +40,19 @@ DEV_DEFAULTS: dict[str, Any] = {
 }
 """Those with ``--dev``."""
 
+BANK_DEV_DEFAULTS: dict[str, Any] = {"cors_origins": "*", "block_interval": 0.1}
+"""Those with ``--dev`` and the application ``bank``."""
+
+BANK_DIALECT = "comet-0.38"
+"""The dialect of the application ``bank``: its clients know no other form of answers."""
+
+
+def defaults_of(application: str | None, *, dev: bool) -> dict[str, Any]:
+    """Return the defaults of a node with an application; ``None`` where none is given."""
+    if application != "bank":
+        return DEV_DEFAULTS if dev else NODE_DEFAULTS
+    return {"dialect": BANK_DIALECT, **(BANK_DEV_DEFAULTS if dev else NODE_DEFAULTS)}
+
 
 def default_home(application: str | None = None) -> Path:
     """The folder of a node, or that of a chain of tests with an application: it never gets the

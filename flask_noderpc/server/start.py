@@ -23,10 +23,10 @@ from .banner import Banner, Pages, Place, pages_of
 from .fd_limits import refuse_network
 from .flags import (
     DEV_DEFAULTS,
-    NODE_DEFAULTS,
     config_path,
     default_database,
     default_home,
+    defaults_of,
     read_config,
 )
 from .logs import LogOptions
@@ -69,7 +69,7 @@ def serve_own_chain(
     given = {
         "home": str(folder),
         "database": str(default_database(folder)),
-        **(DEV_DEFAULTS if is_dev else NODE_DEFAULTS),
+        **defaults_of(given.get("application"), dev=is_dev),
         **given,
     }
     settings = read_settings({}, given, written)

@@ -89,8 +89,8 @@ class Settings:
     application: str = setting(
         "chain",
         "kvstore",
-        one_of("kvstore", "merkle", "evm"),
-        "Application of the embedded chain: ``kvstore``, ``merkle`` or ``evm``.",
+        one_of("kvstore", "merkle", "evm", "bank"),
+        "Application of the embedded chain: ``kvstore``, ``merkle``, ``evm`` or ``bank``.",
     )
     chain_id: str | None = setting(
         "chain",
@@ -140,7 +140,26 @@ class Settings:
         False,
         SWITCH,
         "True to fund ten accounts with publicly known keys on a new chain of the application"
-        " ``evm``, and let callers on this machine sign with them.",
+        " ``evm``, and let callers on this machine sign with them; or of ``bank``.",
+    )
+    bank_prefix: str = setting(
+        "chain",
+        "cosmos",
+        TEXT,
+        "Prefix of the addresses of a new chain of the application ``bank``, unless its genesis"
+        " has addresses.",
+    )
+    bank_coins: str = setting(
+        "chain",
+        "1000000000000stake,1000000000000token",
+        TEXT,
+        "Coins that ``NODERPC_DEV`` gives each account of a new chain of ``bank``.",
+    )
+    bank_heights: int = setting(
+        "chain",
+        100,
+        COUNT,
+        "Number of latest heights of ``bank`` that can be queried and rewound to.",
     )
     upstream: tuple[str, ...] = setting(
         "companion",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..backends.base.application import Application, AppState, InitChain
+from ..backends.base.application import Application, AppState, InitChain, Waiting
 from ..backends.base.store import CommittedBlock
 from ..chain import proposal
 from ..chain.applications.kvstore import KVStore
@@ -27,7 +27,20 @@ GENESIS_TIME = 1_700_000_000 * SECOND
 
 
 class DictState(dict[bytes, bytes]):
-    """An application's committed state in a dictionary."""
+    """An application's committed state in a dictionary; no transactions wait."""
+
+    def range(
+        self, prefix: bytes, after: bytes | None = None, limit: int = 1000
+    ) -> tuple[tuple[bytes, bytes], ...]:
+        """Return the first pairs whose keys begin with the prefix and follow ``after``."""
+        keys = sorted(
+            key for key in self if key.startswith(prefix) and (after is None or key > after)
+        )
+        return tuple((key, self[key]) for key in keys[:limit])
+
+    def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:
+        """Return nothing."""
+        return Waiting()
 
     def apply(self, changes: Mapping[bytes, bytes | None]) -> None:
         """Write what a block changes."""

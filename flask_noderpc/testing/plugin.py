@@ -1,6 +1,7 @@
-"""pytest plugin: ``noderpc_chain``, ``noderpc_url``, ``noderpc_node`` and ``noderpc_evm``.
+"""pytest plugin: ``noderpc_chain``, ``noderpc_url``, ``noderpc_node`` and chains with accounts.
 
-``noderpc_evm`` is a chain with an EVM, and ``noderpc_cassette`` replays what a node answered.
+``noderpc_evm`` is a chain with an EVM, ``noderpc_bank`` one like the Cosmos SDK's.
+``noderpc_cassette`` replays what a node answered.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pytest
 # Every pytest run in the environment loads this file, so it loads nothing more.
 if TYPE_CHECKING:
     from ..chain.embedded import EmbeddedChain
+    from .bank import BankNode
     from .evm import EvmNode
     from .node import Node
 
@@ -79,3 +81,22 @@ def noderpc_evm(noderpc_evm_session: EvmNode) -> Iterator[EvmNode]:
     """
     with noderpc_evm_session.snapshot():
         yield noderpc_evm_session
+
+
+@pytest.fixture(scope="session")
+def noderpc_bank_session() -> Iterator[BankNode]:
+    """A chain like the Cosmos SDK's for all tests."""
+    from .bank import run_bank_node
+
+    with run_bank_node() as node:
+        yield node
+
+
+@pytest.fixture
+def noderpc_bank(noderpc_bank_session: BankNode) -> Iterator[BankNode]:
+    """A chain like the Cosmos SDK's: ``url``, ``mnemonic``, ``accounts``, ``mine()``.
+
+    What a test does to it has never happened for the next one.
+    """
+    with noderpc_bank_session.snapshot():
+        yield noderpc_bank_session

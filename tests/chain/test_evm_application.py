@@ -8,13 +8,14 @@ from dataclasses import replace
 from flask_noderpc.chain.applications.evm.application import EvmApplication
 from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.protocol.ethereum.transactions import decode, in_the_name_of
+from flask_noderpc.testing.chains import DictState
 from tests.ethereum.signing import CHAIN_ID, sample
 
 MEGABYTE = 1 << 20
 
 
 def test_refused_transactions_are_cached_within_a_bound() -> None:
-    state: dict[bytes, bytes] = {}
+    state = DictState()
     machine = EvmRuntime(state, "nowhere.db", ExecutionLimits())
     application = EvmApplication(state, machine, CHAIN_ID)
     template = replace(decode(sample("dynamic fee")), data=bytes(MEGABYTE))

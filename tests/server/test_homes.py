@@ -48,6 +48,20 @@ def test_a_development_chain_uses_a_separate_folder(tmp_path: Path) -> None:
     assert (tmp_path / ".noderpc" / "dev-evm" / "data" / "noderpc.db").is_file()
 
 
+def test_a_chain_of_the_bank_has_a_folder_and_a_dialect_of_its_own(tmp_path: Path) -> None:
+    command = ["env", f"HOME={tmp_path}", *COMMAND, *ANYWHERE]
+    bank = ("--application", "bank", "--dev")
+    versions = []
+    for log, more in enumerate([(), ("--dialect", "comet-0.37")]):
+        with started(tmp_path, *bank, *more, command=command, log=str(log)) as node:
+            node.until_up()
+            versions.append(node.get("/status")["node_info"]["version"])
+            node.end()
+
+    assert [version.rpartition(".")[0] for version in versions] == ["0.38", "0.37"]
+    assert (tmp_path / ".noderpc" / "dev-bank" / "data" / "noderpc.db").is_file()
+
+
 @pytest.mark.parametrize(
     ("made_with", "asked", "words"),
     [

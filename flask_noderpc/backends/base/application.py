@@ -15,11 +15,33 @@ from ...errors import NotSupported
 from .capabilities import EvmState, no_evm_state
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Transactions that wait for a block, in the order in which they were accepted."""
+
+    stored: tuple[tuple[int, bytes], ...] = ()
+    """Those of the mempool behind a cursor, each with its own."""
+    incoming: tuple[bytes, ...] = ()
+    """Those that this process has accepted and is storing; some may be stored by now."""
+    total: int = 0
+    """Number of all that are stored."""
+
+
 class AppState(Protocol):
     """The application's committed key-value state, in the chain's own store."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value, or ``None``."""
+
+    def range(
+        self, prefix: bytes, after: bytes | None = None, limit: int = 1000
+    ) -> Sequence[tuple[bytes, bytes]]:
+        """Return the first pairs whose keys begin with the prefix and follow ``after``, in the
+        order of their bytes."""
+
+    def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:
+        """Return the oldest transactions that wait behind a cursor, at most ``limit`` of the
+        stored ones."""
 
 
 Changes = Mapping[bytes, bytes | None]
@@ -131,6 +153,10 @@ class Application(ApplicationAccess, ABC):
     rechecks = True
     """True if pending transactions are checked again after each block."""
 
+    checks_in_turn = False
+    """True if whether a transaction is valid depends on those that wait before it, which
+    ``AppState.waiting()`` has: a process then checks one after the other."""
+
     selects_txs = False
     """True if :meth:`prepare_proposal` gets all waiting transactions and selects among them;
     false if it gets the oldest that fit the block.
@@ -165,6 +191,9 @@ class Application(ApplicationAccess, ABC):
     @abstractmethod
     def check_tx(self, tx: bytes) -> ExecTxResult:
         """Check a transaction for the mempool; code 0 accepts it."""
+
+    def begin_recheck(self) -> None:
+        """All pending transactions are about to be checked again, the oldest first."""
 
     def recheck_tx(self, tx: bytes) -> ExecTxResult:
         """Check a transaction that is pending already, or that this node made."""

@@ -45,6 +45,9 @@ class Postgres(Engine):
         # PostgreSQL: an entry of a B-tree has at most 2,704 bytes.
         return f"sha256({value})"
 
+    def head(self, value: str) -> str:
+        return f"substring({value}, 1, 500)"
+
     def numbers(self, values: Sequence[int]) -> object:
         return list(values)
 

@@ -16,7 +16,7 @@ from ..sql.blocks import places
 from . import partitions
 from .connection import Connection
 
-VERSION = 3
+VERSION = 4
 """Of the tables."""
 
 log = logging.getLogger("flask_noderpc.postgres")
@@ -295,6 +295,11 @@ CREATE TRIGGER mempool_removed AFTER DELETE ON mempool REFERENCING OLD TABLE AS 
     FOR EACH STATEMENT EXECUTE FUNCTION noderpc_mempool_removed();
 """
 
+# Of AppState.range.
+_STATE_ORDER = """
+CREATE INDEX app_state_order ON app_state (substring(key, 1, 500));
+"""
+
 # Indexed transactions of each 1,024 heights: a search of a range of heights asks for them.
 _TX_COUNTS = """
 CREATE TABLE tx_counts (heights bigint PRIMARY KEY, txs bigint NOT NULL)
@@ -414,6 +419,7 @@ _STEPS = (
     _Step("ALTER TABLE noderpc_schema ADD oldest bigint NOT NULL DEFAULT 1", 1),
     # A process of version 2 would write no hashes.
     _Step(_TO_PARTITIONS, 3, _HASHES, _fill_hashes, _attach_existing),
+    _Step(_STATE_ORDER, 3),
 )
 
 # Each transaction that writes reads the version first: those under way are waited for, others
@@ -509,7 +515,7 @@ def _create(at: Connection) -> None:
             " schema by options=-csearch_path%3Dname in its URL"
         )
     indexes = [_INDEX.format(kind=kind) for kind in ("tx", "block")]
-    tables = (_CHAIN, *indexes, _MEMPOOL, _TX_COUNTS, _HASHES, _PARTITIONED)
+    tables = (_CHAIN, _STATE_ORDER, *indexes, _MEMPOOL, _TX_COUNTS, _HASHES, _PARTITIONED)
     for script in (*tables, _TRIGGERS, _VIEWS):
         at.script(script)
     _keep_uncompressed(at)

@@ -19,6 +19,7 @@ from ..base.application import (
     BlockLimits,
     Changes,
     InitChain,
+    Waiting,
 )
 from ..base.capabilities import EvmIndex, EvmState, Mempool, MempoolLimits
 from ..base.evidence import EvidencePool
@@ -235,6 +236,15 @@ class SQLBackend(SQLReads):
 
     def app_state(self) -> AppState:
         return self
+
+    def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:
+        """Transactions that wait for a block."""
+        files = self._open()
+        # First, so that none is missed that is stored meanwhile.
+        incoming = files.incoming.txs()
+        with files.readers.snapshot() as at:
+            stored = mempool.after(at, cursor, limit)
+            return Waiting(stored, incoming, mempool.count(at).total)
 
     def head(self) -> ChainState:
         files = self._open()

@@ -98,6 +98,10 @@ class Engine(ABC):
         """Expression by which a unique value of any length is indexed."""
         return value
 
+    def head(self, value: str) -> str:
+        """Expression by which bytes of any length are indexed in their order."""
+        return value
+
     @abstractmethod
     def numbers(self, values: Sequence[int]) -> object:
         """Return integers as one parameter, of :meth:`is_one_of`."""

@@ -28,6 +28,7 @@ class Incoming:
         self._lock = threading.Lock()
         self._hashes: Counter[bytes] = Counter()
         self._stored: dict[object, Callable[[], None]] = {}
+        self._txs: dict[object, bytes] = {}
         self._size = 0
 
     def __contains__(self, digest: bytes) -> bool:
@@ -49,17 +50,22 @@ class Incoming:
 
         def forget() -> None:
             with self._lock:
-                del self._stored[key]
+                del self._stored[key], self._txs[key]
                 self._size -= size
                 self._hashes[digest] -= 1
                 if not self._hashes[digest]:
                     del self._hashes[digest]
 
         with self._lock:
-            self._stored[key] = stored
+            self._stored[key], self._txs[key] = stored, tx
             self._size += size
             self._hashes[digest] += 1
         return forget
+
+    def txs(self) -> tuple[bytes, ...]:
+        """Return these transactions, the oldest first."""
+        with self._lock:
+            return tuple(self._txs.values())
 
     def wait(self) -> None:
         """Wait until the store has accepted or refused those queued now."""

@@ -21,7 +21,7 @@ from ...errors import (
 )
 from ..base.reads import ChainVersion
 from ..base.store import Identity
-from . import blocks, chain, metadata, state
+from . import app_state, blocks, chain, metadata, state
 from . import search as index_search
 from .connection import Connection, Engine
 from .opened_store import OpenedStore
@@ -259,3 +259,10 @@ class SQLReads(OpenedStore):
         """A value of the application's committed state."""
         row = self._open().readers.one(self._state_sql, key)
         return None if row is None else bytes(row[0])
+
+    def range(
+        self, prefix: bytes, after: bytes | None = None, limit: int = 1000
+    ) -> tuple[tuple[bytes, bytes], ...]:
+        """Pairs of the application's committed state."""
+        with self._open().readers.snapshot() as at:
+            return app_state.read_range(at, prefix, after, limit)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from ...domain.abci import ExecTxResult
 from ...domain.responses import PendingCount, PendingTxs
@@ -25,6 +27,7 @@ class SQLMempool(Mempool):
         limits: MempoolLimits,
     ) -> None:
         self._open, self._app, self._limits = open_store, application, limits
+        self._turn = threading.Lock()
 
     def check_limits(self, tx: bytes) -> None:
         self._check_limits(tx, self._limits)
@@ -61,17 +64,18 @@ class SQLMempool(Mempool):
         files, app = self._open(), self._app()
         if files.incoming.may_exceed(tx, limits):
             self._check_limits(tx, limits)
-        result = check(tx)
-        if result.code != 0:
-            # CometBFT: its limits come before the application's check. One that passed is
-            # checked against them when it is added.
-            self._check_limits(tx, limits)
-            return Submission(result, lambda: result)
-        gas, sender_nonce = result.gas_wanted, app.sender_nonce(tx)
-        write = files.mempool_writer.begin(
-            lambda at: mempool.add(at, tx, gas, limits, sender_nonce, replaces=replaces)
-        )
-        forget = files.incoming.add(tx, write.result)
+        with self._turn if app.checks_in_turn else nullcontext():
+            result = check(tx)
+            if result.code != 0:
+                # CometBFT: its limits come before the application's check. One that passed is
+                # checked against them when it is added.
+                self._check_limits(tx, limits)
+                return Submission(result, lambda: result)
+            gas, sender_nonce = result.gas_wanted, app.sender_nonce(tx)
+            write = files.mempool_writer.begin(
+                lambda at: mempool.add(at, tx, gas, limits, sender_nonce, replaces=replaces)
+            )
+            forget = files.incoming.add(tx, write.result)
 
         def wait() -> ExecTxResult:
             try:

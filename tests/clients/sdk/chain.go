@@ -22,6 +22,8 @@ import (
 	"github.com/cosmos/cosmos-sdk/codec"
 	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
 	"github.com/cosmos/cosmos-sdk/runtime"
+	authkeeper "github.com/cosmos/cosmos-sdk/x/auth/keeper"
+	bankkeeper "github.com/cosmos/cosmos-sdk/x/bank/keeper"
 	"github.com/cosmos/gogoproto/proto"
 
 	// Modules register themselves.
@@ -45,6 +47,8 @@ type chain struct {
 	codec    codec.Codec
 	txs      client.TxConfig
 	registry codectypes.InterfaceRegistry
+	accounts authkeeper.AccountKeeper
+	coins    bankkeeper.Keeper
 }
 
 func newChain(given options, config *cmtcfg.Config, logger log.Logger) (*chain, error) {
@@ -52,6 +56,22 @@ func newChain(given options, config *cmtcfg.Config, logger log.Logger) (*chain, 
 	if err != nil {
 		return nil, err
 	}
+	db, err := dbm.NewDB("application", dbm.GoLevelDBBackend, filepath.Join(given.home, "data"))
+	if err != nil {
+		return nil, err
+	}
+	made, err := wired(given, logger, db,
+		baseapp.SetChainID(chainID), baseapp.SetMinGasPrices(given.minGasPrices))
+	if err != nil {
+		return nil, err
+	}
+	return made, made.Load(true)
+}
+
+// wired is an application that is not loaded yet.
+func wired(
+	given options, logger log.Logger, db dbm.DB, settings ...func(*baseapp.BaseApp),
+) (*chain, error) {
 	var (
 		builder *runtime.AppBuilder
 		made    chain
@@ -64,17 +84,13 @@ func newChain(given options, config *cmtcfg.Config, logger log.Logger) (*chain, 
 			"github.com/cosmos/cosmos-sdk/x/mint/types/types.StakingKeeper",
 			"github.com/cosmos/cosmos-sdk/x/staking/keeper/*keeper.Keeper"),
 	)
-	err = depinject.Inject(wiring, &builder, &made.codec, &made.txs, &made.registry)
+	err := depinject.Inject(wiring, &builder,
+		&made.codec, &made.txs, &made.registry, &made.accounts, &made.coins)
 	if err != nil {
 		return nil, err
 	}
-	db, err := dbm.NewDB("application", dbm.GoLevelDBBackend, filepath.Join(given.home, "data"))
-	if err != nil {
-		return nil, err
-	}
-	made.App = builder.Build(
-		db, nil, baseapp.SetChainID(chainID), baseapp.SetMinGasPrices(given.minGasPrices))
-	return &made, made.Load(true)
+	made.App = builder.Build(db, nil, settings...)
+	return &made, nil
 }
 
 // modules says of what the application consists, and in which order its parts are called.

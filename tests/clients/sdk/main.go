@@ -5,7 +5,7 @@
 //
 // A home without a genesis gets one by the flags, or that of -genesis; the same flags, with a
 // -genesis-time, give the same one. With -init it ends there. The validator's key is made of the
-// chain's id, unless the home has config/priv_validator_key.json. Without -commit 10h, with which
+// chain's id, unless the home has config/priv_validator_key.json. With -record-bank it needs no home. Without -commit 10h, with which
 // a chain stands still after a restart, it makes blocks all the time.
 package main
 
@@ -32,8 +32,11 @@ type options struct {
 	stake        int64
 	rewards      bool
 	initOnly     bool
+	recordBank   bool
 	rpc          string
 	p2p          string
+	api          string
+	grpc         string
 	minGasPrices string
 	commit       time.Duration
 	logLevel     string
@@ -71,7 +74,11 @@ func parse() options {
 	flag.Int64Var(&given.stake, "stake", 100_000_000, "bonded by the first account")
 	flag.BoolVar(&given.rewards, "rewards", false, "also mint and distribution")
 	flag.BoolVar(&given.initOnly, "init", false, "make the home and end")
+	flag.BoolVar(&given.recordBank, "record-bank", false,
+		"print a recording of auth, bank and tx as JSON, of chains in memory, and end")
 	flag.StringVar(&given.rpc, "rpc", "tcp://127.0.0.1:26657", "address of the RPC")
+	flag.StringVar(&given.api, "api", "", "address of the REST gateway, as tcp://127.0.0.1:1317")
+	flag.StringVar(&given.grpc, "grpc", "127.0.0.1:9090", "address of gRPC, which -api runs too")
 	flag.StringVar(&given.p2p, "p2p", "tcp://127.0.0.1:0", "address for peers")
 	flag.StringVar(&given.minGasPrices, "minimum-gas-prices", "0stake", "as 0.025stake")
 	flag.DurationVar(&given.commit, "commit", 200*time.Millisecond, "pause between blocks")
@@ -81,6 +88,9 @@ func parse() options {
 }
 
 func run(ctx context.Context, given options) error {
+	if given.recordBank {
+		return recordBank(os.Stdout)
+	}
 	if given.home == "" {
 		return fmt.Errorf("-home is missing")
 	}
@@ -100,5 +110,5 @@ func run(ctx context.Context, given options) error {
 	if given.initOnly {
 		return nil
 	}
-	return serve(ctx, config, made, logger)
+	return serve(ctx, given, config, made, logger)
 }

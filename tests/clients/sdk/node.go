@@ -17,6 +17,7 @@ import (
 	cmtlog "github.com/cosmos/cosmos-sdk/server/log"
 	genutiltypes "github.com/cosmos/cosmos-sdk/x/genutil/types"
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 )
 
 func loggerOf(given options) log.Logger {
@@ -39,7 +40,9 @@ func configOf(given options) (*cmtcfg.Config, error) {
 }
 
 // serve runs the node until it is told to end.
-func serve(ctx context.Context, config *cmtcfg.Config, made *chain, logger log.Logger) error {
+func serve(
+	ctx context.Context, given options, config *cmtcfg.Config, made *chain, logger log.Logger,
+) error {
 	key, err := p2p.LoadOrGenNodeKey(config.NodeKeyFile())
 	if err != nil {
 		return err
@@ -65,15 +68,25 @@ func serve(ctx context.Context, config *cmtcfg.Config, made *chain, logger log.L
 	}
 	// cosmos.tx.v1beta1.Service simulates in the application, and asks the node for what is
 	// committed.
-	made.RegisterTxService(client.Context{}.
+	asked := client.Context{}.
+		WithChainID(made.ChainID()).
 		WithClient(local.New(running)).
 		WithCodec(made.codec).
 		WithInterfaceRegistry(made.registry).
-		WithTxConfig(made.txs))
+		WithTxConfig(made.txs)
+	made.RegisterTxService(asked)
+	made.RegisterTendermintService(asked)
 	if err := running.Start(); err != nil {
 		return err
 	}
+	parts, ctx := errgroup.WithContext(ctx)
+	if err := serveAPI(ctx, parts, given, made, asked, logger); err != nil {
+		return err
+	}
 	<-ctx.Done()
+	if err := parts.Wait(); err != nil {
+		return err
+	}
 	if err := running.Stop(); err != nil {
 		return err
 	}

@@ -1,0 +1,70 @@
+"""Accounts of a development chain, whose mnemonic is public."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from .... import jsoncodec
+from ....domain.genesis import Genesis
+from ....errors import InvalidSetting
+from ....protocol.cosmos import coins
+from ....protocol.cosmos.coins import InvalidCoins
+from ....protocol.cosmos.mnemonic import PrivateKey, derive
+from .context import Codec
+from .genesis import DEFAULT_PREFIX, document, prefix_of
+
+MNEMONIC = "test test test test test test test test test test test junk"
+"""Known to everybody, as that of the EVM's development accounts."""
+
+COINS = "1000000000000stake,1000000000000token"
+"""What each account has by default."""
+
+_COUNT = 10
+
+log = logging.getLogger("flask_noderpc.dev")
+# A logger of its own: ``noderpc start`` shows them itself.
+accounts_log = log.getChild("accounts")
+
+
+def dev_keys() -> tuple[PrivateKey, ...]:
+    """Return the keys of the ten accounts."""
+    return tuple(derive(MNEMONIC, index) for index in range(_COUNT))
+
+
+def dev_addresses(prefix: str = DEFAULT_PREFIX) -> tuple[str, ...]:
+    """Return the addresses of the accounts."""
+    return tuple(Codec(prefix).show(key.public.address) for key in dev_keys())
+
+
+def app_state(prefix: str = DEFAULT_PREFIX, each: str = COINS) -> bytes:
+    """Return the genesis state in which each account has coins; raise
+    :exc:`~flask_noderpc.errors.InvalidSetting` for coins that are none."""
+    try:
+        owned = coins.parse(each)
+    except InvalidCoins as error:
+        raise InvalidSetting(f"NODERPC_BANK_COINS = {each!r}: {error}") from None
+    return document(prefix, {key.public.address: owned for key in dev_keys()})
+
+
+def log_accounts(genesis: Genesis) -> None:
+    """Log the accounts, and a warning if the genesis does not have them."""
+    prefix = prefix_of(jsoncodec.decode(genesis.app_state or b"{}", dict[str, Any]))
+    shown = [
+        address
+        for address in dev_addresses(prefix or DEFAULT_PREFIX)
+        if f'"{address}"'.encode() in genesis.app_state
+    ]
+    if not shown:
+        log.warning(
+            "NODERPC_DEV: this chain began without the development accounts;"
+            " NODERPC_DATABASE at a new file makes a chain that has them"
+        )
+        return
+    # Most hosts show no log lines below a warning.
+    accounts_log.warning(
+        "NODERPC_DEV: anybody knows the mnemonic of these accounts; never send them anything"
+        " of worth\n%s\n%s",
+        MNEMONIC,
+        "\n".join(shown),
+    )

@@ -1,0 +1,73 @@
+"""Errors with codes, codespaces and texts; SDK: types/errors, x/bank/types/errors.go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A kind of error, as results have it."""
+
+    code: int
+    text: str | None
+    codespace: str = "sdk"
+
+
+class TxError(Exception):
+    """Why a transaction or a query fails: a kind of error, and what was wrong."""
+
+    def __init__(self, code: Code, detail: str | None = None) -> None:
+        self.code = code
+        self.log = ": ".join(each for each in (detail, code.text) if each is not None)
+        super().__init__(self.log)
+
+    def wrapped(self, detail: str) -> TxError:
+        """Return the same kind of error, with more in front of its text."""
+        other = TxError(self.code)
+        other.log = f"{detail}: {self.log}"
+        return other
+
+
+INTERNAL = Code(1, None, "undefined")
+PANIC = Code(111222, "panic", "undefined")
+
+TX_DECODE = Code(2, "tx parse error")
+UNAUTHORIZED = Code(4, "unauthorized")
+INSUFFICIENT_FUNDS = Code(5, "insufficient funds")
+UNKNOWN_REQUEST = Code(6, "unknown request")
+INVALID_ADDRESS = Code(7, "invalid address")
+INVALID_PUB_KEY = Code(8, "invalid pubkey")
+UNKNOWN_ADDRESS = Code(9, "unknown address")
+INVALID_COINS = Code(10, "invalid coins")
+OUT_OF_GAS = Code(11, "out of gas")
+MEMO_TOO_LARGE = Code(12, "memo too large")
+INSUFFICIENT_FEE = Code(13, "insufficient fee")
+TOO_MANY_SIGNATURES = Code(14, "maximum number of signatures exceeded")
+NO_SIGNATURES = Code(15, "no signatures supplied")
+INVALID_REQUEST = Code(18, "invalid request")
+KEY_NOT_FOUND = Code(22, "key not found")
+INVALID_HEIGHT = Code(26, "invalid height")
+TX_TIMEOUT_HEIGHT = Code(30, "tx timeout height")
+UNKNOWN_EXTENSION_OPTIONS = Code(31, "unknown extension options")
+WRONG_SEQUENCE = Code(32, "incorrect account sequence")
+LOGIC = Code(35, "internal logic error")
+NOT_SUPPORTED = Code(37, "feature not supported")
+INVALID_GAS_LIMIT = Code(41, "invalid gas limit")
+TX_TIMEOUT = Code(42, "tx timeout")
+
+NO_INPUTS = Code(2, "no inputs to send transaction", "bank")
+NO_OUTPUTS = Code(3, "no outputs to send transaction", "bank")
+INPUT_OUTPUT_MISMATCH = Code(4, "sum inputs != sum outputs", "bank")
+SEND_DISABLED = Code(5, "send transactions are disabled", "bank")
+MULTIPLE_SENDERS = Code(9, "multiple senders not allowed", "bank")
+
+
+class Panic(Exception):
+    """Where the SDK's program would panic."""
+
+    def error(self) -> TxError:
+        """Return the error of the transaction."""
+        error = TxError(PANIC)
+        error.log = f"recovered: {self}\nstack:\n"
+        return error

@@ -1,0 +1,70 @@
+"""Keys of a mnemonic: BIP 39, BIP 32 and BIP 44, with the SDK's path."""
+
+from __future__ import annotations
+
+import hmac
+import unicodedata
+from functools import lru_cache
+from hashlib import pbkdf2_hmac, sha256
+
+import coincurve
+
+from .keys import Secp256k1Key
+
+# BIP 32.
+_HARDENED = 1 << 31
+_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+# BIP 39.
+_WORDS = (12, 15, 18, 21, 24)
+_ROUNDS = 2048
+COIN_TYPE = 118
+"""SLIP 44: of Cosmos."""
+
+
+class PrivateKey:
+    """A private key of secp256k1."""
+
+    def __init__(self, secret: bytes) -> None:
+        self.secret = secret
+        self._key = coincurve.PrivateKey(secret)
+        self.public = Secp256k1Key(self._key.public_key.format())
+
+    def sign(self, message: bytes) -> bytes:
+        """Return R and S of the deterministic signature of a message's SHA-256."""
+        return self._key.sign_recoverable(sha256(message).digest(), hasher=None)[:64]
+
+
+def seed(mnemonic: str) -> bytes:
+    """Return the seed of a mnemonic without a passphrase.
+
+    Raise :exc:`ValueError` for a number of words that no mnemonic has; their checksum is not
+    checked, as there is no list of words.
+    """
+    words = unicodedata.normalize("NFKD", mnemonic).split()
+    if len(words) not in _WORDS:
+        raise ValueError(f"a mnemonic has 12, 15, 18, 21 or 24 words, not {len(words)}")
+    return pbkdf2_hmac("sha512", " ".join(words).encode(), b"mnemonic", _ROUNDS)
+
+
+@lru_cache(maxsize=100)
+def derive(mnemonic: str, index: int = 0) -> PrivateKey:
+    """Return the key at ``m/44'/118'/0'/0/index``; raise as :func:`seed` does."""
+    found = _split(hmac.digest(b"Bitcoin seed", seed(mnemonic), "sha512"))
+    for step in (44 + _HARDENED, COIN_TYPE + _HARDENED, _HARDENED, 0, index):
+        found = _child(*found, step)
+    return PrivateKey(found[0])
+
+
+def _split(digest: bytes) -> tuple[bytes, bytes]:
+    return digest[:32], digest[32:]
+
+
+def _child(secret: bytes, code: bytes, index: int) -> tuple[bytes, bytes]:
+    own = (
+        b"\0" + secret
+        if index >= _HARDENED
+        else coincurve.PrivateKey(secret).public_key.format()
+    )
+    tweak, code = _split(hmac.digest(code, own + index.to_bytes(4), "sha512"))
+    number = (int.from_bytes(tweak) + int.from_bytes(secret)) % _ORDER
+    return number.to_bytes(32), code
