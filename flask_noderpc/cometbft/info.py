@@ -22,6 +22,7 @@ from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
 from ..protocol.comet.key_types import address
 from ..wire.params import Flag, Int64, QueryData, Text, UInt64
+from . import sdk_services
 from .blocks import next_height
 
 # CometBFT: genesisChunkSize.
@@ -166,6 +167,9 @@ class Query(Params):
 
 def abci_query(ctx: Context, params: Query) -> ResultABCIQuery:
     """The application's response to a query."""
+    own = sdk_services.answer(ctx, params.path, params.data, params.height)
+    if own is not None:
+        return ResultABCIQuery(own)
     return ResultABCIQuery(
         ctx.backend.application.query(params.path, params.data, params.height, params.prove)
     )

@@ -1,8 +1,9 @@
-"""Transactions of chains of the Cosmos SDK 0.53.8, valid and of 200 kinds of invalid.
+"""Transactions of chains of the Cosmos SDK 0.53.8, valid and of 200 kinds of invalid, and its
+answers to queries.
 
 tests/clients/record_bank.py says how they were recorded. Codes, codespaces, logs, data, events
 and gas of checks and of blocks are the same, and the accounts, balances and supply after them;
-each difference is a row with its reason.
+so are the answers of queries. Each difference is a row with its reason.
 """
 
 from __future__ import annotations
@@ -53,6 +54,48 @@ DIFFERENCES = {
         {"code", "codespace", "log", "gas_wanted", "gas_used", "events"},
         _MODULES,
     ),
+}
+
+_STAKING = "delegations are those of blocks, and there are none here"
+_PATHS = "a path of the SDK's program, which no wallet asks for"
+_SOURCE = "its text names the line of the source that the error is from"
+_ALL = {"code", "codespace", "log", "value", "height"}
+
+# What differs of a query, by its name, and why.
+QUERY_DIFFERENCES = {
+    "denoms metadata by key backwards": (_ALL, "the SDK panics beyond the last key"),
+    "delegation": (_ALL, _STAKING),
+    "delegations": (_ALL, _STAKING),
+    "delegations of bob": (_ALL, _STAKING),
+    "no delegation": ({"code", "log", "height"}, _STAKING),
+    "node status": (_ALL, "answered above the application"),
+    "path /app": ({"log"}, _PATHS),
+    "path /app/none": ({"log"}, _PATHS),
+    "path /app/simulate": ({"code", "log"}, _PATHS),
+    "path /app/version": ({"code", "log", "height"}, _PATHS),
+    "path /p2p/filter/addr/127.0.0.1:1": ({"code", "codespace", "log"}, _PATHS),
+    "path /p2p/filter/id/abc": ({"code", "codespace", "log"}, _PATHS),
+    "path /p2p/none": ({"log"}, _PATHS),
+    "path /store": ({"code", "codespace", "log"}, _PATHS),
+    "path /store/bank": ({"code", "codespace", "log"}, _PATHS),
+    "path /store/bank/none": ({"code", "codespace", "log"}, _PATHS),
+    "path /store/bank/subspace": ({"code", "codespace", "log"}, _PATHS),
+    "path /store/none/key": ({"code", "codespace", "log"}, _PATHS),
+    "simulate by the application": ({"code", "log", "value", "height"}, _PATHS),
+    "simulate garbage by the application": ({"code", "log"}, _PATHS),
+    **{
+        f"simulate {name}": ({"log"}, _SOURCE)
+        for name in (
+            "as a wallet, amount above the balance",
+            "as a wallet, amount of zero",
+            "as a wallet, fee above the balance",
+            "as a wallet, unknown signer",
+            "as a wallet, wrong sequence",
+            "garbage",
+            "unknown type",
+            "without mode",
+        )
+    },
 }
 
 
@@ -115,6 +158,18 @@ def recorded_state(recorded: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def executed(app: Bank, state: Chain, block: Any) -> tuple[ExecTxResult, ...]:
+    raw = tuple(b64decode(tx["bytes"]) for tx in block["txs"])
+    commit, members = Commit(0, 0, BlockID()), ValidatorSet(())
+    time = from_text(block["time"])
+    execution = app.finalize_block(
+        BlockRequest(block["height"], time, raw, (), b"", b"", commit, members, members)
+    )
+    state.apply(execution.changes)
+    state.accepted = []
+    return execution.tx_results
+
+
 def test_transactions_have_the_results_of_the_sdk(recording: Any) -> None:
     genesis = read_genesis(json.dumps(recording["genesis"]).encode(), 0)
     found: dict[str, set[str]] = {}
@@ -130,14 +185,8 @@ def test_transactions_have_the_results_of_the_sdk(recording: Any) -> None:
                 check = app.check_tx(tx)
                 names |= differing(check, recorded["check"])
                 state.accepted += [] if check.code else [tx]
-            commit, members = Commit(0, 0, BlockID()), ValidatorSet(())
-            time = from_text(block["time"])
-            execution = app.finalize_block(
-                BlockRequest(block["height"], time, raw, (), b"", b"", commit, members, members)
-            )
-            state.apply(execution.changes)
-            state.accepted = []
-            for own, recorded in zip(execution.tx_results, block["txs"], strict=True):
+            results = executed(app, state, block)
+            for own, recorded in zip(results, block["txs"], strict=True):
                 names |= differing(own, recorded["deliver"])
                 compared += 1
         if names:
@@ -147,3 +196,39 @@ def test_transactions_have_the_results_of_the_sdk(recording: Any) -> None:
 
     assert found == {name: differs for name, (differs, _) in DIFFERENCES.items()}
     assert compared > 250
+
+
+def test_queries_have_the_answers_of_the_sdk(recording: Any) -> None:
+    state = Chain()
+    app = Bank(state)
+    genesis = read_genesis(json.dumps(recording["genesis"]).encode(), 0)
+    state.apply(app.init_chain(genesis).changes)
+    (scenario,) = (each for each in recording["scenarios"] if each["name"] == "queries")
+    for block in scenario["blocks"]:
+        executed(app, state, block)
+    found: dict[str, set[str]] = {}
+    for query in recording["queries"]:
+        data = b64decode(query["data"] or "")
+        own = app.query(query["path"], data, query["height"], query["prove"])
+        theirs = query["reply"]
+        recorded = {
+            **theirs,
+            "key": b64decode(theirs["key"] or ""),
+            "value": b64decode(theirs["value"] or ""),
+        }
+        answered = {
+            "code": own.code,
+            "codespace": own.codespace,
+            "log": own.log,
+            "info": own.info,
+            "index": own.index,
+            "key": own.key or b"",
+            "value": own.value or b"",
+            "height": own.height,
+        }
+        differs = {name for name, value in answered.items() if value != recorded[name]}
+        if differs:
+            found[query["name"]] = differs
+
+    assert found == {name: differs for name, (differs, _) in QUERY_DIFFERENCES.items()}
+    assert len(recording["queries"]) > 280

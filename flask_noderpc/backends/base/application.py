@@ -138,6 +138,12 @@ class ApplicationAccess:
         """Return the application's answer."""
         raise NotSupported(self.refusal)
 
+    def sdk_prefix(self) -> str | None:
+        """Return the prefix of addresses of an application of the Cosmos SDK, above which the
+        node answers queries about blocks and transactions; ``None`` for others, and where
+        another node answers."""
+        return None
+
 
 class Application(ApplicationAccess, ABC):
     """A state machine in ABCI's terms.

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from typing import Any
 
 from ...domain.validator import ED25519, SECP256K1, PublicKey
+from ...errors import short_repr
 from ..comet import key_types
 from ..protobuf import blob, delimited, integer, message, string, varint
 from .fields import ANY, BLOB, UINT, AnyValue, Field, InvalidMessage, Kind
@@ -191,6 +195,21 @@ def decode(given: AnyValue, depth: int = _MAX_DEPTH) -> Key | None:
         return Ed25519Key(values["key"])
     keys = [decode(each, depth - 1) for each in values["public_keys"]]
     return MultisigKey(values["threshold"] & 0xFFFFFFFF, tuple(key for key in keys if key))
+
+
+def from_json(given: Mapping[str, Any]) -> Key:
+    """Return the key of the SDK's JSON; raise :exc:`InvalidMessage`, :exc:`KeyError` or
+    :exc:`TypeError`."""
+    kind = given["@type"]
+    if kind == MultisigKey.type_url:
+        return MultisigKey(int(given["threshold"]), tuple(map(from_json, given["public_keys"])))
+    for known in (Secp256k1Key, Ed25519Key):
+        if kind == known.type_url:
+            try:
+                return known(b64decode(given["key"], validate=True))
+            except NotBase64:
+                raise InvalidMessage(f"key {short_repr(given['key'])} is no base64") from None
+    raise InvalidMessage(f"a key of type {short_repr(kind)} is not known")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,10 @@ MODULE_ACCOUNTS = {
 }
 """Names of the accounts of modules, with what they may do."""
 
-_PARAMS, _BY_ADDRESS, _NEXT_NUMBER, _BY_NUMBER = b"\0", b"\1", b"\2", b"accountNumber"
+PARAMS_KEY, ACCOUNT_KEY = b"\0", b"\1"
+"""Key of the parameters, and beginning of those of accounts."""
+
+_NEXT_NUMBER, _BY_NUMBER = b"\2", b"accountNumber"
 
 
 def module_address(name: str) -> bytes:
@@ -119,30 +122,30 @@ class Accounts:
 
     def params(self) -> Params:
         """Return the parameters."""
-        return _decode_params(self._store.get(_PARAMS) or b"")
+        return _decode_params(self._store.get(PARAMS_KEY) or b"")
 
     def set_params(self, params: Params) -> None:
         """Store the parameters."""
-        self._store.set(_PARAMS, params.encode())
+        self._store.set(PARAMS_KEY, params.encode())
 
     def get(self, address: bytes) -> Account | None:
         """Return an account, if there is one."""
-        stored = self._store.get(_BY_ADDRESS + address)
+        stored = self._store.get(ACCOUNT_KEY + address)
         return None if stored is None else decode(stored)
 
     def has(self, address: bytes) -> bool:
         """Return true if there is an account."""
-        return self._store.has(_BY_ADDRESS + address)
+        return self._store.has(ACCOUNT_KEY + address)
 
     def set(self, address: bytes, account: Account) -> None:
         """Store an account, and its number."""
         before = self.get(address)
         if before is not None:
-            self._store.delete(_number_key(before.number))
-        key = _number_key(account.number)
+            self._store.delete(number_key(before.number))
+        key = number_key(account.number)
         self._store.has(key)
         self._store.set(key, address)
-        self._store.set(_BY_ADDRESS + address, account.encode())
+        self._store.set(ACCOUNT_KEY + address, account.encode())
 
     def next_number(self) -> int:
         """Return the first number that no account has, and count on."""
@@ -166,5 +169,6 @@ class Accounts:
         return address
 
 
-def _number_key(number: int) -> bytes:
+def number_key(number: int) -> bytes:
+    """Return the key of the address of an account with a number."""
     return _BY_NUMBER + number.to_bytes(8)

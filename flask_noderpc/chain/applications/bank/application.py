@@ -24,7 +24,7 @@ from .gas import GasMeter
 from .genesis import DEFAULT_PREFIX, first_state
 from .messages import BANK_HANDLERS, Handler, Registry
 from .pending import PendingState, Recheck
-from .prices import Prices, parse_prices
+from .prices import Prices, parse_prices, show_prices
 from .state import RETAINED_HEIGHTS, Branch, app_hash, block_changes, find_head, head
 
 # Each transaction is read when it is checked, checked again and delivered.
@@ -135,5 +135,9 @@ class Bank(Application):
     def undo_changes(self, height: int) -> Changes:
         return state.undo_changes(self._state, head(self._state), height)
 
+    def sdk_prefix(self) -> str:
+        return head(self._state).prefix
+
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        return queries.answer(self._state, path, data, height, self.simulate)
+        node = queries.Node(self.simulate, show_prices(self._prices))
+        return queries.answer(self._state, path, data, height, prove, node)

@@ -28,6 +28,11 @@ def balance_key(address: bytes, denom: str = "") -> bytes:
     return BALANCES + bytes((len(address),)) + address + denom.encode()
 
 
+def holders_key(denom: str) -> bytes:
+    """Return the beginning of the keys of those who have some of a denomination."""
+    return HOLDERS + denom.encode() + b"\0"
+
+
 class Balances:
     """Balances by address and denomination."""
 
@@ -48,7 +53,7 @@ class Balances:
     def set(self, address: bytes, denom: str, amount: int) -> None:
         """Store a balance, and that the account has some of the denomination."""
         key = balance_key(address, denom)
-        holder = HOLDERS + denom.encode() + b"\0" + bytes((len(address),)) + address
+        holder = holders_key(denom) + bytes((len(address),)) + address
         if amount:
             self._store.set(holder, b"")
             self._store.set(key, str(amount).encode())

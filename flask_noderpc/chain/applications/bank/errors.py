@@ -56,6 +56,8 @@ NOT_SUPPORTED = Code(37, "feature not supported")
 INVALID_GAS_LIMIT = Code(41, "invalid gas limit")
 TX_TIMEOUT = Code(42, "tx timeout")
 
+QUERY_DECODE = Code(3, "tx parse error", "store")
+
 NO_INPUTS = Code(2, "no inputs to send transaction", "bank")
 NO_OUTPUTS = Code(3, "no outputs to send transaction", "bank")
 INPUT_OUTPUT_MISMATCH = Code(4, "sum inputs != sum outputs", "bank")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
-from binascii import Error as NotBase64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -13,9 +11,9 @@ from ....domain.genesis import ConsensusParams, Genesis
 from ....errors import ConfigurationError, short_repr
 from ....protocol.cosmos import bech32, coins
 from ....protocol.cosmos.coins import Coin, Coins, InvalidCoins
-from ....protocol.cosmos.keys import Ed25519Key, Key, MultisigKey, Secp256k1Key
+from ....protocol.cosmos.keys import from_json
 from ....protocol.protobuf import integer, message, string, timestamp
-from . import gas
+from . import gas, modules
 from .accounts import BASE, FEE_COLLECTOR, MODULE, Account, Params
 from .balances import METADATA
 from .context import Codec, Context, Environment
@@ -58,6 +56,7 @@ def first_state(genesis: Genesis, prefix: str) -> tuple[Branch, Head]:
         context = Context(branch, Environment(head, 0, head.time), GasMeter())
         _write_accounts(context, _part(document, "auth"))
         _write_balances(context, _part(document, "bank"))
+        modules.write(branch, document, context.codec)
         for module, names in _MODULES.items():
             for name in names if module in document else ():
                 context.accounts.module(name)
@@ -160,23 +159,10 @@ def _account(given: _Object) -> Account:
         base["address"],
         int(base.get("account_number") or 0),
         int(base.get("sequence") or 0),
-        _key(key) if key else None,
+        from_json(key) if key else None,
         given["name"] if kind == MODULE else "",
         tuple(given.get("permissions") or ()) if kind == MODULE else (),
     )
-
-
-def _key(given: _Object) -> Key:
-    kind = given["@type"]
-    if kind == MultisigKey.type_url:
-        return MultisigKey(int(given["threshold"]), tuple(map(_key, given["public_keys"])))
-    for known in (Secp256k1Key, Ed25519Key):
-        if kind == known.type_url:
-            try:
-                return known(b64decode(given["key"], validate=True))
-            except NotBase64:
-                raise _Invalid(f"key {short_repr(given['key'])} is no base64") from None
-    raise _Invalid(f"a key of type {short_repr(kind)} is not known")
 
 
 def read_coins(given: Iterable[Mapping[str, str]] | None) -> Coins:

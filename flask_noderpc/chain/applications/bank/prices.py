@@ -31,3 +31,12 @@ def parse_prices(text: str) -> Prices:
         if price := int(match[1] + fraction):
             found[match[3]] = price, 10 ** len(fraction)
     return found
+
+
+def show_prices(prices: Prices) -> str:
+    """Return the SDK's text of prices, which has 18 places."""
+    shown = []
+    for denom, (numerator, denominator) in sorted(prices.items()):
+        digits = f"{numerator * 10**18 // denominator:019d}"
+        shown.append(f"{digits[:-18]}.{digits[-18:]}{denom}")
+    return ",".join(shown)
