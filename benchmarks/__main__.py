@@ -14,13 +14,14 @@ from pathlib import Path
 
 import click
 
-from . import evm, fanout, intake, long, nodes, report, start
+from . import cold, evm, fanout, intake, long, nodes, report, start
 from .chains import CACHE
 from .compare import Bench
 from .table import Table
 
 GROUPS: dict[str, Callable[[Bench], Table]] = {
     "nodes": nodes.compare,
+    "cold": cold.compare,
     "evm": evm.compare,
     "fanout": fanout.compare,
     "intake": intake.compare,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -68,22 +66,6 @@ def _block(number: int = 0) -> dict[str, object]:
     return {**cometbft.call("block", height=str(500 + number)), "id": number}
 
 
-def random_blocks(latest: int) -> Ask:
-    """More heights than anybody keeps at hand."""
-    dice = random.Random(latest)
-    return Ask(tuple(f"/block?height={dice.randint(1, latest)}" for _ in range(20_000)))
-
-
-_numbers = itertools.count()
-
-
-def new_txs() -> Ask:
-    """Transactions that nobody has sent before."""
-    txs = itertools.islice(_numbers, 100_000)
-    paths = tuple(f"/broadcast_tx_sync?tx=%22new{number}=1%22" for number in txs)
-    return Ask(paths, only_once=True)
-
-
 _ON_A_THOUSAND = (
     get("health", "/health"),
     get("status", "/status", start=1.0),
@@ -98,18 +80,11 @@ _ON_A_THOUSAND = (
     post("POST batch of 10", [_block(number) for number in range(10)]),
     post("POST batch of 100", [_block(number) for number in range(100)], least=8.0),
 )
-_COLD = Workload(
-    "block, random, nothing cached",
-    lambda: random_blocks(THOUSAND.blocks),
-    {"Flask": {COMETBFT: 0.35}},
-    is_immutable=False,
-)
 _ON_A_HUNDRED = (
     get("validators (100)", "/validators?height=9&per_page=100"),
     # A real chain's 100 validators have signed; CometBFT alone here has but one that does.
     Workload("commit, 100 validators", lambda: Ask(("/commit?height=9",)), {}, has_twin=False),
 )
-_SENDING = Workload("broadcast_tx_sync", new_txs, {}, is_immutable=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +100,19 @@ class Stage:
 
 STAGES = (
     Stage(_ON_A_THOUSAND, THOUSAND),
-    Stage((_COLD,), THOUSAND, keeps=False),
     Stage((get("block, 2,000 txs", "/block?height=3", flask=10.0, start=10.0),), LARGE),
     Stage(_ON_A_HUNDRED, HUNDRED),
-    Stage((_SENDING,), None),
 )
 
 
 def compare(bench: Bench) -> Table:
     """All requests of the node."""
-    return of_rows("nodes", PEERS, [row for stage in STAGES for row in _stage(bench, stage)])
+    found = [row for stage in STAGES for row in stage_rows(bench, stage)]
+    return of_rows("nodes", PEERS, found)
 
 
-def _stage(bench: Bench, stage: Stage) -> Iterator[Row]:
+def stage_rows(bench: Bench, stage: Stage) -> Iterator[Row]:
+    """Measure a stage's workloads against its servers."""
     with ExitStack() as stack:
         servers = {
             way: stack.enter_context(ours(way, *_settings(bench, stage))) for way in WAYS

@@ -9,8 +9,8 @@ from tempfile import mkdtemp
 
 import click
 
+from .cold import new_txs
 from .compare import Bench
-from .nodes import new_txs
 from .peers.ours import noderpc_start
 from .process import Server
 from .table import Table, verdict
