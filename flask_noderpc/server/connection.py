@@ -23,11 +23,11 @@ from .direct import Answer
 from .http import (
     Body,
     ExpectationFailed,
+    HeadReader,
     InTurns,
     InvalidBody,
     RequestHead,
     RequestTooLong,
-    read_head,
 )
 from .response_cache import RawRequest
 from .wsgi import WSGIResponse
@@ -86,6 +86,7 @@ class Connection:
         self._sock, self._address = sock, address
         self._bytes = InTurns(sock.makefile("rb", 0))
         self._rfile = BufferedReader(self._bytes)
+        self._heads = HeadReader(self._rfile)
         self.client = client_of(address)
         self.greenlet = gevent.getcurrent()
         self.deadline = inf
@@ -156,7 +157,7 @@ class Connection:
     def _serve_next(self, raw_request: RawRequest | None) -> bool:
         self._await(Phase.HEADERS, self.server.limits.header_s)
         try:
-            head = read_head(self._rfile)
+            head = self._heads.read()
         except ValueError as error:
             self._send(_response_to(error))
             return False
@@ -219,16 +220,7 @@ class Connection:
 
     def _environ(self, head: RequestHead) -> dict[str, Any]:
         """Return the WSGI environ (PEP 3333)."""
-        environ = self.server.base_environ.copy()
-        for name, values in head.fields.items():
-            if "_" not in name:
-                key = name.upper().replace("-", "_")
-                environ[f"HTTP_{key}"] = ("; " if key == "COOKIE" else ",").join(values)
-        if "content-type" in head.fields:
-            del environ["HTTP_CONTENT_TYPE"]
-            environ["CONTENT_TYPE"] = head.fields["content-type"][0]
-        if "content-length" in head.fields:
-            environ["CONTENT_LENGTH"] = environ.pop("HTTP_CONTENT_LENGTH")
+        environ = self.server.base_environ | head.fields.environ
         path = head.path
         if "%" in path:
             path = unquote_to_bytes(path.encode("latin-1")).decode("latin-1")
@@ -270,7 +262,9 @@ class Connection:
         before = self.phase, self.deadline, self.since
         self._await(Phase.READER, self.server.limits.write_s)
         try:
-            self._sock.sendall(data)
+            sent = self._sock.send(data)
+            if sent < len(data):
+                self._sock.sendall(memoryview(data)[sent:])
         except OSError as error:
             # Those of TLS have numbers of their own.
             raise ConnectionResetError(errno.ECONNRESET, str(error)) from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from io import BufferedReader, RawIOBase
 from typing import Any, BinaryIO, NamedTuple
 
@@ -28,16 +29,45 @@ _HEADER = re.compile(
 _EMPTY = (b"\r\n", b"\n")
 _MAX_HEADERS, _MAX_BYTES = 100, 65_536
 _MAX_LINE = 8_192
+# Headers of a request that are remembered for the next one of their connection.
+_MAX_REMEMBERED = 2_048
+
+
+class Fields(dict[str, list[str]]):
+    """Values by the lower names of their headers, and what follows from them."""
+
+    @cached_property
+    def connection(self) -> frozenset[str]:
+        """Options of the header ``Connection``."""
+        values = self.get("connection", ())
+        return frozenset(
+            option.strip().lower() for value in values for option in value.split(",")
+        )
+
+    @cached_property
+    def environ(self) -> dict[str, str]:
+        """Their variables in WSGI's environ (PEP 3333)."""
+        found = {}
+        for name, values in self.items():
+            if "_" not in name:
+                key = name.upper().replace("-", "_")
+                found[f"HTTP_{key}"] = ("; " if key == "COOKIE" else ",").join(values)
+        if "content-type" in self:
+            del found["HTTP_CONTENT_TYPE"]
+            found["CONTENT_TYPE"] = self["content-type"][0]
+        if "content-length" in self:
+            found["CONTENT_LENGTH"] = found.pop("HTTP_CONTENT_LENGTH")
+        return found
 
 
 class RequestHead(NamedTuple):
-    """Request line and headers; values by the lower names of their headers."""
+    """Request line and headers."""
 
     method: str
     path: str
     query: str
     version: str
-    fields: dict[str, list[str]]
+    fields: Fields
 
     def first(self, name: str, default: str = "") -> str:
         """Return the first value of a header."""
@@ -46,11 +76,7 @@ class RequestHead(NamedTuple):
     @property
     def closes(self) -> bool:
         """True if the client wants the connection closed behind the response."""
-        options = {
-            option.strip().lower()
-            for value in self.fields.get("connection", ())
-            for option in value.split(",")
-        }
+        options = self.fields.connection
         return "close" in options or (
             self.version == "HTTP/1.0" and "keep-alive" not in options
         )
@@ -81,33 +107,58 @@ class RequestTooLong(ValueError):
     """A request line is longer than :data:`_MAX_LINE`."""
 
 
-def read_head(source: BinaryIO) -> RequestHead | None:
-    """Read a head; return ``None`` at the end of the connection, raise :exc:`ValueError`."""
-    line = source.readline(_MAX_LINE)
-    if line in _EMPTY:
-        # RFC 9112, 2.2: some clients send one behind a body.
-        line = source.readline(_MAX_LINE)
-    if not line:
-        return None
-    if len(line) >= _MAX_LINE:
-        raise RequestTooLong
-    found = _REQUEST_LINE.fullmatch(line.decode("latin-1"))
-    if found is None or not found[0].split(" ")[1]:
-        raise ValueError("a request begins with a method, a path, and HTTP/1.1")
-    method, host, path, query, version = found.groups()
-    fields = read_fields(source)
-    _check(fields, version)
-    if method == "HEAD" and fields.get("content-length", ["0"]) != ["0"]:
-        raise ValueError("HEAD has no body")
-    if host:
-        fields["host"], path = [host], path or "/"
-    return RequestHead(method, path, query or "", version, fields)
+class HeadReader:
+    """Reads the heads of a connection's requests.
+
+    Most clients write the same headers again: those are compared as bytes, and not parsed.
+    """
+
+    def __init__(self, source: BufferedReader[Any]) -> None:
+        self._source = source
+        self._raw = b""
+        self._version = ""
+        self._fields = Fields()
+
+    def read(self) -> RequestHead | None:
+        """Return the next head, ``None`` at the end; raise :exc:`ValueError`."""
+        line = self._source.readline(_MAX_LINE)
+        if line in _EMPTY:
+            # RFC 9112, 2.2: some clients send one behind a body.
+            line = self._source.readline(_MAX_LINE)
+        if not line:
+            return None
+        if len(line) >= _MAX_LINE:
+            raise RequestTooLong
+        found = _REQUEST_LINE.fullmatch(line.decode("latin-1"))
+        if found is None or not found[0].split(" ")[1]:
+            raise ValueError("a request begins with a method, a path, and HTTP/1.1")
+        method, host, path, query, version = found.groups()
+        fields = self._read_fields(version)
+        if method == "HEAD" and fields.get("content-length", ["0"]) != ["0"]:
+            raise ValueError("HEAD has no body")
+        if host:
+            fields, path = Fields(fields, host=[host]), path or "/"
+        return RequestHead(method, path, query or "", version, fields)
+
+    def _read_fields(self, version: str) -> Fields:
+        waiting = self._source.peek(1)
+        if version == self._version and waiting.startswith(self._raw):
+            self._source.read(len(self._raw))
+            return self._fields
+        lines = list(_lines(self._source))
+        fields = _parsed(lines)
+        _check(fields, version)
+        raw = b"".join(lines) + b"\r\n"
+        # As most end: with others it only takes longer.
+        if len(raw) <= _MAX_REMEMBERED and waiting.startswith(raw):
+            self._raw, self._version, self._fields = raw, version, fields
+        return fields
 
 
-def read_fields(source: BinaryIO) -> dict[str, list[str]]:
-    """Read the headers and the empty line behind them; return their values by lower name."""
-    found: dict[str, list[str]] = {}
-    for line in _lines(source):
+def _parsed(lines: list[bytes]) -> Fields:
+    """Return the headers of these lines; raise :exc:`ValueError`."""
+    found = Fields()
+    for line in lines:
         header = _HEADER.fullmatch(line)
         if header is None:
             raise ValueError("a line that is no header")
@@ -134,7 +185,7 @@ def _lines(source: BinaryIO, ends: tuple[bytes, ...] = _EMPTY) -> Iterator[bytes
         yield line
 
 
-def _check(found: dict[str, list[str]], version: str) -> None:
+def _check(found: Fields, version: str) -> None:
     lengths = found.get("content-length", [])
     codings = found.get("transfer-encoding", [])
     if len(lengths) + len(codings) > 1:
