@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..backends.base.backend import ChainBackend
 from ..domain.abci import BlockResults
-from ..domain.block import NO_BLOCK, SignedHeader
+from ..domain.block import NO_BLOCK
 from ..domain.responses import ResultBlock, ResultBlockchainInfo, ResultCommit, ResultHeader
 from ..errors import BlockNotFound, HeightNotAvailable, ResultNotFound, ValueNotAllowed
 from ..jsonrpc.context import Context
@@ -195,9 +195,5 @@ def commit(ctx: Context, params: AtHeight) -> ResultCommit | None:
     backend = ctx.backend
     if _is_before_all(ctx, params.height):
         return None
-    height = block_height(backend, params.height)
-    # Read before the commit: a block that arrives meanwhile may carry another.
-    latest = backend.latest_height()
-    found = backend.commit(height)
-    signed = SignedHeader(backend.block_meta(height).header, found)
-    return ResultCommit(signed, canonical=height < latest)
+    signed, canonical = backend.signed_header(block_height(backend, params.height))
+    return ResultCommit(signed, canonical)

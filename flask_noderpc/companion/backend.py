@@ -16,7 +16,7 @@ from ..backends.base.evidence import EvidencePool
 from ..backends.base.store import FULL, ChainStore
 from ..backends.base.store_backend import StoreBackend
 from ..domain.abci import BlockResults
-from ..domain.block import Block, BlockID, BlockMeta, Commit
+from ..domain.block import Block, BlockID, BlockMeta, Commit, SignedHeader
 from ..domain.genesis import ConsensusParams
 from ..domain.network import BackfillProgress
 from ..domain.search import TxResult
@@ -151,6 +151,9 @@ class CompanionBackend(StoreBackend):
 
     def commit(self, height: int) -> Commit:
         return self._read(height, super().commit, self._older.commit)
+
+    def signed_header(self, height: int) -> tuple[SignedHeader, bool]:
+        return self._read(height, super().signed_header, self._older.signed_header)
 
     def validators(self, height: int) -> ValidatorSet:
         return self._read(height, super().validators, self._older.validators)

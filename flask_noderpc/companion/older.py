@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 from ..backends.base.provenance import mark_unverified
 from ..backends.base.store import ChainStore
 from ..domain.abci import BlockResults, ExecTxResult
-from ..domain.block import Block, BlockID, BlockMeta, Commit, Header
+from ..domain.block import Block, BlockID, BlockMeta, Commit, Header, SignedHeader
 from ..domain.genesis import ConsensusParams
 from ..domain.responses import ResultBlock, ResultTx
 from ..domain.search import TxResult
@@ -85,6 +85,11 @@ class OlderReads:
         return self._read(
             ("commit", height), lambda reader: self._commit(reader, height), missing
         )
+
+    def signed_header(self, height: int, missing: NotFound) -> tuple[SignedHeader, bool]:
+        """Return the header of a block with its commit, which the next block carries."""
+        commit = self.commit(height, missing)
+        return SignedHeader(self.meta(height, missing).header, commit), True
 
     def validators(self, height: int, missing: NotFound) -> ValidatorSet:
         """Return the set of a height, with priorities that are not proven."""

@@ -88,6 +88,6 @@ def _header(
 ) -> SignedHeader:
     # CometBFT has no commit at the latest height yet; here it is the one that was seen.
     try:
-        return SignedHeader(backend.block_meta(height).header, backend.commit(height))
+        return backend.signed_header(height)[0]
     except NotFound:
         raise ValueError(text.format(height)) from None

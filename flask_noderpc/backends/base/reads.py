@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, TypeVar
 
 from ...domain.abci import BlockResults
-from ...domain.block import Block, BlockID, BlockMeta, Commit
+from ...domain.block import Block, BlockID, BlockMeta, Commit, SignedHeader
 from ...domain.genesis import ConsensusParams, Genesis
 from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
 from ...domain.validator import ValidatorSet
@@ -92,6 +92,14 @@ class ChainReads(ABC):
     def commit(self, height: int) -> Commit:
         """The precommits for the block: those that the next block carries, or, at the
         latest height, those seen here. Raise ``HeightNotAvailable``."""
+
+    def signed_header(self, height: int) -> tuple[SignedHeader, bool]:
+        """The header of a block with its commit, and true if the next block carries that
+        commit. Raise ``HeightNotAvailable``."""
+        # Read before the commit: a block that arrives meanwhile may carry another.
+        latest = self.latest_height()
+        commit = self.commit(height)
+        return SignedHeader(self.block_meta(height).header, commit), height < latest
 
     @abstractmethod
     def results(self, height: int) -> BlockResults:

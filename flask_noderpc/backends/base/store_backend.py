@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from ...domain.abci import BlockResults
-from ...domain.block import Block, BlockID, BlockMeta, Commit
+from ...domain.block import Block, BlockID, BlockMeta, Commit, SignedHeader
 from ...domain.genesis import ConsensusParams, Genesis, GenesisSource
 from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
 from ...domain.validator import ValidatorSet
@@ -91,6 +91,9 @@ class StoreBackend(ChainBackend):
 
     def commit(self, height: int) -> Commit:
         return self.store.commit(height)
+
+    def signed_header(self, height: int) -> tuple[SignedHeader, bool]:
+        return self.store.signed_header(height)
 
     def results(self, height: int) -> BlockResults:
         return self.store.results(height)

@@ -14,6 +14,7 @@ from ...domain.block import (
     Commit,
     Evidence,
     Header,
+    SignedHeader,
 )
 from ...domain.search import TxResult
 from ...domain.validator import ValidatorSet
@@ -111,25 +112,30 @@ def lowest_meta(at: Connection, chain_id: str) -> BlockMeta | None:
 # Each statement is a round trip to a database elsewhere. The set that signed the commit comes
 # with it.
 _WITH_COMMIT = (
-    'SELECT header, "commit", members, since, until{more} FROM blocks AS b'
+    'SELECT header, "commit", members, since, until, {more} FROM blocks AS b'
     " LEFT JOIN commits AS c ON c.height = :signed"
     " LEFT JOIN validator_sets ON since ="
     "  (SELECT max(since) FROM validator_sets WHERE since <= :signed)"
     " WHERE b.height = :height"
 )
+# So does the first row of its transactions, which mostly is the only one.
+_FIRST_SLICE = "(SELECT txs FROM tx_slices WHERE place = :first)"
 _BLOCK = _WITH_COMMIT.format(
-    more=", EXISTS (SELECT 1 FROM evidence AS e WHERE e.height = b.height)"
+    more=f"EXISTS (SELECT 1 FROM evidence AS e WHERE e.height = b.height), {_FIRST_SLICE}"
 )
-_OWN_COMMIT = _WITH_COMMIT.format(more="")
+_OWN_COMMIT = _WITH_COMMIT.format(more="(SELECT max(height) FROM blocks)")
+_RESULTS = f"SELECT results, {_FIRST_SLICE} FROM results WHERE height = :height"
 
 
 def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] | None:
     """Return a block with its id."""
-    row = at.execute(_BLOCK, {"height": height, "signed": height - 1}).fetchone()
+    row = at.execute(
+        _BLOCK, {"height": height, "signed": height - 1, "first": places(height, height)[0]}
+    ).fetchone()
     if row is None:
         _refuse_gap(at, height)
         return None
-    packed_meta, packed_commit, *members, has_evidence = row
+    packed_meta, packed_commit, *members, has_evidence, first_slice = row
     found = packed.unpack_meta(packed_meta, height, chain_id)
     header = found.header
     pieces = evidence.of_block(at, height) if has_evidence else ()
@@ -137,7 +143,7 @@ def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] |
     last_commit = _unpacked(packed_commit, height - 1, members) or NO_COMMIT
     if last_commit.block_id.hash != header.last_block_id.hash:
         raise DamagedRow("commit", height - 1, "it is missing, or for another block")
-    txs = _txs(at, height, found.tx_count)
+    txs = _txs(at, height, found.tx_count, first_slice)
     return found.block_id, Block(header, txs, pieces, last_commit)
 
 
@@ -158,19 +164,28 @@ def events(at: Connection, height: int) -> tuple[Event, ...]:
     return packed_results.unpack_block_events(row, height)
 
 
-def _txs(at: Connection, height: int, count: int) -> tuple[bytes, ...]:
-    if not count:
-        return ()
-    txs = tuple([tx for part in _slices(at, height) for tx in part.txs])
+def _txs(at: Connection, height: int, count: int, first_slice: bytes) -> tuple[bytes, ...]:
+    txs = tuple([tx for part in _parts(at, height, count, first_slice) for tx in part.txs])
     if len(txs) != count:
         raise DamagedRow("transactions", height, f"{len(txs)} of {count} are there")
     return txs
 
 
-def _slices(at: Connection, height: int) -> list[Slice]:
+def _parts(at: Connection, height: int, count: int, first_slice: bytes | None) -> list[Slice]:
+    """Return the transactions of a block in slices, of which the first was read."""
+    if not count:
+        return []
+    if first_slice is None:
+        return _slices(at, height)
+    part = Slice(first_slice, place(height))
+    return [part] if len(part.txs) == count else [part, *_slices(at, height, len(part.txs))]
+
+
+def _slices(at: Connection, height: int, position: int = 0) -> list[Slice]:
+    """Return the transactions of a block from a position on."""
     found = at.execute(
         "SELECT txs, place FROM tx_slices WHERE place BETWEEN ? AND ? ORDER BY place",
-        places(height, height),
+        (place(height, position), place(height, LAST_POSITION)),
     )
     return [Slice(row, first) for row, first in found]
 
@@ -190,33 +205,38 @@ def _unpacked(row: bytes | None, height: int, members: Sequence[Any]) -> Commit 
     return packed.unpack_commit(row, height, lambda: state.addresses_in(members, height))
 
 
-def own_commit(at: Connection, height: int) -> Commit | None:
-    """Return the precommits for a block that is stored; ``None`` if it is not."""
+def signed_header(
+    at: Connection, height: int, chain_id: str
+) -> tuple[SignedHeader, bool] | None:
+    """Return a stored header with its precommits, and true if a block is above it."""
     row = at.execute(_OWN_COMMIT, {"height": height, "signed": height}).fetchone()
     if row is None:
         _refuse_gap(at, height)
         return None
-    packed_meta, packed_commit, *members = row
-    own = packed.unpack_meta(packed_meta, height, "")
+    packed_meta, packed_commit, *members, latest = row
+    own = packed.unpack_meta(packed_meta, height, chain_id)
     found = _unpacked(packed_commit, height, members)
     if found is None or found.block_id.hash != own.block_id.hash:
         raise DamagedRow("commit", height, "it is missing, or for another block")
-    return found
+    return SignedHeader(own.header, found), height < latest
 
 
 def results(at: Connection, height: int) -> BlockResults | None:
     """Return the results of a block."""
-    row = at.execute("SELECT results FROM results WHERE height = ?", (height,)).fetchone()
+    row = at.execute(
+        _RESULTS, {"height": height, "first": places(height, height)[0]}
+    ).fetchone()
     if row is None and is_there(at, height):
         raise DamagedRow("results", height, "they are missing")
     if row is None or row[0] is None:
         return None
-    return packed_results.unpack_results(row[0], height, tx_results(at, height))
+    of_block, first_slice = row
 
+    def of_txs(count: int) -> tuple[ExecTxResult, ...]:
+        parts = _parts(at, height, count, first_slice)
+        return tuple([result for part in parts for result in part.results()])
 
-def tx_results(at: Connection, height: int) -> tuple[ExecTxResult, ...]:
-    """Return the results of the transactions of a block."""
-    return tuple(txs_with_results(at, height)[1])
+    return packed_results.unpack_results(of_block, height, of_txs)
 
 
 def txs_with_results(at: Connection, height: int) -> tuple[list[bytes], list[ExecTxResult]]:

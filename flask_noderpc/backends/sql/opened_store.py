@@ -43,6 +43,8 @@ class OpenFiles(Protocol):
 _one_at_a_time = threading.Lock()
 _watched: WeakSet[OpenFiles] = WeakSet()
 _suspended: list[OpenFiles] = []
+# Of this process: os.getpid() is a system call, and each read asks.
+_process_id = os.getpid()
 
 
 def watch(files: OpenFiles) -> None:
@@ -65,6 +67,8 @@ def _after() -> None:
 
 
 def _in_child() -> None:
+    global _process_id  # noqa: PLW0603  # one number, set at each fork
+    _process_id = os.getpid()
     # They belong to the parent; the child opens its own. They are not resumed either: a thread
     # of the parent may have held one of their locks at the fork, which nobody releases here.
     _watched.clear()
@@ -122,7 +126,7 @@ class ProcessHandles(ABC):
     changes: Changes
 
     def __init__(self) -> None:
-        self.process = os.getpid()
+        self.process = _process_id
         self.incoming = Incoming()
         self.ledger = ledger.Ledger()
         self.quiet = True
@@ -190,10 +194,10 @@ class OpenedStore(ChainStore):
 
     def _open(self) -> ProcessHandles:
         files = self._files
-        if files is not None and files.process == os.getpid():
+        if files is not None and files.process == _process_id:
             return files
         with self._opening:
-            if self._files is None or self._files.process != os.getpid():
+            if self._files is None or self._files.process != _process_id:
                 if files is not None and not files.quiet:
                     raise StoreError(
                         "this process was forked while the store was being read; fork before"
@@ -215,5 +219,5 @@ class OpenedStore(ChainStore):
         if self.abci is not None:
             self.abci.close()
         files, self._files = self._files, None
-        if files is not None and files.process == os.getpid():
+        if files is not None and files.process == _process_id:
             files.close()

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from ...domain.abci import BlockResults
-from ...domain.block import Block, BlockID, BlockMeta, Commit
+from ...domain.block import Block, BlockID, BlockMeta, Commit, SignedHeader
 from ...domain.genesis import ConsensusParams, Genesis
 from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
 from ...domain.validator import ValidatorSet
@@ -116,11 +116,17 @@ class SQLReads(OpenedStore):
         return found
 
     def commit(self, height: int) -> Commit:
-        # The next block carries another one than was seen here.
-        commit = self._open().read(lambda at: blocks.own_commit(at, height), height + 1)
-        if commit is None:
+        return self.signed_header(height)[0].commit
+
+    def signed_header(self, height: int) -> tuple[SignedHeader, bool]:
+        chain_id = self.chain_id()
+        # The next block carries another commit than was seen here.
+        found = self._open().read(
+            lambda at: blocks.signed_header(at, height, chain_id), height + 1
+        )
+        if found is None:
             raise self._missing(height)
-        return commit
+        return found
 
     def results(self, height: int) -> BlockResults:
         def look(at: Connection) -> tuple[BlockResults | None, bool]:

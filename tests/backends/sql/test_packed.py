@@ -144,9 +144,9 @@ def test_results_of_blocks(
 ) -> None:
     found = BlockResults(7, (), begin, end, tuple(updates), params, b"hash")
 
-    assert results.unpack_results(results.pack_results(found), 7, ()) == found
+    assert results.unpack_results(results.pack_results(found), 7, lambda _: ()) == found
     with pytest.raises(DamagedRow, match="1 of 0"):
-        results.unpack_results(results.pack_results(found), 7, (ExecTxResult(),))
+        results.unpack_results(results.pack_results(found), 7, lambda _: (ExecTxResult(),))
 
 
 @given(IDS, TIMES, INTS)

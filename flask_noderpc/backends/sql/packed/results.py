@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .... import jsoncodec
@@ -37,10 +37,14 @@ def pack_results(results: BlockResults) -> bytes:
 
 
 def unpack_results(
-    row: bytes, height: int, tx_results: tuple[ExecTxResult, ...]
+    row: bytes, height: int, of_txs: Callable[[int], tuple[ExecTxResult, ...]]
 ) -> BlockResults:
-    """The inverse of :func:`pack_results`; raise :exc:`DamagedRow`."""
+    """The inverse of :func:`pack_results`; raise :exc:`DamagedRow`.
+
+    ``of_txs`` returns the results of that many transactions.
+    """
     begin, end, updates, params, app_hash, count = opened(row, "results", height)
+    tx_results = of_txs(count)
     if len(tx_results) != count:
         raise DamagedRow("transactions", height, f"{len(tx_results)} of {count} are there")
     return BlockResults(
