@@ -170,6 +170,15 @@ def test_a_search_that_costs_too_much_is_refused_whole(
     assert long.search_txs(CONTAINS, ALL, SearchLimits(PATIENCE)).total > 500
 
 
+def test_a_short_search_needs_no_time_of_a_thread(long: SQLiteBackend) -> None:
+    one = Search((Term("app.key", equals="k7.3"),))
+    no_time = SearchLimits(seconds=0)
+
+    assert long.search_txs(one, ALL, no_time).total == 1
+    with pytest.raises(SearchTooCostly, match="NODERPC_SEARCH_TIMEOUT"):
+        long.search_txs(CONTAINS, ALL, no_time)
+
+
 OLDEST, NEWEST = Page(0, 30), Page(0, 30, newest_first=True)
 
 

@@ -25,7 +25,7 @@ class SQLiteHandles(ProcessHandles):
         self.writer: Writer = Writer(store)
         # SQLite has one writer at a time.
         self.mempool_writer = self.writer
-        self.search_pool: SearchPool = SearchPool(store)
+        self.search_pool: SearchPool = SearchPool(store, self.readers)
         self.changes: ChangeWatcher = ChangeWatcher(store, poll_s)
         super().__init__()
 

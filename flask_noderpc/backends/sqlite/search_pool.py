@@ -1,33 +1,39 @@
-"""Native threads that run searches, each with a connection of its own.
+"""Runs searches: short ones at once, and others on native threads.
 
-A search looks at many rows, and SQLite never yields: no other greenlet of a gevent hub would
-run. There are few such threads, so that many searches take turns among themselves and
-leave the processor to the rest; a search that waits too long is refused.
+A search may look at many rows, and SQLite never yields: no other greenlet of a gevent hub would
+run. So it goes on in a thread with a connection of its own. There are few such threads, so that
+many searches take turns among themselves and leave the processor to the rest; a search that
+waits too long is refused.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from math import inf
 from typing import TypeVar
 
 from ...concurrency import NativeThread
 from ...domain.search import HIGHEST, SearchLimits
 from ...errors import SearchTooCostly
 from ..sql.turns import Turns
-from .connection import Store, sqlite_errors
+from .connection import Readers, Store, sqlite_errors
 from .engine import Connection
 from .search_budget import bounded
 
 T = TypeVar("T")
 _THREADS = 2
+# Rows of a search that is quicker than a change of threads.
+_FEW_ROWS = 200
 
 
 class SearchPool:
-    """The searching threads of one process."""
+    """The searches of one process."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, readers: Readers) -> None:
+        self._store, self._readers = store, readers
         self._queue = Turns([_SearchThread(store, number) for number in range(_THREADS)])
         self._suspended: list[_SearchThread] = []
         self._closed = False
@@ -35,7 +41,16 @@ class SearchPool:
     def run(
         self, work: Callable[[Connection], T], limits: SearchLimits, height: int = HIGHEST
     ) -> T:
-        """Return the result of ``work`` in one snapshot; raise :exc:`SearchTooCostly`."""
+        """Return the result of ``work`` in one snapshot; raise :exc:`SearchTooCostly`.
+
+        It may be called again.
+        """
+        few = replace(limits, rows=min(limits.rows, _FEW_ROWS))
+        with self._readers.snapshot() as at, suppress(SearchTooCostly), bounded(at, few, inf):
+            return work(at)
+        return self._run_in_thread(work, limits)
+
+    def _run_in_thread(self, work: Callable[[Connection], T], limits: SearchLimits) -> T:
         deadline = time.monotonic() + limits.seconds
         thread = self._queue.acquire(limits.seconds)
         if thread is None:
