@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ..backends.base.capabilities import Control
 from ..backends.base.store import ChainStore
+from ..domain.abci import ExecTxResult
 from ..domain.evm import Overrides
 from ..domain.time import SECOND
 from ..errors import TxRejected, ValueNotAllowed
@@ -29,6 +30,7 @@ class _Snapshot:
     height: int
     hash: bytes
     offset: int
+    is_frozen: bool
 
 
 class DevControl(Control):
@@ -66,10 +68,10 @@ class DevControl(Control):
 
     def snapshot(self) -> int:
         with self._lock:
-            self._producer()
+            frozen = self._producer().is_frozen
             self._last_snapshot += 1
             height = self._store.latest_height()
-            snapshot = _Snapshot(height, self._hash(height), self._clock.offset)
+            snapshot = _Snapshot(height, self._hash(height), self._clock.offset, frozen)
             self._snapshots[self._last_snapshot] = snapshot
             return self._last_snapshot
 
@@ -86,6 +88,7 @@ class DevControl(Control):
                 return False
             producer.rewind(snapshot.height)
             self._clock.offset = snapshot.offset
+            self._thaw(snapshot.is_frozen)
             self._snapshots = {k: v for k, v in self._snapshots.items() if k < number}
             return True
 
@@ -93,7 +96,13 @@ class DevControl(Control):
         with self._lock:
             self._producer().rewind(0)
             self._clock.offset = 0
+            self._thaw(False)
             self._snapshots.clear()
+
+    def _thaw(self, is_frozen: bool) -> None:
+        """Restore the mempool's state, and let no transaction fail any more."""
+        self.freeze(is_frozen)
+        self.fail_next_tx(None)
 
     def shift(self, seconds: int) -> int:
         with self._lock:
@@ -176,3 +185,13 @@ class DevControl(Control):
 
     def drop(self, txs: tuple[bytes, ...]) -> None:
         self._store.drop_pending(txs)
+
+    def freeze(self, on: bool) -> None:
+        block_scheduler = self._block_scheduler()
+        block_scheduler.producer.is_frozen = on
+        block_scheduler.reschedule(block_scheduler.schedule)
+
+    def fail_next_tx(self, result: ExecTxResult | None, *, in_check: bool = False) -> None:
+        self._producer()
+        if self._store.abci is not None:
+            self._store.abci.fail_next_tx(result, in_check=in_check)

@@ -125,6 +125,8 @@ class Producer:
         """Time of the next block, in nanoseconds; ``None`` for the default."""
         self.step: int | None = None
         """Seconds between the times of two blocks; ``None`` to use the clock."""
+        self.is_frozen = False
+        """True if transactions wait, and blocks are empty."""
         self._store = store
         self._app = application
         self._keys = {key.address: key for key in keys}
@@ -188,7 +190,7 @@ class Producer:
         round_number, proposer = proposal.first_signable_round(head.validators, self._keys)
         evidence = self._evidence(head, evidence)
         limits = _block_limits(head, evidence)
-        reaped = self._store.reap(_ALL if self._app.selects_txs else limits)
+        reaped = self._reap(_ALL if self._app.selects_txs else limits)
         txs = self._app.prepare_proposal(reaped, limits)
         block = proposal.next_block(head, txs, proposer, self._app.info().app_version, evidence)
         block_id, _ = hashes.block_id(block)
@@ -214,8 +216,13 @@ class Producer:
             self._recheck()
         return committed
 
+    def _reap(self, limits: BlockLimits) -> Sequence[bytes]:
+        return () if self.is_frozen else self._store.reap(limits)
+
     def has_includable_txs(self) -> bool:
         """Return true if the next block would include a pending transaction or evidence."""
+        if self.is_frozen:
+            return False
         if not self._app.selects_txs:
             return True
         with self._lock:

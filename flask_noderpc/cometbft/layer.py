@@ -14,7 +14,13 @@ from ..jsonrpc.query_hub import QueryHub
 from ..jsonrpc.route import RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS, Limits, Peer, Session
 from ..wire.dialect import Dialect
-from .routes import UNSAFE_ROUTES
+from .routes import DEV_ROUTES, UNSAFE_ROUTES
+
+_HINTS = {
+    **{route.name: "NODERPC_RPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
+    **{route.name: "NODERPC_DEV brings it" for route in DEV_ROUTES},
+}
+_OPTIONAL = frozenset(_HINTS)
 
 
 class CometLayer:
@@ -34,9 +40,11 @@ class CometLayer:
         settings = context.settings
         if settings.rpc_unsafe:
             routes += UNSAFE_ROUTES
+        if settings.dev and not settings.json_rpc_enable:
+            routes += DEV_ROUTES
         self.names = {*routes.by_name()}
         """The names of all routes, also of those that the dialect omits."""
-        self.methods = {*self.names, DISCOVER, *WEBSOCKET_METHODS, *UNSAFE_ROUTES.by_name()}
+        self.methods = {*self.names, DISCOVER, *WEBSOCKET_METHODS, *_OPTIONAL}
         """The names of all methods that this layer can have, under any settings."""
         self.routes = RouteTable(r for r in routes if r.name not in dialect.omits_routes)
         self.dispatcher = Dispatcher(
@@ -45,7 +53,7 @@ class CometLayer:
             context,
             # A backend that can't start is an error object of each call.
             start,
-            hints={route.name: "NODERPC_RPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
+            hints=_HINTS,
             guard=guard,
         )
         self._backend = context.backend

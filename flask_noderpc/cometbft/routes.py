@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..domain import abci, genesis, network, responses
 from ..jsonrpc.params import NoParams
 from ..jsonrpc.route import ALWAYS, AT_HEIGHT, OF_RESULTS, Cache, Route, RouteTable, tagged
-from . import blocks, consensus, events, info, search, txs, unsafe
+from . import blocks, consensus, dev, events, info, search, txs, unsafe
 from .blocks import AtHeight
 
 # The commit seen here at the latest height may not be the one that the next block carries.
@@ -247,5 +249,19 @@ UNSAFE_ROUTES = RouteTable(
                 writes=True,
             ),
         ),
+    )
+)
+
+# Of development chains alone, and not of those of the EVM layer, which has its own.
+DEV_ROUTES = RouteTable(
+    replace(route, writes=True, signs=True, tag="Development")
+    for route in (
+        Route("dev_mine", dev.mine, dev.Mine, int),
+        Route("dev_increaseTime", dev.increase_time, dev.Seconds, int),
+        Route("dev_snapshot", dev.snapshot, NoParams, int),
+        Route("dev_revert", dev.revert, dev.Snapshot, bool),
+        Route("dev_failNextTx", dev.fail_next_tx, dev.Failure, bool),
+        Route("dev_freezeMempool", dev.freeze_mempool, dev.Freeze, bool),
+        Route("dev_faucet", dev.faucet, dev.Faucet, responses.ResultBroadcastTx),
     )
 )

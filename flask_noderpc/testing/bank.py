@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ..chain.applications.bank.dev import MNEMONIC, dev_addresses
+from ..chain.applications.bank.faucet import send
 from ..chain.embedded import EmbeddedChain
 from ..chain.from_settings import chain_from_settings
+from ..domain.abci import ExecTxResult
+from ..errors import TxRejected
+from ..protocol.comet import hashes
 from ..settings import read_settings
 from .node import app_for, serve
 
@@ -45,6 +49,24 @@ class BankNode:
     def increase_time(self, seconds: int) -> None:
         """Advance the clock for later blocks."""
         self.chain.control.shift(seconds)
+
+    def fail_next_tx(
+        self, code: int, codespace: str = "sdk", log: str = "", *, check: bool = False
+    ) -> None:
+        """Let the next transaction fail with a code, in its block or when it is sent."""
+        result = ExecTxResult(code=code, log=log, codespace=codespace)
+        self.chain.control.fail_next_tx(result, in_check=check)
+
+    def freeze(self, on: bool = True) -> None:
+        """Let all transactions wait, and blocks be empty, until it is false."""
+        self.chain.control.freeze(on)
+
+    def faucet(self, address: str, coins: str) -> str:
+        """Send coins such as ``10token`` of the first account; the transaction's hash."""
+        raw, check = send(self.chain, address, coins)
+        if check.code:
+            raise TxRejected(check.log)
+        return hashes.tx_hash(raw).hex().upper()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

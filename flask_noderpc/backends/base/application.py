@@ -198,6 +198,13 @@ class Application(ApplicationAccess, ABC):
     def check_tx(self, tx: bytes) -> ExecTxResult:
         """Check a transaction for the mempool; code 0 accepts it."""
 
+    def fail_next_tx(self, result: ExecTxResult | None, *, in_check: bool = False) -> None:
+        """Let the next transaction fail with a result, in its block or in its check; ``None``
+        takes both back. For tests: raise :exc:`~flask_noderpc.errors.NotSupported` if the
+        application can't."""
+        if result is not None:
+            raise NotSupported("this application lets no transaction fail on request")
+
     def begin_recheck(self) -> None:
         """All pending transactions are about to be checked again, the oldest first."""
 

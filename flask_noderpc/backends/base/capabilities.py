@@ -255,6 +255,15 @@ class Control(ABC):
     def drop(self, txs: tuple[bytes, ...]) -> None:
         """Remove pending transactions."""
 
+    @abstractmethod
+    def freeze(self, on: bool) -> None:
+        """Let pending transactions wait and blocks be empty, until it is false."""
+
+    @abstractmethod
+    def fail_next_tx(self, result: ExecTxResult, *, in_check: bool = False) -> None:
+        """Let the next transaction fail with a result, in its block or in its check; raise
+        :exc:`~flask_noderpc.errors.NotSupported` where the application can't."""
+
 
 def no_control() -> NotSupported:
     """Return the error of a chain without development control."""

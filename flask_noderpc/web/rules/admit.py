@@ -128,8 +128,9 @@ def admit_host(policy: Policy, head: Head) -> Refusal | None:
 
 
 def permissions_of(policy: Policy, head: Head) -> Permissions:
-    """Return the permissions of a request's sender; only the EVM layer's has keys to sign."""
-    may_sign = head.endpoint in (EVM, EVM_WEBSOCKET)
+    """Return the permissions of a request's sender; only the EVM layer and development
+    chains have keys to sign."""
+    may_sign = policy.origins.dev or head.endpoint in (EVM, EVM_WEBSOCKET)
     if not may_sign and head.fields.keys().isdisjoint(BROWSER_HEADERS):
         client = client_of(head.address, may_write=True)
         return Permissions(client=client, fields=head.fields)

@@ -19,6 +19,7 @@ from ....errors import InvalidSetting
 from ....lru import LRUCache
 from . import queries, state
 from .context import Environment, Mode
+from .errors import Code, TxError
 from .execute import Decoded, Run, decode
 from .gas import GasMeter
 from .genesis import DEFAULT_PREFIX, first_state
@@ -62,6 +63,10 @@ class Bank(Application):
         )
         self._pending = PendingState(app_state, self._run)
         self._recheck: Recheck | None = None
+        self._failing_check: ExecTxResult | None = None
+        self._failing: TxError | None = None
+        # What is left of that when the block is committed.
+        self._still_failing: TxError | None = None
 
     def info(self) -> AppInfo:
         latest = find_head(self._state.get)
@@ -82,7 +87,17 @@ class Bank(Application):
         )
 
     def check_tx(self, tx: bytes) -> ExecTxResult:
+        failing, self._failing_check = self._failing_check, None
+        if failing is not None:
+            return failing
         return self._pending.run(Mode.CHECK, tx)
+
+    def fail_next_tx(self, result: ExecTxResult | None, *, in_check: bool = False) -> None:
+        if in_check or result is None:
+            self._failing_check = result
+        if not in_check:
+            code = Code(result.code, result.log, result.codespace) if result else None
+            self._failing = TxError(code) if code else None
 
     def begin_recheck(self) -> None:
         self._recheck = Recheck(self._state, self._run)
@@ -114,12 +129,12 @@ class Bank(Application):
         branch = Branch(self._state.get)
         limit = latest.max_gas if latest.max_gas > 0 else None
         block_gas = GasMeter(limit)
-        results = tuple(
-            Run(self._registry, Mode.DELIVER, environment, block_gas).result(
-                tx, branch, self._decode
-            )
-            for tx in block.txs
-        )
+        results, failing = [], self._failing
+        for tx in block.txs:
+            run = Run(self._registry, Mode.DELIVER, environment, block_gas, failure=failing)
+            results.append(run.result(tx, branch, self._decode))
+            failing = run.failure
+        self._still_failing = failing
         new = replace(
             latest,
             height=block.height,
@@ -127,10 +142,13 @@ class Bank(Application):
             app_hash=app_hash(latest.app_hash, branch.changed()),
         )
         return BlockExecution(
-            tx_results=results,
+            tx_results=tuple(results),
             app_hash=new.app_hash,
             changes=block_changes(self._state, branch, new, self._retained),
         )
+
+    def commit(self, height: int) -> None:
+        self._failing = self._still_failing
 
     def undo_changes(self, height: int) -> Changes:
         return state.undo_changes(self._state, head(self._state), height)

@@ -60,6 +60,8 @@ class Run:
     block_gas: GasMeter | None = None
     """Of the block in which it is delivered."""
     min_gas_prices: dict[str, tuple[int, int]] = field(default_factory=dict)
+    failure: TxError | None = None
+    """What its messages are to fail with; ``None`` once they have."""
     meter: GasMeter = field(default_factory=GasMeter)
     wanted: int = 0
     events: list[Event] = field(default_factory=list)
@@ -105,6 +107,9 @@ class Run:
             raise TxError(OUT_OF_GAS, "no block gas left to run tx")
         decoded = decode(raw)
         self.events = self._ante(decoded, state)
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
         branch = state.branch()
         try:
             events = self._messages(decoded.messages, branch)
