@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -170,13 +171,30 @@ def test_a_search_that_costs_too_much_is_refused_whole(
     assert long.search_txs(CONTAINS, ALL, SearchLimits(PATIENCE)).total > 500
 
 
-def test_a_short_search_needs_no_time_of_a_thread(long: SQLiteBackend) -> None:
-    one = Search((Term("app.key", equals="k7.3"),))
-    no_time = SearchLimits(seconds=0)
+def test_a_short_search_waits_for_no_long_one(
+    long: SQLiteBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, end = threading.Semaphore(0), threading.Event()
 
-    assert long.search_txs(one, ALL, no_time).total == 1
-    with pytest.raises(SearchTooCostly, match="NODERPC_SEARCH_TIMEOUT"):
-        long.search_txs(CONTAINS, ALL, no_time)
+    def slow(*_: object) -> FoundHeights:
+        if not threading.current_thread().name.startswith("noderpc-search"):
+            raise SearchTooCostly.by_rows(1)
+        held.release()
+        end.wait(PATIENCE)
+        return FoundHeights(0, ())
+
+    monkeypatch.setattr(index_search, "heights", slow)
+    limits = SearchLimits(PATIENCE)
+    one = Search((Term("app.key", equals="k7.3"),))
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(2):
+            pool.submit(long.search_blocks, CONTAINS, ALL, limits)
+        try:
+            assert held.acquire(timeout=PATIENCE)
+            assert held.acquire(timeout=PATIENCE)
+            assert long.search_txs(one, ALL, limits).total == 1
+        finally:
+            end.set()
 
 
 OLDEST, NEWEST = Page(0, 30), Page(0, 30, newest_first=True)

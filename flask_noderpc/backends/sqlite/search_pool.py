@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from math import inf
 from typing import TypeVar
 
 from ...concurrency import NativeThread
@@ -45,13 +44,19 @@ class SearchPool:
 
         It may be called again.
         """
-        few = replace(limits, rows=min(limits.rows, _FEW_ROWS))
-        with self._readers.snapshot() as at, suppress(SearchTooCostly), bounded(at, few, inf):
-            return work(at)
-        return self._run_in_thread(work, limits)
-
-    def _run_in_thread(self, work: Callable[[Connection], T], limits: SearchLimits) -> T:
         deadline = time.monotonic() + limits.seconds
+        few = replace(limits, rows=min(limits.rows, _FEW_ROWS))
+        with (
+            self._readers.snapshot() as at,
+            suppress(SearchTooCostly),
+            bounded(at, few, deadline),
+        ):
+            return work(at)
+        return self._run_in_thread(work, limits, deadline)
+
+    def _run_in_thread(
+        self, work: Callable[[Connection], T], limits: SearchLimits, deadline: float
+    ) -> T:
         thread = self._queue.acquire(limits.seconds)
         if thread is None:
             raise SearchTooCostly.by_time(limits.seconds)
