@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends.base.reads import ChainReads
 from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
 from flask_noderpc.testing.node import app_for, serve
 
@@ -24,6 +26,8 @@ def served(path: Path, forgeries: Forgeries, dialect: str = "comet-0.38") -> Ite
     for method, forge in forgeries.items():
         owner = backend.application if method == "query" else backend
         setattr(owner, method, _forged(getattr(owner, method), forge))
+    # Else it is read without them.
+    backend.signed_header = partial(ChainReads.signed_header, backend)  # type: ignore[method-assign]
     try:
         with serve(app_for(backend, dialect=dialect)) as url:
             yield url

@@ -19,15 +19,7 @@ from flask_noderpc.companion.growth import Growth
 from flask_noderpc.companion.pool import NoUpstream
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.domain.abci import BlockResults, ExecTxResult
-from flask_noderpc.domain.block import (
-    ABSENT,
-    Block,
-    BlockID,
-    BlockMeta,
-    Commit,
-    CommitSig,
-    SignedHeader,
-)
+from flask_noderpc.domain.block import ABSENT, Block, BlockID, BlockMeta, Commit, CommitSig
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, ConsensusParamsUpdate
 from flask_noderpc.domain.network import NodeInfo
 from flask_noderpc.domain.validator import PublicKey, Validator, ValidatorSet, ValidatorUpdate
@@ -75,12 +67,8 @@ class Liar(StoreBackend):
     def results(self, height: int) -> BlockResults:
         return self.of_results(super().results(height))
 
-    def signed_header(self, height: int) -> tuple[SignedHeader, bool]:
-        signed, canonical = super().signed_header(height)
-        return replace(signed, commit=self.of_commit(signed.commit)), canonical
-
     def commit(self, height: int) -> Commit:
-        return self.signed_header(height)[0].commit
+        return self.of_commit(super().commit(height))
 
     def validators(self, height: int) -> ValidatorSet:
         return self.of_set(super().validators(height))

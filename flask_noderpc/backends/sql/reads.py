@@ -116,9 +116,12 @@ class SQLReads(OpenedStore):
         return found
 
     def commit(self, height: int) -> Commit:
-        return self.signed_header(height)[0].commit
+        return self._signed(height)[0].commit
 
     def signed_header(self, height: int) -> tuple[SignedHeader, bool]:
+        return self._signed(height)
+
+    def _signed(self, height: int) -> tuple[SignedHeader, bool]:
         chain_id = self.chain_id()
         # The next block carries another commit than was seen here.
         found = self._open().read(
