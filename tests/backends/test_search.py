@@ -171,6 +171,7 @@ def test_a_search_that_costs_too_much_is_refused_whole(
     assert long.search_txs(CONTAINS, ALL, SearchLimits(PATIENCE)).total > 500
 
 
+@pytest.mark.sqlite  # PostgreSQL runs each where it was called.
 def test_a_short_search_waits_for_no_long_one(
     long: SQLiteBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
