@@ -103,6 +103,16 @@ def native_lock() -> threading.Lock:
     return threading.Lock()
 
 
+def in_thread(function: Callable[[], T]) -> T:
+    """Return a function's result; under gevent from a thread, so that its hub goes on."""
+    if not is_patched():
+        return function()
+    from gevent.hub import get_hub
+
+    result: T = get_hub().threadpool.apply(function)
+    return result
+
+
 class _Promise(Protocol):
     def get(self) -> object: ...
 

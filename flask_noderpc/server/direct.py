@@ -86,7 +86,7 @@ class DirectAdapter:
         found = admit_host(self._policy, head) or admit(self._policy, head)
         if isinstance(found, Refusal):
             _discard(environ, found.bytes_to_discard(head))
-            response = render_refusal(head, found, dispatcher)
+            response = render_refusal(self._policy, head, found, dispatcher)
             return Answer(add_headers(self._policy, head, response, int(time.time())))
         reply = self._reply(found, dispatcher, environ)
         if reply is None:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from ..jsonrpc.reply import Reproducible
 from ..lru import CacheMemory, LRUCache
 from ..signals import rpc_called
-from ..web.rules.head import Response
+from ..web.rules.head import Compressed, Response
 from .wsgi import head_of, parts_of
 
 # Beside their bytes: the entries, and what Python needs for them.
@@ -80,10 +80,15 @@ class CachedResponse:
     before: bytes
     after: bytes
     reproducible: Reproducible
+    compressed: Compressed | None = None
+    """What comes after the id, if each response is to be compressed."""
 
     def parts(self, request_id: bytes, clocks: dict[bytes, bytes]) -> tuple[bytes, ...]:
         """Return the response to a call with this id, in parts to send one by one."""
-        body = self.before + request_id + self.after if request_id else self.before
+        if self.compressed:
+            body = self.compressed.body(self.before + request_id)
+        else:
+            body = self.before + request_id + self.after if request_id else self.before
         return parts_of(self.head % clocks, body)
 
 
@@ -123,20 +128,17 @@ class ResponseCache:
         """Cache a response, while its result holds."""
         if response.status not in _REPEATABLE or not reproducible.may_hold:
             return
-        before, after = response.body, b""
-        if raw_request.request_id:
-            opening = _OPENING + raw_request.request_id
-            if not before.startswith(opening + b","):
-                return
-            before, after = _OPENING, before[len(opening) :]
+        parts = _around_id(response, raw_request.request_id)
+        if parts is None:
+            return
         # The body is here; the result that it was made of would be held a second time.
         encoded = reproducible.encoded._replace(result=b"", reply=b"")
         cached = CachedResponse(
             raw_request.key,
             _head_of(response),
-            before,
-            after,
+            *parts,
             reproducible._replace(encoded=encoded),
+            response.compressed if raw_request.request_id else None,
         )
         self._responses.put(raw_request.key, cached)
 
@@ -159,6 +161,19 @@ def _head_of(response: Response) -> bytes:
     return head_of(response._replace(headers=headers), "%(Date)b")
 
 
+def _around_id(response: Response, request_id: bytes) -> tuple[bytes, bytes] | None:
+    """Return a body before and after the id of its call; all of it where there is none."""
+    body, compressed = response.body, response.compressed
+    if not request_id:
+        return body, b""
+    opening = _OPENING + request_id
+    if compressed:
+        return (_OPENING, b"") if compressed.opening == opening else None
+    return (_OPENING, body[len(opening) :]) if body.startswith(opening + b",") else None
+
+
 def _weight(cached: CachedResponse) -> int:
-    texts = (cached.key, cached.head, cached.before, cached.after)
+    texts = [cached.key, cached.head, cached.before, cached.after]
+    if cached.compressed:
+        texts += [cached.compressed.rest, cached.compressed.deflated]
     return sum(map(len, texts)) + _OVERHEAD_BYTES

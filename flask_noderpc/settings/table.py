@@ -271,6 +271,13 @@ class Settings:
         "Maximum bytes of a response: of a batch, whose calls beyond it get an error, of a"
         " page of a search, a trace or a simulation.",
     )
+    gzip_min_bytes: int = setting(
+        "rpc",
+        16_384,
+        integer(0, "BYTES"),
+        "Bytes from which a response is compressed with gzip for a client that accepts it and"
+        " is not on the node's machine, as a proxy is; 0 for never.",
+    )
     broadcast_timeout: float = setting(
         "rpc", 10.0, SECONDS, "Seconds that ``broadcast_tx_commit`` waits for its block."
     )

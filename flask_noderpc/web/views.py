@@ -82,11 +82,13 @@ def status_line(status: HTTPStatus) -> str:
     return f"{status.value} {HTTP_STATUS_CODES.get(status.value, status.phrase)}"
 
 
-def refuse(head: rules.Head, refusal: Refusal, dispatcher: Dispatcher) -> Response:
+def refuse(
+    policy: Policy, head: rules.Head, refusal: Refusal, dispatcher: Dispatcher
+) -> Response:
     """Discard the body of a refused request; return the response."""
     if refusal.max_body:
         _discard(refusal.bytes_to_discard(head))
-    return to_flask(render_refusal(head, refusal, dispatcher))
+    return to_flask(render_refusal(policy, head, refusal, dispatcher))
 
 
 def read_body(limit: int, *, cache: bool = False) -> bytes:
@@ -185,8 +187,8 @@ class Views:
             head = head_of(name, has_body=self.policy.takes_forms)
             found = admit(self.policy, head)
             if isinstance(found, Refusal):
-                return refuse(head, found, self._dispatcher)
-            return _answer(head, self._get(name, found))
+                return refuse(self.policy, head, found, self._dispatcher)
+            return self._answer(head, self._get(name, found))
 
         return view
 
@@ -220,14 +222,17 @@ class Views:
         head = head_of(endpoint, has_body=True)
         found = admit(self.policy, head)
         if isinstance(found, Refusal):
-            return refuse(head, found, dispatcher)
+            return refuse(self.policy, head, found, dispatcher)
         try:
             body = read_body(found.max_body)
         except NodeRPCError as error:
-            return _answer(head, dispatcher.error_reply(unreadable(head, error)))
+            return self._answer(head, dispatcher.error_reply(unreadable(head, error)))
         if not body and empty:
             return empty()
-        return _answer(head, dispatcher.post(body, self._bound(found.permissions)))
+        return self._answer(head, dispatcher.post(body, self._bound(found.permissions)))
+
+    def _answer(self, head: Head, reply: Reply) -> Response:
+        return to_flask(render_reply(self.policy, head, reply))
 
     def _bound(self, permissions: Permissions) -> Permissions:
         """Add the host's decision about the calls of the current request."""
@@ -241,7 +246,7 @@ class Views:
         head = head_of(WEBSOCKET)
         found = admit(self.policy, head)
         if isinstance(found, Refusal):
-            return refuse(head, found, self._dispatcher)
+            return refuse(self.policy, head, found, self._dispatcher)
         try:
             check_authorized(self._bound(found.permissions), WEBSOCKET)
         except NotAuthorized as error:
@@ -294,7 +299,3 @@ def propagates_exceptions() -> bool:
 
 def _empty_page() -> Response:
     return to_flask(PlainResponse(HTTPStatus.OK, [HTML], b""))
-
-
-def _answer(head: Head, reply: Reply) -> Response:
-    return to_flask(render_reply(head, reply))

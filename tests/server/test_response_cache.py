@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import socket
@@ -95,9 +96,9 @@ class CountingAdapter(DirectAdapter):
 
 @contextmanager
 def serving(
-    app: Flask, lane: ResponseCache | None, limits: Limits = LIMITS
+    app: Flask, lane: ResponseCache | None, limits: Limits = LIMITS, *, proxies: int = 0
 ) -> Iterator[Served]:
-    """A server of an app, with a lane or without."""
+    """A server of an app, with a response cache or without, behind trusted proxies."""
     listener = gevent.socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()
@@ -113,7 +114,7 @@ def serving(
 
     def run() -> None:
         ended = gevent.get_hub().loop.async_()
-        server = NodeServer(listener, counted, limits, lane, direct)
+        server = NodeServer(listener, counted, limits, lane, direct, proxies=proxies)
         server.start()
         ending.append(ended.send)
         ready.set()
@@ -382,6 +383,33 @@ def test_responses_of_the_evm_layer_are_cached_too(tmp_path: Path) -> None:
         )
         assert len(served.computed) == 4
     made.close()
+
+
+def test_compressed_responses_are_cached_for_every_id(
+    backend: sample.PeeredBackend,
+) -> None:
+    remote = "Accept-Encoding: gzip\r\nX-Forwarded-For: 192.0.2.7\r\n"
+    bodies = [one("block", request_id, {"height": "2"}) for request_id in (1, 2, "ab", "cd", 3)]
+    with (
+        serving(app_for(backend), ResponseCache(ROOM)) as plain,
+        serving(
+            app_for(backend, gzip_min_bytes=300), ResponseCache(ROOM), proxies=1
+        ) as compressing,
+    ):
+        for body in bodies:
+            with closing(
+                socket.create_connection(("127.0.0.1", compressing.port), timeout=PATIENCE)
+            ) as sock:
+                head, _, found = exchange(sock, post(body, remote)).partition(b"\r\n\r\n")
+            with closing(
+                socket.create_connection(("127.0.0.1", plain.port), timeout=PATIENCE)
+            ) as sock:
+                expected = exchange(sock, post(body)).partition(b"\r\n\r\n")[2]
+            assert b"Content-Encoding: gzip" in head
+            assert gzip.decompress(found) == expected
+            assert json.loads(expected)["id"] == json.loads(body)["id"]
+        # One of numbers with one digit, one of names with two characters.
+        assert len(compressing.computed) == 2
 
 
 def test_requests_may_come_at_once_and_in_pieces(chain: EmbeddedChain) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -17,6 +19,9 @@ WEBSOCKET, EVM_WEBSOCKET = "websocket", "evm_websocket"
 
 # The default type of Flask's responses.
 HTML = "Content-Type", "text/html; charset=utf-8"
+
+# RFC 1952, 2.3: deflate, no flags, no time, fastest algorithm, unknown system.
+_GZIP_MEMBER = b"\x1f\x8b\x08\0\0\0\0\0\x04\xff"
 
 
 class Head(NamedTuple):
@@ -51,6 +56,26 @@ class Response(NamedTuple):
     status: HTTPStatus
     headers: list[tuple[str, str]]
     body: bytes
+    compressed: Compressed | None = None
+    """Parts of the body, if it is compressed."""
+
+
+class Compressed(NamedTuple):
+    """A gzip body, whose opening is stored: replies with other ids share the rest."""
+
+    opening: bytes
+    rest: bytes
+    deflated: bytes
+    """The rest, as the last blocks of a deflate stream."""
+
+    def body(self, opening: bytes) -> bytes:
+        """Return the compressed body with this opening, of less than 64 KiB."""
+        # RFC 1951, 3.2.4: a stored block, which is not the last.
+        size = len(opening)
+        stored = struct.pack("<BHH", 0, size, size ^ 0xFFFF) + opening
+        checksum = zlib.crc32(self.rest, zlib.crc32(opening))
+        trailer = struct.pack("<II", checksum, (size + len(self.rest)) & 0xFFFFFFFF)
+        return b"".join((_GZIP_MEMBER, stored, self.deflated, trailer))
 
 
 def plain_text(text: str, status: HTTPStatus, *headers: tuple[str, str]) -> Response:

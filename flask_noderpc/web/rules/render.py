@@ -9,6 +9,7 @@ from http import HTTPStatus
 from ...jsonrpc.dispatch import Dispatcher
 from ...jsonrpc.reply import Reply
 from .admit import Admitted, Policy, Refusal
+from .compression import VARY, compress
 from .head import Head, Response
 
 _JSON = "Content-Type", "application/json"
@@ -18,12 +19,16 @@ _CACHE_CONTROL = "Cache-Control", "public, max-age=86400"
 
 def render(admitted: Admitted, reply: Reply, now: int) -> Response:
     """Return the response to an admitted request, at a time in seconds."""
-    head = admitted.head
-    return add_headers(admitted.policy, head, render_reply(head, reply), now)
+    policy, head = admitted.policy, admitted.head
+    return add_headers(policy, head, render_reply(policy, head, reply), now)
 
 
-def render_reply(head: Head, reply: Reply) -> Response:
+def render_reply(policy: Policy, head: Head, reply: Reply) -> Response:
     """Return the response without the headers that every response of a mount has."""
+    return compress(head, _plain(head, reply), policy.gzip_min_bytes)
+
+
+def _plain(head: Head, reply: Reply) -> Response:
     # CometBFT: notifications are answered with nothing, not even a type.
     headers = [_JSON, *reply.headers] if reply.body else []
     if reply.cacheable:
@@ -36,12 +41,14 @@ def render_reply(head: Head, reply: Reply) -> Response:
     return Response(reply.status, headers, reply.body)
 
 
-def render_refusal(head: Head, refusal: Refusal, dispatcher: Dispatcher) -> Response:
+def render_refusal(
+    policy: Policy, head: Head, refusal: Refusal, dispatcher: Dispatcher
+) -> Response:
     """Return the response to a refused request, without the headers that every response has."""
     if refusal.response is not None:
         return refusal.response
     assert refusal.error is not None
-    return render_reply(head, dispatcher.error_reply(refusal.error, refusal.request_id))
+    return render_reply(policy, head, dispatcher.error_reply(refusal.error, refusal.request_id))
 
 
 def _is_known(head: Head, etag: str) -> bool:
@@ -70,4 +77,9 @@ def add_headers(policy: Policy, head: Head, response: Response, now: int) -> Res
     headers = list(response.headers)
     if response.status is not HTTPStatus.NOT_MODIFIED:
         headers.append(("Content-Length", str(len(response.body))))
-    return response._replace(headers=[*headers, *added_headers(policy, head, now)])
+    for name, value in added_headers(policy, head, now):
+        if name == "Vary" and VARY in headers:
+            headers[headers.index(VARY)] = name, f"{VARY[1]}, {value}"
+        else:
+            headers.append((name, value))
+    return response._replace(headers=headers)
