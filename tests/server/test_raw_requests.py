@@ -1,0 +1,92 @@
+"""Random raw requests get the same bytes from the node's server and through Flask, while blocks
+are made; and none is answered with an internal error."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from flask_noderpc.server.response_cache import ResponseCache
+from flask_noderpc.testing.node import app_for
+from flask_noderpc.web.examples import of_evm
+from tests.helpers.until import PATIENCE
+
+from ..evm.evm_node import Running, tx
+from ..http.test_result_cache import DIALECTS
+from .raw_requests import Mutator, calls
+from .test_response_cache import serving, without_clocks
+
+pytestmark = pytest.mark.sqlite  # a chain is copied as a file
+
+IS_LONG = os.environ.get("NODERPC_CAMPAIGN") == "long"
+REQUESTS = 20_000 if IS_LONG else 400
+EACH_BLOCK = 25
+SETTINGS = {
+    "evm_api": "eth,net,web3,txpool,debug",
+    "evm_timeout": 4 * PATIENCE,
+    "json_rpc_enable": True,
+    "rpc_unsafe": True,
+    "cors_origins": "https://page.example",
+    "read_origins": "https://page.example",
+    "allowed_hosts": "localhost",
+    "gzip_min_bytes": 300,
+    # Nobody makes blocks while a call waits.
+    "broadcast_timeout": 0.01,
+}
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Running]:
+    node = Running(folder)
+    try:
+        yield node
+    finally:
+        node.chain.close()
+
+
+def received(port: int, request: bytes) -> bytes:
+    """Send a request and nothing after it; return all that the server sends."""
+    with closing(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)) as sock:
+        sock.sendall(request)
+        sock.shutdown(socket.SHUT_WR)
+        parts = []
+        while part := sock.recv(65_536):
+            parts.append(part)
+    return without_clocks(b"".join(parts))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_raw_requests_are_answered_as_by_flask(tmp_path: Path, dialect: str) -> None:
+    seed = int.from_bytes(os.urandom(4)) if IS_LONG else DIALECTS.index(dialect)
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    with opened(one) as made:
+        receipt = made.mine(tx(0), tx(1))[0]
+    shutil.copytree(one, other)
+    with opened(one) as first, opened(other) as second:
+        apps = [app_for(node.chain, dialect=dialect, **SETTINGS) for node in (first, second)]
+        values = of_evm(receipt["blockHash"], receipt["transactionHash"], receipt["from"])
+        raws = [tx(nonce) for nonce in range(2, 12)]
+        corpus = calls(apps[0].test_client(), first.chain, values, raws)
+        mutator = Mutator(corpus, Random(seed))
+        with (
+            serving(apps[0], None, proxies=1) as flask,
+            serving(apps[1], ResponseCache(10_000_000), proxies=1) as direct,
+        ):
+            for count in range(REQUESTS):
+                if count % EACH_BLOCK == 0:
+                    for node in (first, second):
+                        node.clock.advance(1)
+                        node.chain.produce()
+                request = mutator.next()
+                expected = received(flask.port, request)
+                assert received(direct.port, request) == expected, (seed, count, request)
+                assert b"the server's log" not in expected, (seed, count, request)
+    assert direct.computed
