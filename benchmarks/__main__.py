@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from . import cold, evm, fanout, intake, long, nodes, report, start
+from . import cold, evm, fanout, intake, long, mixed, nodes, report, start
 from .chains import CACHE
 from .compare import Bench
 from .table import Table
@@ -23,6 +23,7 @@ GROUPS: dict[str, Callable[[Bench], Table]] = {
     "nodes": nodes.compare,
     "cold": cold.compare,
     "evm": evm.compare,
+    "mixed": mixed.compare,
     "fanout": fanout.compare,
     "intake": intake.compare,
     "long": long.compare,

@@ -57,8 +57,13 @@ def build(chain: Chain, folder: Path) -> Path:
     return path
 
 
+def maker_of(chain: Chain) -> ChainMaker:
+    """What makes the blocks of our chain, before the first."""
+    return ChainMaker([10] * chain.validators, chain_id=f"{chain.name}-{chain.blocks}")
+
+
 def _fill(backend: SQLiteBackend, chain: Chain) -> None:
-    maker = ChainMaker([10] * chain.validators, chain_id=f"{chain.name}-{chain.blocks}")
+    maker = maker_of(chain)
     backend.init_chain(maker.genesis, maker.state)
     made = (maker.block(*chain.block(height)) for height in chain.heights())
     with click.progressbar(length=chain.blocks, label=f"{chain.blocks} blocks") as bar:
