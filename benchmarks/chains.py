@@ -43,6 +43,7 @@ THOUSAND = Chain("thousand", 1_000)
 # A block of 570 kB.
 LARGE = Chain("large", 4, txs=2_000, padding=190)
 HUNDRED = Chain("hundred", 20, validators=100)
+TEN_THOUSAND = Chain("ten-thousand", 10_000)
 LONG = Chain("long", 100_000)
 
 
@@ -64,9 +65,12 @@ def maker_of(chain: Chain) -> ChainMaker:
 
 def _fill(backend: SQLiteBackend, chain: Chain) -> None:
     maker = maker_of(chain)
-    backend.init_chain(maker.genesis, maker.state)
+    if not backend.latest_height():
+        backend.init_chain(maker.genesis, maker.state)
     made = (maker.block(*chain.block(height)) for height in chain.heights())
+    # Of a file whose making was interrupted: it has the same blocks.
+    missing = islice(made, backend.latest_height(), None)
     with click.progressbar(length=chain.blocks, label=f"{chain.blocks} blocks") as bar:
-        while group := tuple(islice(made, _GROUP)):
+        while group := tuple(islice(missing, _GROUP)):
             backend.append_block(*group)
             bar.update(len(group))

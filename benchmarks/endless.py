@@ -34,7 +34,7 @@ CODE = {CALL["to"]: {"code": LOOP}}
 
 
 @contextmanager
-def _endless(server: Server) -> Iterator[list[str]]:
+def endless_calls(server: Server) -> Iterator[list[str]]:
     """Clients at work; what they were answered."""
     over, answers = threading.Event(), list[str]()
 
@@ -64,7 +64,7 @@ def main() -> None:
         base, status = server.url.removesuffix("/evm"), Ask(("/status",))
         for _ in range(ROUNDS):
             alone.append(load(base, status, SECONDS))
-            with _endless(server) as answers:
+            with endless_calls(server) as answers:
                 beside.append(load(base, status, SECONDS))
             assert answers
             assert set(answers) <= ENDS, answers

@@ -68,7 +68,7 @@ def compare(bench: Bench) -> Table:
 
 
 @contextmanager
-def chain(way: str, scratch: Path) -> Iterator[Server]:
+def chain(way: str, scratch: Path, **more: Any) -> Iterator[Server]:
     """A new chain of ours, with a block a second."""
     home = Path(mkdtemp(dir=scratch))
     settings = {
@@ -80,6 +80,7 @@ def chain(way: str, scratch: Path) -> Iterator[Server]:
         "evm_api": "eth,net,web3,txpool,debug",
         "evm_chain_id": _CHAIN_ID,
         "mempool_size": 1_000_000,
+        **more,
     }
     with ours(way, home, settings) as server:
         yield server

@@ -20,22 +20,27 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.error import HTTPError
+from urllib.parse import quote, urlsplit
 
 import click
 
 from flask_noderpc import jsoncodec
 
-from .peers.ours import noderpc_start
+from .chains import CACHE, TEN_THOUSAND, build
+from .endless import endless_calls
+from .evm import chain
+from .peers.ours import START_COMMAND, noderpc_start, reading
+from .process import Server, free_port
 
 PROBES, EVERY_S = 20, 0.1
 TXS, BATCH = 2_000, 100
 HELD_S = 0.6
-SLOW, IDLE = 200, 10_000
+SLOW, IDLE, SEARCHES = 200, 10_000, 50
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SLOWLY = (
     b"GET /status HTTP/1.1\r\nHost: localhost",
@@ -43,6 +48,8 @@ SLOWLY = (
 )
 
 
+Part = Callable[[int, Path], AbstractContextManager[None]]
+"""Happens at a port and a store while is measured."""
 Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -164,6 +171,27 @@ def arrivals(port: int, store: Path) -> Iterator[None]:
 
 
 @contextmanager
+def scans(port: int, store: Path) -> Iterator[None]:
+    """Somebody has 50 searches at a time, each of another value, that read a whole key."""
+    over, numbers = threading.Event(), itertools.count()
+
+    def search() -> None:
+        while not over.is_set():
+            query = quote(f"\"app.key CONTAINS 'none{next(numbers)}'\"")
+            with suppress(HTTPError):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/tx_search?query={query}")
+
+    threads = [threading.Thread(target=search) for _ in range(SEARCHES)]
+    for thread in threads:
+        thread.start()
+    yield
+    over.set()
+    for thread in threads:
+        thread.join()
+    click.echo(f"  {next(numbers)} searches")
+
+
+@contextmanager
 def _elsewhere(crowd: Callable[[int, Connection], None], port: int) -> Iterator[None]:
     """In a process of its own, so that it takes nothing from those who measure."""
     ours, theirs = Pipe()
@@ -212,10 +240,32 @@ def node(folder: Path, workers: int) -> Iterator[int]:
     """A node on the first core; its port."""
     settings = {"workers": workers, "max_batch": BATCH, "dialect": "comet-0.38"}
     with noderpc_start(folder, {**settings, "block_interval": 3}) as server, server.awake():
-        server.ask("/status")
-        port = urlsplit(server.url).port
-        assert port is not None
-        yield port
+        yield _port(server)
+
+
+@contextmanager
+def long_node(folder: Path) -> Iterator[int]:
+    """A node with a long chain, which makes no blocks."""
+    with noderpc_start(folder, reading(build(TEN_THOUSAND, CACHE))) as server, server.awake():
+        yield _port(server)
+
+
+def _port(server: Server) -> int:
+    server.ask("/status")
+    port = urlsplit(server.url).port
+    assert port is not None
+    return port
+
+
+def _measure(port: int, store: Path, seconds: float, *parts: Part) -> None:
+    for beside in parts:
+        with beside(port, store):
+            found = sorted(asyncio.run(_probe(port, seconds)))
+        half, most = found[len(found) // 2], found[len(found) * 99 // 100]
+        click.echo(
+            f"  {beside.__name__:14} half {half * 1000:6.1f} ms, 99 %"
+            f" {most * 1000:6.1f} ms, all {found[-1] * 1000:6.1f} ms"
+        )
 
 
 @click.command()
@@ -227,14 +277,22 @@ def main(seconds: float) -> None:
         click.echo(f"--workers {workers}")
         with tempfile.TemporaryDirectory() as folder, node(Path(folder), workers) as port:
             store = Path(folder) / "data" / "noderpc.db"
-            for beside in (alone, large_blocks, held_lock, crowd, arrivals):
-                with beside(port, store):
-                    found = sorted(asyncio.run(_probe(port, seconds)))
-                half, most = found[len(found) // 2], found[len(found) * 99 // 100]
-                click.echo(
-                    f"  {beside.__name__:14} half {half * 1000:6.1f} ms, 99 %"
-                    f" {most * 1000:6.1f} ms, all {found[-1] * 1000:6.1f} ms"
-                )
+            _measure(port, store, seconds, alone, large_blocks, held_lock, crowd, arrivals)
+    click.echo("an EVM chain")
+    with tempfile.TemporaryDirectory() as folder:
+        port = free_port()
+        address = {"rpc_laddr": f"tcp://127.0.0.1:{port}"}
+        with chain(START_COMMAND, Path(folder), **address) as server, server.awake():
+
+            @contextmanager
+            def endless(_port: int, _store: Path) -> Iterator[None]:
+                with endless_calls(server):
+                    yield
+
+            _measure(port, Path(folder), seconds, alone, endless)
+    click.echo(f"a chain of {TEN_THOUSAND.blocks} blocks")
+    with tempfile.TemporaryDirectory() as folder, long_node(Path(folder)) as port:
+        _measure(port, Path(folder), seconds, alone, scans)
 
 
 if __name__ == "__main__":
