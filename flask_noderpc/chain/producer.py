@@ -14,6 +14,7 @@ from dataclasses import replace
 from .. import block_log
 from ..backends.base.application import Application, BlockLimits
 from ..backends.base.store import ChainStore, CommittedBlock, Lease
+from ..concurrency import next_turn
 from ..domain.block import Evidence
 from ..domain.time import SECOND
 from ..errors import BackendError, LeaseLost, StoreError
@@ -183,6 +184,8 @@ class Producer:
             log.exception("the block is stored; old blocks could not be pruned")
 
     def _produce(self, evidence: Sequence[Evidence]) -> CommittedBlock:
+        # Each step of a large block takes some 10 ms, in which no request is answered.
+        next_turn()
         head = self._store.head()
         self._sync_application(head)
         if self._timely and not head.is_genesis:
@@ -191,13 +194,17 @@ class Producer:
         evidence = self._evidence(head, evidence)
         limits = _block_limits(head, evidence)
         reaped = self._reap(_ALL if self._app.selects_txs else limits)
+        next_turn()
         txs = self._app.prepare_proposal(reaped, limits)
+        next_turn()
         block = proposal.next_block(head, txs, proposer, self._app.info().app_version, evidence)
         block_id, _ = hashes.block_id(block)
         proposal.check_size(txs, limits.max_bytes)
+        next_turn()
         execution = self._app.finalize_block(
             proposal.request(block, block_id.hash, head.validators, head.next_validators)
         )
+        next_turn()
         commit = proposal.precommits(
             head, block, block_id, round_number, self._keys, self._clock.now()
         )
@@ -230,7 +237,9 @@ class Producer:
             self._sync_application(head)
             evidence = self._evidence(head, ())
             limits = _block_limits(head, evidence)
-            return bool(evidence or self._app.prepare_proposal(self._store.reap(_ALL), limits))
+            reaped = self._store.reap(_ALL)
+            next_turn()
+            return bool(evidence or self._app.prepare_proposal(reaped, limits))
 
     def _with_block_time(self, head: ChainState) -> ChainState:
         time, self.next_time = self.next_time, None

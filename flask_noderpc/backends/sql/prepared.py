@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from ...concurrency import next_turn
 from ...protocol.comet import hashes
 from ...protocol.comet.hashes import BlockHashes
 from ..base.store import CommittedBlock, OlderBlock
@@ -23,7 +24,12 @@ class Prepared(NamedTuple, Generic[B]):
 
 def prepare(items: Iterable[B]) -> list[Prepared[B]]:
     """Compute the hashes and rows of blocks."""
-    return [Prepared(item, hashes.block_hashes(item.block), _slices(item)) for item in items]
+    found = []
+    for item in items:
+        # That of a large block takes some 20 ms, in which no request is answered.
+        next_turn()
+        found.append(Prepared(item, hashes.block_hashes(item.block), _slices(item)))
+    return found
 
 
 def _slices(item: CommittedBlock | OlderBlock) -> Sequence[block_writes.PackedSlice]:
