@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from eth import exceptions
 from eth.exceptions import OutOfGas, VMError
+from eth.precompiles.bls12_381 import constants as costs
 from eth.precompiles.modexp import extract_lengths
 from eth.vm.forks.prague.computation import PragueComputation
 from eth_typing import Address
-from py_ecc.fields import optimized_bls12_381_FQ
-from py_ecc.fields import optimized_bn128_FQ2 as FQ2
-from py_ecc.optimized_bn128 import optimized_curve as bn128
 
 from ..domain.evm import OUT_OF_GAS, REVERTED
+from . import bls12_381, bn254
 from .base import name_of
 
 # geth: core/vm/errors.go.
@@ -59,43 +58,66 @@ def missing_gas(error: VMError) -> int:
 
 
 Precompile = Callable[[Any], None]
+Gas = Callable[[bytes], int]
 
-_MODEXP, _PAIRING, _BLAKE2F, _G1_MSM = 0x05, 0x08, 0x09, 0x0C
+_MODEXP, _BLAKE2F = 0x05, 0x09
 _BLAKE2F_BYTES = 213
 _PYEVM = PragueComputation.get_precompiles()
 
 # geth: core/vm/contracts.go, by the beginning of what py-evm says.
-_LENGTH = "invalid input length"
 _TEXTS = {
-    "Length of data": _LENGTH,
-    "Point is not on curve": "invalid point: not on curve",
-    "Sub-group check failed for G1": "g1 point is not on correct subgroup",
-    "Sub-group check failed for G2": "g2 point is not on correct subgroup",
-    "Point evaluation invalid input": _LENGTH,
+    "Point evaluation invalid input": bls12_381.LENGTH,
     "Point evaluation commitment": "mismatched versioned hash",
     "Point evaluation KZG proof": "error verifying kzg proof: can't verify opening proof",
 }
-# gnark, which geth counts with.
-_NOT_CANONICAL = "invalid fp.Element encoding"
-_NOT_ON_CURVE = "point is not on curve"
-_NOT_IN_SUBGROUP = "point is not in correct subgroup"
 
-# EIP-2537: what repeats in the input, and how much of it are numbers of the field.
-_BLS_PARTS = {
-    0x0B: (128, 128),
-    0x0C: (160, 128),
-    0x0D: (256, 256),
-    0x0E: (288, 256),
-    0x0F: (384, 384),
-    0x10: (64, 64),
-    0x11: (128, 128),
+
+def _msm_gas(one: int, discounts: Sequence[int], least: int, size: int) -> Gas:
+    """EIP-2537: the more points, the less for each."""
+
+    def gas(data: bytes) -> int:
+        count = len(data) // size
+        if not count:
+            return 0
+        discount = discounts[count - 1] if count <= len(discounts) else least
+        return count * one * discount // costs.MSM_MULTIPLIER
+
+    return gas
+
+
+def _gas(base: int, each: int = 0, size: int = 1) -> Gas:
+    return lambda data: base + len(data) // size * each
+
+
+# EIP-1108 and EIP-2537: gas, and what is computed.
+_CURVES: dict[int, tuple[Gas, Callable[[bytes], bytes]]] = {
+    0x06: (_gas(150), bn254.add),
+    0x07: (_gas(6_000), bn254.multiply),
+    0x08: (_gas(45_000, 34_000, 192), bn254.pairing),
+    0x0B: (_gas(costs.BLS12_G1_ADD_GAS), bls12_381.g1_add),
+    0x0C: (
+        _msm_gas(
+            costs.BLS12_G1_MSM_GAS, costs.G1_MSM_DISCOUNTS, costs.G1_MSM_MAX_DISCOUNT, 160
+        ),
+        bls12_381.g1_msm,
+    ),
+    0x0D: (_gas(costs.BLS12_G2_ADD_GAS), bls12_381.g2_add),
+    0x0E: (
+        _msm_gas(
+            costs.BLS12_G2_MSM_GAS, costs.G2_MSM_DISCOUNTS, costs.G2_MSM_MAX_DISCOUNT, 288
+        ),
+        bls12_381.g2_msm,
+    ),
+    0x0F: (_gas(37_700, 32_600, 384), bls12_381.pairing),
+    0x10: (_gas(costs.BLS12_MAP_FP_G1_GAS), bls12_381.map_to_g1),
+    0x11: (_gas(costs.BLS12_MAP_FP2_G2_GAS), bls12_381.map_to_g2),
 }
-_FIELD_BYTES = 64
 
 
 def precompiles() -> dict[Address, Precompile]:
     """Return the precompiled contracts by address."""
-    runs = {**_PYEVM, Address(_MODEXP.to_bytes(20)): _modexp}
+    curves = {Address(number.to_bytes(20)): _curve(*row) for number, row in _CURVES.items()}
+    runs = {**_PYEVM, **curves, Address(_MODEXP.to_bytes(20)): _modexp}
     return {address: _explained(address, run) for address, run in runs.items()}
 
 
@@ -114,6 +136,18 @@ def _explained(address: Address, run: Precompile) -> Precompile:
     return explained
 
 
+def _curve(gas: Gas, compute: Callable[[bytes], bytes]) -> Precompile:
+    def run(computation: Any) -> None:
+        data = bytes(computation.msg.data_as_bytes)
+        computation.consume_gas(gas(data), reason="precompiled contract")
+        try:
+            computation.output = compute(data)
+        except ValueError as error:
+            raise VMError(str(error)) from None
+
+    return run
+
+
 def _modexp(computation: Any) -> None:
     """EIP-198; to py-evm whatever has an empty base is 0, also to the power of 0."""
     _PYEVM[Address(_MODEXP.to_bytes(20))](computation)
@@ -127,67 +161,8 @@ def _modexp(computation: Any) -> None:
 
 def _reason(number: int, data: bytes, error_text: str) -> str:
     """Return geth's text for an input that py-evm refused."""
-    if number in (0x06, 0x07, _PAIRING):
-        return _bn254_reason(number, data)
     if number == _BLAKE2F:
-        return _LENGTH if len(data) != _BLAKE2F_BYTES else "invalid final flag"
-    if ">= field modulus" in error_text:
-        return _field_reason(number, data)
-    if error_text.startswith("Point failed sub-group"):
-        return f"g{1 if number == _G1_MSM else 2} point is not on correct subgroup"
+        return bls12_381.LENGTH if len(data) != _BLAKE2F_BYTES else "invalid final flag"
     return next(
         (text for start, text in _TEXTS.items() if error_text.startswith(start)), error_text
     )
-
-
-def _field_reason(number: int, data: bytes) -> str:
-    stride, numbers = _BLS_PARTS[number]
-    for start in range(0, len(data), stride):
-        for element in _words(data[start : start + numbers], _FIELD_BYTES):
-            if element >> 384:
-                return "invalid field element top bytes"
-            if element >= optimized_bls12_381_FQ.field_modulus:
-                return _NOT_CANONICAL
-    return _NOT_CANONICAL
-
-
-def _bn254_reason(number: int, data: bytes) -> str:
-    if number != _PAIRING:
-        points = 2 if number == 0x06 else 1
-        return _g1_reason(data[: 64 * points].ljust(64 * points, b"\0"))
-    if len(data) % 192:
-        return "bad elliptic curve pairing size"
-    for start in range(0, len(data), 192):
-        pair = data[start : start + 192]
-        reason = _g1_reason(pair[:64]) or _g2_reason(pair[64:])
-        if reason:
-            return reason
-    return _NOT_IN_SUBGROUP
-
-
-def _g1_reason(data: bytes) -> str:
-    for start in range(0, len(data), 64):
-        x, y = _words(data[start : start + 64])
-        if max(x, y) >= bn128.field_modulus:
-            return _NOT_CANONICAL
-        if (x or y) and (y * y - x**3 - 3) % bn128.field_modulus:
-            return _NOT_ON_CURVE
-    return ""
-
-
-def _g2_reason(data: bytes) -> str:
-    numbers = tuple(_words(data))
-    if max(numbers) >= bn128.field_modulus:
-        return _NOT_CANONICAL
-    if not any(numbers):
-        return ""
-    x_i, x_r, y_i, y_r = numbers
-    point = FQ2([x_r, x_i]), FQ2([y_r, y_i]), FQ2.one()
-    if not bn128.is_on_curve(point, bn128.b2):
-        return _NOT_ON_CURVE
-    is_inside = bn128.is_inf(bn128.multiply(point, bn128.curve_order))
-    return "" if is_inside else _NOT_IN_SUBGROUP
-
-
-def _words(data: bytes, size: int = 32) -> Iterator[int]:
-    return (int.from_bytes(data[start : start + size]) for start in range(0, len(data), size))

@@ -1,0 +1,104 @@
+"""Precompiled contracts of the curve alt_bn128, as EIP-196 and EIP-197 define them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Its classes stop with a panic at points that are not on the curve.
+from zksnake.ecc import CurveType
+
+_CURVE: Any = CurveType.BN254.value
+_G1, _G2 = _CURVE.PointG1, _CURVE.PointG2
+
+_MODULUS = 0x30644E72E131A029B85045B68181585D97816A916871CA8D3C208C16D87CFD47
+_ORDER = 0x30644E72E131A029B85045B68181585D2833E84879B9709143E1F593F0000001
+# 3 / (9 + i), the constant of the curve of G2.
+_B2 = (
+    0x2B149D40CEB8AAAE81BE18991BE06AC3B5B4C5E559DBEFA33267E6DC24A138E5,
+    0x009713B03AF0FED4CD2CAFADEED8FDF4A74FA084E52D1852E4A2BD0685C315D2,
+)
+
+_WORD, _PAIR = 32, 192
+_TRUE, _FALSE = (1).to_bytes(_WORD), bytes(_WORD)
+
+# gnark, which geth counts with.
+NOT_CANONICAL = "invalid fp.Element encoding"
+NOT_ON_CURVE = "point is not on curve"
+NOT_IN_SUBGROUP = "point is not in correct subgroup"
+
+
+def add(data: bytes) -> bytes:
+    """Return the sum of two points of G1; raise :exc:`ValueError` with geth's text."""
+    data = data[:128].ljust(128, b"\0")
+    return _encoded(_g1(data[:64]) + _g1(data[64:]))
+
+
+def multiply(data: bytes) -> bytes:
+    """Return a multiple of a point of G1; raise :exc:`ValueError` with geth's text."""
+    data = data[:96].ljust(96, b"\0")
+    return _encoded(_g1(data[:64]) * (int.from_bytes(data[64:]) % _ORDER))
+
+
+def pairing(data: bytes) -> bytes:
+    """Return 1 if the product of the pairings is 1, else 0, as a word; raise
+    :exc:`ValueError` with geth's text."""
+    if len(data) % _PAIR:
+        raise ValueError("bad elliptic curve pairing size")
+    starts = range(0, len(data), _PAIR)
+    pairs = [(_g1(data[at : at + 64]), _g2(data[at + 64 : at + _PAIR])) for at in starts]
+    pairs = [(g1, g2) for g1, g2 in pairs if not (g1.is_zero() or g2.is_zero())]
+    if not pairs:
+        return _TRUE
+    product = _CURVE.multi_pairing([g1 for g1, _ in pairs], [g2 for _, g2 in pairs])
+    return _TRUE if product == _ONE else _FALSE
+
+
+def _g1(data: bytes) -> Any:
+    x, y = _numbers(data)
+    if not (x or y):
+        return _G1.identity()
+    if (y * y - x**3 - 3) % _MODULUS:
+        raise ValueError(NOT_ON_CURVE)
+    return _G1(x, y)
+
+
+def _g2(data: bytes) -> Any:
+    # EIP-197: the imaginary part comes first.
+    x_i, x_r, y_i, y_r = _numbers(data)
+    if not (x_r or x_i or y_r or y_i):
+        return _G2_ZERO
+    x, y = (x_r, x_i), (y_r, y_i)
+    cubed = _product(_product(x, x), x)
+    if any(
+        (left - right - b) % _MODULUS
+        for left, right, b in zip(_product(y, y), cubed, _B2, strict=True)
+    ):
+        raise ValueError(NOT_ON_CURVE)
+    point = _G2(x_r, x_i, y_r, y_i)
+    # The order itself would be taken as 0.
+    if not (point * (_ORDER - 1) + point).is_zero():
+        raise ValueError(NOT_IN_SUBGROUP)
+    return point
+
+
+def _product(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """Multiply two numbers of the extension field, in which i * i is -1."""
+    (a, b), (c, d) = one, other
+    return (a * c - b * d) % _MODULUS, (a * d + b * c) % _MODULUS
+
+
+def _numbers(data: bytes) -> list[int]:
+    found = [int.from_bytes(data[at : at + _WORD]) for at in range(0, len(data), _WORD)]
+    if max(found) >= _MODULUS:
+        raise ValueError(NOT_CANONICAL)
+    return found
+
+
+def _encoded(point: Any) -> bytes:
+    if point.is_zero():
+        return bytes(2 * _WORD)
+    return int(point.x).to_bytes(_WORD) + int(point.y).to_bytes(_WORD)
+
+
+_G2_ZERO = _CURVE.g2() + (-_CURVE.g2())
+_ONE = _CURVE.multi_pairing([_CURVE.g1(), -_CURVE.g1()], [_CURVE.g2()] * 2)

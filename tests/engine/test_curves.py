@@ -1,0 +1,67 @@
+"""Precompiled contracts of curves give what py-evm's own, which are pure Python, give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from eth.exceptions import VMError
+from eth.vm.forks.prague.computation import PragueComputation
+
+from flask_noderpc.engine.pyevm_precompiles import precompiles
+from tests.oracle.precompiles import precompile_input
+
+THEIRS = PragueComputation.get_precompiles()
+OURS = precompiles()
+CURVES = (0x06, 0x07, 0x08, *range(0x0B, 0x12))
+PAIRINGS = (0x08, 0x0F)
+
+
+@dataclass
+class Called:
+    """A call of a precompiled contract, without an engine around it."""
+
+    data: bytes
+    gas: int = 0
+    output: bytes = b""
+    msg: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.msg = SimpleNamespace(data=self.data, data_as_bytes=self.data)
+
+    def consume_gas(self, amount: int, reason: str) -> None:
+        self.gas += amount
+
+
+def outcome(run: Callable[[Any], Any], data: bytes) -> tuple[bytes, int] | None:
+    """Output and gas; ``None`` of an input that is refused, which takes all gas."""
+    called = Called(data)
+    try:
+        run(called)
+    except VMError:
+        return None
+    return called.output, called.gas
+
+
+@pytest.mark.parametrize("number", CURVES)
+def test_they_give_what_those_of_py_evm_give(number: int) -> None:
+    address, random = number.to_bytes(20), Random(number)
+    found = set()
+    for _ in range(4 if number in PAIRINGS else 12):
+        data = precompile_input(random, number)
+        expected = outcome(THEIRS[address], data)  # type: ignore[index]
+        assert outcome(OURS[address], data) == expected, data.hex()  # type: ignore[index]
+        found.add(expected)
+    assert len(found) > 1
+
+
+@pytest.mark.parametrize("number", CURVES)
+@pytest.mark.parametrize("size", [0, 1, 64, 128, 192, 256, 384])
+def test_zeros_are_points_at_infinity_where_the_length_is_right(number: int, size: int) -> None:
+    address, data = number.to_bytes(20), bytes(size)
+    expected = outcome(THEIRS[address], data)  # type: ignore[index]
+    assert outcome(OURS[address], data) == expected  # type: ignore[index]
