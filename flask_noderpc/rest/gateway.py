@@ -15,13 +15,10 @@ from ..domain.responses import ResultBroadcastTx
 from ..errors import (
     Forbidden,
     InvalidRequest,
-    MempoolFull,
     MethodNotFound,
     NodeRPCError,
     NotAuthorized,
     NotSupported,
-    TxInCache,
-    TxTooLarge,
 )
 from ..protocol.comet.hashes import tx_hash
 from ..protocol.protobuf import Malformed, Message, blob, integer, message, string
@@ -48,8 +45,13 @@ _ERRORS: tuple[tuple[type[Exception], str], ...] = (
     (NotSupported, "Unimplemented"),
     (NodeRPCError, "Unavailable"),
 )
-# SDK: client/broadcast.go, CheckCometError; types/errors/errors.go.
-_UNCHECKED: dict[type[NodeRPCError], int] = {TxInCache: 19, MempoolFull: 20, TxTooLarge: 21}
+# SDK: client/broadcast.go, CheckCometError: by the text, which may be that of another node;
+# types/errors/errors.go.
+_NOT_CHECKED = {
+    "tx already exists in cache": 19,
+    "mempool is full": 20,
+    "tx too large": 21,
+}
 # SDK: errors of gRPC in the log of a query, before the text of its code.
 _RPC_ERROR = re.compile(r"rpc error: code = (\w+) desc = (.*): [a-z ]+", re.DOTALL)
 _ERROR = re.compile(r"(.*): (?:unknown|invalid) request", re.DOTALL)
@@ -89,7 +91,9 @@ class Failure(Exception):
         self.name, self.text, self.height = name, text, height
 
 
-_UNIMPLEMENTED = Failure("Unimplemented", "Not Implemented")
+def _unimplemented() -> Failure:
+    return Failure("Unimplemented", "Not Implemented")
+
 
 Query = Callable[[str, bytes, int], QueryResult]
 """Answers a method at a height, as ``abci_query`` does."""
@@ -102,7 +106,7 @@ def answer(request: Request, query: Query, send: Send) -> Reply:
     try:
         found = routes.find(request.method, request.path)
         if found is None:
-            raise _UNIMPLEMENTED
+            raise _unimplemented()
         route, in_path = found
         data = _data(route, in_path, request)
         if route.path == routes.BROADCAST:
@@ -185,7 +189,7 @@ def _value(result: QueryResult) -> bytes:
         return result.value
     if result.log.startswith("unknown query path"):
         # A module that the chain does not have.
-        raise _UNIMPLEMENTED
+        raise _unimplemented()
     named = _RPC_ERROR.fullmatch(result.log)
     if named is not None:
         raise Failure(named[1], named[2], result.height)
@@ -205,8 +209,11 @@ def _broadcast(request: Message, send: Send) -> bytes:
         raise Failure("Unknown", _UNSPECIFIED)
     try:
         sent = send(_MODES[mode], tx)
-    except tuple(_UNCHECKED) as error:
-        code = _UNCHECKED[type(error)]
+    except NodeRPCError as error:
+        said = str(error).lower()
+        code = next((code for text, code in _NOT_CHECKED.items() if text in said), None)
+        if code is None:
+            raise
         sent = ResultBroadcastTx(code, b"", "", "sdk", tx_hash(tx))
     return message(
         1,
