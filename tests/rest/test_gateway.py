@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from base64 import b64encode
 from typing import Any
@@ -244,6 +245,17 @@ def test_a_transaction_that_is_not_checked_has_the_code_of_the_sdk(
     client = mounted(chain, max_body_bytes=4_000_000)
     reply = client.post(TXS, json={**GARBAGE, "tx_bytes": too_large}).get_json()
     assert (reply["tx_response"]["code"], reply["tx_response"]["codespace"]) == (21, "sdk")
+
+
+def test_large_replies_are_compressed(chain: EmbeddedChain, client: FlaskClient) -> None:
+    path = f"{TXS}?query=tx.height%3E0"
+    packed = mounted(chain, gzip_min_bytes=1_000).get(
+        path,
+        headers={"Accept-Encoding": "gzip"},
+        environ_overrides={"REMOTE_ADDR": "192.0.2.7"},
+    )
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.data) == client.get(path).data
 
 
 def test_it_is_served_below_a_prefix(chain: EmbeddedChain) -> None:
