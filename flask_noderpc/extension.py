@@ -257,6 +257,11 @@ def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBack
             "NODERPC_EVM_UPSTREAM needs NODERPC_UPSTREAM, the nodes whose chain is followed,"
             " and NODERPC_JSON_RPC_ENABLE"
         )
+    if settings.rest and not settings.upstream and settings.application != "bank":
+        raise InvalidSetting(
+            "NODERPC_REST needs a chain of the Cosmos SDK: NODERPC_APPLICATION = 'bank', or"
+            " nodes of one in NODERPC_UPSTREAM"
+        )
     if settings.upstream:
         path = chain_path(settings, Path(app.instance_path))
         companion = companion_from_settings(settings, path)

@@ -24,6 +24,7 @@ from .web.call_log import log_call
 from .web.connections import Connections
 from .web.pages import Index, base_path, descriptions, service_pages
 from .web.paths import Paths
+from .web.rest import RestView
 from .web.rules.admit import Policy
 from .web.rules.head import EVM, EVM_WEBSOCKET, WEBSOCKET
 from .web.threads import reserve_thread
@@ -119,7 +120,8 @@ class Mount:
         )
         metrics = metrics_page(self.backend, self.memory) if settings.metrics else None
         pages = service_pages(self.start, self.backend, described, forms, metrics)
-        self._paths = Paths(self.views, dialect, settings, self._url_prefix)
+        rest = RestView(self.views, self._comet.dispatcher) if settings.rest else None
+        self._paths = Paths(self.views, rest, dialect, settings, self._url_prefix)
         self._paths.check_excluded(self._comet.names, pages)
         self.paths = tuple(self._paths.all(self.routes, pages))
 

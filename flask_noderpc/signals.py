@@ -17,8 +17,8 @@ _signals = Namespace()
 
 rpc_called = _signals.signal("rpc-called")
 """A call was answered: ``method`` (``unknown`` for a method that does not exist);
-``seconds``; ``outcome``, 0 or the code of the error; ``transport``: ``get``, ``post`` or
-``websocket``."""
+``seconds``; ``outcome``, 0 or the code of the error; ``transport``: ``get``, ``post``,
+``websocket`` or ``rest``."""
 
 block_committed = _signals.signal("block-committed")
 """This process committed a block: ``height``."""

@@ -35,8 +35,10 @@ FILES = (
     "setup.cfg",
     "tox.ini",
 )
-# Made here, or by npm.
-_OTHERS = shutil.ignore_patterns("node_modules", "__pycache__", "_build", "*.db", "*.db-*")
+# Made here, or by npm and pip.
+_OTHERS = shutil.ignore_patterns(
+    "node_modules", ".venv", "__pycache__", "_build", "*.db", "*.db-*"
+)
 
 
 def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -12,20 +12,25 @@ from dataclasses import dataclass, replace
 from ..domain.abci import QueryResult
 from ..domain.block import Block, BlockID
 from ..domain.network import NodeInfo
+from ..domain.responses import ResultValidators
 from ..domain.search import TxResult
 from ..errors import NotFound, QuerySyntaxError, ResultNotFound, TxNotFound, ValueNotAllowed
 from ..jsonrpc.context import Context
 from ..protocol.cosmos import responses
 from ..protocol.cosmos.responses import FoundTx
-from ..protocol.protobuf import Malformed, Message, integer
-from . import search
-from .blocks import block_height
+from ..protocol.protobuf import Malformed, Message, integer, message
+from . import consensus, search
+from .blocks import block_height, next_height
+from .consensus import PageAtHeight
 from .search import TxQuery
 
 ORDERS = ("", "asc", "desc")
 """Of a search, by the numbers of ``OrderBy``."""
 
 _LIMIT = 100
+_TOO_HIGH = "requested block height is bigger then the chain length"
+# SDK: baseapp/abci.go.
+_QUERY_PATHS = ("app", "store", "p2p", "custom")
 _UNREADABLE = 2
 
 
@@ -109,8 +114,7 @@ def latest_block(ctx: Context) -> tuple[BlockID, Block]:
 def block_at(ctx: Context, height: int) -> tuple[BlockID, Block]:
     """Return a block; raise :exc:`Refused`."""
     if height > ctx.backend.latest_height():
-        text = "requested block height is bigger then the chain length"
-        raise Refused("InvalidArgument", text)
+        raise Refused("InvalidArgument", _TOO_HIGH)
     try:
         return ctx.backend.block(block_height(ctx.backend, height))
     except (NotFound, ValueNotAllowed) as error:
@@ -146,6 +150,32 @@ def block_with_txs(
             f" limit {count}: invalid request",
         )
     return BlockTxs(block_id, block, block.txs[offset : offset + count])
+
+
+def validators_at(
+    ctx: Context, height: int | None, offset: int = 0, limit: int | None = None
+) -> ResultValidators:
+    """Return a page of the validators at a height, the latest without one; raise
+    :exc:`Refused`."""
+    if height is not None and height > ctx.backend.latest_height():
+        raise Refused("InvalidArgument", _TOO_HIGH)
+    size = limit or _LIMIT
+    page = PageAtHeight(height, page=offset // size + 1, per_page=size)
+    try:
+        return consensus.validators(ctx, page)
+    except (NotFound, ValueNotAllowed) as error:
+        raise Refused("", str(error)) from None
+
+
+def application_query(ctx: Context, request: Message) -> QueryResult:
+    """Return the application's answer to a query that is no method; raise :exc:`Refused`."""
+    path = request.text(2)
+    if not path:
+        raise Refused("InvalidArgument", "empty query path")
+    if path.removeprefix("/").split("/")[0] not in _QUERY_PATHS:
+        raise Refused("InvalidArgument", f"unsupported ABCI query path: {path}")
+    height, prove = _int64(request.integer(3)), bool(request.integer(4))
+    return ctx.backend.application.query(path, request.blob(1), height, prove)
 
 
 def node_info(ctx: Context) -> NodeInfo:
@@ -190,6 +220,24 @@ def _int64(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
+def _get_latest_validators(ctx: Context, request: Message, prefix: str) -> bytes:
+    return _validators(ctx, None, Message(request.blob(1)), prefix)
+
+
+def _get_validators(ctx: Context, request: Message, prefix: str) -> bytes:
+    height = _int64(request.integer(1))
+    return _validators(ctx, height, Message(request.blob(2)), prefix)
+
+
+def _validators(ctx: Context, height: int | None, page: Message, prefix: str) -> bytes:
+    found = validators_at(ctx, height, page.integer(2), page.integer(3))
+    return responses.validator_set(found.block_height, found.validators, found.total, prefix)
+
+
+def _abci_query(ctx: Context, request: Message, prefix: str) -> bytes:
+    return responses.abci_query(application_query(ctx, request))
+
+
 def _get_node_info(ctx: Context, request: Message, prefix: str) -> bytes:
     application = ctx.backend.application.info()
     return responses.node_info(node_info(ctx), application.data, application.version)
@@ -199,16 +247,25 @@ def _get_syncing(ctx: Context, request: Message, prefix: str) -> bytes:
     return integer(1, ctx.backend.network.catching_up())
 
 
+def _consensus_params(ctx: Context, request: Message, prefix: str) -> bytes:
+    params = ctx.backend.consensus_params(next_height(ctx.backend))
+    return message(1, responses.consensus_params(params))
+
+
 def _status(ctx: Context, request: Message, prefix: str) -> bytes:
     return responses.node_status(latest_block(ctx)[1].header)
 
 
 METHODS: dict[str, Callable[[Context, Message, str], bytes]] = {
     "/cosmos.base.node.v1beta1.Service/Status": _status,
+    "/cosmos.base.tendermint.v1beta1.Service/ABCIQuery": _abci_query,
     "/cosmos.base.tendermint.v1beta1.Service/GetBlockByHeight": _get_block_by_height,
     "/cosmos.base.tendermint.v1beta1.Service/GetLatestBlock": _get_latest_block,
+    "/cosmos.base.tendermint.v1beta1.Service/GetLatestValidatorSet": _get_latest_validators,
     "/cosmos.base.tendermint.v1beta1.Service/GetNodeInfo": _get_node_info,
     "/cosmos.base.tendermint.v1beta1.Service/GetSyncing": _get_syncing,
+    "/cosmos.base.tendermint.v1beta1.Service/GetValidatorSetByHeight": _get_validators,
+    "/cosmos.consensus.v1.Query/Params": _consensus_params,
     "/cosmos.tx.v1beta1.Service/GetBlockWithTxs": _get_block_with_txs,
     "/cosmos.tx.v1beta1.Service/GetTx": _get_tx,
     "/cosmos.tx.v1beta1.Service/GetTxsEvent": _get_txs_event,
@@ -225,7 +282,8 @@ def answer(ctx: Context, path: str, data: bytes, height: int) -> QueryResult | N
         return None
     at = height or ctx.backend.latest_height()
     try:
-        return QueryResult(key=None, value=method(ctx, Message(data), prefix), height=at)
+        value = method(ctx, Message(data), prefix)
+        return QueryResult(key=None, value=value, height=at, shows_empty=True)
     except Malformed:
         failed = Refused("", "unexpected EOF")
     except Refused as error:

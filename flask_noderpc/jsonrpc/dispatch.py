@@ -423,6 +423,15 @@ class Dispatcher:
         self._make_ready(endpoint)
         return endpoint.route, self._context_of(caller)
 
+    def call(self, name: str, params: Params, permissions: Permissions, transport: str) -> Any:
+        """Return the result of a call that came in another protocol than JSON-RPC.
+
+        Raise what the call raises.
+        """
+        with self.instrumented(name, transport, permissions):
+            route, ctx = self.admit(name, permissions)
+            return route.call(ctx, params)
+
     def _context_of(self, caller: _Caller) -> Context:
         return self._context_of_client(caller.permissions.client)
 

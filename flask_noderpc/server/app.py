@@ -9,6 +9,7 @@ from typing import Any
 from flask import Flask
 
 from ..extension import NodeRPC
+from ..web.rest import UNKNOWN, is_served
 from .wsgi import WSGI
 
 
@@ -25,6 +26,20 @@ def node_app(folder: Path, settings: Mapping[str, Any], *, explorer: bool = Fals
 
         app.register_blueprint(explorer_bp)
     return app
+
+
+class RestMiddleware:
+    """Shows the gateway of REST of an app at ``/``, and nothing else; ``rule`` is one of its
+    rules."""
+
+    def __init__(self, app: WSGI, rule: str) -> None:
+        self._app, self._base = app, rule.rpartition("/")[0].rpartition("/")[0]
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer a request; those for other paths are answered by the gateway, too."""
+        path = environ.get("PATH_INFO", "")
+        environ["PATH_INFO"] = self._base + (path if is_served(path) else UNKNOWN)
+        return self._app(environ, start_response)
 
 
 _NOT_FOUND = b"not found\n"

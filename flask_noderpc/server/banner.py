@@ -16,7 +16,7 @@ from ..backends.base.location import location_of
 from ..settings import SETTINGS, Settings
 from .addresses import Address
 
-_TITLES = {"node": "node RPC", "evm": "EVM JSON-RPC", "evm_ws": "EVM websocket"}
+_TITLES = {"node": "node RPC", "rest": "REST", "evm": "EVM JSON-RPC", "evm_ws": "EVM websocket"}
 _FLAGS = {row.name: row.flags[0] for row in SETTINGS}
 # Pages that a node of its own serves, by the names under which they can be excluded.
 _PAGES = {"index": "/", "try": "/try", "openapi": "/openapi.json"}

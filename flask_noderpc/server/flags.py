@@ -51,7 +51,8 @@ def defaults_of(application: str | None, *, dev: bool) -> dict[str, Any]:
     """Return the defaults of a node with an application; ``None`` where none is given."""
     if application != "bank":
         return DEV_DEFAULTS if dev else NODE_DEFAULTS
-    return {"dialect": BANK_DIALECT, **(BANK_DEV_DEFAULTS if dev else NODE_DEFAULTS)}
+    own = {"dialect": BANK_DIALECT, "rest": True}
+    return {**own, **(BANK_DEV_DEFAULTS if dev else NODE_DEFAULTS)}
 
 
 def default_home(application: str | None = None) -> Path:
@@ -153,6 +154,7 @@ _SERVER_SETTINGS = (
     "rpc_laddr",
     "tls_cert_file",
     "tls_key_file",
+    "api_address",
     "json_rpc_address",
     "json_rpc_ws_address",
     "json_rpc_tls_cert_file",

@@ -42,6 +42,7 @@ Bound = Sequence[tuple[Place, socket.socket]]
 
 _FLAGS = {
     "node": "--rpc.laddr",
+    "rest": "--api.address",
     "evm": "--json-rpc.address",
     "evm_ws": "--json-rpc.ws-address",
 }
@@ -270,6 +271,10 @@ def _worker_specs(serving: WorkerSpec, settings: Settings) -> Iterator[WorkerSpe
 def _places(settings: Settings, written: Mapping[str, str]) -> Iterator[Place]:
     node = settings.tls_cert_file, settings.tls_key_file
     yield from _places_of("node", settings.rpc_laddr, "rpc_laddr", node, settings, written)
+    if settings.rest:
+        yield from _places_of(
+            "rest", settings.api_address, "api_address", node, settings, written
+        )
     if settings.json_rpc_enable:
         evm = settings.json_rpc_tls_cert_file, settings.json_rpc_tls_key_file
         for surface, name in (("evm", "json_rpc_address"), ("evm_ws", "json_rpc_ws_address")):
@@ -288,7 +293,7 @@ def _places_of(
 ) -> Iterator[Place]:
     if bool(tls[0]) != bool(tls[1]):
         flags = "--rpc.tls_cert_file and --rpc.tls_key_file"
-        if surface != "node":
+        if surface.startswith("evm"):
             flags = "--tls.certificate-path and --tls.key-path"
         raise InvalidSetting(f"TLS needs both a certificate and its key: {flags}")
     if all(tls):

@@ -177,9 +177,10 @@ def _server(
     cache_bytes: int,
 ) -> NodeServer:
     from ..extension import mounts
+    from ..web.rest import REST_ENDPOINT
     from ..web.views import LOOPBACK
     from .addresses import is_on_loopback, tls_context
-    from .app import PrefixMiddleware
+    from .app import PrefixMiddleware, RestMiddleware
     from .direct import DirectAdapter
     from .response_cache import ResponseCache
     from .server import NodeServer
@@ -194,7 +195,9 @@ def _server(
     # A host's app checks its names itself, and a proxy forwards its own.
     if not spec.app and not settings.trusted_proxies and is_on_loopback(sock):
         options["environ"] = {LOOPBACK: True}
-    if listener.surface != "node":
+    if listener.surface == "rest":
+        wsgi = RestMiddleware(wsgi, _path(app, f"{spec.mount}.{REST_ENDPOINT}"))
+    elif listener.surface != "node":
         wsgi = PrefixMiddleware(
             wsgi, _path(app, f"{spec.mount}.{_ENDPOINTS[listener.surface]}")
         )

@@ -23,7 +23,7 @@ class Listener:
 
     descriptor: int
     surface: str
-    """``node``, ``evm`` or ``evm_ws``."""
+    """``node``, ``rest``, ``evm`` or ``evm_ws``."""
     certificate: str = ""
     key: str = ""
 

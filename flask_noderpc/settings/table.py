@@ -330,6 +330,14 @@ class Settings:
         " ``GET /``), ``evm``, ``readyz``, ``openapi``, ``try`` and ``metrics`` may be among"
         " them. JSON-RPC still answers them.",
     )
+    rest: bool = setting(
+        "rpc",
+        False,
+        SWITCH,
+        "True to serve the REST gateway of a chain of the Cosmos SDK, at ``/cosmos/…``. The"
+        " default of ``noderpc start --application bank`` is true.",
+        flags=("--api.enable",),
+    )
     metrics: bool = setting(
         "rpc",
         False,
@@ -416,6 +424,14 @@ class Settings:
         OPTIONAL_PATH,
         "Private key of the node RPC's certificate.",
         flags=("--rpc.tls_key_file",),
+    )
+    api_address: str = setting(
+        "server",
+        "tcp://127.0.0.1:1317",
+        ADDRESSES,
+        "Addresses where ``noderpc start`` serves the REST gateway alone, if ``NODERPC_REST``"
+        " brings it.",
+        flags=("--api.address",),
     )
     workers: int = setting(
         "server",

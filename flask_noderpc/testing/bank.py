@@ -23,6 +23,7 @@ _SETTINGS = {
     "application": "bank",
     "dev": True,
     "dialect": "comet-0.38",
+    "rest": True,
     # A block as soon as a transaction waits.
     "block_interval": 0.001,
     # A snapshot is reverted to after a whole test.
@@ -35,7 +36,7 @@ class BankNode:
     """A running node: its URL for clients, and control of its chain."""
 
     url: str
-    """For CosmJS and other clients."""
+    """For CosmJS and other clients, of the node RPC and of REST."""
     mnemonic: str
     """Of the accounts, at ``m/44'/118'/0'/0/0`` to 9."""
     accounts: tuple[str, ...]

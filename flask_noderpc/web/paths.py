@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import partial
 from typing import NamedTuple
+
+from flask import Response
 
 from ..errors import InvalidSetting
 from ..jsonrpc.route import RouteTable
@@ -12,7 +15,8 @@ from ..jsonrpc.session import WEBSOCKET_METHODS
 from ..settings import Settings
 from ..wire.dialect import Dialect
 from .pages import Page, PageRule
-from .rules.head import EVM, EVM_WEBSOCKET, RPC, WEBSOCKET
+from .rest import METHODS, PREFIXES, VARIABLE, RestView
+from .rules.head import EVM, EVM_WEBSOCKET, REST, RPC, WEBSOCKET
 from .views import View, Views
 
 _INDEX = "index"
@@ -34,8 +38,16 @@ class Path(NamedTuple):
 class Paths:
     """Paths of one mount under a ``url_prefix``, without those that its settings exclude."""
 
-    def __init__(self, views: Views, dialect: Dialect, settings: Settings, url_prefix: str):
+    def __init__(
+        self,
+        views: Views,
+        rest: RestView | None,
+        dialect: Dialect,
+        settings: Settings,
+        url_prefix: str,
+    ) -> None:
         self._views = views
+        self._rest = rest
         self._http = dialect.http
         self._has_evm = settings.json_rpc_enable
         self._excluded = settings.exclude_routes
@@ -45,7 +57,7 @@ class Paths:
     def all(
         self, routes: RouteTable, pages: Mapping[str, Iterable[PageRule]]
     ) -> Iterator[Path]:
-        """Yield the paths of the routes, of the pages, and of the EVM layer."""
+        """Yield the paths of the routes, of the pages, of the EVM layer and of REST."""
         for prefix, suffix in self._prefixes():
             yield from self._roots(prefix, suffix)
             for name in routes.by_name():
@@ -60,6 +72,7 @@ class Paths:
             left = {"GET"} if EVM in self._excluded else set()
             methods = [method for method in _EVERY_METHOD if method not in left]
             yield Path("/evm", EVM, methods, self._views.evm, ("POST", EVM))
+        yield from self._rest_paths()
 
     def _prefixes(self) -> Iterator[tuple[str, str]]:
         """Yield the prefixes under which the dialect serves all paths, and what they add to
@@ -94,6 +107,13 @@ class Paths:
         if self._has_evm:
             yield "/evm/ws", EVM_WEBSOCKET, EVM_WEBSOCKET
 
+    def _rest_paths(self) -> Iterator[Path]:
+        if self._rest is None:
+            return
+        for prefix in PREFIXES:
+            view = partial(_rest_view, self._rest, prefix)
+            yield Path(f"/{prefix}/<path:{VARIABLE}>", f"{REST}_{prefix}", METHODS, view)
+
     def check_excluded(self, routes: Iterable[str], pages: Iterable[str]) -> None:
         """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if one is unknown."""
         others = (_INDEX, EVM) if self._has_evm else (_INDEX,)
@@ -103,6 +123,10 @@ class Paths:
                 like = get_close_matches(name, names, 1)
                 hint = f"did you mean {like[0]!r}?" if like else "see docs/routes for the list"
                 raise InvalidSetting(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}; {hint}")
+
+
+def _rest_view(rest: RestView, prefix: str, **values: str) -> Response:
+    return rest(prefix, values[VARIABLE])
 
 
 def _without_variables(page: Page) -> View:

@@ -76,7 +76,7 @@ def start_span(
     }
     if not method:
         attributes["rpc.method_original"] = original[:_MAX_NAME]
-    if transport != "get":
+    if transport not in ("get", "rest"):
         attributes["jsonrpc.protocol.version"] = "2.0"
     has_parent = trace.get_current_span().get_span_context().is_valid
     return _CallSpan(

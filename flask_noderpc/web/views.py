@@ -87,7 +87,7 @@ def refuse(
 ) -> Response:
     """Discard the body of a refused request; return the response."""
     if refusal.max_body:
-        _discard(refusal.bytes_to_discard(head))
+        discard(refusal.bytes_to_discard(head))
     return to_flask(render_refusal(policy, head, refusal, dispatcher))
 
 
@@ -127,7 +127,8 @@ def read_form(limit: int) -> Mapping[str, str]:
         raise BodyTooLarge(limit) from None
 
 
-def _discard(size: int) -> None:
+def discard(size: int) -> None:
+    """Read so many bytes of the body of the current request."""
     if not size:
         return
     # Werkzeug knows what is left, where a host has read of it.
@@ -198,7 +199,7 @@ class Views:
             values = read_form(limit) if limit else request.query_string
         except NodeRPCError as error:
             return self._dispatcher.error_reply(error, URI_ID)
-        return self._dispatcher.get(name, values, self._bound(admitted.permissions))
+        return self._dispatcher.get(name, values, self.bound(admitted.permissions))
 
     def rpc(self, **_: object) -> Response | str:
         """Answer a JSON-RPC body; its content type does not matter."""
@@ -229,12 +230,12 @@ class Views:
             return self._answer(head, dispatcher.error_reply(unreadable(head, error)))
         if not body and empty:
             return empty()
-        return self._answer(head, dispatcher.post(body, self._bound(found.permissions)))
+        return self._answer(head, dispatcher.post(body, self.bound(found.permissions)))
 
     def _answer(self, head: Head, reply: Reply) -> Response:
         return to_flask(render_reply(self.policy, head, reply))
 
-    def _bound(self, permissions: Permissions) -> Permissions:
+    def bound(self, permissions: Permissions) -> Permissions:
         """Add the host's decision about the calls of the current request."""
         if self._authorize is None:
             return permissions
@@ -248,7 +249,7 @@ class Views:
         if isinstance(found, Refusal):
             return refuse(self.policy, head, found, self._dispatcher)
         try:
-            check_authorized(self._bound(found.permissions), WEBSOCKET)
+            check_authorized(self.bound(found.permissions), WEBSOCKET)
         except NotAuthorized as error:
             headers = error.headers.items()
             return to_flask(plain_text(str(error), HTTPStatus(error.status), *headers))
@@ -257,7 +258,7 @@ class Views:
     def permissions(self, endpoint: str = "") -> Permissions:
         """Return what the sender of the current request may do at an endpoint of the HTTP
         rules; only at those of the EVM layer it may have keys of the node sign."""
-        return self._bound(permissions_of(self.policy, head_of(endpoint)))
+        return self.bound(permissions_of(self.policy, head_of(endpoint)))
 
     def refuse_host(self) -> Response | None:
         """Return the response to a request for a host that is not served."""

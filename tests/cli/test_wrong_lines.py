@@ -82,7 +82,7 @@ def wrong_values(row: Setting) -> list[str]:
     return WRONG_VALUES.get(row.kind.label, [])
 
 
-# Those of the EVM layer's addresses are read with it alone.
+# Those of the EVM layer's addresses are read with it alone, and that of REST with the bank.
 EVM_ON = "--json-rpc.enable"
 
 
@@ -91,6 +91,8 @@ def lines_of_settings() -> Iterator[Line]:
         start: tuple[str, ...] = ("start", "--home", "HOME")
         if row.name in ("json_rpc_address", "json_rpc_ws_address"):
             start += (EVM_ON,)
+        if row.name == "api_address":
+            start += ("--application", "bank")
         if row.name == "evm_upstream":
             start += ("--upstream", "http://127.0.0.1:1")
         flag, shown = row.flags[-1], (row.flags[-1], row.key)
@@ -362,8 +364,8 @@ def test_they_are_so_in_processes_of_their_own(
         command = [str(programs / "flask"), "--app", "example_app", "noderpc", *words[1:]]
         env = {"FLASK_NODERPC_DATABASE": str(tmp_path / "chain.db"), **env}
     if words[0] == "start":
-        ports = ("--rpc.laddr", "--json-rpc.address", "--json-rpc.ws-address")
-        command += [part for flag in ports for part in (flag, "127.0.0.1:0")]
+        ports = ("rpc.laddr", "api.address", "json-rpc.address", "json-rpc.ws-address")
+        command += [part for name in ports for part in (f"--{name}", "127.0.0.1:0")]
     found = subprocess.run(
         command,
         cwd=Path(__file__).parents[2],

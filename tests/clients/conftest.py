@@ -15,6 +15,8 @@ from .verified import write_chain
 GO = Path(__file__).parent / "go"
 ETHEREUM = Path(__file__).parent / "ethereum"
 COSMJS = Path(__file__).parent / "cosmjs"
+COSMPY = Path(__file__).parent / "cosmpy"
+KEPLR = Path(__file__).parent / "keplr"
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +35,27 @@ def cosmjs_node() -> str:
     if not (COSMJS / "node_modules").is_dir():
         skip_or_fail("CosmJS is not installed: run `npm ci` in tests/clients/cosmjs")
     return program
+
+
+@pytest.fixture(scope="session")
+def keplr_node() -> str:
+    """Node.js, with Keplr's check beside its script."""
+    program = require_program("node")
+    if not (KEPLR / "node_modules").is_dir():
+        skip_or_fail("Keplr's check is not installed: run `npm ci` in tests/clients/keplr")
+    return program
+
+
+@pytest.fixture(scope="session")
+def cosmpy_python() -> str:
+    """A Python that has cosmpy: it needs older versions of libraries than we have."""
+    program = COSMPY / ".venv" / "bin" / "python"
+    if not program.exists():
+        skip_or_fail(
+            "cosmpy is not installed: `python -m venv .venv && .venv/bin/pip install -r"
+            " requirements.txt` in tests/clients/cosmpy"
+        )
+    return str(program)
 
 
 @pytest.fixture(scope="session")

@@ -132,7 +132,7 @@ def followed(node: str, store: Path, height: int, dialect: str = "comet-0.38") -
             lambda: backend.latest_height() >= height and backend.base_height() == 1,
             f"blocks 1 to {height}",
         )
-        with serve(app_for(backend, dialect=dialect)) as url:
+        with serve(app_for(backend, dialect=dialect, rest=True)) as url:
             yield url
     finally:
         backend.close()

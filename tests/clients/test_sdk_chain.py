@@ -15,18 +15,36 @@ from ..companion.recording import Recording, played
 from ..differential.companion import beside, is_equal
 from ..differential.sides import VERSIONS
 from ..faults.processes import is_long
+from ..helpers.ports import free_port
 from ..helpers.require import require_program, skip_or_fail
 from ..helpers.until import until
 from .sdk_chain import (
+    ALICE,
     RECORDING,
     SDK,
     bank,
     followed,
+    reply,
     sdk_chain,
     search_paths,
     steps,
     stored_paths,
 )
+
+# What each block changes is left out.
+REST_PATHS = [
+    f"/cosmos/auth/v1beta1/accounts/{ALICE}",
+    "/cosmos/bank/v1beta1/params",
+    "/cosmos/bank/v1beta1/spendable_balances/test",
+    "/cosmos/base/tendermint/v1beta1/blocks/1",
+    "/cosmos/base/tendermint/v1beta1/node_info",
+    "/cosmos/base/tendermint/v1beta1/validatorsets/1",
+    "/cosmos/consensus/v1/params",
+    "/cosmos/none",
+    "/cosmos/staking/v1beta1/validators",
+    "/cosmos/tx/v1beta1/txs/00",
+    "/cosmos/tx/v1beta1/txs?query=tx.height%3D1",
+]
 
 SENT = [
     "send, simulated before",
@@ -79,6 +97,18 @@ def test_cosmjs_sends_and_reads_through_a_companion(
         assert bank(node, companion.url, "read") == bank(node, chain.url, "read")
         paths = [*stored_paths(chain, height), *search_paths(height)]
         assert [path for path in paths if not is_equal(path, chain, companion)] == []
+
+
+def test_rest_of_a_companion_is_that_of_the_gateway(sdk_program: Path, tmp_path: Path) -> None:
+    api, grpc = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    flags = ("-api", f"tcp://{api}", "-grpc", grpc)
+    with (
+        sdk_chain(sdk_program, tmp_path / "home", *flags) as chain,
+        followed(chain.url, tmp_path / "chain.db", 2) as companion,
+    ):
+        for path in REST_PATHS:
+            own, theirs = reply(companion, path), reply(f"http://{api}", path)
+            assert (own.status, own.body) == (theirs.status, theirs.body.rstrip("\n")), path
 
 
 @pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"])

@@ -19,6 +19,7 @@ from ..helpers.http import get
 COMMAND = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "start"]
 ANY_PORTS = (
     *("--rpc.laddr", "tcp://127.0.0.1:0"),
+    *("--api.address", "tcp://127.0.0.1:0"),
     *("--json-rpc.address", "127.0.0.1:0"),
     *("--json-rpc.ws-address", "127.0.0.1:0"),
 )

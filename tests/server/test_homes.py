@@ -16,7 +16,7 @@ from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
 
 from .node_process import COMMAND, Node, refusal, started
 
-PORTS = ("--rpc.laddr", "--json-rpc.address", "--json-rpc.ws-address")
+PORTS = ("--rpc.laddr", "--api.address", "--json-rpc.address", "--json-rpc.ws-address")
 ANYWHERE = [word for flag in PORTS for word in (flag, "127.0.0.1:0")]
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...domain.abci import Event
+from ...domain.abci import Event, QueryResult
 from ...domain.block import Block, BlockID, Header
+from ...domain.genesis import ConsensusParams
 from ...domain.network import NodeInfo
 from ...domain.search import TxResult
 from ...domain.time import SECOND, to_text
+from ...domain.validator import Validator
 from ..comet import hashes, messages
 from ..protobuf import blob, integer, message, string, timestamp
 from . import bech32
@@ -127,6 +129,40 @@ def _header(header: Header, prefix: str) -> bytes:
     return encoded[: len(encoded) - len(known)] + string(14, proposer(header, prefix))
 
 
+def validator_set(height: int, members: Sequence[Validator], total: int, prefix: str) -> bytes:
+    """GetLatestValidatorSetResponse{1 block_height, 2* validators, 3 pagination}."""
+    return (
+        integer(1, height)
+        + b"".join(message(2, _validator(each, prefix)) for each in members)
+        + message(3, integer(2, total))
+    )
+
+
+def _validator(member: Validator, prefix: str) -> bytes:
+    """Validator{1 address, 2 pub_key, 3 voting_power, 4 proposer_priority}."""
+    key = string(1, f"/cosmos.crypto.{member.pub_key.type}.PubKey")
+    return (
+        string(1, bech32.encode(f"{prefix}valcons", member.address))
+        + message(2, key + blob(2, blob(1, member.pub_key.value)))
+        + integer(3, member.voting_power)
+        + integer(4, member.proposer_priority)
+    )
+
+
+def abci_query(result: QueryResult) -> bytes:
+    """ABCIQueryResponse{1 code .. 7 value, 9 height, 10 codespace}, without proofs."""
+    return (
+        integer(1, result.code)
+        + string(3, result.log)
+        + string(4, result.info)
+        + integer(5, result.index)
+        + blob(6, result.key or b"")
+        + blob(7, result.value)
+        + integer(9, result.height)
+        + string(10, result.codespace)
+    )
+
+
 def node_info(info: NodeInfo, name: str, version: str) -> bytes:
     """GetNodeInfoResponse{1 default_node_info, 2 application_version}, of an application of
     this name in a program of this version."""
@@ -147,6 +183,22 @@ def node_info(info: NodeInfo, name: str, version: str) -> bytes:
         string(1, name) + string(2, name) + string(3, version) + string(8, SDK_VERSION)
     )
     return message(1, own) + message(2, application)
+
+
+def consensus_params(params: ConsensusParams) -> bytes:
+    """ConsensusParams{1 block, 2 evidence, 3 validator, 4 version, 5 abci}."""
+    block = integer(1, params.block.max_bytes) + integer(2, params.block.max_gas)
+    evidence = (
+        integer(1, params.evidence.max_age_num_blocks)
+        # A Duration has the fields of a Timestamp.
+        + message(2, timestamp(params.evidence.max_age_duration))
+        + integer(3, params.evidence.max_bytes)
+    )
+    keys = b"".join(string(1, each) for each in params.validator.pub_key_types)
+    version = integer(1, params.app_version)
+    extensions = integer(1, params.vote_extensions_enable_height)
+    parts = (block, evidence, keys, version, extensions)
+    return b"".join(message(number, part) for number, part in enumerate(parts, 1))
 
 
 def node_status(header: Header) -> bytes:

@@ -19,7 +19,7 @@ from ...jsonrpc.context import Permissions
 from ...settings import Settings
 from ...wire.dialect import Dialect
 from ...wire.envelope import URI_ID
-from .head import EVM, EVM_WEBSOCKET, HTML, RPC, WEBSOCKET, Head, Response, plain_text
+from .head import EVM, EVM_WEBSOCKET, HTML, REST, RPC, WEBSOCKET, Head, Response, plain_text
 from .origin import ANY, BROWSER_HEADERS, Cors, OriginPolicy, client_of
 
 ORIGIN_DENIED = "pages of this origin may not read here (NODERPC_READ_ORIGINS allows more)"
@@ -159,7 +159,12 @@ def _has_form(head: Head) -> bool:
     )
 
 
-def _admit_body(policy: Policy, head: Head) -> Refusal | Admitted:
+def _admit_rpc(policy: Policy, head: Head) -> Refusal | Admitted:
+    is_page = policy.page_for_empty_body and not head.has_body
+    return _admit_body(policy, head, is_page=is_page)
+
+
+def _admit_body(policy: Policy, head: Head, *, is_page: bool = False) -> Refusal | Admitted:
     limit = _limit(policy.max_body, head)
     coding = _coding(head)
     if coding:
@@ -168,7 +173,6 @@ def _admit_body(policy: Policy, head: Head) -> Refusal | Admitted:
     if (head.content_length or 0) > limit:
         return Refusal(error=BodyTooLarge(limit), max_body=limit)
     permissions = permissions_of(policy, head)
-    is_page = policy.page_for_empty_body and not head.has_body
     if not permissions.may_read and not is_page:
         return Refusal(error=OriginRefused(ORIGIN_DENIED), max_body=limit)
     return Admitted(policy, head, permissions, limit)
@@ -234,7 +238,8 @@ def _coding(head: Head) -> str:
 
 
 _RULES: dict[str, Callable[[Policy, Head], Refusal | Admitted]] = {
-    RPC: _admit_body,
+    RPC: _admit_rpc,
+    REST: _admit_body,
     EVM: _admit_evm,
     WEBSOCKET: _admit_handshake,
     EVM_WEBSOCKET: _admit_handshake,

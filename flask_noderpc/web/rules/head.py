@@ -14,6 +14,9 @@ RPC = "rpc"
 EVM = "evm"
 """Endpoint of the EVM layer's JSON-RPC bodies."""
 
+REST = "rest"
+"""Endpoint of the REST gateway."""
+
 WEBSOCKET, EVM_WEBSOCKET = "websocket", "evm_websocket"
 """Endpoints of handshakes; every other endpoint is the name of a route."""
 

@@ -12,7 +12,8 @@ from ....errors import ConfigurationError, short_repr
 from ....protocol.cosmos import bech32, coins
 from ....protocol.cosmos.coins import Coin, Coins, InvalidCoins
 from ....protocol.cosmos.keys import from_json
-from ....protocol.protobuf import integer, message, string, timestamp
+from ....protocol.cosmos.responses import consensus_params
+from ....protocol.protobuf import integer, message, string
 from . import gas, modules
 from .accounts import BASE, FEE_COLLECTOR, MODULE, Account, Params
 from .balances import METADATA
@@ -69,18 +70,7 @@ def first_state(genesis: Genesis, prefix: str) -> tuple[Branch, Head]:
 
 def _params_size(params: ConsensusParams) -> int:
     """Return the bytes of the consensus parameters and of their key in the SDK's store."""
-    block = integer(1, params.block.max_bytes) + integer(2, params.block.max_gas)
-    age = timestamp(params.evidence.max_age_duration)
-    evidence = (
-        integer(1, params.evidence.max_age_num_blocks)
-        + message(2, age)
-        + integer(3, params.evidence.max_bytes)
-    )
-    keys = b"".join(string(1, each) for each in params.validator.pub_key_types)
-    version = integer(1, params.app_version)
-    extensions = integer(1, params.vote_extensions_enable_height)
-    parts = (block, evidence, keys, version, extensions)
-    return len(b"Consensus") + sum(len(message(1, part)) for part in parts)
+    return len(b"Consensus") + len(consensus_params(params))
 
 
 def _text(error: Exception) -> str:

@@ -1,0 +1,377 @@
+"""Fields of the messages that the gateway reads and writes, as .proto files declare them.
+
+SDK: proto/cosmos. Beside protobuf's own types, ``Dec`` is a text with 18 decimals without its
+point. ``!`` marks a message that is there even if it is empty, ``?`` one that is left out if it
+is not there; others are null then.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TEXT = """
+message Coin { string denom = 1; string amount = 2; }
+message PageRequest {
+  bytes key = 1; uint64 offset = 2; uint64 limit = 3; bool count_total = 4; bool reverse = 5;
+}
+message PageResponse { bytes next_key = 1; uint64 total = 2; }
+
+message cosmos.auth.v1beta1.BaseAccount {
+  string address = 1; Any pub_key = 2; uint64 account_number = 3; uint64 sequence = 4;
+}
+message cosmos.auth.v1beta1.ModuleAccount {
+  cosmos.auth.v1beta1.BaseAccount base_account = 1; string name = 2;
+  repeated string permissions = 3;
+}
+message AuthParams {
+  uint64 max_memo_characters = 1; uint64 tx_sig_limit = 2; uint64 tx_size_cost_per_byte = 3;
+  uint64 sig_verify_cost_ed25519 = 4; uint64 sig_verify_cost_secp256k1 = 5;
+}
+message cosmos.crypto.secp256k1.PubKey { bytes key = 1; }
+message cosmos.crypto.ed25519.PubKey { bytes key = 1; }
+message cosmos.crypto.multisig.LegacyAminoPubKey {
+  uint32 threshold = 1; repeated Any public_keys = 2;
+}
+
+message auth.AccountRequest { string address = 1; }
+message auth.AccountResponse { Any account = 1; }
+message auth.AccountInfoRequest { string address = 1; }
+message auth.AccountInfoResponse { cosmos.auth.v1beta1.BaseAccount info = 1; }
+message auth.AccountsRequest { PageRequest pagination = 1; }
+message auth.AccountsResponse { repeated Any accounts = 1; PageResponse pagination = 2; }
+message auth.ParamsRequest { }
+message auth.ParamsResponse { AuthParams! params = 1; }
+message auth.ModuleAccountsRequest { }
+message auth.ModuleAccountsResponse { repeated Any accounts = 1; }
+message auth.ModuleAccountByNameRequest { string name = 1; }
+message auth.ModuleAccountByNameResponse { Any account = 1; }
+message auth.Bech32PrefixRequest { }
+message auth.Bech32PrefixResponse { string bech32_prefix = 1; }
+message auth.AccountAddressByIDRequest { int64 id = 1; uint64 account_id = 2; }
+message auth.AccountAddressByIDResponse { string account_address = 1; }
+
+message SendEnabled { string denom = 1; bool enabled = 2; }
+message DenomUnit { string denom = 1; uint32 exponent = 2; repeated string aliases = 3; }
+message Metadata {
+  string description = 1; repeated DenomUnit denom_units = 2; string base = 3;
+  string display = 4; string name = 5; string symbol = 6; string uri = 7; string uri_hash = 8;
+}
+message DenomOwner { string address = 1; Coin! balance = 2; }
+message BankParams { repeated SendEnabled send_enabled = 1; bool default_send_enabled = 2; }
+message bank.AllBalancesRequest {
+  string address = 1; PageRequest pagination = 2; bool resolve_denom = 3;
+}
+message bank.AllBalancesResponse { repeated Coin balances = 1; PageResponse pagination = 2; }
+message bank.SpendableBalancesRequest { string address = 1; PageRequest pagination = 2; }
+message bank.SpendableBalancesResponse {
+  repeated Coin balances = 1; PageResponse pagination = 2;
+}
+message bank.BalanceRequest { string address = 1; string denom = 2; }
+message bank.BalanceResponse { Coin balance = 1; }
+message bank.SpendableBalanceByDenomRequest { string address = 1; string denom = 2; }
+message bank.SpendableBalanceByDenomResponse { Coin balance = 1; }
+message bank.TotalSupplyRequest { PageRequest pagination = 1; }
+message bank.TotalSupplyResponse { repeated Coin supply = 1; PageResponse pagination = 2; }
+message bank.SupplyOfRequest { string denom = 1; }
+message bank.SupplyOfResponse { Coin! amount = 1; }
+message bank.DenomsMetadataRequest { PageRequest pagination = 1; }
+message bank.DenomsMetadataResponse {
+  repeated Metadata metadatas = 1; PageResponse pagination = 2;
+}
+message bank.DenomMetadataRequest { string denom = 1; }
+message bank.DenomMetadataResponse { Metadata! metadata = 1; }
+message bank.DenomMetadataByQueryStringRequest { string denom = 1; }
+message bank.DenomMetadataByQueryStringResponse { Metadata! metadata = 1; }
+message bank.DenomOwnersRequest { string denom = 1; PageRequest pagination = 2; }
+message bank.DenomOwnersResponse {
+  repeated DenomOwner denom_owners = 1; PageResponse pagination = 2;
+}
+message bank.DenomOwnersByQueryRequest { string denom = 1; PageRequest pagination = 2; }
+message bank.DenomOwnersByQueryResponse {
+  repeated DenomOwner denom_owners = 1; PageResponse pagination = 2;
+}
+message bank.ParamsRequest { }
+message bank.ParamsResponse { BankParams! params = 1; }
+message bank.SendEnabledRequest { repeated string denoms = 1; PageRequest pagination = 99; }
+message bank.SendEnabledResponse {
+  repeated SendEnabled send_enabled = 1; PageResponse pagination = 99;
+}
+
+message Description {
+  string moniker = 1; string identity = 2; string website = 3; string security_contact = 4;
+  string details = 5;
+}
+message CommissionRates { Dec rate = 1; Dec max_rate = 2; Dec max_change_rate = 3; }
+message Commission { CommissionRates! commission_rates = 1; Timestamp! update_time = 2; }
+message Validator {
+  string operator_address = 1; Any consensus_pubkey = 2; bool jailed = 3; BondStatus status = 4;
+  string tokens = 5; Dec delegator_shares = 6; Description! description = 7;
+  int64 unbonding_height = 8; Timestamp! unbonding_time = 9; Commission! commission = 10;
+  string min_self_delegation = 11; int64 unbonding_on_hold_ref_count = 12;
+  repeated uint64 unbonding_ids = 13;
+}
+message Pool { string not_bonded_tokens = 1; string bonded_tokens = 2; }
+message StakingParams {
+  Duration! unbonding_time = 1; uint32 max_validators = 2; uint32 max_entries = 3;
+  uint32 historical_entries = 4; string bond_denom = 5; Dec min_commission_rate = 6;
+}
+message staking.ValidatorsRequest { string status = 1; PageRequest pagination = 2; }
+message staking.ValidatorsResponse {
+  repeated Validator validators = 1; PageResponse pagination = 2;
+}
+message staking.ValidatorRequest { string validator_addr = 1; }
+message staking.ValidatorResponse { Validator! validator = 1; }
+message staking.PoolRequest { }
+message staking.PoolResponse { Pool! pool = 1; }
+message staking.ParamsRequest { }
+message staking.ParamsResponse { StakingParams! params = 1; }
+message MintParams {
+  string mint_denom = 1; Dec inflation_rate_change = 2; Dec inflation_max = 3;
+  Dec inflation_min = 4; Dec goal_bonded = 5; uint64 blocks_per_year = 6;
+}
+message mint.ParamsRequest { }
+message mint.ParamsResponse { MintParams! params = 1; }
+message DistributionParams {
+  Dec community_tax = 1; Dec base_proposer_reward = 2; Dec bonus_proposer_reward = 3;
+  bool withdraw_addr_enabled = 4;
+}
+message distribution.ParamsRequest { }
+message distribution.ParamsResponse { DistributionParams! params = 1; }
+
+message cosmos.bank.v1beta1.MsgSend {
+  string from_address = 1; string to_address = 2; repeated Coin amount = 3;
+}
+message Input { string address = 1; repeated Coin coins = 2; }
+message Output { string address = 1; repeated Coin coins = 2; }
+message cosmos.bank.v1beta1.MsgMultiSend {
+  repeated Input inputs = 1; repeated Output outputs = 2;
+}
+message CompactBitArray { uint32 extra_bits_stored = 1; bytes elems = 2; }
+message Single { SignMode mode = 1; }
+message Multi { CompactBitArray bitarray = 1; repeated ModeInfo mode_infos = 2; }
+message ModeInfo { Single? single = 1; Multi? multi = 2; }
+message SignerInfo { Any public_key = 1; ModeInfo mode_info = 2; uint64 sequence = 3; }
+message Fee {
+  repeated Coin amount = 1; uint64 gas_limit = 2; string payer = 3; string granter = 4;
+}
+message Tip { repeated Coin amount = 1; string tipper = 2; }
+message AuthInfo { repeated SignerInfo signer_infos = 1; Fee fee = 2; Tip tip = 3; }
+message TxBody {
+  repeated Any messages = 1; string memo = 2; uint64 timeout_height = 3; bool unordered = 4;
+  Timestamp timeout_timestamp = 5; repeated Any extension_options = 1023;
+  repeated Any non_critical_extension_options = 2047;
+}
+message cosmos.tx.v1beta1.Tx {
+  TxBody body = 1; AuthInfo auth_info = 2; repeated bytes signatures = 3;
+}
+message EventAttribute { string key = 1; string value = 2; bool index = 3; }
+message Event { string type = 1; repeated EventAttribute attributes = 2; }
+message MessageLog { uint32 msg_index = 1; string log = 2; }
+message TxResponse {
+  int64 height = 1; string txhash = 2; string codespace = 3; uint32 code = 4; string data = 5;
+  string raw_log = 6; repeated MessageLog logs = 7; string info = 8; int64 gas_wanted = 9;
+  int64 gas_used = 10; Any tx = 11; string timestamp = 12; repeated Event events = 13;
+}
+message GasInfo { uint64 gas_wanted = 1; uint64 gas_used = 2; }
+message Result {
+  bytes data = 1; string log = 2; repeated Event events = 3; repeated Any msg_responses = 4;
+}
+message cosmos.bank.v1beta1.MsgSendResponse { }
+message cosmos.bank.v1beta1.MsgMultiSendResponse { }
+message tx.SimulateRequest { cosmos.tx.v1beta1.Tx tx = 1; bytes tx_bytes = 2; }
+message tx.SimulateResponse { GasInfo gas_info = 1; Result result = 2; }
+message tx.BroadcastTxRequest { bytes tx_bytes = 1; BroadcastMode mode = 2; }
+message tx.BroadcastTxResponse { TxResponse tx_response = 1; }
+message tx.GetTxRequest { string hash = 1; }
+message tx.GetTxResponse { cosmos.tx.v1beta1.Tx tx = 1; TxResponse tx_response = 2; }
+message tx.GetTxsEventRequest {
+  repeated string events = 1; PageRequest pagination = 2; OrderBy order_by = 3;
+  uint64 page = 4; uint64 limit = 5; string query = 6;
+}
+message tx.GetTxsEventResponse {
+  repeated cosmos.tx.v1beta1.Tx txs = 1; repeated TxResponse tx_responses = 2;
+  PageResponse pagination = 3; uint64 total = 4;
+}
+message tx.GetBlockWithTxsRequest { int64 height = 1; PageRequest pagination = 2; }
+message tx.GetBlockWithTxsResponse {
+  repeated cosmos.tx.v1beta1.Tx txs = 1; BlockID block_id = 2; Block block = 3;
+  PageResponse pagination = 4;
+}
+
+message PartSetHeader { uint32 total = 1; bytes hash = 2; }
+message BlockID { bytes hash = 1; PartSetHeader! part_set_header = 2; }
+message Consensus { uint64 block = 1; uint64 app = 2; }
+message Header {
+  Consensus! version = 1; string chain_id = 2; int64 height = 3; Timestamp! time = 4;
+  BlockID! last_block_id = 5; bytes last_commit_hash = 6; bytes data_hash = 7;
+  bytes validators_hash = 8; bytes next_validators_hash = 9; bytes consensus_hash = 10;
+  bytes app_hash = 11; bytes last_results_hash = 12; bytes evidence_hash = 13;
+  bytes proposer_address = 14;
+}
+message SdkHeader {
+  Consensus! version = 1; string chain_id = 2; int64 height = 3; Timestamp! time = 4;
+  BlockID! last_block_id = 5; bytes last_commit_hash = 6; bytes data_hash = 7;
+  bytes validators_hash = 8; bytes next_validators_hash = 9; bytes consensus_hash = 10;
+  bytes app_hash = 11; bytes last_results_hash = 12; bytes evidence_hash = 13;
+  string proposer_address = 14;
+}
+message Data { repeated bytes txs = 1; }
+message Vote {
+  SignedMsgType type = 1; int64 height = 2; int32 round = 3; BlockID! block_id = 4;
+  Timestamp! timestamp = 5; bytes validator_address = 6; int32 validator_index = 7;
+  bytes signature = 8; bytes extension = 9; bytes extension_signature = 10;
+}
+message DuplicateVoteEvidence {
+  Vote vote_a = 1; Vote vote_b = 2; int64 total_voting_power = 3; int64 validator_power = 4;
+  Timestamp! timestamp = 5;
+}
+message Evidence { DuplicateVoteEvidence? duplicate_vote_evidence = 1; }
+message EvidenceList { repeated Evidence evidence = 1; }
+message CommitSig {
+  BlockIDFlag block_id_flag = 1; bytes validator_address = 2; Timestamp! timestamp = 3;
+  bytes signature = 4;
+}
+message Commit {
+  int64 height = 1; int32 round = 2; BlockID! block_id = 3; repeated CommitSig signatures = 4;
+}
+message Block { Header! header = 1; Data! data = 2; EvidenceList! evidence = 3;
+  Commit last_commit = 4; }
+message SdkBlock { SdkHeader! header = 1; Data! data = 2; EvidenceList! evidence = 3;
+  Commit last_commit = 4; }
+message tendermint.GetLatestBlockRequest { }
+message tendermint.GetLatestBlockResponse {
+  BlockID block_id = 1; Block block = 2; SdkBlock sdk_block = 3;
+}
+message tendermint.GetBlockByHeightRequest { int64 height = 1; }
+message tendermint.GetBlockByHeightResponse {
+  BlockID block_id = 1; Block block = 2; SdkBlock sdk_block = 3;
+}
+message tendermint.GetSyncingRequest { }
+message tendermint.GetSyncingResponse { bool syncing = 1; }
+message ConsensusValidator {
+  string address = 1; Any pub_key = 2; int64 voting_power = 3; int64 proposer_priority = 4;
+}
+message tendermint.GetLatestValidatorSetRequest { PageRequest pagination = 1; }
+message tendermint.GetLatestValidatorSetResponse {
+  int64 block_height = 1; repeated ConsensusValidator validators = 2;
+  PageResponse pagination = 3;
+}
+message tendermint.GetValidatorSetByHeightRequest {
+  int64 height = 1; PageRequest pagination = 2;
+}
+message tendermint.GetValidatorSetByHeightResponse {
+  int64 block_height = 1; repeated ConsensusValidator validators = 2;
+  PageResponse pagination = 3;
+}
+message BlockParams { int64 max_bytes = 1; int64 max_gas = 2; }
+message EvidenceParams {
+  int64 max_age_num_blocks = 1; Duration! max_age_duration = 2; int64 max_bytes = 3;
+}
+message ValidatorParams { repeated string pub_key_types = 1; }
+message VersionParams { uint64 app = 1; }
+message ABCIParams { int64 vote_extensions_enable_height = 1; }
+message ConsensusParams {
+  BlockParams block = 1; EvidenceParams evidence = 2; ValidatorParams validator = 3;
+  VersionParams version = 4; ABCIParams abci = 5;
+}
+message consensus.ParamsRequest { }
+message consensus.ParamsResponse { ConsensusParams params = 1; }
+message ProofOp { string type = 1; bytes key = 2; bytes data = 3; }
+message ProofOps { repeated ProofOp ops = 1; }
+message tendermint.ABCIQueryRequest {
+  bytes data = 1; string path = 2; int64 height = 3; bool prove = 4;
+}
+message tendermint.ABCIQueryResponse {
+  uint32 code = 1; string log = 3; string info = 4; int64 index = 5; bytes key = 6;
+  bytes value = 7; ProofOps proof_ops = 8; int64 height = 9; string codespace = 10;
+}
+message ProtocolVersion { uint64 p2p = 1; uint64 block = 2; uint64 app = 3; }
+message NodeInfoOther { string tx_index = 1; string rpc_address = 2; }
+message NodeInfo {
+  ProtocolVersion! protocol_version = 1; string default_node_id = 2; string listen_addr = 3;
+  string network = 4; string version = 5; bytes channels = 6; string moniker = 7;
+  NodeInfoOther! other = 8;
+}
+message Module { string path = 1; string version = 2; string sum = 3; }
+message VersionInfo {
+  string name = 1; string app_name = 2; string version = 3; string git_commit = 4;
+  string build_tags = 5; string go_version = 6; repeated Module build_deps = 7;
+  string cosmos_sdk_version = 8;
+}
+message tendermint.GetNodeInfoRequest { }
+message tendermint.GetNodeInfoResponse {
+  NodeInfo default_node_info = 1; VersionInfo application_version = 2;
+}
+message node.ConfigRequest { }
+message node.ConfigResponse {
+  string minimum_gas_price = 1; string pruning_keep_recent = 2; string pruning_interval = 3;
+  uint64 halt_height = 4;
+}
+message node.StatusRequest { }
+message node.StatusResponse {
+  uint64 earliest_store_height = 1; uint64 height = 2; Timestamp timestamp = 3;
+  bytes app_hash = 4; bytes validator_hash = 5;
+}
+"""
+
+ENUMS: dict[str, dict[int, str]] = {
+    "BondStatus": {
+        0: "BOND_STATUS_UNSPECIFIED",
+        1: "BOND_STATUS_UNBONDED",
+        2: "BOND_STATUS_UNBONDING",
+        3: "BOND_STATUS_BONDED",
+    },
+    "BroadcastMode": {
+        0: "BROADCAST_MODE_UNSPECIFIED",
+        1: "BROADCAST_MODE_BLOCK",
+        2: "BROADCAST_MODE_SYNC",
+        3: "BROADCAST_MODE_ASYNC",
+    },
+    "OrderBy": {0: "ORDER_BY_UNSPECIFIED", 1: "ORDER_BY_ASC", 2: "ORDER_BY_DESC"},
+    "SignMode": {
+        0: "SIGN_MODE_UNSPECIFIED",
+        1: "SIGN_MODE_DIRECT",
+        2: "SIGN_MODE_TEXTUAL",
+        3: "SIGN_MODE_DIRECT_AUX",
+        127: "SIGN_MODE_LEGACY_AMINO_JSON",
+        191: "SIGN_MODE_EIP_191",
+    },
+    "BlockIDFlag": {
+        0: "BLOCK_ID_FLAG_UNKNOWN",
+        1: "BLOCK_ID_FLAG_ABSENT",
+        2: "BLOCK_ID_FLAG_COMMIT",
+        3: "BLOCK_ID_FLAG_NIL",
+    },
+    "SignedMsgType": {
+        0: "SIGNED_MSG_TYPE_UNKNOWN",
+        1: "SIGNED_MSG_TYPE_PREVOTE",
+        2: "SIGNED_MSG_TYPE_PRECOMMIT",
+        32: "SIGNED_MSG_TYPE_PROPOSAL",
+    },
+}
+"""Names of the values of each enum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a message; ``mark`` is ``!`` or ``?`` of one that is a message, else empty."""
+
+    number: int
+    name: str
+    type: str
+    repeated: bool
+    mark: str
+
+
+_MESSAGE = re.compile(r"message ([\w.]+) \{([^}]*)\}")
+_FIELD = re.compile(r"(repeated )?([\w.]+)([!?]?) (\w+) = (\d+);")
+
+MESSAGES: dict[str, tuple[Field, ...]] = {
+    name: tuple(
+        Field(int(number), field, kind, bool(repeated), mark)
+        for repeated, kind, mark, field, number in _FIELD.findall(body)
+    )
+    for name, body in _MESSAGE.findall(_TEXT)
+}
+"""Fields of each message, in the order in which they are written."""

@@ -1,0 +1,129 @@
+"""The JSON of a request's body as a message of protobuf: gogoproto's jsonpb, with its texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..domain.time import from_text
+from ..protocol.protobuf import blob, integer, message, string, timestamp
+from ..wire.comet import gojson
+from .messages import ENUMS, MESSAGES, Field
+from .requests import InvalidRequest, enum, scalar
+
+_MAX_DEPTH = 64
+_NUMBERS = ("uint64", "int64", "uint32", "int32")
+
+
+def read(name: str, given: Any, depth: int = _MAX_DEPTH) -> bytes:
+    """Return the message of a JSON object, without what has a name that is not known; raise
+    :exc:`~flask_noderpc.rest.requests.InvalidRequest`."""
+    if not isinstance(given, dict):
+        raise _unfit(given, "map[string]json.RawMessage")
+    if not depth:
+        raise InvalidRequest("messages within messages, without end")
+    encoded = b""
+    for field in MESSAGES[name]:
+        value = given.get(field.name, given.get(_camel(field.name)))
+        if value is None:
+            continue
+        for each in _elements(value) if field.repeated else (value,):
+            encoded += _field(field, each, depth - 1)
+    return encoded
+
+
+def _elements(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise _unfit(value, "[]json.RawMessage")
+    return value
+
+
+def _field(field: Field, value: Any, depth: int) -> bytes:
+    if field.type in MESSAGES:
+        return message(field.number, read(field.type, value, depth))
+    if field.type == "Any":
+        return message(field.number, _any(value, depth))
+    if field.type in ENUMS:
+        return integer(field.number, _enum(field.type, value))
+    if field.type in _NUMBERS:
+        return scalar(field, _number(value))
+    return _OTHERS[field.type](field.number, value)
+
+
+def _any(value: Any, depth: int) -> bytes:
+    url = value.get("@type") if isinstance(value, dict) else None
+    if not isinstance(url, str):
+        raise InvalidRequest("Any JSON doesn't have '@type'")
+    name = url.removeprefix("/")
+    if name not in MESSAGES or "." not in name:
+        raise InvalidRequest(f"unable to resolve type URL {url}")
+    return string(1, url) + blob(2, read(name, value, depth))
+
+
+def _enum(kind: str, value: Any) -> int:
+    shown = gojson.quoted(value) if isinstance(value, str) else str(value)
+    refusal = f"unknown value {shown} for enum cosmos.tx.v1beta1.{kind}"
+    return enum(kind, str(value), refusal)
+
+
+def _number(value: Any) -> str:
+    # Those of 64 bits are texts, and may be numbers.
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise _unfit(value, "int64")
+    return str(value)
+
+
+def _bool(number: int, value: Any) -> bytes:
+    if not isinstance(value, bool):
+        raise _unfit(value, "bool")
+    return integer(number, value)
+
+
+def _string(number: int, value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise _unfit(value, "string")
+    return string(number, value)
+
+
+def _bytes(number: int, value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise _unfit(value, "[]uint8")
+    try:
+        # An empty text is there, too.
+        return message(number, gojson.base64_bytes(value.encode()))
+    except gojson.GoError as error:
+        raise InvalidRequest(str(error)) from None
+
+
+def _timestamp(number: int, value: Any) -> bytes:
+    try:
+        return message(number, timestamp(from_text(value)))
+    except (TypeError, ValueError):
+        raise InvalidRequest(f"bad Timestamp: {str(value)[:50]}") from None
+
+
+_OTHERS: dict[str, Callable[[int, Any], bytes]] = {
+    "bool": _bool,
+    "string": _string,
+    "bytes": _bytes,
+    "Timestamp": _timestamp,
+}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def _unfit(value: Any, kind: str) -> InvalidRequest:
+    return InvalidRequest(f"json: cannot unmarshal {_kind(value)} into Go value of type {kind}")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
