@@ -30,7 +30,8 @@ NOT_IN_SUBGROUP = "point is not in correct subgroup"
 def add(data: bytes) -> bytes:
     """Return the sum of two points of G1; raise :exc:`ValueError` with geth's text."""
     data = data[:128].ljust(128, b"\0")
-    return _encoded(_g1(data[:64]) + _g1(data[64:]))
+    x, y = _sum(_checked(data[:64]), _checked(data[64:]))
+    return x.to_bytes(_WORD) + y.to_bytes(_WORD)
 
 
 def multiply(data: bytes) -> bytes:
@@ -53,13 +54,34 @@ def pairing(data: bytes) -> bytes:
     return _TRUE if product == _ONE else _FALSE
 
 
-def _g1(data: bytes) -> Any:
+def _checked(data: bytes) -> tuple[int, int]:
+    """Return the coordinates of a point of G1; 0 and 0 is the point at infinity."""
     x, y = _numbers(data)
-    if not (x or y):
-        return _G1.identity()
-    if (y * y - x**3 - 3) % _MODULUS:
+    if (x or y) and (y * y - x**3 - 3) % _MODULUS:
         raise ValueError(NOT_ON_CURVE)
-    return _G1(x, y)
+    return x, y
+
+
+def _sum(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    # To make a point of the library takes ten times as long.
+    (x1, y1), (x2, y2) = one, other
+    if not any(one):
+        return other
+    if not any(other):
+        return one
+    if x1 != x2:
+        slope = (y2 - y1) * pow(x2 - x1, -1, _MODULUS)
+    elif y1 == y2 != 0:
+        slope = 3 * x1 * x1 * pow(2 * y1, -1, _MODULUS)
+    else:
+        return 0, 0
+    x = (slope * slope - x1 - x2) % _MODULUS
+    return x, (slope * (x1 - x) - y1) % _MODULUS
+
+
+def _g1(data: bytes) -> Any:
+    x, y = _checked(data)
+    return _G1(x, y) if x or y else _G1.identity()
 
 
 def _g2(data: bytes) -> Any:
