@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ class Banner:
         node = self._client_url("node")
         if node:
             yield from self._pages(node.removesuffix(self.base))
-        yield "curl", self._curl()
+        yield "curl", self._curl("/status")
         yield "CosmJS", self._cosmjs(node)
         yield from self._evm_clients()
 
@@ -132,18 +133,29 @@ class Banner:
             return
         # Only development chains need what signs.
         if self.settings.application == "bank":
-            from ..chain.applications.bank.dev import MNEMONIC, dev_addresses
-
-            yield "accounts", "anybody knows their keys: never send them anything of worth"
-            yield "mnemonic", MNEMONIC
-            for address in dev_addresses(self.settings.bank_prefix):
-                yield "accounts", address
+            yield from self._bank_accounts()
             return
         from ..protocol.ethereum.crypto import DEV_KEYS, to_checksum
 
         yield "accounts", "anybody knows their keys: never send them anything of worth"
         for key in DEV_KEYS:
             yield "accounts", f"{to_checksum(key.address)} 0x{key.secret.hex()}"
+
+    def _bank_accounts(self) -> Iterator[tuple[str, str]]:
+        from ..chain.applications.bank.dev import MNEMONIC, dev_addresses
+        from ..protocol.cosmos.coins import parse
+
+        addresses = dev_addresses(self.settings.bank_prefix)
+        yield "accounts", "anybody knows their keys: never send them anything of worth"
+        yield "mnemonic", MNEMONIC
+        for address in addresses:
+            yield "accounts", address
+        coins = parse(self.settings.bank_coins)
+        # Where there is the EVM layer, these methods are not served.
+        if coins and not self.settings.json_rpc_enable:
+            params = {"address": addresses[-1], "coins": f"10{coins[0].denom}"}
+            call = {"jsonrpc": "2.0", "id": 1, "method": "dev_faucet", "params": params}
+            yield "faucet", f"{self._curl('/')} -d '{json.dumps(call)}'"
 
     def _client_url(self, surface: str) -> str:
         """Return the URL of the first address of an API that has one, as clients write it."""
@@ -162,11 +174,11 @@ class Banner:
             cure = "app.register_blueprint(explorer_bp)" if self.is_app else "--explorer"
             yield "explorer", f"needs {cure}"
 
-    def _curl(self) -> str:
+    def _curl(self, page: str) -> str:
         if url := self._client_url("node"):
-            return f"curl {url}/status"
+            return f"curl {url}{page}"
         path = next(place.address.path for place, _ in self.bound if place.surface == "node")
-        return f"curl --unix-socket {path} http://localhost{self.base}/status"
+        return f"curl --unix-socket {path} http://localhost{self.base}{page}"
 
     def _cosmjs(self, url: str) -> str:
         if self.settings.dialect == "document":

@@ -15,6 +15,8 @@ import pytest
 from eth_account import Account
 from web3 import Web3
 
+from flask_noderpc.chain.applications.bank import dev as dev_bank
+
 from ..helpers.banner import rows
 from ..helpers.http import get
 from ..helpers.until import PATIENCE, until
@@ -91,6 +93,16 @@ def test_pages_are_served(dev: Node) -> None:
     assert paths == ["/", "/try", "/openapi.json", "/explorer/"]
     for page in pages:
         assert get(page).status == 200
+
+
+def test_the_faucet_of_a_bank_sends_coins(tmp_path: Path) -> None:
+    flags = ("--application", "bank", "--dev", "--bank-prefix", "osmo")
+    with started(tmp_path, *flags) as node:
+        shown = banner_of(node)
+        (faucet,) = shown["faucet"]
+        assert answered(faucet)["code"] == 0
+    assert shown["mnemonic"] == [dev_bank.MNEMONIC]
+    assert shown["accounts"][1:] == list(dev_bank.dev_addresses("osmo"))
 
 
 def test_what_is_missing_is_named_by_its_flag(tmp_path: Path) -> None:
