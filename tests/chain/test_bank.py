@@ -23,7 +23,7 @@ from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.errors import ConfigurationError, InvalidSetting, NotSupported
 from flask_noderpc.protocol.cosmos import bech32
 from flask_noderpc.protocol.cosmos import tx as txs
-from flask_noderpc.protocol.cosmos.keys import MultisigKey
+from flask_noderpc.protocol.cosmos.keys import BitArray, Ed25519Key, MultisigKey
 from flask_noderpc.protocol.cosmos.tx import AMINO_JSON
 from flask_noderpc.protocol.protobuf import Message, blob, integer, message, string
 from flask_noderpc.testing.chains import GENESIS_TIME, DictState
@@ -293,6 +293,24 @@ REFUSED = {
         35,
         "hrp does not match bech32 prefix: expected 'cosmos' got 'osmo': internal logic error",
     ),
+    "a timeout before all years": (
+        _with(more_body=message(5, integer(1, -62_135_596_801))),
+        2,
+        "timestamp: &timestamppb.Timestamp{Seconds: -62135596801,\nNanos: 0,\n} before"
+        f" 0001-01-01{_DECODE}",
+    ),
+    "a timeout after all years": (
+        _with(more_body=message(5, integer(1, 1 << 62))),
+        2,
+        f"timestamp: &timestamppb.Timestamp{{Seconds: {1 << 62},\nNanos: 0,\n}} after"
+        f" 10000-01-01{_DECODE}",
+    ),
+    "a timeout of too many nanoseconds": (
+        _with(more_body=message(5, integer(1, 1) + integer(2, 10**9))),
+        2,
+        "timestamp: &timestamppb.Timestamp{Seconds: 1,\nNanos: 1000000000,\n}: nanos not in"
+        f" range [0, 1e9){_DECODE}",
+    ),
     "an unknown sign mode": (_with(mode=AMINO_JSON).replace(b"\x08\x7f", b"\x08\x02"), 4, None),
     "a long gas limit": (
         _with(gas=1 << 63),
@@ -398,6 +416,84 @@ def test_two_of_three_keys_sign(chain: EmbeddedChain) -> None:
     (result,) = delivered(chain, enough)
     assert result.code == 0
     assert (balance(chain, own), account(chain, own)) == (8, (11, 1))
+
+
+# As a program of the SDK answers.
+_SIZE = "bit array size is incorrect, expecting: 3"
+_VERIFY = "signature verification failed; please verify account number (11), sequence (0) and"
+
+
+@pytest.mark.parametrize(
+    ("bits", "code", "log"),
+    [
+        (BitArray(0, b""), 1, _SIZE),
+        # Fewer than none.
+        (BitArray(1, b""), 1, _SIZE),
+        (BitArray(2, b"\xc0"), 1, _SIZE),
+        (BitArray(0, b"\xc0"), 1, _SIZE),
+        (BitArray((1 << 32) - 1, b"\xc0"), 1, _SIZE),
+        (BitArray((1 << 64) - 1, b"\xc0"), 1, _SIZE),
+        (BitArray(3, b"\x80\xff"), 1, _SIZE),
+        (BitArray(11, b""), 4, _VERIFY),
+        (BitArray(3, b"\x80"), 4, _VERIFY),
+        (BitArray(3, b"\xe0"), 1, "signature size is incorrect 2"),
+        # Go takes the lower 32 bits.
+        (BitArray((1 << 32) + 3, b"\xc0"), 0, ""),
+    ],
+)
+def test_bits_of_a_multisig_key_are_those_of_its_keys(
+    chain: EmbeddedChain, bits: BitArray, code: int, log: str
+) -> None:
+    key = MultisigKey(2, tuple(each.public for each in KEYS[:3]))
+    own = bech32.encode("cosmos", key.address)
+    delivered(chain, Draft((send(ALICE, own, coin(500, "stake"), coin(9)),)).signed())
+    given = Draft((send(own, BOB),), number=11)
+
+    check = chain.mempool.submit(multisigned(given, key, {0: KEYS[0], 1: KEYS[1]}, bits))
+
+    assert check.code == code, check.log
+    assert log in check.log
+
+
+@pytest.mark.parametrize(
+    ("key", "address"),
+    [
+        (MultisigKey(0, ()), "cosmos12hw8j5jte9d2nv28uh7nkk52q7qgxj8j36j9gx"),
+        (
+            MultisigKey(0, (KEYS[0].public, KEYS[1].public)),
+            "cosmos1d09qhvhqs8lu3vyvcm59cwavfkf9c9rmdve2md",
+        ),
+        (
+            MultisigKey(1, (Ed25519Key(b"\1" * 31), KEYS[0].public)),
+            "cosmos12uzjl60k9hwhmafzdfc4d76trx96ql6y8ewgla",
+        ),
+    ],
+)
+def test_odd_multisig_keys_have_the_addresses_of_the_sdk(
+    key: MultisigKey, address: str
+) -> None:
+    assert bech32.encode("cosmos", key.address) == address
+
+
+def test_a_timeout_at_the_beginning_of_times_is_none(chain: EmbeddedChain) -> None:
+    chain.produce()
+    refused = {
+        seconds: chain.mempool.submit(
+            Draft(more_body=message(5, integer(1, seconds) + integer(2, nanos))).signed()
+        )
+        for seconds, nanos in ((1, 0), (-1, 5), (-62_135_596_800, 1))
+    }
+    assert [check.code for check in refused.values()] == [42] * 3
+    assert "timeout timestamp: 0001-01-01 00:00:00.000000001 +0000 UTC: tx timeout" in (
+        refused[-62_135_596_800].log
+    )
+
+    zero = [message(5, b""), message(5, integer(2, 7)), message(5, integer(1, -62_135_596_800))]
+    taken = [
+        Draft(more_body=given, mode=AMINO_JSON, sequence=at).signed()
+        for at, given in enumerate(zero)
+    ]
+    assert [each.code for each in delivered(chain, *taken)] == [0] * 3
 
 
 def test_several_transactions_of_an_account_wait(chain: EmbeddedChain) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from ...domain.validator import ED25519, SECP256K1, PublicKey
 from ...errors import short_repr
 from ..comet import key_types
-from ..protobuf import blob, delimited, integer, message, string, varint
+from ..protobuf import blob, delimited, integer, message, string
 from .fields import ANY, BLOB, UINT, AnyValue, Field, InvalidMessage, Kind
 
 try:
@@ -28,9 +28,9 @@ except ModuleNotFoundError as error:
 SIZE, ED25519_SIZE = 33, 32
 """Bytes of keys of secp256k1 and ed25519."""
 
-# Amino's marks of the types, and the lengths of the keys.
-_AMINO_SECP256K1 = bytes.fromhex("eb5ae98721")
-_AMINO_ED25519 = bytes.fromhex("1624de6420")
+# Amino's marks of the types.
+_AMINO_SECP256K1 = bytes.fromhex("eb5ae987")
+_AMINO_ED25519 = bytes.fromhex("1624de64")
 _AMINO_MULTISIG = bytes.fromhex("22c1f7e2")
 _MAX_DEPTH = 10
 
@@ -90,7 +90,7 @@ class Secp256k1Key(Key):
 
     @property
     def amino(self) -> bytes:
-        return _AMINO_SECP256K1 + self.key
+        return _AMINO_SECP256K1 + delimited(self.key)
 
     @property
     def value(self) -> bytes:
@@ -128,7 +128,7 @@ class Ed25519Key(Key):
 
     @property
     def amino(self) -> bytes:
-        return _AMINO_ED25519 + self.key
+        return _AMINO_ED25519 + delimited(self.key)
 
     @property
     def value(self) -> bytes:
@@ -154,7 +154,7 @@ class MultisigKey(Key):
     @property
     def amino(self) -> bytes:
         parts = b"".join(b"\x12" + delimited(key.amino) for key in self.keys)
-        return _AMINO_MULTISIG + b"\x08" + varint(self.threshold) + parts
+        return _AMINO_MULTISIG + integer(1, self.threshold) + parts
 
     @property
     def value(self) -> bytes:
@@ -219,13 +219,15 @@ class BitArray:
     extra_bits: int
     elements: bytes
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """The number of keys; below zero where there are no bytes."""
         if not self.extra_bits:
             return len(self.elements) * 8
         return (len(self.elements) - 1) * 8 + self.extra_bits
 
     def __iter__(self) -> Iterator[bool]:
-        for at in range(len(self)):
+        for at in range(self.count):
             # The SDK's GetIndex: false beyond the bytes.
             byte = self.elements[at >> 3] if at >> 3 < len(self.elements) else 0
             yield bool(byte >> (7 - at % 8) & 1)
