@@ -25,7 +25,7 @@ from flask_noderpc.protocol.cosmos import bech32
 from flask_noderpc.protocol.cosmos import tx as txs
 from flask_noderpc.protocol.cosmos.keys import BitArray, Ed25519Key, MultisigKey
 from flask_noderpc.protocol.cosmos.tx import AMINO_JSON
-from flask_noderpc.protocol.protobuf import Message, blob, integer, message, string
+from flask_noderpc.protocol.protobuf import Message, blob, integer, message, string, varint
 from flask_noderpc.testing.chains import GENESIS_TIME, DictState
 
 from .bank_txs import (
@@ -183,6 +183,16 @@ REFUSED = {
         _raw(message(1, any_of(MSG_SEND, string(1, ALICE) + string(9, "x")))),
         2,
         f'errUnknownField "*types.MsgSend": {{TagNum: 9, WireType:"bytes"}}{_DECODE}',
+    ),
+    "an unknown field that is cut off": (
+        _raw(message(1, any_of(MSG_SEND, b"\x4a\x05"))),
+        2,
+        f'errUnknownField "*types.MsgSend": {{TagNum: 9, WireType:"bytes"}}{_DECODE}',
+    ),
+    "a field without a number": (
+        b"\x02",
+        2,
+        f"invalid length; proto: invalid field number{_DECODE}",
     ),
     "fields out of order": (
         blob(2, Draft().auth_info()) + blob(1, Draft().body()) + blob(3, bytes(64)),
@@ -473,6 +483,14 @@ def test_odd_multisig_keys_have_the_addresses_of_the_sdk(
     key: MultisigKey, address: str
 ) -> None:
     assert bech32.encode("cosmos", key.address) == address
+
+
+def test_a_field_that_may_be_unknown_has_any_number_of_go(chain: EmbeddedChain) -> None:
+    def with_field(number: int) -> bytes:
+        return Draft(more_body=varint(number << 3) + b"\1").signed()
+
+    assert chain.mempool.submit(with_field(1 << 31)).log == f"invalid length{_DECODE}"
+    assert chain.mempool.submit(with_field((1 << 31) - 1)).code == 0
 
 
 def test_a_timeout_at_the_beginning_of_times_is_none(chain: EmbeddedChain) -> None:
