@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import click
@@ -69,6 +70,8 @@ class Banner:
     """The path below which the node is."""
     is_app: bool = False
     """True if the settings are those of a host's app."""
+    home: Path | None = None
+    """Folder of an embedded chain's genesis."""
 
     def text(self) -> str:
         """Return lines for a terminal."""
@@ -142,18 +145,22 @@ class Banner:
             yield "accounts", f"{to_checksum(key.address)} 0x{key.secret.hex()}"
 
     def _bank_accounts(self) -> Iterator[tuple[str, str]]:
-        from ..chain.applications.bank.dev import MNEMONIC, dev_addresses
-        from ..protocol.cosmos.coins import parse
+        from ..chain.applications.bank.dev import MNEMONIC, accounts_of
+        from ..chain.home import exists, load
 
-        addresses = dev_addresses(self.settings.bank_prefix)
+        if self.home is None or not exists(self.home):
+            return
+        accounts = accounts_of(load(self.home, 0).genesis)
+        if not accounts:
+            return
         yield "accounts", "anybody knows their keys: never send them anything of worth"
         yield "mnemonic", MNEMONIC
-        for address in addresses:
+        for address in accounts:
             yield "accounts", address
-        coins = parse(self.settings.bank_coins)
+        address, coins = list(accounts.items())[-1]
         # Where there is the EVM layer, these methods are not served.
         if coins and not self.settings.json_rpc_enable:
-            params = {"address": addresses[-1], "coins": f"10{coins[0].denom}"}
+            params = {"address": address, "coins": f"10{coins[0].denom}"}
             call = {"jsonrpc": "2.0", "id": 1, "method": "dev_faucet", "params": params}
             yield "faucet", f"{self._curl('/')} -d '{json.dumps(call)}'"
 

@@ -91,7 +91,9 @@ def serve_own_chain(
     with watched as changes:
 
         def show(bound: Bound) -> Banner:
-            return Banner(settings, bound, store.path, pages_of(settings, explorer))
+            return Banner(
+                settings, bound, store.path, pages_of(settings, explorer), home=folder
+            )
 
         _serve(settings, spec, written, show, changes)
 
@@ -172,7 +174,13 @@ def serve_app(
 
     def show(bound: Bound) -> Banner:
         path = backend.path if isinstance(backend, EmbeddedChain | CompanionBackend) else ""
-        return Banner(settings, bound, path, pages, base, is_app=True)
+        home, shown = None, settings
+        if isinstance(backend, EmbeddedChain):
+            home = backend.home
+            if backend.store.abci:
+                # A chain that the app made itself may have another.
+                shown = replace(settings, application=backend.store.abci.name)
+        return Banner(shown, bound, path, pages, base, is_app=True, home=home)
 
     _serve(settings, spec, written, show)
 

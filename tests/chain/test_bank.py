@@ -707,15 +707,53 @@ def _unsorted(document: Any) -> None:
     document["bank"]["balances"][0]["coins"][0]["amount"] = "-3"
 
 
+def _set(value: Any, *path: str | int) -> Callable[[Any], None]:
+    def change(document: Any) -> None:
+        *before, last = path
+        for step in before:
+            document = document[step]
+        document[last] = value
+
+    return change
+
+
+def _account_in_upper_case(document: Any) -> None:
+    accounts = document["auth"]["accounts"]
+    accounts.append(accounts[0] | {"address": ALICE.upper(), "account_number": "77"})
+
+
+_MULTISIG = {"@type": MultisigKey.type_url, "threshold": 1, "public_keys": []}
+
+
+def _deep(depth: int) -> dict[str, Any]:
+    return _MULTISIG | {"public_keys": [_deep(depth - 1)] if depth else []}
+
+
+_AMOUNT = ("bank", "balances", 0, "coins", 0, "amount")
+_FIRST = ("auth", "accounts", 0)
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
         (_more_supply, "genesis supply is incorrect, expected"),
         (_same_account, "duplicate account found in genesis state; address: "),
+        (_account_in_upper_case, "duplicate account found in genesis state; address: COSMOS"),
         (_other_prefix, "addresses have several prefixes: cosmos, osmo"),
         (_vesting, "DelayedVestingAccount"),
         (_no_amount, "'amount' is missing"),
         (_unsorted, "coin -3stake amount is not positive"),
+        (_set("", *_AMOUNT), "amount '' of 'stake' is no text"),
+        (_set(5, *_AMOUNT), "amount 5 of 'stake' is no text"),
+        (_set("-1", *_FIRST, "account_number"), "account_number '-1' is no whole number"),
+        (_set("1_0", *_FIRST, "sequence"), "sequence '1_0' is no whole number from 0"),
+        (_set(str(1 << 64), *_FIRST, "sequence"), "is no whole number from 0 to 184467"),
+        (_set("0", "auth", "params", "tx_sig_limit"), "tx_sig_limit is 0"),
+        (_set("x", *_FIRST), "not of the type that the SDK writes"),
+        (_set([], "auth", "params", "tx_sig_limit"), "tx_sig_limit is 0"),
+        (_set(_MULTISIG | {"threshold": -1}, *_FIRST, "pub_key"), "threshold -1 is not from 0"),
+        (_set(_deep(100), *_FIRST, "pub_key"), "too many keys within keys"),
+        (_set({"params": {"max_validators": 1 << 32}}, "staking"), "max_validators 4294967296"),
     ],
 )
 def test_a_broken_genesis_is_refused(
@@ -724,6 +762,21 @@ def test_a_broken_genesis_is_refused(
     with pytest.raises(ConfigurationError, match="app_state of the genesis document") as caught:
         opened(open_chain, app_state=_genesis(change))
     assert text in str(caught.value)
+    # The file is there, for those who mend it.
+    assert "config/genesis.json: " in str(caught.value)
+
+
+@pytest.mark.parametrize("state", [b"{", b"\xff", b"[" * 5_000])
+def test_a_genesis_state_that_is_no_json_is_not_stored(open_chain: Open, state: bytes) -> None:
+    with pytest.raises(ConfigurationError, match="app_state of a new chain: "):
+        opened(open_chain, app_state=state)
+
+
+@pytest.mark.parametrize("prefix", ["", "OSMO", "a b", "\u00e9", "a" * 84])
+def test_a_prefix_that_no_address_can_have_is_refused(open_chain: Open, prefix: str) -> None:
+    for make in (lambda: dev.app_state(prefix), lambda: Bank(DictState(), prefix=prefix)):
+        with pytest.raises(InvalidSetting, match="NODERPC_BANK_PREFIX = "):
+            make()
 
 
 def test_a_denomination_may_be_kept_from_being_sent(open_chain: Open) -> None:

@@ -103,6 +103,39 @@ def test_the_faucet_of_a_bank_sends_coins(tmp_path: Path) -> None:
         assert answered(faucet)["code"] == 0
     assert shown["mnemonic"] == [dev_bank.MNEMONIC]
     assert shown["accounts"][1:] == list(dev_bank.dev_addresses("osmo"))
+    assert "WARNING" not in node.log.read_text()
+
+
+def test_accounts_are_those_that_the_chain_began_with(tmp_path: Path) -> None:
+    flags = ("--application", "bank", "--dev")
+    with started(tmp_path, *flags, "--bank-prefix", "osmo", "--bank-coins", "7gold") as node:
+        banner_of(node)
+    with started(tmp_path, *flags, log="again.log") as node:
+        shown = banner_of(node)
+        assert answered(shown["faucet"][0])["code"] == 0
+    assert shown["accounts"][1:] == list(dev_bank.dev_addresses("osmo"))
+    assert "NODERPC_BANK_PREFIX and NODERPC_BANK_COINS are those of a new chain" in (
+        node.log.read_text()
+    )
+
+
+def test_a_bank_that_an_app_made_shows_its_accounts(tmp_path: Path) -> None:
+    (tmp_path / "wallets.py").write_text(
+        "from flask import Flask\n"
+        "from flask_noderpc import EmbeddedChain, NodeRPC\n"
+        "from flask_noderpc.chain.applications.bank import Bank, dev\n"
+        "app = Flask(__name__)\n"
+        f"chain = EmbeddedChain({str(tmp_path / 'chain.db')!r}, application=Bank, dev=True,"
+        " app_state=dev.app_state('osmo'))\n"
+        "NodeRPC(app, backend=chain, dev=True, rpc_laddr='tcp://127.0.0.1:0')\n"
+    )
+    app = str(tmp_path / "wallets.py")
+    command = [sys.executable, "-m", "flask", "--app", app, "noderpc", "start"]
+    with started(tmp_path, command=command) as node:
+        shown = banner_of(node)
+        assert answered(shown["faucet"][0])["hash"]
+    assert ": bank, dialect" in shown["chain"][0]
+    assert shown["accounts"][1:] == list(dev_bank.dev_addresses("osmo"))
 
 
 def test_what_is_missing_is_named_by_its_flag(tmp_path: Path) -> None:

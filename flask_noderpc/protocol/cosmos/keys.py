@@ -33,6 +33,7 @@ _AMINO_SECP256K1 = bytes.fromhex("eb5ae987")
 _AMINO_ED25519 = bytes.fromhex("1624de64")
 _AMINO_MULTISIG = bytes.fromhex("22c1f7e2")
 _MAX_DEPTH = 10
+_UINT32 = (1 << 32) - 1
 
 
 class WrongSize(Exception):
@@ -194,15 +195,22 @@ def decode(given: AnyValue, depth: int = _MAX_DEPTH) -> Key | None:
     if given.type_url == Ed25519Key.type_url:
         return Ed25519Key(values["key"])
     keys = [decode(each, depth - 1) for each in values["public_keys"]]
-    return MultisigKey(values["threshold"] & 0xFFFFFFFF, tuple(key for key in keys if key))
+    return MultisigKey(values["threshold"] & _UINT32, tuple(key for key in keys if key))
 
 
-def from_json(given: Mapping[str, Any]) -> Key:
-    """Return the key of the SDK's JSON; raise :exc:`InvalidMessage`, :exc:`KeyError` or
-    :exc:`TypeError`."""
+def from_json(given: Mapping[str, Any], depth: int = _MAX_DEPTH) -> Key:
+    """Return the key of the SDK's JSON; raise :exc:`InvalidMessage`, :exc:`KeyError`,
+    :exc:`ValueError` or :exc:`TypeError`."""
     kind = given["@type"]
+    if not depth:
+        raise InvalidMessage("a key of too many keys within keys")
     if kind == MultisigKey.type_url:
-        return MultisigKey(int(given["threshold"]), tuple(map(from_json, given["public_keys"])))
+        threshold = int(given["threshold"])
+        if not 0 <= threshold <= _UINT32:
+            raise InvalidMessage(f"threshold {threshold} is not from 0 to {_UINT32}")
+        return MultisigKey(
+            threshold, tuple(from_json(each, depth - 1) for each in given["public_keys"])
+        )
     for known in (Secp256k1Key, Ed25519Key):
         if kind == known.type_url:
             try:

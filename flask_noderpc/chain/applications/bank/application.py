@@ -22,7 +22,7 @@ from .context import Environment, Mode
 from .errors import Code, TxError
 from .execute import Decoded, Run, decode
 from .gas import GasMeter
-from .genesis import DEFAULT_PREFIX, first_state
+from .genesis import DEFAULT_PREFIX, check_prefix, first_state
 from .messages import BANK_HANDLERS, Handler, Registry
 from .pending import PendingState, Recheck
 from .prices import Prices, parse_prices, show_prices
@@ -55,6 +55,7 @@ class Bank(Application):
     ) -> None:
         if retained_heights < 1:
             raise InvalidSetting("NODERPC_BANK_HEIGHTS: at least one height is retained")
+        check_prefix(prefix)
         self._state, self._prefix, self._retained = app_state, prefix, retained_heights
         self._prices: Prices = parse_prices(min_gas_prices)
         self._registry = Registry(self.handlers)
