@@ -7,13 +7,24 @@ import runpy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from flask_noderpc import Application, AppState
 from flask_noderpc.backends.base.application import BlockRequest
-from flask_noderpc.chain.applications.bank import Bank, dev
+from flask_noderpc.chain.applications.bank import (
+    BANK_HANDLERS,
+    TEXT,
+    Bank,
+    Context,
+    Field,
+    Handler,
+    Kind,
+    MessageType,
+    Values,
+    dev,
+)
 from flask_noderpc.chain.applications.bank.accounts import FEE_COLLECTOR, module_address
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.abci import Event, ExecTxResult
@@ -791,6 +802,49 @@ def test_a_denomination_may_be_kept_from_being_sent(open_chain: Open) -> None:
     assert (
         "token transfers are currently disabled: send transactions are disabled" in result.log
     )
+
+
+_MISTAKE = MessageType(
+    "/acme.v1.MsgMistake",
+    Kind("*acme.MsgMistake", {1: Field("author", TEXT, signer=True), 2: Field("text", TEXT)}),
+)
+
+
+def _mistake(context: Context, message: Values) -> bytes | None:
+    context.store(b"acme/").set(b"key", b"value")
+    if message["text"] == "loop":
+        return _mistake(context, message)
+    if message["text"] == "response":
+        return cast("bytes", "text")
+    raise KeyError("none")
+
+
+class WithMistakes(Bank):
+    handlers = (*BANK_HANDLERS, Handler(_MISTAKE, _mistake))
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [("key", "KeyError('none')"), ("response", "TypeError"), ("loop", "Recur")],
+)
+def test_a_mistake_of_a_handler_is_an_error_of_its_transaction(
+    open_chain: Open, caplog: pytest.LogCaptureFixture, text: str, error: str
+) -> None:
+    chain = opened(open_chain, WithMistakes)
+    given = any_of(_MISTAKE.type_url, string(1, ALICE) + string(2, text))
+
+    failed, sent = delivered(
+        chain, draft(messages=(given,), gas=10**9).signed(), draft(1).signed()
+    )
+
+    assert (failed.code, failed.codespace) == (111222, "undefined")
+    assert error in failed.log
+    assert "Traceback" in caplog.text
+    assert "the handler of /acme.v1.MsgMistake failed" in caplog.text
+    # Its fee is paid, and nothing else is written.
+    assert sent.code == 0
+    assert account(chain, ALICE) == (0, 2)
+    assert chain.store.app_state().get(b"acme/key") is None
 
 
 def run_block(app: Bank, state: DictState, height: int, *raw: bytes) -> list[ExecTxResult]:

@@ -66,7 +66,7 @@ def head(state: AppState) -> Head:
     """Return the head; raise :exc:`~flask_noderpc.errors.StoreError` if there is none."""
     found = find_head(state.get)
     if found is None:
-        raise StoreError("the state is that of another application")
+        raise StoreError("the chain is not started, or its state is another application's")
     return found
 
 
