@@ -13,7 +13,7 @@ from ..backends.base.store import ChainStore
 from ..domain.abci import ExecTxResult
 from ..domain.evm import Overrides
 from ..domain.time import SECOND
-from ..errors import TxRejected, ValueNotAllowed
+from ..errors import LeaseLost, TxRejected, ValueNotAllowed
 from .applications.evm.patches import Change, patch_tx
 from .block_scheduler import AT_ONCE_S, BlockScheduler
 from .clock import ShiftedClock
@@ -51,7 +51,11 @@ class DevControl(Control):
     def _block_scheduler(self) -> BlockScheduler:
         # The settings of a scheduler have no effect in a process without the lease.
         block_scheduler = self._chain.block_scheduler()
-        block_scheduler.producer.acquire_lease()
+        try:
+            block_scheduler.producer.acquire_lease()
+        except LeaseLost as error:
+            cure = "it alone controls the chain: run one worker"
+            raise LeaseLost(error.text, cure) from None
         return block_scheduler
 
     def _producer(self) -> Producer:

@@ -6,6 +6,7 @@ import json
 import runpy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +28,7 @@ from flask_noderpc.chain.applications.bank import (
 )
 from flask_noderpc.chain.applications.bank.accounts import FEE_COLLECTOR, module_address
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.domain.abci import Event, ExecTxResult
+from flask_noderpc.domain.abci import Event, ExecTxResult, QueryResult
 from flask_noderpc.domain.block import BlockID, Commit
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, Genesis
 from flask_noderpc.domain.validator import ValidatorSet
@@ -616,6 +617,66 @@ def test_only_the_latest_heights_are_retained(open_chain: Open) -> None:
     ]
     with pytest.raises(NotSupported, match="NODERPC_BANK_HEIGHTS"):
         chain.block_scheduler().producer.rewind(1)
+
+
+def test_a_lower_number_of_retained_heights_removes_the_older_ones(open_chain: Open) -> None:
+    for heights, blocks in ((20, 10), (2, 8)):
+        chain = opened(open_chain, partial(Bank, retained_heights=heights))
+        for _ in range(blocks):
+            chain.produce()
+        chain.close()
+    chain = opened(open_chain)
+    state = chain.store.app_state()
+
+    assert len(state.range(b"written/", None, 100)) == 2
+    assert len(state.range(b"old/", None, 100)) == 2
+    assert [balance(chain, ALICE, height=at) for at in (16, 17, 18)] == [RICH] * 3
+    assert ask(chain, "bank/TotalSupply", b"", 15).code == 18
+
+
+class BusyState(DictState):
+    """A state to which something happens between two reads of a query."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.event: Callable[[], object] | None = None
+
+    def range(
+        self, prefix: bytes, after: bytes | None = None, limit: int = 1000
+    ) -> tuple[tuple[bytes, bytes], ...]:
+        event, self.event = self.event, None
+        if event is not None:
+            event()
+        return super().range(prefix, after, limit)
+
+
+def test_a_query_during_blocks_answers_what_it_asked_for_or_nothing() -> None:
+    state = BusyState()
+    app = Bank(state, retained_heights=2)
+    genesis = Genesis(CHAIN_ID, GENESIS_TIME, app_state=dev.app_state())
+    state.apply(app.init_chain(genesis).changes)
+    run_block(app, state, 1)
+    request = string(1, BOB) + string(2, "token")
+
+    def during(*heights: int) -> QueryResult:
+        def run() -> None:
+            for height in heights:
+                run_block(app, state, height, Draft(sequence=height - 2).signed())
+
+        state.event = run
+        return app.query("/cosmos.bank.v1beta1.Query/Balance", request, 0, False)
+
+    def amount(found: QueryResult) -> int:
+        return int(Message(Message(found.value).blob(1)).text(2))
+
+    one = during(2)
+    assert (one.height, amount(one)) == (1, RICH)
+    many = during(3, 4, 5)
+    assert (many.code, many.height) == (18, 2)
+    assert "failed to load state at height 2; version does not exist" in many.log
+    state.event = lambda: state.apply(app.undo_changes(4))
+    gone = app.query("/cosmos.bank.v1beta1.Query/Balance", request, 0, False)
+    assert (gone.code, gone.value) == (26, b"")
 
 
 def test_a_range_of_balances_is_read_at_a_past_height(chain: EmbeddedChain) -> None:

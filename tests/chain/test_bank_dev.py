@@ -459,6 +459,16 @@ def test_a_chain_that_is_not_for_development_names_what_brings_control(
     assert chain.latest_height() == 0
 
 
+def test_a_process_that_produces_no_blocks_names_the_cure(open_chain: Open) -> None:
+    first, second = (
+        open_chain(application=Bank, chain_id=CHAIN_ID, app_state=dev.app_state(), dev=True)
+        for _ in range(2)
+    )
+    first.produce()
+    with serve(app_for(second, dev=True)) as url:
+        assert "run one worker" in reply(url, "dev_mine")["error"]["data"]
+
+
 def test_pages_of_other_sites_control_nothing_by_a_link(noderpc_bank: BankNode) -> None:
     before = noderpc_bank.chain.latest_height()
     link = f"{noderpc_bank.url}/dev_mine?blocks=2"
