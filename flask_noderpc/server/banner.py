@@ -70,8 +70,8 @@ class Banner:
     """The path below which the node is."""
     is_app: bool = False
     """True if the settings are those of a host's app."""
-    home: Path | None = None
-    """Folder of an embedded chain's genesis."""
+    bank: Path | None = None
+    """Folder of a chain of the application ``bank``."""
 
     def text(self) -> str:
         """Return lines for a terminal."""
@@ -134,23 +134,22 @@ class Banner:
     def _accounts(self) -> Iterator[tuple[str, str]]:
         if not self.settings.dev:
             return
-        # Only development chains need what signs.
-        if self.settings.application == "bank":
-            yield from self._bank_accounts()
+        if self.bank is not None:
+            yield from self._bank_accounts(self.bank)
+        if self.settings.application != "evm":
             return
+        # Only development chains need what signs.
         from ..protocol.ethereum.crypto import DEV_KEYS, to_checksum
 
         yield "accounts", "anybody knows their keys: never send them anything of worth"
         for key in DEV_KEYS:
             yield "accounts", f"{to_checksum(key.address)} 0x{key.secret.hex()}"
 
-    def _bank_accounts(self) -> Iterator[tuple[str, str]]:
+    def _bank_accounts(self, home: Path) -> Iterator[tuple[str, str]]:
         from ..chain.applications.bank.dev import MNEMONIC, accounts_of
         from ..chain.home import exists, load
 
-        if self.home is None or not exists(self.home):
-            return
-        accounts = accounts_of(load(self.home, 0).genesis)
+        accounts = accounts_of(load(home, 0).genesis) if exists(home) else {}
         if not accounts:
             return
         yield "accounts", "anybody knows their keys: never send them anything of worth"

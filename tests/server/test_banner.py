@@ -22,6 +22,8 @@ from ..helpers.http import get
 from ..helpers.until import PATIENCE, until
 from .node_process import Node, started
 
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "own_message.py"
+
 Rows = dict[str, list[str]]
 
 
@@ -120,22 +122,15 @@ def test_accounts_are_those_that_the_chain_began_with(tmp_path: Path) -> None:
 
 
 def test_a_bank_that_an_app_made_shows_its_accounts(tmp_path: Path) -> None:
-    (tmp_path / "wallets.py").write_text(
-        "from flask import Flask\n"
-        "from flask_noderpc import EmbeddedChain, NodeRPC\n"
-        "from flask_noderpc.chain.applications.bank import Bank, dev\n"
-        "app = Flask(__name__)\n"
-        f"chain = EmbeddedChain({str(tmp_path / 'chain.db')!r}, application=Bank, dev=True,"
-        " app_state=dev.app_state('osmo'))\n"
-        "NodeRPC(app, backend=chain, dev=True, rpc_laddr='tcp://127.0.0.1:0')\n"
-    )
-    app = str(tmp_path / "wallets.py")
-    command = [sys.executable, "-m", "flask", "--app", app, "noderpc", "start"]
+    # Its application is a bank with a message and a name of its own.
+    app = f"{EXAMPLE}:create_app({str(tmp_path)!r})"
+    flags = ("noderpc", "start", "--rpc.laddr", "tcp://127.0.0.1:0")
+    command = [sys.executable, "-m", "flask", "--app", app, *flags]
     with started(tmp_path, command=command) as node:
         shown = banner_of(node)
-        assert answered(shown["faucet"][0])["hash"]
-    assert ": bank, dialect" in shown["chain"][0]
-    assert shown["accounts"][1:] == list(dev_bank.dev_addresses("osmo"))
+        assert answered(shown["faucet"][0])["code"] == 0
+    assert shown["chain"] == ["notes-1: acme-notes, dialect comet-0.38"]
+    assert shown["accounts"][1:] == list(dev_bank.dev_addresses())
 
 
 def test_what_is_missing_is_named_by_its_flag(tmp_path: Path) -> None:

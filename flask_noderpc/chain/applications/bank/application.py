@@ -155,6 +155,7 @@ class Bank(Application):
             self._failing = None
 
     def undo_changes(self, height: int) -> Changes:
+        self._pending.forget()
         return state.undo_changes(self._state, head(self._state), height)
 
     def sdk_prefix(self) -> str:

@@ -38,8 +38,9 @@ def dev_addresses(prefix: str = DEFAULT_PREFIX) -> tuple[str, ...]:
 
 
 def app_state(prefix: str = DEFAULT_PREFIX, each: str = COINS) -> bytes:
-    """Return the genesis state in which each account has coins; raise
-    :exc:`~flask_noderpc.errors.InvalidSetting` for coins, or a prefix, that are none."""
+    """Return the genesis state in which each of ten accounts, whose mnemonic anybody knows,
+    has coins; raise :exc:`~flask_noderpc.errors.InvalidSetting` for coins, or a prefix, that
+    are none."""
     check_prefix(prefix)
     try:
         owned = coins.parse(each)
