@@ -90,8 +90,14 @@ def encode(value: object) -> bytes:
 
 
 def pretty(value: object) -> bytes:
-    """Encode a value as JSON indented by two spaces, as in CometBFT's files."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2)
+    """Encode a value as JSON indented by two spaces, as in CometBFT's files; raise
+    :exc:`NotJSON` for a ``Raw`` that is none."""
+    try:
+        return msgspec.json.format(msgspec.json.encode(value), indent=2)
+    except RecursionError:
+        raise TooDeep from None
+    except msgspec.MsgspecError as error:
+        raise NotJSON(str(error)) from None
 
 
 _PACKER = msgspec.msgpack.Encoder()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from flask_noderpc.chain.applications.bank.dev import dev_addresses
 from flask_noderpc.extension import mounts
 from flask_noderpc.testing.node import serve
 from tests.helpers.websocket import WebSocketClient
@@ -133,10 +134,13 @@ def test_the_example_of_an_application_runs_a_chain(client: FlaskClient) -> None
 
 @example("own_message")
 def test_the_example_of_a_message_stores_notes(client: FlaskClient) -> None:
-    """Its signers have no accounts here: tests/chain/test_bank.py sends it."""
+    """Its accounts are rich; tests/chain/test_bank.py signs its message."""
     refused = mine(client, "note")
-
     assert refused["check_tx"]["code"] == 2
+
+    send = {"address": dev_addresses()[1], "coins": "1token"}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "dev_faucet", "params": send}
+    assert client.post("/", json=body).get_json()["result"]["code"] == 0
     info = client.get("/abci_info").get_json()["result"]["response"]
     assert info["data"] == "bank"
 

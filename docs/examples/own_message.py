@@ -19,6 +19,7 @@ from flask_noderpc.chain.applications.bank import (
     Values,
     event,
 )
+from flask_noderpc.chain.applications.bank.dev import app_state
 
 TOO_LONG = Code(2, "note is too long", "notes")
 
@@ -48,6 +49,13 @@ class Notes(Bank):
 def create_app(folder: str = "instance") -> Flask:
     """Return an app whose chain runs the application."""
     app = Flask("own_message")
-    chain = EmbeddedChain(Path(folder) / "notes.db", application=Notes, chain_id="notes-1")
-    NodeRPC(app, backend=chain, dialect="comet-0.38")
+    chain = EmbeddedChain(
+        Path(folder) / "notes.db",
+        application=Notes,
+        chain_id="notes-1",
+        # Ten rich accounts, whose mnemonic anybody knows.
+        app_state=app_state(),
+        dev=True,
+    )
+    NodeRPC(app, backend=chain, dialect="comet-0.38", dev=True)
     return app

@@ -156,6 +156,9 @@ class BlockScheduler:
 
     def _has_includable_txs(self) -> bool:
         """Return true if a pending transaction fits a block; wait a while for one."""
+        if self.producer.is_frozen:
+            self._pause(self._max_wait_s)
+            return False
         # There may be two waits before the lease is checked again.
         timeout_s = self._max_wait_s / 2
         if not self._store.wait_for_pending(timeout_s):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,11 +13,14 @@ from ..backends.base.store import ChainStore
 from ..domain.abci import ExecTxResult
 from ..domain.evm import Overrides
 from ..domain.time import SECOND
-from ..errors import TxRejected, ValueNotAllowed
+from ..errors import LeaseLost, TxRejected, ValueNotAllowed
 from .applications.evm.patches import Change, patch_tx
 from .block_scheduler import AT_ONCE_S, BlockScheduler
 from .clock import ShiftedClock
 from .producer import Producer
+
+# SQLite: the highest LIMIT. The mempool has limits of its own.
+_ALL = (1 << 63) - 1
 
 
 class SchedulerOwner(Protocol):
@@ -31,6 +36,7 @@ class _Snapshot:
     hash: bytes
     offset: int
     is_frozen: bool
+    pending: tuple[bytes, ...]
 
 
 class DevControl(Control):
@@ -45,7 +51,11 @@ class DevControl(Control):
     def _block_scheduler(self) -> BlockScheduler:
         # The settings of a scheduler have no effect in a process without the lease.
         block_scheduler = self._chain.block_scheduler()
-        block_scheduler.producer.acquire_lease()
+        try:
+            block_scheduler.producer.acquire_lease()
+        except LeaseLost as error:
+            cure = "it alone controls the chain: run one worker"
+            raise LeaseLost(error.text, cure) from None
         return block_scheduler
 
     def _producer(self) -> Producer:
@@ -71,9 +81,13 @@ class DevControl(Control):
             frozen = self._producer().is_frozen
             self._last_snapshot += 1
             height = self._store.latest_height()
-            snapshot = _Snapshot(height, self._hash(height), self._clock.offset, frozen)
-            self._snapshots[self._last_snapshot] = snapshot
+            self._snapshots[self._last_snapshot] = _Snapshot(
+                height, self._hash(height), self._clock.offset, frozen, self._pending()
+            )
             return self._last_snapshot
+
+    def _pending(self) -> tuple[bytes, ...]:
+        return self._store.mempool.pending(_ALL).txs
 
     def _hash(self, height: int) -> bytes:
         """Return the hash of a block, empty if the store does not have it."""
@@ -86,9 +100,12 @@ class DevControl(Control):
             # Another process that owned the lease meanwhile may have replaced this block.
             if snapshot is None or self._hash(snapshot.height) != snapshot.hash:
                 return False
-            producer.rewind(snapshot.height)
-            self._clock.offset = snapshot.offset
-            self._thaw(snapshot.is_frozen)
+            with self._frozen():
+                producer.rewind(snapshot.height)
+                self._clock.offset = snapshot.offset
+                self._forget_failures()
+                self._restore(snapshot.pending)
+            self.freeze(snapshot.is_frozen)
             self._snapshots = {k: v for k, v in self._snapshots.items() if k < number}
             return True
 
@@ -96,13 +113,31 @@ class DevControl(Control):
         with self._lock:
             self._producer().rewind(0)
             self._clock.offset = 0
-            self._thaw(False)
+            self._forget_failures()
+            self.freeze(False)
             self._snapshots.clear()
 
-    def _thaw(self, is_frozen: bool) -> None:
-        """Restore the mempool's state, and let no transaction fail any more."""
-        self.freeze(is_frozen)
-        self.fail_next_tx(None)
+    @contextmanager
+    def _frozen(self) -> Iterator[None]:
+        """Let no block take transactions meanwhile."""
+        was_frozen = self._producer().is_frozen
+        self.freeze(True)
+        try:
+            yield
+        finally:
+            self.freeze(was_frozen)
+
+    def _restore(self, pending: tuple[bytes, ...]) -> None:
+        """Let these transactions wait, and no others."""
+        self._store.drop_pending(self._pending())
+        for tx in pending:
+            # What waited with them, and is in a block, may be what they need.
+            with suppress(TxRejected):
+                self._store.mempool.submit_local(tx, replaces=True)
+
+    def _forget_failures(self) -> None:
+        if self._store.abci is not None:
+            self._store.abci.fail_next_tx(None)
 
     def shift(self, seconds: int) -> int:
         with self._lock:
@@ -191,7 +226,7 @@ class DevControl(Control):
         block_scheduler.producer.is_frozen = on
         block_scheduler.reschedule(block_scheduler.schedule)
 
-    def fail_next_tx(self, result: ExecTxResult | None, *, in_check: bool = False) -> None:
+    def fail_next_tx(self, result: ExecTxResult, *, in_check: bool = False) -> None:
         self._producer()
         if self._store.abci is not None:
             self._store.abci.fail_next_tx(result, in_check=in_check)

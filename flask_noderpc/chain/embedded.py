@@ -195,7 +195,10 @@ class EmbeddedChain(StoreBackend):
         # ABCI: InitChain is not sent to an application that has committed a block.
         if self.latest_height() and self._app.info().last_block_height:
             return InitChain()
-        return self._app.init_chain(genesis)
+        try:
+            return self._app.init_chain(genesis)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{node_home.genesis_path(self.home)}: {error}") from None
 
     def prove_blocks(self) -> None:
         """Produce a block after each change of the app hash, from :meth:`start` on."""

@@ -98,8 +98,9 @@ def _dev(settings: Settings) -> dict[str, Any]:
     if settings.application == "bank":
         from .applications.bank import dev as bank
 
-        state = bank.app_state(settings.bank_prefix, settings.bank_coins)
-        return {"app_state": state, "on_start": bank.log_accounts, "dev": True}
+        given = settings.bank_prefix, settings.bank_coins
+        on_start = partial(bank.log_accounts, new=given)
+        return {"app_state": bank.app_state(*given), "on_start": on_start, "dev": True}
     if settings.application != "evm":
         raise InvalidSetting(
             f"NODERPC_DEV brings accounts of Ethereum or of the Cosmos SDK, and"

@@ -245,9 +245,14 @@ def random_chain_id() -> str:
     return "test-chain-" + "".join(secrets.choice(letters) for _ in range(6))
 
 
+def genesis_path(folder: Path) -> Path:
+    """Return the file of a home's genesis document."""
+    return folder / "config" / _GENESIS
+
+
 def exists(folder: Path) -> bool:
     """Return true if the folder has a genesis document."""
-    return (folder / "config" / _GENESIS).exists()
+    return genesis_path(folder).exists()
 
 
 def create(folder: Path, chain_id: str | None, now: int, app_state: bytes = b"") -> Home:
@@ -301,7 +306,11 @@ def _write_missing(folder: Path, chain_id: str | None, now: int, app_state: byte
             validators=(GenesisValidator(key.address, key.public, _POWER),),
             app_state=app_state,
         )
-        _write_once(config / _GENESIS, genesis_document(genesis), mode=0o644)
+        try:
+            document = genesis_document(genesis)
+        except jsoncodec.NotJSON as error:
+            raise ConfigurationError(f"app_state of a new chain: {error}") from None
+        _write_once(config / _GENESIS, document, mode=0o644)
 
 
 def load(folder: Path, now: int) -> Home:

@@ -228,8 +228,6 @@ class Producer:
 
     def has_includable_txs(self) -> bool:
         """Return true if the next block would include a pending transaction or evidence."""
-        if self.is_frozen:
-            return False
         if not self._app.selects_txs:
             return True
         with self._lock:

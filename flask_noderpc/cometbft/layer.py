@@ -16,11 +16,18 @@ from ..jsonrpc.session import WEBSOCKET_METHODS, Limits, Peer, Session
 from ..wire.dialect import Dialect
 from .routes import DEV_ROUTES, UNSAFE_ROUTES
 
-_HINTS = {
-    **{route.name: "NODERPC_RPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
-    **{route.name: "NODERPC_DEV brings it" for route in DEV_ROUTES},
-}
-_OPTIONAL = frozenset(_HINTS)
+_OPTIONAL = {*UNSAFE_ROUTES.by_name(), *DEV_ROUTES.by_name()}
+
+
+def _hints(has_evm: bool) -> dict[str, str]:
+    """Return what brings each method that is not served."""
+    dev = "NODERPC_DEV brings it, without NODERPC_JSON_RPC_ENABLE"
+    if has_evm:
+        dev = "the EVM layer has evm_mine, evm_snapshot and others (NODERPC_DEV)"
+    return {
+        **{route.name: "NODERPC_RPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
+        **{route.name: dev for route in DEV_ROUTES},
+    }
 
 
 class CometLayer:
@@ -53,7 +60,7 @@ class CometLayer:
             context,
             # A backend that can't start is an error object of each call.
             start,
-            hints=_HINTS,
+            hints=_hints(settings.json_rpc_enable),
             guard=guard,
         )
         self._backend = context.backend

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import click
@@ -68,6 +70,8 @@ class Banner:
     """The path below which the node is."""
     is_app: bool = False
     """True if the settings are those of a host's app."""
+    bank: Path | None = None
+    """Folder of a chain of the application ``bank``."""
 
     def text(self) -> str:
         """Return lines for a terminal."""
@@ -107,7 +111,7 @@ class Banner:
         node = self._client_url("node")
         if node:
             yield from self._pages(node.removesuffix(self.base))
-        yield "curl", self._curl()
+        yield "curl", self._curl("/status")
         yield "CosmJS", self._cosmjs(node)
         yield from self._evm_clients()
 
@@ -130,20 +134,34 @@ class Banner:
     def _accounts(self) -> Iterator[tuple[str, str]]:
         if not self.settings.dev:
             return
-        # Only development chains need what signs.
-        if self.settings.application == "bank":
-            from ..chain.applications.bank.dev import MNEMONIC, dev_addresses
-
-            yield "accounts", "anybody knows their keys: never send them anything of worth"
-            yield "mnemonic", MNEMONIC
-            for address in dev_addresses(self.settings.bank_prefix):
-                yield "accounts", address
+        if self.bank is not None:
+            yield from self._bank_accounts(self.bank)
+        if self.settings.application != "evm":
             return
+        # Only development chains need what signs.
         from ..protocol.ethereum.crypto import DEV_KEYS, to_checksum
 
         yield "accounts", "anybody knows their keys: never send them anything of worth"
         for key in DEV_KEYS:
             yield "accounts", f"{to_checksum(key.address)} 0x{key.secret.hex()}"
+
+    def _bank_accounts(self, home: Path) -> Iterator[tuple[str, str]]:
+        from ..chain.applications.bank.dev import MNEMONIC, accounts_of
+        from ..chain.home import exists, load
+
+        accounts = accounts_of(load(home, 0).genesis) if exists(home) else {}
+        if not accounts:
+            return
+        yield "accounts", "anybody knows their keys: never send them anything of worth"
+        yield "mnemonic", MNEMONIC
+        for address in accounts:
+            yield "accounts", address
+        address, coins = list(accounts.items())[-1]
+        # Where there is the EVM layer, these methods are not served.
+        if coins and not self.settings.json_rpc_enable:
+            params = {"address": address, "coins": f"10{coins[0].denom}"}
+            call = {"jsonrpc": "2.0", "id": 1, "method": "dev_faucet", "params": params}
+            yield "faucet", f"{self._curl('/')} -d '{json.dumps(call)}'"
 
     def _client_url(self, surface: str) -> str:
         """Return the URL of the first address of an API that has one, as clients write it."""
@@ -162,11 +180,11 @@ class Banner:
             cure = "app.register_blueprint(explorer_bp)" if self.is_app else "--explorer"
             yield "explorer", f"needs {cure}"
 
-    def _curl(self) -> str:
+    def _curl(self, page: str) -> str:
         if url := self._client_url("node"):
-            return f"curl {url}/status"
+            return f"curl {url}{page}"
         path = next(place.address.path for place, _ in self.bound if place.surface == "node")
-        return f"curl --unix-socket {path} http://localhost{self.base}/status"
+        return f"curl --unix-socket {path} http://localhost{self.base}{page}"
 
     def _cosmjs(self, url: str) -> str:
         if self.settings.dialect == "document":

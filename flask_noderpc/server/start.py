@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..backends import open_store, replica_of, stored_identity
+from ..backends.base.application import Application
 from ..backends.base.location import FileLocation, Location, location_of
 from ..backends.base.store import check_identity
 from ..errors import ConfigurationError, InvalidSetting
@@ -92,7 +93,8 @@ def serve_own_chain(
     with watched as changes:
 
         def show(bound: Bound) -> Banner:
-            return Banner(settings, bound, store.path, pages_of(settings, explorer))
+            bank = folder if settings.application == "bank" else None
+            return Banner(settings, bound, store.path, pages_of(settings, explorer), bank=bank)
 
         _serve(settings, spec, written, show, changes)
 
@@ -151,6 +153,15 @@ def _check_store(path: str, application: str, chain_id: str | None) -> None:
         check_identity(stored, location_of(path).shown, application, chain_id)
 
 
+def _is_bank(application: Application) -> bool:
+    try:
+        from ..chain.applications.bank import Bank
+    except ModuleNotFoundError:
+        # It needs the extra's packages.
+        return False
+    return isinstance(application, Bank)
+
+
 def serve_app(
     spec: WorkerSpec,
     mount: Mount,
@@ -173,7 +184,12 @@ def serve_app(
 
     def show(bound: Bound) -> Banner:
         path = backend.path if isinstance(backend, EmbeddedChain | CompanionBackend) else ""
-        return Banner(settings, bound, path, pages, base, is_app=True)
+        bank, shown = None, settings
+        if isinstance(backend, EmbeddedChain) and backend.store.abci:
+            bank = backend.home if _is_bank(backend.store.abci) else None
+            # A chain that the app made itself may have another.
+            shown = replace(settings, application=backend.store.abci.name)
+        return Banner(shown, bound, path, pages, base, is_app=True, bank=bank)
 
     _serve(settings, spec, written, show)
 

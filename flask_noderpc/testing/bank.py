@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..chain.applications.bank.dev import MNEMONIC, dev_addresses
+from ..chain.applications.bank.dev import MNEMONIC, accounts_of
 from ..chain.applications.bank.faucet import send
 from ..chain.embedded import EmbeddedChain
 from ..chain.from_settings import chain_from_settings
@@ -29,6 +29,8 @@ _SETTINGS = {
     # A snapshot is reverted to after a whole test.
     "bank_heights": 100_000,
 }
+
+_FIRST_BLOCK_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +97,6 @@ def run_bank_node(folder: Path | None = None, **settings: Any) -> Iterator[BankN
             # CosmJS connects to no chain without a block.
             chain.wait_for_height(0, _FIRST_BLOCK_S)
             with serve(app_for(chain, **given)) as url:
-                accounts = dev_addresses(chosen.bank_prefix)
-                yield BankNode(url, MNEMONIC, accounts, chain)
+                yield BankNode(url, MNEMONIC, tuple(accounts_of(chain.genesis())), chain)
         finally:
             chain.close()
-
-
-_FIRST_BLOCK_S = 30.0

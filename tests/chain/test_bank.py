@@ -6,26 +6,38 @@ import json
 import runpy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from flask_noderpc import Application, AppState
 from flask_noderpc.backends.base.application import BlockRequest
-from flask_noderpc.chain.applications.bank import Bank, dev
+from flask_noderpc.chain.applications.bank import (
+    BANK_HANDLERS,
+    TEXT,
+    Bank,
+    Context,
+    Field,
+    Handler,
+    Kind,
+    MessageType,
+    Values,
+    dev,
+)
 from flask_noderpc.chain.applications.bank.accounts import FEE_COLLECTOR, module_address
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.domain.abci import Event, ExecTxResult
+from flask_noderpc.domain.abci import Event, ExecTxResult, QueryResult
 from flask_noderpc.domain.block import BlockID, Commit
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, Genesis
 from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.errors import ConfigurationError, InvalidSetting, NotSupported
 from flask_noderpc.protocol.cosmos import bech32
 from flask_noderpc.protocol.cosmos import tx as txs
-from flask_noderpc.protocol.cosmos.keys import MultisigKey
+from flask_noderpc.protocol.cosmos.keys import BitArray, Ed25519Key, MultisigKey
 from flask_noderpc.protocol.cosmos.tx import AMINO_JSON
-from flask_noderpc.protocol.protobuf import Message, blob, integer, message, string
+from flask_noderpc.protocol.protobuf import Message, blob, integer, message, string, varint
 from flask_noderpc.testing.chains import GENESIS_TIME, DictState
 
 from .bank_txs import (
@@ -184,6 +196,16 @@ REFUSED = {
         2,
         f'errUnknownField "*types.MsgSend": {{TagNum: 9, WireType:"bytes"}}{_DECODE}',
     ),
+    "an unknown field that is cut off": (
+        _raw(message(1, any_of(MSG_SEND, b"\x4a\x05"))),
+        2,
+        f'errUnknownField "*types.MsgSend": {{TagNum: 9, WireType:"bytes"}}{_DECODE}',
+    ),
+    "a field without a number": (
+        b"\x02",
+        2,
+        f"invalid length; proto: invalid field number{_DECODE}",
+    ),
     "fields out of order": (
         blob(2, Draft().auth_info()) + blob(1, Draft().body()) + blob(3, bytes(64)),
         2,
@@ -293,6 +315,24 @@ REFUSED = {
         35,
         "hrp does not match bech32 prefix: expected 'cosmos' got 'osmo': internal logic error",
     ),
+    "a timeout before all years": (
+        _with(more_body=message(5, integer(1, -62_135_596_801))),
+        2,
+        "timestamp: &timestamppb.Timestamp{Seconds: -62135596801,\nNanos: 0,\n} before"
+        f" 0001-01-01{_DECODE}",
+    ),
+    "a timeout after all years": (
+        _with(more_body=message(5, integer(1, 1 << 62))),
+        2,
+        f"timestamp: &timestamppb.Timestamp{{Seconds: {1 << 62},\nNanos: 0,\n}} after"
+        f" 10000-01-01{_DECODE}",
+    ),
+    "a timeout of too many nanoseconds": (
+        _with(more_body=message(5, integer(1, 1) + integer(2, 10**9))),
+        2,
+        "timestamp: &timestamppb.Timestamp{Seconds: 1,\nNanos: 1000000000,\n}: nanos not in"
+        f" range [0, 1e9){_DECODE}",
+    ),
     "an unknown sign mode": (_with(mode=AMINO_JSON).replace(b"\x08\x7f", b"\x08\x02"), 4, None),
     "a long gas limit": (
         _with(gas=1 << 63),
@@ -400,6 +440,92 @@ def test_two_of_three_keys_sign(chain: EmbeddedChain) -> None:
     assert (balance(chain, own), account(chain, own)) == (8, (11, 1))
 
 
+# As a program of the SDK answers.
+_SIZE = "bit array size is incorrect, expecting: 3"
+_VERIFY = "signature verification failed; please verify account number (11), sequence (0) and"
+
+
+@pytest.mark.parametrize(
+    ("bits", "code", "log"),
+    [
+        (BitArray(0, b""), 1, _SIZE),
+        # Fewer than none.
+        (BitArray(1, b""), 1, _SIZE),
+        (BitArray(2, b"\xc0"), 1, _SIZE),
+        (BitArray(0, b"\xc0"), 1, _SIZE),
+        (BitArray((1 << 32) - 1, b"\xc0"), 1, _SIZE),
+        (BitArray((1 << 64) - 1, b"\xc0"), 1, _SIZE),
+        (BitArray(3, b"\x80\xff"), 1, _SIZE),
+        (BitArray(11, b""), 4, _VERIFY),
+        (BitArray(3, b"\x80"), 4, _VERIFY),
+        (BitArray(3, b"\xe0"), 1, "signature size is incorrect 2"),
+        # Go takes the lower 32 bits.
+        (BitArray((1 << 32) + 3, b"\xc0"), 0, ""),
+    ],
+)
+def test_bits_of_a_multisig_key_are_those_of_its_keys(
+    chain: EmbeddedChain, bits: BitArray, code: int, log: str
+) -> None:
+    key = MultisigKey(2, tuple(each.public for each in KEYS[:3]))
+    own = bech32.encode("cosmos", key.address)
+    delivered(chain, Draft((send(ALICE, own, coin(500, "stake"), coin(9)),)).signed())
+    given = Draft((send(own, BOB),), number=11)
+
+    check = chain.mempool.submit(multisigned(given, key, {0: KEYS[0], 1: KEYS[1]}, bits))
+
+    assert check.code == code, check.log
+    assert log in check.log
+
+
+@pytest.mark.parametrize(
+    ("key", "address"),
+    [
+        (MultisigKey(0, ()), "cosmos12hw8j5jte9d2nv28uh7nkk52q7qgxj8j36j9gx"),
+        (
+            MultisigKey(0, (KEYS[0].public, KEYS[1].public)),
+            "cosmos1d09qhvhqs8lu3vyvcm59cwavfkf9c9rmdve2md",
+        ),
+        (
+            MultisigKey(1, (Ed25519Key(b"\1" * 31), KEYS[0].public)),
+            "cosmos12uzjl60k9hwhmafzdfc4d76trx96ql6y8ewgla",
+        ),
+    ],
+)
+def test_odd_multisig_keys_have_the_addresses_of_the_sdk(
+    key: MultisigKey, address: str
+) -> None:
+    assert bech32.encode("cosmos", key.address) == address
+
+
+def test_a_field_that_may_be_unknown_has_any_number_of_go(chain: EmbeddedChain) -> None:
+    def with_field(number: int) -> bytes:
+        return Draft(more_body=varint(number << 3) + b"\1").signed()
+
+    assert chain.mempool.submit(with_field(1 << 31)).log == f"invalid length{_DECODE}"
+    assert chain.mempool.submit(with_field((1 << 31) - 1)).code == 0
+
+
+def test_a_timeout_at_the_beginning_of_times_is_none(chain: EmbeddedChain) -> None:
+    chain.produce()
+    refused = {
+        seconds: chain.mempool.submit(
+            Draft(more_body=message(5, integer(1, seconds) + integer(2, nanos))).signed()
+        )
+        for seconds, nanos in ((1, 0), (-1, 5), (-62_135_596_800, 1))
+    }
+    assert [check.code for check in refused.values()] == [42] * 3
+    assert "timeout timestamp: 0001-01-01 00:00:00.000000001 +0000 UTC: tx timeout" in (
+        refused[-62_135_596_800].log
+    )
+
+    zero = [message(5, b""), message(5, integer(2, 7)), message(5, integer(1, -62_135_596_800))]
+    taken = [
+        Draft(more_body=given, mode=AMINO_JSON, sequence=at).signed()
+        for at, given in enumerate(zero)
+    ]
+    assert [each.code for each in delivered(chain, *taken)] == [0] * 3
+
+
 def test_several_transactions_of_an_account_wait(chain: EmbeddedChain) -> None:
     waiting = [Draft(sequence=at).signed() for at in range(5)]
     for tx in waiting:
@@ -491,6 +617,66 @@ def test_only_the_latest_heights_are_retained(open_chain: Open) -> None:
     ]
     with pytest.raises(NotSupported, match="NODERPC_BANK_HEIGHTS"):
         chain.block_scheduler().producer.rewind(1)
+
+
+def test_a_lower_number_of_retained_heights_removes_the_older_ones(open_chain: Open) -> None:
+    for heights, blocks in ((20, 10), (2, 8)):
+        chain = opened(open_chain, partial(Bank, retained_heights=heights))
+        for _ in range(blocks):
+            chain.produce()
+        chain.close()
+    chain = opened(open_chain)
+    state = chain.store.app_state()
+
+    assert len(state.range(b"written/", None, 100)) == 2
+    assert len(state.range(b"old/", None, 100)) == 2
+    assert [balance(chain, ALICE, height=at) for at in (16, 17, 18)] == [RICH] * 3
+    assert ask(chain, "bank/TotalSupply", b"", 15).code == 18
+
+
+class BusyState(DictState):
+    """A state to which something happens between two reads of a query."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.event: Callable[[], object] | None = None
+
+    def range(
+        self, prefix: bytes, after: bytes | None = None, limit: int = 1000
+    ) -> tuple[tuple[bytes, bytes], ...]:
+        event, self.event = self.event, None
+        if event is not None:
+            event()
+        return super().range(prefix, after, limit)
+
+
+def test_a_query_during_blocks_answers_what_it_asked_for_or_nothing() -> None:
+    state = BusyState()
+    app = Bank(state, retained_heights=2)
+    genesis = Genesis(CHAIN_ID, GENESIS_TIME, app_state=dev.app_state())
+    state.apply(app.init_chain(genesis).changes)
+    run_block(app, state, 1)
+    request = string(1, BOB) + string(2, "token")
+
+    def during(*heights: int) -> QueryResult:
+        def run() -> None:
+            for height in heights:
+                run_block(app, state, height, Draft(sequence=height - 2).signed())
+
+        state.event = run
+        return app.query("/cosmos.bank.v1beta1.Query/Balance", request, 0, False)
+
+    def amount(found: QueryResult) -> int:
+        return int(Message(Message(found.value).blob(1)).text(2))
+
+    one = during(2)
+    assert (one.height, amount(one)) == (1, RICH)
+    many = during(3, 4, 5)
+    assert (many.code, many.height) == (18, 2)
+    assert "failed to load state at height 2; version does not exist" in many.log
+    state.event = lambda: state.apply(app.undo_changes(4))
+    gone = app.query("/cosmos.bank.v1beta1.Query/Balance", request, 0, False)
+    assert (gone.code, gone.value) == (26, b"")
 
 
 def test_a_range_of_balances_is_read_at_a_past_height(chain: EmbeddedChain) -> None:
@@ -593,15 +779,53 @@ def _unsorted(document: Any) -> None:
     document["bank"]["balances"][0]["coins"][0]["amount"] = "-3"
 
 
+def _set(value: Any, *path: str | int) -> Callable[[Any], None]:
+    def change(document: Any) -> None:
+        *before, last = path
+        for step in before:
+            document = document[step]
+        document[last] = value
+
+    return change
+
+
+def _account_in_upper_case(document: Any) -> None:
+    accounts = document["auth"]["accounts"]
+    accounts.append(accounts[0] | {"address": ALICE.upper(), "account_number": "77"})
+
+
+_MULTISIG = {"@type": MultisigKey.type_url, "threshold": 1, "public_keys": []}
+
+
+def _deep(depth: int) -> dict[str, Any]:
+    return _MULTISIG | {"public_keys": [_deep(depth - 1)] if depth else []}
+
+
+_AMOUNT = ("bank", "balances", 0, "coins", 0, "amount")
+_FIRST = ("auth", "accounts", 0)
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
         (_more_supply, "genesis supply is incorrect, expected"),
         (_same_account, "duplicate account found in genesis state; address: "),
+        (_account_in_upper_case, "duplicate account found in genesis state; address: COSMOS"),
         (_other_prefix, "addresses have several prefixes: cosmos, osmo"),
         (_vesting, "DelayedVestingAccount"),
         (_no_amount, "'amount' is missing"),
         (_unsorted, "coin -3stake amount is not positive"),
+        (_set("", *_AMOUNT), "amount '' of 'stake' is no text"),
+        (_set(5, *_AMOUNT), "amount 5 of 'stake' is no text"),
+        (_set("-1", *_FIRST, "account_number"), "account_number '-1' is no whole number"),
+        (_set("1_0", *_FIRST, "sequence"), "sequence '1_0' is no whole number from 0"),
+        (_set(str(1 << 64), *_FIRST, "sequence"), "is no whole number from 0 to 184467"),
+        (_set("0", "auth", "params", "tx_sig_limit"), "tx_sig_limit is 0"),
+        (_set("x", *_FIRST), "not of the type that the SDK writes"),
+        (_set([], "auth", "params", "tx_sig_limit"), "tx_sig_limit is 0"),
+        (_set(_MULTISIG | {"threshold": -1}, *_FIRST, "pub_key"), "threshold -1 is not from 0"),
+        (_set(_deep(100), *_FIRST, "pub_key"), "too many keys within keys"),
+        (_set({"params": {"max_validators": 1 << 32}}, "staking"), "max_validators 4294967296"),
     ],
 )
 def test_a_broken_genesis_is_refused(
@@ -610,6 +834,21 @@ def test_a_broken_genesis_is_refused(
     with pytest.raises(ConfigurationError, match="app_state of the genesis document") as caught:
         opened(open_chain, app_state=_genesis(change))
     assert text in str(caught.value)
+    # The file is there, for those who mend it.
+    assert "config/genesis.json: " in str(caught.value)
+
+
+@pytest.mark.parametrize("state", [b"{", b"\xff", b"[" * 5_000])
+def test_a_genesis_state_that_is_no_json_is_not_stored(open_chain: Open, state: bytes) -> None:
+    with pytest.raises(ConfigurationError, match="app_state of a new chain: "):
+        opened(open_chain, app_state=state)
+
+
+@pytest.mark.parametrize("prefix", ["", "OSMO", "a b", "\u00e9", "a" * 84])
+def test_a_prefix_that_no_address_can_have_is_refused(open_chain: Open, prefix: str) -> None:
+    for make in (lambda: dev.app_state(prefix), lambda: Bank(DictState(), prefix=prefix)):
+        with pytest.raises(InvalidSetting, match="NODERPC_BANK_PREFIX = "):
+            make()
 
 
 def test_a_denomination_may_be_kept_from_being_sent(open_chain: Open) -> None:
@@ -624,6 +863,49 @@ def test_a_denomination_may_be_kept_from_being_sent(open_chain: Open) -> None:
     assert (
         "token transfers are currently disabled: send transactions are disabled" in result.log
     )
+
+
+_MISTAKE = MessageType(
+    "/acme.v1.MsgMistake",
+    Kind("*acme.MsgMistake", {1: Field("author", TEXT, signer=True), 2: Field("text", TEXT)}),
+)
+
+
+def _mistake(context: Context, message: Values) -> bytes | None:
+    context.store(b"acme/").set(b"key", b"value")
+    if message["text"] == "loop":
+        return _mistake(context, message)
+    if message["text"] == "response":
+        return cast("bytes", "text")
+    raise KeyError("none")
+
+
+class WithMistakes(Bank):
+    handlers = (*BANK_HANDLERS, Handler(_MISTAKE, _mistake))
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [("key", "KeyError('none')"), ("response", "TypeError"), ("loop", "Recur")],
+)
+def test_a_mistake_of_a_handler_is_an_error_of_its_transaction(
+    open_chain: Open, caplog: pytest.LogCaptureFixture, text: str, error: str
+) -> None:
+    chain = opened(open_chain, WithMistakes)
+    given = any_of(_MISTAKE.type_url, string(1, ALICE) + string(2, text))
+
+    failed, sent = delivered(
+        chain, draft(messages=(given,), gas=10**9).signed(), draft(1).signed()
+    )
+
+    assert (failed.code, failed.codespace) == (111222, "undefined")
+    assert error in failed.log
+    assert "Traceback" in caplog.text
+    assert "the handler of /acme.v1.MsgMistake failed" in caplog.text
+    # Its fee is paid, and nothing else is written.
+    assert sent.code == 0
+    assert account(chain, ALICE) == (0, 2)
+    assert chain.store.app_state().get(b"acme/key") is None
 
 
 def run_block(app: Bank, state: DictState, height: int, *raw: bytes) -> list[ExecTxResult]:

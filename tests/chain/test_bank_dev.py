@@ -248,3 +248,233 @@ def test_a_mount_of_a_host_controls_its_chain(open_chain: Open) -> None:
     with serve(app_for(chain, dev=True)) as url:
         before = chain.latest_height()
         assert reply(url, "dev_mine", blocks=2)["result"] == before + 2
+
+
+def waiting(node: BankNode) -> int:
+    return int(call(node, "num_unconfirmed_txs")["n_txs"])
+
+
+def test_what_waited_waits_again_after_a_revert(noderpc_bank: BankNode) -> None:
+    call(noderpc_bank, "dev_freezeMempool")
+    first, _ = handed_in(noderpc_bank)
+    second, _ = handed_in(noderpc_bank, sequence=1)
+    number = call(noderpc_bank, "dev_snapshot")
+    call(noderpc_bank, "dev_freezeMempool", on=False)
+    for each in (first, second):
+        assert result_of(noderpc_bank, each).code == 0
+
+    assert call(noderpc_bank, "dev_revert", id=number) is True
+
+    assert waiting(noderpc_bank) == 2
+    call(noderpc_bank, "dev_mine", blocks=2)
+    assert waiting(noderpc_bank) == 2
+    call(noderpc_bank, "dev_freezeMempool", on=False)
+    for each in (first, second):
+        assert result_of(noderpc_bank, each).code == 0
+
+
+def test_what_came_after_a_snapshot_is_gone_after_the_revert(noderpc_bank: BankNode) -> None:
+    number = call(noderpc_bank, "dev_snapshot")
+    call(noderpc_bank, "dev_freezeMempool")
+    raw = Draft(chain_id=noderpc_bank.chain.genesis().chain_id).signed()
+    sent = {"tx": b64encode(raw).decode()}
+    assert call(noderpc_bank, "broadcast_tx_sync", **sent)["code"] == 0
+
+    assert call(noderpc_bank, "dev_revert", id=number) is True
+
+    assert waiting(noderpc_bank) == 0
+    call(noderpc_bank, "dev_mine")
+    assert account(noderpc_bank.chain, ALICE) == (0, 0)
+    # It may be sent again.
+    assert call(noderpc_bank, "broadcast_tx_sync", **sent)["code"] == 0
+    assert result_of(noderpc_bank, tx_hash(raw)).code == 0
+
+
+def test_balances_at_old_heights_are_those_of_the_chain_it_is_now(
+    noderpc_bank: BankNode,
+) -> None:
+    chain = noderpc_bank.chain
+    noderpc_bank.mine()
+    before = chain.latest_height()
+    number = call(noderpc_bank, "dev_snapshot")
+    gone = noderpc_bank.faucet(NOBODY, "7token")
+    assert result_of(noderpc_bank, bytes.fromhex(gone)).code == 0
+    assert balance(chain, NOBODY) == 7
+
+    assert call(noderpc_bank, "dev_revert", id=number) is True
+    kept = noderpc_bank.faucet(NOBODY, "2token")
+    assert result_of(noderpc_bank, bytes.fromhex(kept)).code == 0
+    noderpc_bank.mine()
+
+    heights = range(before, chain.latest_height() + 1)
+    assert {balance(chain, NOBODY, height=height) for height in heights} == {0, 2}
+    assert balance(chain, NOBODY, height=before) == 0
+    assert "not found" in str(reply(noderpc_bank.url, "tx", hash=b64_of(gone))["error"])
+
+
+def b64_of(found: str) -> str:
+    return b64encode(bytes.fromhex(found)).decode()
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "words"),
+    [
+        ("dev_mine", {"blocks": -1}, "blocks is from 0 to 10000, not -1"),
+        ("dev_mine", {"blocks": "many"}, "a 64-bit integer is needed"),
+        ("dev_mine", {"time": 1 << 62}, "too far ahead"),
+        ("dev_mine", {"time": -1}, "lower than or equal"),
+        ("dev_increaseTime", {}, "seconds: is required"),
+        ("dev_increaseTime", {"seconds": 1 << 40}, "seconds is from 0"),
+        ("dev_increaseTime", {"seconds": 1.5}, "64-bit integer"),
+        ("dev_revert", {}, "id: is required"),
+        ("dev_revert", {"id": None}, "id: is required"),
+        ("dev_revert", {"id": 1 << 70}, "a 64-bit integer from"),
+        ("dev_failNextTx", {}, "code: is required"),
+        ("dev_failNextTx", {"code": 1 << 32}, "code is from 1 to 4294967295"),
+        ("dev_failNextTx", {"code": 5, "check": 1}, "cannot unmarshal number"),
+        ("dev_failNextTx", {"code": 5, "log": {"a": 1}}, "cannot unmarshal object"),
+        ("dev_freezeMempool", {"on": "maybe"}, "cannot unmarshal string"),
+        ("dev_faucet", {"address": NOBODY}, "no coins are named"),
+        ("dev_faucet", {"address": "x" * 5_000, "coins": "1token"}, "address 'xxx"),
+        ("dev_faucet", {"address": NOBODY, "coins": "-1token"}, "invalid coin"),
+        ("dev_faucet", {"address": NOBODY, "coins": "1token,1token"}, "duplicate denomination"),
+        (
+            "dev_faucet",
+            {"address": NOBODY, "coins": "9" * 90 + "token"},
+            "integer out of range",
+        ),
+        ("dev_faucet", {"address": NOBODY, "coins": [1]}, "cannot unmarshal array"),
+    ],
+)
+def test_wrong_parameters_are_one_error(
+    noderpc_bank: BankNode,
+    caplog: pytest.LogCaptureFixture,
+    method: str,
+    params: dict[str, Any],
+    words: str,
+) -> None:
+    before = noderpc_bank.chain.latest_height()
+
+    error = reply(noderpc_bank.url, method, **params)["error"]
+
+    assert words in f"{error['message']} {error['data']}"
+    assert len(str(error)) < 1_000
+    assert "Traceback" not in caplog.text
+    assert noderpc_bank.chain.latest_height() == before
+
+
+def test_the_faucet_says_what_it_does_not_have(noderpc_bank: BankNode) -> None:
+    for coins, words in (("9000000000000token", "insufficient"), ("1gold", "insufficient")):
+        sent = call(noderpc_bank, "dev_faucet", address=NOBODY, coins=coins)
+        # As a transfer of anybody: its check is of fee, sequence and signature alone.
+        found = result_of(noderpc_bank, bytes.fromhex(sent["hash"]))
+        assert (found.code, found.codespace) == (5, "sdk")
+        assert words in found.log
+
+
+def test_a_failure_asked_for_while_a_block_is_made_is_for_the_next(open_chain: Open) -> None:
+    chain = open_chain(application=Bank, chain_id=CHAIN_ID, app_state=dev.app_state())
+    app = chain.store.abci
+    assert app is not None
+    chain.produce()
+    stored = chain.store.append_block
+
+    def store_and_ask(*given: Any, **more: Any) -> Any:
+        done = stored(*given, **more)
+        app.fail_next_tx(ExecTxResult(code=9, codespace="mine"))
+        return done
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chain.store, "append_block", store_and_ask)
+        chain.produce()
+    assert [chain.mempool.submit(draft(at).signed()).code for at in range(2)] == [0, 0]
+
+    found = chain.results(chain.produce()).tx_results
+
+    assert [each.code for each in found] == [9, 0]
+
+
+def test_a_revert_too_far_is_refused_and_changes_nothing(open_chain: Open) -> None:
+    chain = open_chain(
+        application=lambda state: Bank(state, retained_heights=2),
+        chain_id=CHAIN_ID,
+        app_state=dev.app_state(),
+        dev=True,
+    )
+    chain.control.mine()
+    with serve(app_for(chain, dev=True)) as url:
+        number = reply(url, "dev_snapshot")["result"]
+        height = reply(url, "dev_mine", blocks=5)["result"]
+        assert chain.mempool.submit(draft(0).signed()).code == 0
+
+        error = reply(url, "dev_revert", id=number)["error"]
+
+        assert "NODERPC_BANK_HEIGHTS" in str(error["data"])
+        assert chain.latest_height() == height
+        # It waits, and gets into the next block.
+        reply(url, "dev_mine")
+        assert account(chain, ALICE)[1] == 1
+
+
+def test_any_chain_is_made_by_hand_and_only_a_bank_fails_on_request(open_chain: Open) -> None:
+    chain = open_chain(dev=True)
+    with serve(app_for(chain, dev=True)) as url:
+        number = reply(url, "dev_snapshot")["result"]
+        reply(url, "dev_freezeMempool")
+        chain.mempool.submit(b"a=1")
+        assert reply(url, "dev_mine", blocks=2)["result"] == 2
+        assert chain.block(2)[1].txs == ()
+        reply(url, "dev_freezeMempool", on=False)
+        reply(url, "dev_mine")
+        assert chain.block(3)[1].txs == (b"a=1",)
+        cure = "NODERPC_APPLICATION = 'bank'"
+        for method, params in (
+            ("dev_revert", {"id": number}),
+            ("dev_failNextTx", {"code": 5}),
+            ("dev_faucet", {"address": NOBODY, "coins": "1token"}),
+        ):
+            assert cure in reply(url, method, **params)["error"]["data"], method
+        assert chain.latest_height() == 3
+        # Others go on as before.
+        chain.mempool.submit(b"b=2")
+        reply(url, "dev_mine")
+        assert chain.block(4)[1].txs == (b"b=2",)
+
+
+def test_a_chain_that_is_not_for_development_names_what_brings_control(
+    open_chain: Open,
+) -> None:
+    chain = open_chain(application=Bank, chain_id=CHAIN_ID, app_state=dev.app_state())
+    with serve(app_for(chain)) as url:
+        for method in METHODS:
+            error = reply(url, method)["error"]
+            assert error["code"] == -32601, method
+            assert "NODERPC_DEV brings it" in str(error), method
+            with pytest.raises(HTTPError):
+                urlopen(f"{url}/{method}")
+    # The mount's setting alone does not make its chain one.
+    with serve(app_for(chain, dev=True)) as url:
+        error = reply(url, "dev_mine")["error"]
+        assert "NODERPC_DEV makes one that is" in str(error)
+    assert chain.latest_height() == 0
+
+
+def test_a_process_that_produces_no_blocks_names_the_cure(open_chain: Open) -> None:
+    first, second = (
+        open_chain(application=Bank, chain_id=CHAIN_ID, app_state=dev.app_state(), dev=True)
+        for _ in range(2)
+    )
+    first.produce()
+    with serve(app_for(second, dev=True)) as url:
+        assert "run one worker" in reply(url, "dev_mine")["error"]["data"]
+
+
+def test_pages_of_other_sites_control_nothing_by_a_link(noderpc_bank: BankNode) -> None:
+    before = noderpc_bank.chain.latest_height()
+    link = f"{noderpc_bank.url}/dev_mine?blocks=2"
+    for header in ({"Sec-Fetch-Site": "cross-site"}, {"Referer": "https://other.example/"}):
+        with pytest.raises(HTTPError):
+            urlopen(Request(link, headers=header))
+    assert noderpc_bank.chain.latest_height() == before
+    with urlopen(link):
+        assert noderpc_bank.chain.latest_height() == before + 2

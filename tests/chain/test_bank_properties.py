@@ -172,7 +172,16 @@ def test_an_address_is_read_as_it_was_written(data: bytes, prefix: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "amount"),
-    [("0", 0), ("12", 12), ("-12", -12), ("+1", 1), ("0x10", 16), ("017", 15), ("1_000", 1000)],
+    [
+        ("0", 0),
+        ("12", 12),
+        ("-12", -12),
+        ("+1", 1),
+        ("0x10", 16),
+        ("017", 15),
+        ("1_000", 1000),
+        ("0" * 9000 + "7", 7),
+    ],
 )
 def test_an_amount_is_read_as_go_reads_it(text: str, amount: int) -> None:
     assert coins.parse_amount(text) == amount

@@ -15,10 +15,14 @@ import pytest
 from eth_account import Account
 from web3 import Web3
 
+from flask_noderpc.chain.applications.bank import dev as dev_bank
+
 from ..helpers.banner import rows
 from ..helpers.http import get
 from ..helpers.until import PATIENCE, until
 from .node_process import Node, started
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "own_message.py"
 
 Rows = dict[str, list[str]]
 
@@ -91,6 +95,42 @@ def test_pages_are_served(dev: Node) -> None:
     assert paths == ["/", "/try", "/openapi.json", "/explorer/"]
     for page in pages:
         assert get(page).status == 200
+
+
+def test_the_faucet_of_a_bank_sends_coins(tmp_path: Path) -> None:
+    flags = ("--application", "bank", "--dev", "--bank-prefix", "osmo")
+    with started(tmp_path, *flags) as node:
+        shown = banner_of(node)
+        (faucet,) = shown["faucet"]
+        assert answered(faucet)["code"] == 0
+    assert shown["mnemonic"] == [dev_bank.MNEMONIC]
+    assert shown["accounts"][1:] == list(dev_bank.dev_addresses("osmo"))
+    assert "WARNING" not in node.log.read_text()
+
+
+def test_accounts_are_those_that_the_chain_began_with(tmp_path: Path) -> None:
+    flags = ("--application", "bank", "--dev")
+    with started(tmp_path, *flags, "--bank-prefix", "osmo", "--bank-coins", "7gold") as node:
+        banner_of(node)
+    with started(tmp_path, *flags, log="again.log") as node:
+        shown = banner_of(node)
+        assert answered(shown["faucet"][0])["code"] == 0
+    assert shown["accounts"][1:] == list(dev_bank.dev_addresses("osmo"))
+    assert "NODERPC_BANK_PREFIX and NODERPC_BANK_COINS are those of a new chain" in (
+        node.log.read_text()
+    )
+
+
+def test_a_bank_that_an_app_made_shows_its_accounts(tmp_path: Path) -> None:
+    # Its application is a bank with a message and a name of its own.
+    app = f"{EXAMPLE}:create_app({str(tmp_path)!r})"
+    flags = ("noderpc", "start", "--rpc.laddr", "tcp://127.0.0.1:0")
+    command = [sys.executable, "-m", "flask", "--app", app, *flags]
+    with started(tmp_path, command=command) as node:
+        shown = banner_of(node)
+        assert answered(shown["faucet"][0])["code"] == 0
+    assert shown["chain"] == ["notes-1: acme-notes, dialect comet-0.38"]
+    assert shown["accounts"][1:] == list(dev_bank.dev_addresses())
 
 
 def test_what_is_missing_is_named_by_its_flag(tmp_path: Path) -> None:

@@ -203,7 +203,10 @@ class Application(ApplicationAccess, ABC):
         takes both back. For tests: raise :exc:`~flask_noderpc.errors.NotSupported` if the
         application can't."""
         if result is not None:
-            raise NotSupported("this application lets no transaction fail on request")
+            raise NotSupported(
+                "this application lets no transaction fail on request",
+                "NODERPC_APPLICATION = 'bank' does",
+            )
 
     def begin_recheck(self) -> None:
         """All pending transactions are about to be checked again, the oldest first."""
@@ -246,7 +249,10 @@ class Application(ApplicationAccess, ABC):
     def undo_changes(self, height: int) -> Changes:
         """Return the changes that restore the state after an earlier block; raise
         :exc:`~flask_noderpc.errors.NotSupported` where that can't be had any more."""
-        raise NotSupported("the application keeps no earlier states, its blocks stay")
+        raise NotSupported(
+            "the application keeps no earlier states, its blocks stay",
+            "NODERPC_APPLICATION = 'bank' and 'evm' keep them",
+        )
 
     @abstractmethod
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:

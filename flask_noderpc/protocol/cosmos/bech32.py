@@ -10,10 +10,22 @@ _VALUES = {char: value for value, char in enumerate(_CHARS)}
 _GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 _CHECKSUM = 6
 _MIN, _MAX = 8, 1023
+# BIP 173.
+_MAX_PREFIX = 83
 
 
 class InvalidBech32(ValueError):
     """The text is no bech32."""
+
+
+def check_prefix(prefix: str) -> None:
+    """Raise :exc:`InvalidBech32` for a prefix that no text can have."""
+    allowed = all("!" <= char <= "~" for char in prefix) and prefix == prefix.lower()
+    if not allowed or not 1 <= len(prefix) <= _MAX_PREFIX:
+        raise InvalidBech32(
+            f"a prefix has 1 to {_MAX_PREFIX} characters, none of them a space, beyond ASCII or"
+            " in upper case"
+        )
 
 
 def _polymod(values: Iterable[int]) -> int:

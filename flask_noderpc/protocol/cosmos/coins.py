@@ -64,9 +64,9 @@ def parse_amount(text: str) -> int | None:
         return None
     amount = None
     if match := _AMOUNT.fullmatch(text):
-        if len(text) > _MAX_DIGITS:
-            raise InvalidCoins(f"integer out of range; got: {len(text) * 3}, max: {MAX_BITS}")
         sign, octal, digits = match.groups()
+        if (count := len(digits.lstrip("0_"))) > _MAX_DIGITS:
+            raise InvalidCoins(f"integer out of range; got: {count * 3}, max: {MAX_BITS}")
         try:
             amount = int(digits, 8 if octal else 0)
         except ValueError:

@@ -17,7 +17,8 @@ from .coins import Coin, parse_amount
 VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)
 _NAMES = ("varint", "fixed64", "bytes", "start_group", "end_group", "fixed32")
 _NON_CRITICAL = 1 << 10
-_MAX_NUMBER = (1 << 29) - 1
+# Go takes more than protobuf has.
+_MAX_NUMBER = (1 << 31) - 1
 _MAX_DEPTH = 64
 
 Values = Mapping[str, Any]
@@ -191,21 +192,26 @@ def check_fields(
     if not depth:
         raise InvalidMessage("recursion limit reached")
     found = False
-    for number, wire, value in read_fields(data):
+    for number, _, value in read_fields(data, lambda n, w: _check_field(kind, n, w, lenient)):
         f = kind.fields.get(number)
         if f is None:
-            shown = f'{{TagNum: {number}, WireType:"{_wire_name(wire)}"}}'
-            if not number & _NON_CRITICAL or not lenient:
-                raise InvalidMessage(f'errUnknownField "{kind.name}": {shown}')
             found = True
-            continue
-        wanted = BYTES if isinstance(f.type, Kind) else f.type.wire
-        if wire != wanted:
-            shown = f'GotWireType: "{_wire_name(wire)}" != WantWireType: "{_wire_name(wanted)}"'
-            raise InvalidMessage(f'Mismatched "{kind.name}": {{TagNum: {number}, {shown}}}')
-        if isinstance(f.type, Kind):
+        elif isinstance(f.type, Kind):
             found |= _check_inner(value, f.type, resolve, lenient, depth - 1)
     return found
+
+
+def _check_field(kind: Kind, number: int, wire: int, lenient: bool) -> None:
+    f = kind.fields.get(number)
+    if f is None:
+        if not number & _NON_CRITICAL or not lenient:
+            shown = f'{{TagNum: {number}, WireType:"{_wire_name(wire)}"}}'
+            raise InvalidMessage(f'errUnknownField "{kind.name}": {shown}')
+        return
+    wanted = BYTES if isinstance(f.type, Kind) else f.type.wire
+    if wire != wanted:
+        shown = f'GotWireType: "{_wire_name(wire)}" != WantWireType: "{_wire_name(wanted)}"'
+        raise InvalidMessage(f'Mismatched "{kind.name}": {{TagNum: {number}, {shown}}}')
 
 
 def _check_inner(data: bytes, kind: Kind, resolve: Resolve, lenient: bool, depth: int) -> bool:
@@ -227,17 +233,32 @@ class Unreadable(InvalidMessage):
     """Bytes that are no field; the text is that of Go's protowire."""
 
 
+def _unreadable(text: str) -> Unreadable:
+    return Unreadable(f"proto: {text}")
+
+
+# An error of Go's module io.
 _CUT_OFF = Unreadable("unexpected EOF")
 
 
-def read_fields(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield number, wire type and bytes of each field; of a number its encoding."""
+def _any_field(number: int, wire: int) -> None:
+    pass
+
+
+def read_fields(
+    data: bytes, check: Callable[[int, int], None] = _any_field
+) -> Iterator[tuple[int, int, bytes]]:
+    """Yield number, wire type and bytes of each field; of a number its encoding.
+
+    ``check`` raises :exc:`InvalidMessage` for a number and a type, before the value is read.
+    """
     at = 0
     while at < len(data):
         try:
             number, wire, at = read_tag(data, at)
         except Unreadable:
             raise InvalidMessage("invalid length") from None
+        check(number, wire)
         try:
             start, end = value_at(data, at, number, wire)
         except Unreadable as error:
@@ -254,7 +275,7 @@ def read_tag(data: bytes, at: int) -> tuple[int, int, int]:
     raise :exc:`Unreadable`."""
     key, at = read_varint(data, at)
     if not 1 <= key >> 3 <= _MAX_NUMBER:
-        raise Unreadable("invalid field number")
+        raise _unreadable("invalid field number")
     return key >> 3, key & 7, at
 
 
@@ -271,7 +292,7 @@ def value_at(data: bytes, at: int, number: int, wire: int, depth: int = 0) -> tu
     elif wire == START_GROUP:
         end = _group_end(data, at, number, depth)
     else:
-        raise Unreadable(
+        raise _unreadable(
             "mismatching end group marker"
             if wire == END_GROUP
             else "cannot parse reserved wire type"
@@ -283,12 +304,12 @@ def value_at(data: bytes, at: int, number: int, wire: int, depth: int = 0) -> tu
 
 def _group_end(data: bytes, at: int, number: int, depth: int) -> int:
     if depth > _MAX_DEPTH:
-        raise Unreadable("recursion limit reached")
+        raise _unreadable("recursion limit reached")
     while True:
         inner, wire, at = read_tag(data, at)
         if wire == END_GROUP:
             if inner != number:
-                raise Unreadable("mismatching end group marker")
+                raise _unreadable("mismatching end group marker")
             return at
         _, at = value_at(data, at, inner, wire, depth + 1)
 
@@ -305,4 +326,4 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
             if value >> 64:
                 break
             return value, at + position + 1
-    raise Unreadable("variable length integer overflow")
+    raise _unreadable("variable length integer overflow")

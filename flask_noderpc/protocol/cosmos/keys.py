@@ -14,7 +14,7 @@ from typing import Any
 from ...domain.validator import ED25519, SECP256K1, PublicKey
 from ...errors import short_repr
 from ..comet import key_types
-from ..protobuf import blob, delimited, integer, message, string, varint
+from ..protobuf import blob, delimited, integer, message, string
 from .fields import ANY, BLOB, UINT, AnyValue, Field, InvalidMessage, Kind
 
 try:
@@ -28,11 +28,12 @@ except ModuleNotFoundError as error:
 SIZE, ED25519_SIZE = 33, 32
 """Bytes of keys of secp256k1 and ed25519."""
 
-# Amino's marks of the types, and the lengths of the keys.
-_AMINO_SECP256K1 = bytes.fromhex("eb5ae98721")
-_AMINO_ED25519 = bytes.fromhex("1624de6420")
+# Amino's marks of the types.
+_AMINO_SECP256K1 = bytes.fromhex("eb5ae987")
+_AMINO_ED25519 = bytes.fromhex("1624de64")
 _AMINO_MULTISIG = bytes.fromhex("22c1f7e2")
 _MAX_DEPTH = 10
+_UINT32 = (1 << 32) - 1
 
 
 class WrongSize(Exception):
@@ -90,7 +91,7 @@ class Secp256k1Key(Key):
 
     @property
     def amino(self) -> bytes:
-        return _AMINO_SECP256K1 + self.key
+        return _AMINO_SECP256K1 + delimited(self.key)
 
     @property
     def value(self) -> bytes:
@@ -128,7 +129,7 @@ class Ed25519Key(Key):
 
     @property
     def amino(self) -> bytes:
-        return _AMINO_ED25519 + self.key
+        return _AMINO_ED25519 + delimited(self.key)
 
     @property
     def value(self) -> bytes:
@@ -154,7 +155,7 @@ class MultisigKey(Key):
     @property
     def amino(self) -> bytes:
         parts = b"".join(b"\x12" + delimited(key.amino) for key in self.keys)
-        return _AMINO_MULTISIG + b"\x08" + varint(self.threshold) + parts
+        return _AMINO_MULTISIG + integer(1, self.threshold) + parts
 
     @property
     def value(self) -> bytes:
@@ -194,15 +195,22 @@ def decode(given: AnyValue, depth: int = _MAX_DEPTH) -> Key | None:
     if given.type_url == Ed25519Key.type_url:
         return Ed25519Key(values["key"])
     keys = [decode(each, depth - 1) for each in values["public_keys"]]
-    return MultisigKey(values["threshold"] & 0xFFFFFFFF, tuple(key for key in keys if key))
+    return MultisigKey(values["threshold"] & _UINT32, tuple(key for key in keys if key))
 
 
-def from_json(given: Mapping[str, Any]) -> Key:
-    """Return the key of the SDK's JSON; raise :exc:`InvalidMessage`, :exc:`KeyError` or
-    :exc:`TypeError`."""
+def from_json(given: Mapping[str, Any], depth: int = _MAX_DEPTH) -> Key:
+    """Return the key of the SDK's JSON; raise :exc:`InvalidMessage`, :exc:`KeyError`,
+    :exc:`ValueError` or :exc:`TypeError`."""
     kind = given["@type"]
+    if not depth:
+        raise InvalidMessage("a key of too many keys within keys")
     if kind == MultisigKey.type_url:
-        return MultisigKey(int(given["threshold"]), tuple(map(from_json, given["public_keys"])))
+        threshold = int(given["threshold"])
+        if not 0 <= threshold <= _UINT32:
+            raise InvalidMessage(f"threshold {threshold} is not from 0 to {_UINT32}")
+        return MultisigKey(
+            threshold, tuple(from_json(each, depth - 1) for each in given["public_keys"])
+        )
     for known in (Secp256k1Key, Ed25519Key):
         if kind == known.type_url:
             try:
@@ -219,13 +227,15 @@ class BitArray:
     extra_bits: int
     elements: bytes
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """The number of keys; below zero where there are no bytes."""
         if not self.extra_bits:
             return len(self.elements) * 8
         return (len(self.elements) - 1) * 8 + self.extra_bits
 
     def __iter__(self) -> Iterator[bool]:
-        for at in range(len(self)):
+        for at in range(self.count):
             # The SDK's GetIndex: false beyond the bytes.
             byte = self.elements[at >> 3] if at >> 3 < len(self.elements) else 0
             yield bool(byte >> (7 - at % 8) & 1)

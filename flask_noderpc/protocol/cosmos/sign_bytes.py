@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
+from ...domain.time import to_text
 from ..protobuf import blob, integer, string
 from .fields import COIN, InvalidMessage
 from .tx import AMINO_JSON, DIRECT, DIRECT_AUX, TEXTUAL, Tx
@@ -21,6 +21,8 @@ _NAMES = {
 _UNSUPPORTED = {0: "SIGN_MODE_UNSPECIFIED", 191: "SIGN_MODE_EIP_191"}
 # Go's encoding/json: what has a meaning in HTML, and two ends of lines of JavaScript.
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+# Bytes that are no UTF-8, as Python's surrogateescape has them.
+_ESCAPES |= dict.fromkeys(range(0xDC80, 0xDD00), "\\ufffd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def amino(tx: Tx, signer: SignerData, messages: Sequence[Any]) -> bytes:
         "account_number": str(signer.account_number),
         "chain_id": signer.chain_id,
         "fee": paid | {name: text for name, text in given.items() if text},
-        "memo": body.memo.decode(errors="replace"),
+        "memo": body.memo.decode(errors="surrogateescape"),
         "msgs": list(messages),
         "sequence": str(signer.sequence),
     }
@@ -83,16 +85,6 @@ def amino(tx: Tx, signer: SignerData, messages: Sequence[Any]) -> bytes:
     if body.unordered:
         document["unordered"] = True
     if body.timeout is not None:
-        document["timeout_timestamp"] = time_text(*body.timeout)
+        document["timeout_timestamp"] = to_text(body.timeout)
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.translate(_ESCAPES).encode()
-
-
-def time_text(seconds: int, nanos: int) -> str:
-    """Return a time as Go's RFC3339Nano has it."""
-    try:
-        whole = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    except (ValueError, OverflowError, OSError):
-        raise InvalidMessage("timestamp is out of range") from None
-    fraction = f".{nanos:09}".rstrip("0") if nanos else ""
-    return f"{whole}{fraction}Z"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ...domain.time import SECOND
 from ..protobuf import blob, message
 from . import keys
 from .coins import Coins
@@ -82,8 +83,8 @@ class Body:
     memo: bytes
     timeout_height: int
     unordered: bool
-    timeout: tuple[int, int] | None
-    """Seconds and nanoseconds since 1970."""
+    timeout: int | None
+    """Nanoseconds since 1970."""
     extensions: tuple[AnyValue, ...]
     non_critical_extensions: tuple[AnyValue, ...]
 
@@ -115,10 +116,13 @@ _RAW = Kind(
         3: Field("signatures", BLOB, repeated=True),
     },
 )
+_UINT32 = (1 << 32) - 1
+# The years 1 to 9999.
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 _TIMESTAMP = Kind(
     "*types.Timestamp",
     {1: Field("seconds", UINT), 2: Field("nanos", UINT)},
-    lambda values: (_signed(values["seconds"]), _signed(values["nanos"])),
+    lambda values: _time(_int64(values["seconds"]), _int32(values["nanos"])),
 )
 _BODY = Kind(
     "*tx.TxBody",
@@ -136,15 +140,34 @@ _BODY = Kind(
 _BITS = Kind(
     "*types.CompactBitArray",
     {1: Field("extra_bits", UINT), 2: Field("elements", BLOB)},
-    lambda values: BitArray(values["extra_bits"], values["elements"]),
+    lambda values: BitArray(values["extra_bits"] & _UINT32, values["elements"]),
 )
 _SINGLE = Kind(
-    "*tx.ModeInfo_Single", {1: Field("mode", UINT)}, lambda values: Single(values["mode"])
+    "*tx.ModeInfo_Single",
+    {1: Field("mode", UINT)},
+    lambda values: Single(_int32(values["mode"])),
 )
 
 
-def _signed(value: int) -> int:
+def _int64(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
+
+
+def _int32(value: int) -> int:
+    # Go takes the lower bits.
+    value &= _UINT32
+    return value - (1 << 32) if value >> 31 else value
+
+
+def _time(seconds: int, nanos: int) -> int:
+    shown = f"timestamp: &timestamppb.Timestamp{{Seconds: {seconds},\nNanos: {nanos},\n}}"
+    if seconds < _FIRST_SECOND:
+        raise InvalidMessage(f"{shown} before 0001-01-01")
+    if seconds > _LAST_SECOND:
+        raise InvalidMessage(f"{shown} after 10000-01-01")
+    if not 0 <= nanos < SECOND:
+        raise InvalidMessage(f"{shown}: nanos not in range [0, 1e9)")
+    return seconds * SECOND + nanos
 
 
 def _mode_kind() -> Kind:

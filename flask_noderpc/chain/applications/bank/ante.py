@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ....domain.abci import Event
-from ....domain.time import SECOND
+from ....domain.time import SECOND, ZERO_TIME, to_go_text
 from ....jsoncodec import text_of
 from ....protocol.cosmos import coins
 from ....protocol.cosmos import tx as txs
 from ....protocol.cosmos.coins import Coins
 from ....protocol.cosmos.fields import InvalidMessage
-from ....protocol.cosmos.keys import Ed25519Key, Key, MultisigKey, Secp256k1Key
+from ....protocol.cosmos.keys import BitArray, Ed25519Key, Key, MultisigKey, Secp256k1Key
 from ....protocol.cosmos.messages import Msg
-from ....protocol.cosmos.sign_bytes import SignerData, sign_bytes, time_text
+from ....protocol.cosmos.sign_bytes import SignerData, sign_bytes
 from ....protocol.cosmos.tx import MultiSignature, Signature, SingleSignature, Tx
 from ....protocol.protobuf import delimited
 from .accounts import FEE_COLLECTOR, Account, Params
@@ -188,21 +188,13 @@ def check_timeout(ante: Ante) -> None:
     if limit and height > limit:
         text = f"block height: {height}, timeout height: {limit}"
         raise TxError(TX_TIMEOUT_HEIGHT, text)
-    if ante.tx.body.timeout is None:
+    timeout, now = ante.tx.body.timeout, ante.context.environment.time
+    # Go's zero time and the second of 1970's beginning are none.
+    if timeout is None or timeout == ZERO_TIME or not timeout // SECOND:
         return
-    seconds, nanos = ante.tx.body.timeout
-    now = ante.context.environment.time
-    if seconds and seconds * SECOND + nanos < now:
-        block, given = _go_time(*divmod(now, SECOND)), _go_time(seconds, nanos)
+    if timeout < now:
+        block, given = to_go_text(now), to_go_text(timeout)
         raise TxError(TX_TIMEOUT, f"block time: {block}, timeout timestamp: {given}")
-
-
-def _go_time(seconds: int, nanos: int) -> str:
-    try:
-        text = time_text(seconds, nanos)
-    except InvalidMessage:
-        return str(seconds)
-    return text.replace("T", " ").replace("Z", " +0000 UTC")
 
 
 def check_memo(ante: Ante) -> None:
@@ -374,7 +366,7 @@ def _pay_for_signature(
 def _pay_for_parts(
     context: Context, params: Params, key: MultisigKey, signature: MultiSignature
 ) -> None:
-    if len(signature.bits) != len(key.keys):
+    if signature.bits.count != len(key.keys):
         text = f"bit array size is incorrect, expecting: {len(key.keys)}"
         raise TxError(INTERNAL, text)
     signed = [each for each, bit in zip(key.keys, signature.bits, strict=True) if bit]
@@ -446,9 +438,9 @@ def _check_signature(ante: Ante, signer: SignerData, key: Key, signature: Signat
 def _check_multisig(
     ante: Ante, signer: SignerData, key: MultisigKey, signature: MultiSignature
 ) -> None:
-    bits, parts = list(signature.bits), signature.parts
-    _check_counts(key, bits, len(parts))
-    signed = [(index, key.keys[index]) for index, bit in enumerate(bits) if bit]
+    parts = signature.parts
+    _check_counts(key, signature.bits, len(parts))
+    signed = [(at, key.keys[at]) for at, bit in enumerate(signature.bits) if bit]
     for (index, part_key), part in zip(signed, parts, strict=False):
         if isinstance(part, SingleSignature):
             if not part_key.verify(_signed(ante, signer, part.mode), part.signature):
@@ -459,14 +451,15 @@ def _check_multisig(
             raise InvalidMessage(f"unable to parse pubkey of index {index}")
 
 
-def _check_counts(key: MultisigKey, bits: list[bool], parts: int) -> None:
-    if len(bits) != len(key.keys):
+def _check_counts(key: MultisigKey, bits: BitArray, parts: int) -> None:
+    if bits.count != len(key.keys):
         raise InvalidMessage(f"bit array size is incorrect, expecting: {len(key.keys)}")
-    if not key.threshold <= parts <= len(bits) or sum(bits) > parts:
+    signed = sum(bits)
+    if not key.threshold <= parts <= bits.count or signed > parts:
         raise InvalidMessage(f"signature size is incorrect {parts}")
-    if sum(bits) < key.threshold:
+    if signed < key.threshold:
         raise InvalidMessage(
-            f"not enough signatures set, have {sum(bits)}, expected {key.threshold}"
+            f"not enough signatures set, have {signed}, expected {key.threshold}"
         )
 
 

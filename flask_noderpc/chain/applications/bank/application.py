@@ -22,7 +22,7 @@ from .context import Environment, Mode
 from .errors import Code, TxError
 from .execute import Decoded, Run, decode
 from .gas import GasMeter
-from .genesis import DEFAULT_PREFIX, first_state
+from .genesis import DEFAULT_PREFIX, check_prefix, first_state
 from .messages import BANK_HANDLERS, Handler, Registry
 from .pending import PendingState, Recheck
 from .prices import Prices, parse_prices, show_prices
@@ -55,6 +55,7 @@ class Bank(Application):
     ) -> None:
         if retained_heights < 1:
             raise InvalidSetting("NODERPC_BANK_HEIGHTS: at least one height is retained")
+        check_prefix(prefix)
         self._state, self._prefix, self._retained = app_state, prefix, retained_heights
         self._prices: Prices = parse_prices(min_gas_prices)
         self._registry = Registry(self.handlers)
@@ -65,8 +66,8 @@ class Bank(Application):
         self._recheck: Recheck | None = None
         self._failing_check: ExecTxResult | None = None
         self._failing: TxError | None = None
-        # What is left of that when the block is committed.
-        self._still_failing: TxError | None = None
+        # That which a transaction of the block to be committed failed with.
+        self._failed: TxError | None = None
 
     def info(self) -> AppInfo:
         latest = find_head(self._state.get)
@@ -129,12 +130,13 @@ class Bank(Application):
         branch = Branch(self._state.get)
         limit = latest.max_gas if latest.max_gas > 0 else None
         block_gas = GasMeter(limit)
-        results, failing = [], self._failing
+        results, asked = [], self._failing
+        failing = asked
         for tx in block.txs:
             run = Run(self._registry, Mode.DELIVER, environment, block_gas, failure=failing)
             results.append(run.result(tx, branch, self._decode))
             failing = run.failure
-        self._still_failing = failing
+        self._failed = None if failing else asked
         new = replace(
             latest,
             height=block.height,
@@ -148,9 +150,12 @@ class Bank(Application):
         )
 
     def commit(self, height: int) -> None:
-        self._failing = self._still_failing
+        # Another one may have been asked for meanwhile.
+        if self._failing is self._failed:
+            self._failing = None
 
     def undo_changes(self, height: int) -> Changes:
+        self._pending.forget()
         return state.undo_changes(self._state, head(self._state), height)
 
     def sdk_prefix(self) -> str:

@@ -9,10 +9,10 @@ from .... import jsoncodec
 from ....domain.genesis import Genesis
 from ....errors import InvalidSetting
 from ....protocol.cosmos import coins
-from ....protocol.cosmos.coins import InvalidCoins
+from ....protocol.cosmos.coins import Coins, InvalidCoins
 from ....protocol.cosmos.mnemonic import PrivateKey, derive
 from .context import Codec
-from .genesis import DEFAULT_PREFIX, document, prefix_of
+from .genesis import DEFAULT_PREFIX, check_prefix, document, prefix_of, read_coins
 
 MNEMONIC = "test test test test test test test test test test test junk"
 """Known to everybody, as that of the EVM's development accounts."""
@@ -38,8 +38,10 @@ def dev_addresses(prefix: str = DEFAULT_PREFIX) -> tuple[str, ...]:
 
 
 def app_state(prefix: str = DEFAULT_PREFIX, each: str = COINS) -> bytes:
-    """Return the genesis state in which each account has coins; raise
-    :exc:`~flask_noderpc.errors.InvalidSetting` for coins that are none."""
+    """Return the genesis state in which each of ten accounts, whose mnemonic anybody knows,
+    has coins; raise :exc:`~flask_noderpc.errors.InvalidSetting` for coins, or a prefix, that
+    are none."""
+    check_prefix(prefix)
     try:
         owned = coins.parse(each)
     except InvalidCoins as error:
@@ -47,24 +49,38 @@ def app_state(prefix: str = DEFAULT_PREFIX, each: str = COINS) -> bytes:
     return document(prefix, {key.public.address: owned for key in dev_keys()})
 
 
-def log_accounts(genesis: Genesis) -> None:
-    """Log the accounts, and a warning if the genesis does not have them."""
-    prefix = prefix_of(jsoncodec.decode(genesis.app_state or b"{}", dict[str, Any]))
-    shown = [
-        address
-        for address in dev_addresses(prefix or DEFAULT_PREFIX)
-        if f'"{address}"'.encode() in genesis.app_state
-    ]
-    if not shown:
+def accounts_of(genesis: Genesis) -> dict[str, Coins]:
+    """Return the addresses of the accounts that a chain began with, and what they had."""
+    state = jsoncodec.decode(genesis.app_state or b"{}", dict[str, Any])
+    balances = {
+        each["address"]: read_coins(each.get("coins"))
+        for each in (state.get("bank") or {}).get("balances") or ()
+    }
+    addresses = dev_addresses(prefix_of(state) or DEFAULT_PREFIX)
+    return {address: balances[address] for address in addresses if address in balances}
+
+
+def log_accounts(genesis: Genesis, new: tuple[str, str]) -> None:
+    """Log the accounts, and a warning if the genesis does not have them, or others than a new
+    chain of this prefix and these coins would have."""
+    prefix, each = new
+    found = accounts_of(genesis)
+    if not found:
         log.warning(
             "NODERPC_DEV: this chain began without the development accounts;"
             " NODERPC_DATABASE at a new file makes a chain that has them"
         )
         return
+    if found != dict.fromkeys(dev_addresses(prefix), coins.parse(each)):
+        log.warning(
+            "NODERPC_BANK_PREFIX and NODERPC_BANK_COINS are those of a new chain, and this one"
+            " began with others: NODERPC_DATABASE at a new file (noderpc start: --home) makes"
+            " a chain that has them"
+        )
     # Most hosts show no log lines below a warning.
     accounts_log.warning(
         "NODERPC_DEV: anybody knows the mnemonic of these accounts; never send them anything"
         " of worth\n%s\n%s",
         MNEMONIC,
-        "\n".join(shown),
+        "\n".join(found),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,9 @@ from .messages import Registry
 from .state import Branch
 
 _DECODE_TWICE = TX_DECODE.text
+_PANICS = (Panic, MissingAmount, WrongSize)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ class Run:
             self._run(raw, state, decode)
         except TxError as error:
             return self._failed(error)
-        except (Panic, MissingAmount, WrongSize) as error:
+        except _PANICS as error:
             return self._failed(Panic(str(error)).error())
         finally:
             self._end()
@@ -156,14 +160,25 @@ class Run:
             inner = branch.branch()
             context = Context(inner, self.environment, self.meter)
             try:
-                response = self.registry.handle(context, given)
+                response = self._handle(context, given)
             except TxError as error:
                 raise error.wrapped(f"failed to execute message; message index: {at}") from None
             branch.apply(inner)
-            self.responses.append(string(1, given.type.response_url) + blob(2, response))
+            self.responses.append(response)
             own = [self._message_event(given, context.events), *context.events]
             found += [_with_index(each, at) for each in own]
         return found
+
+    def _handle(self, context: Context, given: Msg) -> bytes:
+        try:
+            response = self.registry.handle(context, given)
+            return string(1, given.type.response_url) + blob(2, response)
+        except (TxError, OutOfGas, *_PANICS):
+            raise
+        except Exception as error:
+            # A block with a handler's mistake would be tried for ever.
+            log.exception("the handler of %s failed", given.type.type_url)
+            raise Panic(repr(error)) from None
 
     def _message_event(self, given: Msg, events: Sequence[Event]) -> Event:
         attributes = {"action": given.type.type_url}

@@ -8,9 +8,9 @@ from typing import Any
 
 from .... import jsoncodec
 from ....domain.genesis import ConsensusParams, Genesis
-from ....errors import ConfigurationError, short_repr
+from ....errors import ConfigurationError, InvalidSetting, short_repr
 from ....protocol.cosmos import bech32, coins
-from ....protocol.cosmos.coins import Coin, Coins, InvalidCoins
+from ....protocol.cosmos.coins import Coin, Coins
 from ....protocol.cosmos.keys import from_json
 from ....protocol.cosmos.responses import consensus_params
 from ....protocol.protobuf import integer, message, string
@@ -20,6 +20,7 @@ from .balances import METADATA
 from .context import Codec, Context, Environment
 from .errors import TxError
 from .gas import GasMeter
+from .modules import whole_number
 from .state import BANK, Branch, Head
 
 DEFAULT_PREFIX = "cosmos"
@@ -35,6 +36,14 @@ _Object = dict[str, Any]
 
 class _Invalid(ValueError):
     """What is wrong with the document."""
+
+
+def check_prefix(prefix: str) -> None:
+    """Raise :exc:`~flask_noderpc.errors.InvalidSetting` for what can't be a prefix."""
+    try:
+        bech32.check_prefix(prefix)
+    except bech32.InvalidBech32 as error:
+        raise InvalidSetting(f"NODERPC_BANK_PREFIX = {short_repr(prefix)}: {error}") from None
 
 
 def first_state(genesis: Genesis, prefix: str) -> tuple[Branch, Head]:
@@ -61,10 +70,8 @@ def first_state(genesis: Genesis, prefix: str) -> tuple[Branch, Head]:
         for module, names in _MODULES.items():
             for name in names if module in document else ():
                 context.accounts.module(name)
-    except (_Invalid, TxError, InvalidCoins, jsoncodec.NotJSON, KeyError, TypeError) as error:
+    except (TxError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(f"app_state of the genesis document: {_text(error)}") from None
-    except (ValueError, AttributeError) as error:
-        raise ConfigurationError(f"app_state of the genesis document: {error}") from None
     return branch, head
 
 
@@ -74,7 +81,12 @@ def _params_size(params: ConsensusParams) -> int:
 
 
 def _text(error: Exception) -> str:
-    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    match error:
+        case KeyError():
+            return f"{error} is missing"
+        case TypeError() | AttributeError():
+            return f"a value is not of the type that the SDK writes: {error}"
+    return str(error)
 
 
 def _part(document: _Object, name: str) -> _Object:
@@ -101,24 +113,34 @@ def _base(account: _Object) -> _Object:
 
 
 def _write_accounts(context: Context, auth: _Object) -> None:
-    given = auth.get("params") or {}
-    known = {field.name for field in fields(Params)}
-    params = Params(**{name: int(value) for name, value in given.items() if name in known})
-    context.accounts.set_params(params)
+    context.accounts.set_params(_params(auth.get("params") or {}))
     accounts = [_account(each) for each in auth.get("accounts") or []]
-    seen: set[str] = set()
+    seen: set[bytes] = set()
     for account in accounts:
-        if account.address in seen:
+        address = context.codec.parse(account.address)
+        if address in seen:
             raise _Invalid(
                 f"duplicate account found in genesis state; address: {account.address}"
             )
-        seen.add(account.address)
+        seen.add(address)
     last = -1
     for account in sorted(_with_own_numbers(accounts), key=lambda each: each.number):
         while last < account.number:
             last = context.accounts.next_number()
         context.accounts.set(context.codec.parse(account.address), account)
     context.accounts.module(FEE_COLLECTOR)
+
+
+def _params(given: _Object) -> Params:
+    numbers = {
+        field.name: whole_number(given, field.name)
+        for field in fields(Params)
+        if field.name in given
+    }
+    for name, number in numbers.items():
+        if not number:
+            raise _Invalid(f"{name} is 0: the SDK takes numbers from 1")
+    return Params(**numbers)
 
 
 def _with_own_numbers(accounts: Sequence[Account]) -> Iterable[Account]:
@@ -147,8 +169,8 @@ def _account(given: _Object) -> Account:
     key = base.get("pub_key")
     return Account(
         base["address"],
-        int(base.get("account_number") or 0),
-        int(base.get("sequence") or 0),
+        whole_number(base, "account_number"),
+        whole_number(base, "sequence"),
         from_json(key) if key else None,
         given["name"] if kind == MODULE else "",
         tuple(given.get("permissions") or ()) if kind == MODULE else (),
@@ -158,14 +180,16 @@ def _account(given: _Object) -> Account:
 def read_coins(given: Iterable[Mapping[str, str]] | None) -> Coins:
     """Return coins of JSON, sorted; raise
     :exc:`~flask_noderpc.protocol.cosmos.coins.InvalidCoins`."""
-    found = tuple(
-        sorted(
-            (Coin(each["denom"], coins.parse_amount(each["amount"])) for each in given or ()),
-            key=lambda coin: coin.denom,
-        )
-    )
+    found = tuple(sorted(map(_coin, given or ()), key=lambda coin: coin.denom))
     coins.check(found)
     return found
+
+
+def _coin(given: Mapping[str, str]) -> Coin:
+    denom, amount = given["denom"], given["amount"]
+    if not amount or not isinstance(amount, str):
+        raise _Invalid(f"amount {short_repr(amount)} of {short_repr(denom)} is no text")
+    return Coin(denom, coins.parse_amount(amount))
 
 
 def _write_balances(context: Context, bank: _Object) -> None:
@@ -203,7 +227,7 @@ def _metadata(given: _Object) -> bytes:
         message(
             2,
             string(1, unit["denom"])
-            + integer(2, int(unit.get("exponent") or 0))
+            + integer(2, whole_number(unit, "exponent", 32))
             + b"".join(string(3, alias) for alias in unit.get("aliases") or ()),
         )
         for unit in given.get("denom_units") or ()

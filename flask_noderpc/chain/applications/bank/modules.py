@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....domain.time import from_text
+from ....errors import short_repr
 from ....protocol.cosmos.keys import from_json
 from ....protocol.protobuf import integer, message, string, timestamp, varint
 from .context import Codec
@@ -26,11 +27,25 @@ STATUSES = {"BOND_STATUS_UNBONDED": 1, "BOND_STATUS_UNBONDING": 2, "BOND_STATUS_
 """Numbers of the states of a validator."""
 
 _Object = Mapping[str, Any]
+_MAX_DIGITS = 20
 
 
 def params_key(module: str) -> bytes:
     """Return the key of a module's parameters."""
     return module.encode() + b"/params"
+
+
+def whole_number(given: _Object, name: str, bits: int = 64) -> int:
+    """Return a number of the SDK's JSON, 0 where it is absent; raise :exc:`ValueError` for one
+    that is none, below zero or of more bits."""
+    value = given.get(name) or 0
+    text = str(value)
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+    if not is_number or int(text) >> bits:
+        raise ValueError(
+            f"{name} {short_repr(value)} is no whole number from 0 to {(1 << bits) - 1}"
+        )
+    return int(text)
 
 
 def write(branch: Branch, document: _Object, codec: Codec) -> None:
@@ -69,7 +84,9 @@ def _staking(given: _Object) -> bytes:
     numbers = ("max_validators", "max_entries", "historical_entries")
     return (
         message(1, _seconds(given.get("unbonding_time") or "0s"))
-        + b"".join(integer(at, int(given.get(name) or 0)) for at, name in enumerate(numbers, 2))
+        + b"".join(
+            integer(at, whole_number(given, name, 32)) for at, name in enumerate(numbers, 2)
+        )
         + string(5, given.get("bond_denom") or "")
         + _decimal(6, given, "min_commission_rate")
     )
@@ -80,7 +97,7 @@ def _mint(given: _Object) -> bytes:
     return (
         string(1, given.get("mint_denom") or "")
         + b"".join(_decimal(at, given, name) for at, name in enumerate(rates, 2))
-        + integer(6, int(given.get("blocks_per_year") or 0))
+        + integer(6, whole_number(given, "blocks_per_year"))
     )
 
 
@@ -108,11 +125,11 @@ def _validator(given: _Object) -> bytes:
         + string(5, str(int(given.get("tokens") or 0)))
         + _decimal(6, given, "delegator_shares")
         + message(7, _texts(given.get("description") or {}, *about))
-        + integer(8, int(given.get("unbonding_height") or 0))
+        + integer(8, whole_number(given, "unbonding_height", 63))
         + message(9, _time(given.get("unbonding_time")))
         + message(10, message(1, encoded) + message(2, _time(commission.get("update_time"))))
         + string(11, str(int(given.get("min_self_delegation") or 0)))
-        + integer(12, int(given.get("unbonding_on_hold_ref_count") or 0))
+        + integer(12, whole_number(given, "unbonding_on_hold_ref_count", 63))
         + _ids([int(each) for each in given.get("unbonding_ids") or ()])
     )
 

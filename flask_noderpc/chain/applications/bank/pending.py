@@ -31,8 +31,13 @@ class PendingState:
     def __init__(self, state: AppState, run: RunTx) -> None:
         self._state, self._run = state, run
         self._lock = threading.Lock()
-        self._head: Head | None = None
         self._begin(None)
+
+    def forget(self) -> None:
+        """Begin anew, as blocks are about to be taken back: what is read meanwhile may be of
+        them, and the same last block may come again."""
+        with self._lock:
+            self._begin(None)
 
     def _begin(self, latest: Head | None) -> None:
         self._head = latest

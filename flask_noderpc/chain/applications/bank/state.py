@@ -6,7 +6,7 @@ key with the block's height: a past state is read from these, and a rewind resto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import cast
@@ -66,7 +66,7 @@ def head(state: AppState) -> Head:
     """Return the head; raise :exc:`~flask_noderpc.errors.StoreError` if there is none."""
     found = find_head(state.get)
     if found is None:
-        raise StoreError("the state is that of another application")
+        raise StoreError("the chain is not started, or its state is another application's")
     return found
 
 
@@ -163,13 +163,23 @@ def block_changes(state: AppState, branch: Branch, new: Head, retained: int) -> 
     values = {**branch.changed(), _HEAD: new.encode()}
     before = {_old_key(key, new.height): jsoncodec.pack([branch.before(key)]) for key in values}
     written = {_written_key(new.height): jsoncodec.pack(list(values))}
-    return {**_forgotten(state, max(new.height - retained, 0)), **values, **before, **written}
+    return {**_too_old(state, new.height - retained), **values, **before, **written}
 
 
-def _forgotten(state: AppState, height: int) -> Changes:
-    keys = _written(state, height)
-    if keys is None:
-        return {}
+def _too_old(state: AppState, height: int) -> Changes:
+    """Return what removes the oldest heights up to one.
+
+    They are two at most: the number of those that are retained may have become lower.
+    """
+    found: dict[bytes, bytes | None] = {}
+    for key, stored in state.range(_WRITTEN, None, 2):
+        at = int.from_bytes(key[len(_WRITTEN) :])
+        if at <= height:
+            found |= _forgotten(at, jsoncodec.unpack(stored))
+    return found
+
+
+def _forgotten(height: int, keys: Sequence[bytes]) -> Changes:
     return {_written_key(height): None, **{_old_key(key, height): None for key in keys}}
 
 
@@ -186,7 +196,7 @@ def undo_changes(state: AppState, latest: Head, height: int) -> Changes:
             )
         for key in keys:
             restored[key] = _before(state, key, undone)
-        restored |= _forgotten(state, undone)
+        restored |= _forgotten(undone, keys)
     return restored
 
 

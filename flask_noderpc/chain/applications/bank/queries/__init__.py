@@ -57,7 +57,12 @@ def answer(
             raise TxError(UNKNOWN_REQUEST, text)
         get, codec = read_at(state, at), Codec(latest.prefix)
         asked = Asked(Message(data), state, codec, at, get, node)
-        return QueryResult(key=None, value=method(asked), height=at)
+        value = method(asked)
+        now = head(state)
+        if now != latest:
+            # The blocks that have come, or gone, may have left nothing to read at this height.
+            _height(state, now, at, prove)
+        return QueryResult(key=None, value=value, height=at)
     except Malformed:
         failed = TxError(INVALID_REQUEST, "unexpected EOF")
     except TxError as error:
