@@ -19,7 +19,7 @@ from flask_noderpc.testing.evm import ACCOUNTS
 from .compare import Bench, Row, by_turns, rows
 from .peers import anvil, eth_tester
 from .peers.cometbft import call
-from .peers.ours import COMMON, WAYS, ours
+from .peers.ours import COMMON, START_COMMAND, WAYS, ours
 from .process import Server, until
 from .table import Table, of_rows
 from .wrk import Ask, load
@@ -30,16 +30,34 @@ _SENDER, _WARM_S = 1, 4
 # PUSH1 42, PUSH1 0, MSTORE; PUSH1 7, PUSH1 32, PUSH1 0, LOG1; PUSH1 32, PUSH1 0, RETURN.
 _RUNTIME = "602a600052" + "600760206000a1" + "60206000f3"
 _CODE = f"0x70{_RUNTIME}6000526011600ff3"
+_MANY, _BLOCKS = 10_000, 20
+
+
+def _targets(of_anvil: float, of_eth_tester: float = 5.0) -> dict[str, dict[str, float]]:
+    """Minimum ratios of noderpc start."""
+    return {START_COMMAND: {anvil.NAME: of_anvil, eth_tester.NAME: of_eth_tester}}
+
+
 _TARGET = {way: {anvil.NAME: 0.5, eth_tester.NAME: 5.0} for way in WAYS}
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What has happened on a chain: a block of ten transactions, with a log each."""
+    """What has happened on a chain: blocks of ten transactions, with a log each."""
 
     contract: str
-    block: str
-    tx: str
+    blocks: tuple[str, ...]
+    txs: tuple[str, ...]
+
+    @property
+    def block(self) -> str:
+        """The first of the blocks."""
+        return self.blocks[0]
+
+    @property
+    def tx(self) -> str:
+        """The first of their transactions."""
+        return self.txs[0]
 
 
 WORKLOADS: dict[str, tuple[Callable[[Story], tuple[Any, ...]], Any]] = {
@@ -56,15 +74,72 @@ WORKLOADS: dict[str, tuple[Callable[[Story], tuple[Any, ...]], Any]] = {
 }
 
 
+# Each with others than before: the number of the request makes them so.
+UNCACHED: dict[str, tuple[Callable[[Story, int], tuple[Any, ...]], Any]] = {
+    "eth_getLogs": (
+        lambda told, number: (
+            {
+                "fromBlock": told.blocks[number % len(told.blocks)],
+                "toBlock": told.blocks[number % len(told.blocks)],
+                "address": told.contract,
+            },
+        ),
+        _targets(0.5),
+    ),
+    "eth_getTransactionReceipt": (
+        lambda told, number: (told.txs[number % len(told.txs)],),
+        _targets(0.5),
+    ),
+    "eth_call": (
+        lambda told, number: (
+            {"to": told.contract, "gas": "0x186a0", "data": f"0x{number:08x}"},
+            "latest",
+        ),
+        _targets(0.4, 3.0),
+    ),
+}
+
+
 def compare(bench: Bench) -> Table:
     """All requests of the EVM layer."""
+    with _servers(bench) as (servers, told):
+        found = list(_rows(bench, servers, told))
+    with _servers(bench, cache_bytes=0) as (servers, told):
+        found += _uncached(bench, servers, told)
+    return of_rows("evm", PEERS, found)
+
+
+@contextmanager
+def _servers(bench: Bench, **more: Any) -> Iterator[tuple[dict[str, Server], dict[str, Story]]]:
+    """Our servers with further settings and their peers, and what has happened on each."""
     with ExitStack() as stack:
-        servers = {way: stack.enter_context(chain(way, bench.scratch)) for way in WAYS}
+        servers = {way: stack.enter_context(chain(way, bench.scratch, **more)) for way in WAYS}
         with bench.may_miss(anvil.NAME):
             servers[anvil.NAME] = stack.enter_context(anvil.anvil(_CHAIN_ID))
         with bench.may_miss(eth_tester.NAME):
             servers[eth_tester.NAME] = stack.enter_context(eth_tester.eth_tester())
-        return of_rows("evm", PEERS, list(_rows(bench, servers)))
+        told = {peer: _tell(server) for peer, server in servers.items()}
+        for way in WAYS:
+            # Executors start when calls come, and take a while.
+            with servers[way].awake():
+                call_code = body("eth_call", *WORKLOADS["eth_call"][0](told[way]))
+                load(servers[way].url, Ask(bodies=(call_code,)), _WARM_S)
+        yield servers, told
+
+
+def _uncached(
+    bench: Bench, servers: dict[str, Server], told: dict[str, Story]
+) -> Iterator[Row]:
+    for method, (params, targets) in UNCACHED.items():
+
+        def reading(peer: str, method: str = method, params: Any = params) -> Ask:
+            numbers = range(_MANY)
+            return Ask(
+                bodies=tuple(body(method, *params(told[peer], number)) for number in numbers)
+            )
+
+        name = f"{method}, uncached"
+        yield from rows(name, by_turns(bench, name, servers, reading), targets)
 
 
 @contextmanager
@@ -86,13 +161,7 @@ def chain(way: str, scratch: Path, **more: Any) -> Iterator[Server]:
         yield server
 
 
-def _rows(bench: Bench, servers: dict[str, Server]) -> Iterator[Row]:
-    told = {peer: _tell(server) for peer, server in servers.items()}
-    for way in WAYS:
-        # Executors start when calls come, and take a while.
-        with servers[way].awake():
-            call_code = body("eth_call", *WORKLOADS["eth_call"][0](told[way]))
-            load(servers[way].url, Ask(bodies=(call_code,)), _WARM_S)
+def _rows(bench: Bench, servers: dict[str, Server], told: dict[str, Story]) -> Iterator[Row]:
     for method, (params, targets) in WORKLOADS.items():
 
         def reading(peer: str, method: str = method, params: Any = params) -> Ask:
@@ -112,7 +181,7 @@ def _rows(bench: Bench, servers: dict[str, Server]) -> Iterator[Row]:
         return Ask(bodies=bodies, connections=1, only_once=True)
 
     name = "eth_sendRawTransaction"
-    yield from rows(name, by_turns(bench, name, servers, sending), {})
+    yield from rows(name, by_turns(bench, name, servers, sending), _targets(0.6, 0.0))
 
 
 def body(method: str, *params: Any) -> str:
@@ -141,15 +210,20 @@ def _tell(server: Server) -> Story:
         (receipt,) = _mined(server, [_signed(0, 0, data=_CODE, to="")])
         contract = str(receipt["contractAddress"])
         # eth-account takes none without its checksum.
-        to, turn, found = to_checksum(bytes.fromhex(contract[2:])), 0, list[Any]()
-        # Where blocks are made by the clock, one may come in between.
-        while len({receipt["blockNumber"] for receipt in found}) != 1:
+        # eth-account takes none without its checksum.
+        to, turn = to_checksum(bytes.fromhex(contract[2:])), 0
+        blocks, txs = list[str](), list[str]()
+        while len(blocks) < _BLOCKS:
             # eth-tester takes no two of one account for a block.
             nonces = enumerate([turn + 1] + [turn] * (len(ACCOUNTS) - 1))
-            found = _mined(server, [_signed(who, nonce, to=to) for who, nonce in nonces])
             turn += 1
-        assert all(receipt["logs"] for receipt in found)
-        return Story(contract, found[0]["blockNumber"], found[0]["transactionHash"])
+            found = _mined(server, [_signed(who, nonce, to=to) for who, nonce in nonces])
+            assert all(receipt["logs"] for receipt in found)
+            # Where blocks are made by the clock, one may come in between.
+            if len({receipt["blockNumber"] for receipt in found}) == 1:
+                blocks.append(found[0]["blockNumber"])
+                txs += [receipt["transactionHash"] for receipt in found]
+        return Story(contract, tuple(blocks), tuple(txs))
 
 
 def _mined(server: Server, raw: list[str]) -> list[Any]:
