@@ -49,6 +49,10 @@ _CODES = {
     "": (18, "invalid request"),
 }
 _OTHER = (6, "unknown request")
+_IN_THE_FUTURE = (
+    26,
+    "cannot query with height in the future; please provide a valid height: invalid height",
+)
 
 
 def find_tx(ctx: Context, text: str) -> FoundTx:
@@ -202,7 +206,7 @@ def _get_txs_event(ctx: Context, request: Message, prefix: str) -> bytes:
 def _get_block_with_txs(ctx: Context, request: Message, prefix: str) -> bytes:
     page = Message(request.blob(2))
     limit = page.integer(3) if request.blobs(2) else None
-    found = block_with_txs(ctx, request.integer(1), page.integer(2), limit)
+    found = block_with_txs(ctx, _int64(request.integer(1)), page.integer(2), limit)
     return responses.get_block_with_txs(
         found.block_id, found.block, found.txs, len(found.block.txs)
     )
@@ -280,7 +284,11 @@ def answer(ctx: Context, path: str, data: bytes, height: int) -> QueryResult | N
     prefix = ctx.backend.application.sdk_prefix() if method else None
     if method is None or prefix is None:
         return None
-    at = height or ctx.backend.latest_height()
+    latest = ctx.backend.latest_height()
+    if height > latest > 0:
+        code, log = _IN_THE_FUTURE
+        return QueryResult(code=code, log=log, codespace="sdk", key=None)
+    at = height or latest
     try:
         value = method(ctx, Message(data), prefix)
         return QueryResult(key=None, value=value, height=at, shows_empty=True)
