@@ -244,9 +244,14 @@ def test_pages_of_other_sites_send_nothing(chain: EmbeddedChain) -> None:
 
 def test_pages_may_read_where_cors_is_open(chain: EmbeddedChain) -> None:
     client = mounted(chain, cors_origins="*")
-    asked = {**ELSEWHERE, "Access-Control-Request-Method": "POST"}
+    asked = {
+        **ELSEWHERE,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "content-type,x-cosmos-block-height",
+    }
     preflight = client.options(TXS, headers=asked)
     assert preflight.status_code == 204
+    assert "x-cosmos-block-height" in preflight.headers["Access-Control-Allow-Headers"]
     for reply in (
         preflight,
         client.get(PARAMS, headers=ELSEWHERE),
