@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -315,10 +316,13 @@ def test_calls_are_reported(chain: EmbeddedChain, client: FlaskClient) -> None:
     assert seen == [("abci_query", "rest", 0), ("broadcast_tx_sync", "rest", 0)]
 
 
-def test_it_is_off_unless_a_setting_brings_it(chain: EmbeddedChain) -> None:
+def test_it_is_off_unless_a_setting_brings_it(chain: EmbeddedChain, tmp_path: Path) -> None:
     assert mounted(chain, rest=False).get(PARAMS).status_code == 404
     with pytest.raises(ConfigurationError, match="NODERPC_APPLICATION = 'bank'"):
         NodeRPC(Flask("other"), rest=True)
+    other = EmbeddedChain(tmp_path / "chain.db")
+    with pytest.raises(ConfigurationError, match="an application of your own with sdk_prefix"):
+        NodeRPC(Flask("other"), backend=other, rest=True)
 
 
 def test_what_nobody_expects_is_told_to_the_log_alone(
@@ -327,8 +331,9 @@ def test_what_nobody_expects_is_told_to_the_log_alone(
     def fail(self: EmbeddedChain) -> None:
         raise ZeroDivisionError("secret")
 
+    client = mounted(chain)
     monkeypatch.setattr(EmbeddedChain, "application", property(fail))
-    reply = mounted(chain).get(PARAMS)
+    reply = client.get(PARAMS)
     assert "secret" not in refused(reply, 500, 13)
     assert "secret" in caplog.text
 
