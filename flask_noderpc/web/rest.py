@@ -39,9 +39,8 @@ UNKNOWN = f"/{PREFIXES[0]}/unknown"
 
 
 def is_served(path: str) -> bool:
-    """Return true if a path is below one of the prefixes; Flask does not mind its first
-    slashes."""
-    first, _, rest = path.lstrip("/").partition("/")
+    """Return true if a path is below one of the prefixes."""
+    first, _, rest = path.removeprefix("/").partition("/")
     return first in PREFIXES and bool(rest)
 
 

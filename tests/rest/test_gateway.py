@@ -64,7 +64,7 @@ def test_its_own_address_serves_nothing_else(rest: Client) -> None:
     for path in ("/", "/status", "/none", "/cosmos", "/cosmos/", "/metrics"):
         assert refused(rest.get(path), 501, 12) == "Not Implemented"
     # A base URL may end with a slash.
-    for path in (PARAMS, f"http://localhost/{PARAMS}"):
+    for path in (PARAMS, f"http://localhost/{PARAMS}", PARAMS.replace("bank", "/bank/")):
         assert rest.get(path).get_json()["params"]["default_send_enabled"] is True
 
 
