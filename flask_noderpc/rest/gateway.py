@@ -121,7 +121,10 @@ def answer(request: Request, query: Query, send: Send) -> Reply:
 
 
 def _shown(route: routes.Route, value: bytes) -> Reply:
-    return Reply(HTTPStatus.OK, gojson.encode(write(route.response, value)))
+    try:
+        return Reply(HTTPStatus.OK, gojson.encode(write(route.response, value)))
+    except Malformed as error:
+        raise Failure("Internal", f"the application's answer can't be read: {error}") from None
 
 
 def refused(error: Exception, text: str) -> Reply:

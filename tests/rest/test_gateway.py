@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 from werkzeug.test import Client, TestResponse
 
 from flask_noderpc import ConfigurationError, Denied, NodeRPC
+from flask_noderpc.chain.applications.bank import Bank
 from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.domain.abci import QueryResult
 from flask_noderpc.protocol.comet.hashes import tx_hash
+from flask_noderpc.protocol.protobuf import integer, message
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
 
@@ -336,6 +339,26 @@ def test_what_nobody_expects_is_told_to_the_log_alone(
     reply = client.get(PARAMS)
     assert "secret" not in refused(reply, 500, 13)
     assert "secret" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (PARAMS, b"\x0a\x05"),
+        ("/cosmos/base/node/v1beta1/config", b"\xff"),
+        # A time after the last that has a text.
+        ("/cosmos/staking/v1beta1/validators", message(1, message(9, integer(1, 1 << 40)))),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_not_the_callers_mistake(
+    raising: FlaskClient, monkeypatch: pytest.MonkeyPatch, path: str, value: bytes
+) -> None:
+    def answers(*_: object) -> QueryResult:
+        return QueryResult(value=value, key=None)
+
+    monkeypatch.setattr(Bank, "query", answers)
+    text = refused(raising.get(path), 500, 13)
+    assert text.startswith("the application's answer can't be read: ")
 
 
 WRONG = (
