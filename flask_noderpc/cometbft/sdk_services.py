@@ -163,6 +163,9 @@ def validators_at(
     :exc:`Refused`."""
     if height is not None and height > ctx.backend.latest_height():
         raise Refused("InvalidArgument", _TOO_HIGH)
+    for name, value in (("offset", offset), ("limit", limit or 0)):
+        if value < 0:
+            raise Refused("InvalidArgument", f"{name} must greater than 0")
     size = limit or _LIMIT
     page = PageAtHeight(height, page=offset // size + 1, per_page=size)
     try:
@@ -196,8 +199,8 @@ def _get_txs_event(ctx: Context, request: Message, prefix: str) -> bytes:
     total, found = find_txs(
         ctx,
         request.text(6),
-        request.integer(4),
-        request.integer(5),
+        _int64(request.integer(4)),
+        _int64(request.integer(5)),
         ORDERS[order] if order < len(ORDERS) else "",
     )
     return responses.get_txs_event(found, total)
@@ -234,7 +237,8 @@ def _get_validators(ctx: Context, request: Message, prefix: str) -> bytes:
 
 
 def _validators(ctx: Context, height: int | None, page: Message, prefix: str) -> bytes:
-    found = validators_at(ctx, height, page.integer(2), page.integer(3))
+    offset, limit = _int64(page.integer(2)), _int64(page.integer(3))
+    found = validators_at(ctx, height, offset, limit)
     return responses.validator_set(found.block_height, found.validators, found.total, prefix)
 
 

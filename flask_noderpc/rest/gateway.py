@@ -180,7 +180,7 @@ def _object(body: bytes) -> Any:
         found = jsoncodec.decode(body)
     except jsoncodec.NotJSON as error:
         # What Go reads nevertheless: halves of surrogate pairs, numbers beyond a float's.
-        raise requests.InvalidRequest(str(error)) from None
+        raise requests.InvalidRequest(f"the body can't be read: {error}") from None
     return {} if found is None else found
 
 

@@ -197,6 +197,9 @@ def test_validators_are_paged(client: FlaskClient) -> None:
     assert client.get(f"{path}?pagination.offset=1").get_json()["pagination"]["total"] == "1"
     beyond = client.get(f"{path}?pagination.offset=5&pagination.limit=2")
     assert refused(beyond, 500, 2) == "page should be within [1, 1] range, given 3"
+    for name in ("offset", "limit"):
+        negative = client.get(f"{path}?pagination.{name}={(1 << 64) - 1}")
+        assert refused(negative, 400, 3) == f"{name} must greater than 0"
     none = client.get("/cosmos/base/tendermint/v1beta1/validatorsets/0")
     assert refused(none, 500, 2) == "height must be greater than 0, but got 0"
 
@@ -438,6 +441,12 @@ def test_errors_of_the_node_have_the_codes_of_the_sdk(client: FlaskClient) -> No
     assert asked(f"{TXS}/block/-1").startswith(text)
     text = "codespace sdk code 18: invalid request: out of range: cannot paginate 1 txs"
     assert asked(f"{TXS}/block/2?pagination.offset=1").startswith(text)
+
+
+def test_a_page_before_the_first_is_the_first(client: FlaskClient) -> None:
+    first = client.get(f"{TXS}?query=tx.height%3E0")
+    assert first.get_json()["total"] == "4"
+    assert client.get(f"{TXS}?query=tx.height%3E0&page={(1 << 64) - 1}").data == first.data
 
 
 def test_errors_are_not_escaped_for_html(client: FlaskClient) -> None:
