@@ -24,17 +24,19 @@ def read(name: str, given: Any, depth: int = _MAX_DEPTH) -> bytes:
         raise _unfit(given, "map[string]json.RawMessage")
     if not depth:
         raise InvalidRequest("messages within messages, without end")
-    encoded = b""
-    for field in MESSAGES[name]:
-        value = given.get(field.name, given.get(field.json_name))
-        if value is None:
-            continue
-        for each in _elements(value) if field.repeated else (value,):
-            encoded += _field(field, each, depth - 1)
-    return encoded
+    return b"".join(
+        _field(field, each, depth - 1)
+        for field in MESSAGES[name]
+        for each in _values(field, given)
+    )
 
 
-def _elements(value: Any) -> list[Any]:
+def _values(field: Field, given: dict[str, Any]) -> list[Any]:
+    value = given.get(field.name, given.get(field.json_name))
+    if value is None:
+        return []
+    if not field.repeated:
+        return [value]
     if not isinstance(value, list):
         raise _unfit(value, "[]json.RawMessage")
     return value
