@@ -64,7 +64,7 @@ def test_wallets_find_what_they_probe_on_an_app(client: FlaskClient) -> None:
 
 
 def test_its_own_address_serves_nothing_else(rest: Client) -> None:
-    for path in ("/", "/status", "/none", "/cosmos", "/cosmos/", "/metrics"):
+    for path in ("/", "/status", "/none", "/cosmos", "/cosmos/", "/metrics", f"{PARAMS}%0A"):
         assert refused(rest.get(path), 501, 12) == "Not Implemented"
     # A base URL may end with a slash.
     for path in (PARAMS, f"http://localhost/{PARAMS}", PARAMS.replace("bank", "/bank/")):
