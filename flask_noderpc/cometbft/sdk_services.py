@@ -49,10 +49,10 @@ _CODES = {
     "": (18, "invalid request"),
 }
 _OTHER = (6, "unknown request")
-_IN_THE_FUTURE = (
-    26,
-    "cannot query with height in the future; please provide a valid height: invalid height",
-)
+# SDK: baseapp/abci.go, CreateQueryContext.
+_NO_HEIGHT = "cannot query with height {}; please provide a valid height: {}"
+_NEGATIVE = (18, _NO_HEIGHT.format("< 0", "invalid request"))
+_IN_THE_FUTURE = (26, _NO_HEIGHT.format("in the future", "invalid height"))
 
 
 def find_tx(ctx: Context, text: str) -> FoundTx:
@@ -289,8 +289,8 @@ def answer(ctx: Context, path: str, data: bytes, height: int) -> QueryResult | N
     if method is None or prefix is None:
         return None
     latest = ctx.backend.latest_height()
-    if height > latest > 0:
-        code, log = _IN_THE_FUTURE
+    if height < 0 or height > latest > 0:
+        code, log = _NEGATIVE if height < 0 else _IN_THE_FUTURE
         return QueryResult(code=code, log=log, codespace="sdk", key=None)
     at = height or latest
     try:
