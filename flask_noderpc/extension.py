@@ -15,6 +15,7 @@ from typing import Any, cast
 from flask import Blueprint, Flask, current_app, request_started
 from flask.blueprints import BlueprintSetupState
 
+from .backends.base.application import ApplicationAccess
 from .backends.base.backend import ChainBackend
 from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
@@ -100,8 +101,8 @@ class NodeRPC:
         settings, dialect = _read(app, {**self._settings, **options})
         memory = _cache_memory(app, settings.cache_bytes)
         backend = _own_chain(app, settings, memory) if backend is None else _checked(backend)
-        if isinstance(backend, EmbeddedChain) and dialect.behaviours.proves_each_block:
-            backend.prove_blocks()
+        if isinstance(backend, EmbeddedChain):
+            _prepare(backend, settings, dialect)
         # "/node/" is "/node", and "/" is none: the rules below bring their own slash.
         url_prefix = (_checked_prefix(state.url_prefix) or "").rstrip("/")
         mount = Mount(
@@ -250,6 +251,21 @@ def _cache_memory(app: Flask, limit: int) -> CacheMemory:
     return memory
 
 
+def _prepare(chain: EmbeddedChain, settings: Settings, dialect: Dialect) -> None:
+    # Others answer any query, with what the gateway would show as a state without anything.
+    if settings.rest and type(chain.application).sdk_prefix is ApplicationAccess.sdk_prefix:
+        raise _no_rest()
+    if dialect.behaviours.proves_each_block:
+        chain.prove_blocks()
+
+
+def _no_rest() -> InvalidSetting:
+    return InvalidSetting(
+        "NODERPC_REST needs a chain of the Cosmos SDK: NODERPC_APPLICATION = 'bank', nodes of"
+        " one in NODERPC_UPSTREAM, or an application of your own with sdk_prefix()"
+    )
+
+
 def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBackend:
     """The chain of a mount without a backend: that of other nodes, or an embedded one."""
     if settings.evm_upstream and not (settings.upstream and settings.json_rpc_enable):
@@ -258,10 +274,7 @@ def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBack
             " and NODERPC_JSON_RPC_ENABLE"
         )
     if settings.rest and not settings.upstream and settings.application != "bank":
-        raise InvalidSetting(
-            "NODERPC_REST needs a chain of the Cosmos SDK: NODERPC_APPLICATION = 'bank', or"
-            " nodes of one in NODERPC_UPSTREAM"
-        )
+        raise _no_rest()
     if settings.upstream:
         path = chain_path(settings, Path(app.instance_path))
         companion = companion_from_settings(settings, path)

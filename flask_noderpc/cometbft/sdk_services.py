@@ -49,6 +49,10 @@ _CODES = {
     "": (18, "invalid request"),
 }
 _OTHER = (6, "unknown request")
+# SDK: baseapp/abci.go, CreateQueryContext.
+_NO_HEIGHT = "cannot query with height {}; please provide a valid height: {}"
+_NEGATIVE = (18, _NO_HEIGHT.format("< 0", "invalid request"))
+_IN_THE_FUTURE = (26, _NO_HEIGHT.format("in the future", "invalid height"))
 
 
 def find_tx(ctx: Context, text: str) -> FoundTx:
@@ -159,6 +163,9 @@ def validators_at(
     :exc:`Refused`."""
     if height is not None and height > ctx.backend.latest_height():
         raise Refused("InvalidArgument", _TOO_HIGH)
+    for name, value in (("offset", offset), ("limit", limit or 0)):
+        if value < 0:
+            raise Refused("InvalidArgument", f"{name} must greater than 0")
     size = limit or _LIMIT
     page = PageAtHeight(height, page=offset // size + 1, per_page=size)
     try:
@@ -192,8 +199,8 @@ def _get_txs_event(ctx: Context, request: Message, prefix: str) -> bytes:
     total, found = find_txs(
         ctx,
         request.text(6),
-        request.integer(4),
-        request.integer(5),
+        _int64(request.integer(4)),
+        _int64(request.integer(5)),
         ORDERS[order] if order < len(ORDERS) else "",
     )
     return responses.get_txs_event(found, total)
@@ -202,7 +209,7 @@ def _get_txs_event(ctx: Context, request: Message, prefix: str) -> bytes:
 def _get_block_with_txs(ctx: Context, request: Message, prefix: str) -> bytes:
     page = Message(request.blob(2))
     limit = page.integer(3) if request.blobs(2) else None
-    found = block_with_txs(ctx, request.integer(1), page.integer(2), limit)
+    found = block_with_txs(ctx, _int64(request.integer(1)), page.integer(2), limit)
     return responses.get_block_with_txs(
         found.block_id, found.block, found.txs, len(found.block.txs)
     )
@@ -230,7 +237,8 @@ def _get_validators(ctx: Context, request: Message, prefix: str) -> bytes:
 
 
 def _validators(ctx: Context, height: int | None, page: Message, prefix: str) -> bytes:
-    found = validators_at(ctx, height, page.integer(2), page.integer(3))
+    offset, limit = _int64(page.integer(2)), _int64(page.integer(3))
+    found = validators_at(ctx, height, offset, limit)
     return responses.validator_set(found.block_height, found.validators, found.total, prefix)
 
 
@@ -280,7 +288,11 @@ def answer(ctx: Context, path: str, data: bytes, height: int) -> QueryResult | N
     prefix = ctx.backend.application.sdk_prefix() if method else None
     if method is None or prefix is None:
         return None
-    at = height or ctx.backend.latest_height()
+    latest = ctx.backend.latest_height()
+    if height < 0 or height > latest > 0:
+        code, log = _NEGATIVE if height < 0 else _IN_THE_FUTURE
+        return QueryResult(code=code, log=log, codespace="sdk", key=None)
+    at = height or latest
     try:
         value = method(ctx, Message(data), prefix)
         return QueryResult(key=None, value=value, height=at, shows_empty=True)

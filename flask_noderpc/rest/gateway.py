@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qsl
 
 from .. import jsoncodec
 from ..domain.abci import QueryResult
@@ -55,8 +54,9 @@ _NOT_CHECKED = {
 # SDK: errors of gRPC in the log of a query, before the text of its code.
 _RPC_ERROR = re.compile(r"rpc error: code = (\w+) desc = (.*): [a-z ]+", re.DOTALL)
 _ERROR = re.compile(r"(.*): (?:unknown|invalid) request", re.DOTALL)
-# SDK: cosmossdk.io/errors, GRPCStatus; all errors that are no others' have it.
-_HEIGHT = re.compile(r"(.*): invalid height", re.DOTALL)
+# SDK: cosmossdk.io/errors, GRPCStatus, of errors that have a code; types/errors/errors.go.
+_CODED = re.compile(r"(.*): (invalid height|invalid request|not found)", re.DOTALL)
+_SDK_CODES = {"invalid height": 26, "invalid request": 18, "not found": 38}
 _MODES = {2: "broadcast_tx_sync", 3: "broadcast_tx_async"}
 _HEADER, _METADATA = "X-Cosmos-Block-Height", "Grpc-Metadata-"
 _INVALID_HEIGHT = 'invalid height header "x-cosmos-block-height"'
@@ -121,7 +121,10 @@ def answer(request: Request, query: Query, send: Send) -> Reply:
 
 
 def _shown(route: routes.Route, value: bytes) -> Reply:
-    return Reply(HTTPStatus.OK, gojson.encode(write(route.response, value)))
+    try:
+        return Reply(HTTPStatus.OK, gojson.encode(write(route.response, value)))
+    except Malformed as error:
+        raise Failure("Internal", f"the application's answer can't be read: {error}") from None
 
 
 def refused(error: Exception, text: str) -> Reply:
@@ -136,7 +139,8 @@ def refused(error: Exception, text: str) -> Reply:
 def refusal(failure: Failure) -> Reply:
     """Return the response to an error."""
     code, status = _CODES.get(failure.name, _CODES["Unknown"])
-    text = gojson.encode(failure.text)
+    # By protobuf's own JSON, which does not escape what HTML has.
+    text = jsoncodec.encode(failure.text)
     body = b'{"code":%d, "message":%b, "details":[]}' % (code, text)
     at = ((f"{_METADATA}{_HEADER}", str(failure.height)),) if failure.height else ()
     return Reply(HTTPStatus(status), body, at)
@@ -159,11 +163,7 @@ def _invalid(text: str) -> Failure:
 def _data(route: routes.Route, in_path: dict[str, str], request: Request) -> bytes:
     if request.method == "POST":
         return read(route.request, _object(request.body))
-    if ";" in request.query:
-        # Go: net/url, ParseQuery.
-        raise requests.InvalidRequest("invalid semicolon separator in query")
-    values = parse_qsl(request.query, keep_blank_values=True)
-    in_query = requests.of_query(route.request, values, in_path)
+    in_query = requests.of_query(route.request, request.query, in_path)
     return requests.of_path(route.request, in_path) + in_query
 
 
@@ -180,7 +180,7 @@ def _object(body: bytes) -> Any:
         found = jsoncodec.decode(body)
     except jsoncodec.NotJSON as error:
         # What Go reads nevertheless: halves of surrogate pairs, numbers beyond a float's.
-        raise requests.InvalidRequest(str(error)) from None
+        raise requests.InvalidRequest(f"the body can't be read: {error}") from None
     return {} if found is None else found
 
 
@@ -195,9 +195,9 @@ def _value(result: QueryResult) -> bytes:
         raise Failure(named[1], named[2], result.height)
     plain = _ERROR.fullmatch(result.log)
     text = plain[1] if plain else result.log
-    wrong = _HEIGHT.fullmatch(text)
-    if wrong is not None:
-        text = f"codespace sdk code 26: invalid height: {wrong[1]}"
+    coded = _CODED.fullmatch(text)
+    if coded is not None:
+        text = f"codespace sdk code {_SDK_CODES[coded[2]]}: {coded[2]}: {coded[1]}"
     raise Failure("Unknown", text, result.height)
 
 

@@ -359,6 +359,8 @@ class Field:
 
     number: int
     name: str
+    json_name: str
+    """By which clients may call it, too."""
     type: str
     repeated: bool
     mark: str
@@ -367,9 +369,15 @@ class Field:
 _MESSAGE = re.compile(r"message ([\w.]+) \{([^}]*)\}")
 _FIELD = re.compile(r"(repeated )?([\w.]+)([!?]?) (\w+) = (\d+);")
 
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
 MESSAGES: dict[str, tuple[Field, ...]] = {
     name: tuple(
-        Field(int(number), field, kind, bool(repeated), mark)
+        Field(int(number), field, _camel(field), kind, bool(repeated), mark)
         for repeated, kind, mark, field, number in _FIELD.findall(body)
     )
     for name, body in _MESSAGE.findall(_TEXT)

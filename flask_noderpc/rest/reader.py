@@ -9,10 +9,12 @@ from ..domain.time import from_text
 from ..protocol.protobuf import blob, integer, message, string, timestamp
 from ..wire.comet import gojson
 from .messages import ENUMS, MESSAGES, Field
-from .requests import InvalidRequest, enum, scalar
+from .requests import InvalidRequest, int64, uint64
 
 _MAX_DEPTH = 64
-_NUMBERS = ("uint64", "int64", "uint32", "int32")
+_NUMBERS = {"uint64": uint64, "int64": int64, "uint32": uint64, "int32": int64}
+_PACKAGES = {"BroadcastMode": "cosmos.tx", "SignMode": "cosmos.tx.signing"}
+_INT32 = range(-(1 << 31), 1 << 31)
 
 
 def read(name: str, given: Any, depth: int = _MAX_DEPTH) -> bytes:
@@ -22,17 +24,19 @@ def read(name: str, given: Any, depth: int = _MAX_DEPTH) -> bytes:
         raise _unfit(given, "map[string]json.RawMessage")
     if not depth:
         raise InvalidRequest("messages within messages, without end")
-    encoded = b""
-    for field in MESSAGES[name]:
-        value = given.get(field.name, given.get(_camel(field.name)))
-        if value is None:
-            continue
-        for each in _elements(value) if field.repeated else (value,):
-            encoded += _field(field, each, depth - 1)
-    return encoded
+    return b"".join(
+        _field(field, each, depth - 1)
+        for field in MESSAGES[name]
+        for each in _values(field, given)
+    )
 
 
-def _elements(value: Any) -> list[Any]:
+def _values(field: Field, given: dict[str, Any]) -> list[Any]:
+    value = given.get(field.name, given.get(field.json_name))
+    if value is None:
+        return []
+    if not field.repeated:
+        return [value]
     if not isinstance(value, list):
         raise _unfit(value, "[]json.RawMessage")
     return value
@@ -46,7 +50,7 @@ def _field(field: Field, value: Any, depth: int) -> bytes:
     if field.type in ENUMS:
         return integer(field.number, _enum(field.type, value))
     if field.type in _NUMBERS:
-        return scalar(field, _number(value))
+        return integer(field.number, _NUMBERS[field.type](_number(value, field.type)))
     return _OTHERS[field.type](field.number, value)
 
 
@@ -61,15 +65,23 @@ def _any(value: Any, depth: int) -> bytes:
 
 
 def _enum(kind: str, value: Any) -> int:
-    shown = gojson.quoted(value) if isinstance(value, str) else str(value)
-    refusal = f"unknown value {shown} for enum cosmos.tx.v1beta1.{kind}"
-    return enum(kind, str(value), refusal)
+    package = _PACKAGES[kind]
+    if isinstance(value, str):
+        numbers = {name: number for number, name in ENUMS[kind].items()}
+        if value not in numbers:
+            shown = f"{gojson.quoted(value)} for enum {package}.v1beta1.{kind}"
+            raise InvalidRequest(f"unknown value {shown}")
+        return numbers[value]
+    # What a number stands for is the method's to know.
+    if isinstance(value, bool) or not isinstance(value, int) or value not in _INT32:
+        raise _unfit(value, f"{package.rpartition('.')[2]}.{kind}")
+    return value
 
 
-def _number(value: Any) -> str:
+def _number(value: Any, kind: str) -> str:
     # Those of 64 bits are texts, and may be numbers.
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise _unfit(value, "int64")
+        raise _unfit(value, kind)
     return str(value)
 
 
@@ -108,11 +120,6 @@ _OTHERS: dict[str, Callable[[int, Any], bytes]] = {
     "bytes": _bytes,
     "Timestamp": _timestamp,
 }
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
 
 
 def _unfit(value: Any, kind: str) -> InvalidRequest:

@@ -5,8 +5,9 @@ grpc-gateway: runtime/query.go and runtime/convert.go, with their texts.
 
 from __future__ import annotations
 
-from base64 import b64decode
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Mapping
+from urllib.parse import parse_qsl
 
 from ..protocol.protobuf import blob, integer, message, string
 from ..wire.comet import gojson
@@ -15,6 +16,18 @@ from .messages import ENUMS, MESSAGES, Field
 # One more than 64 bits have: longer ones are out of range, too.
 _MAX_DIGITS = 21
 _UNSIGNED, _SIGNED = ("uint64", "uint32"), ("int64", "int32")
+# Go: strconv.ParseUint with a base, 0 for that of the prefix.
+_DIGITS = {
+    10: re.compile(r"\d+", re.ASCII),
+    0: re.compile(
+        r"0[xX](_?[\da-fA-F])+|0[bB](_?[01])+|0([oO]?(_?[0-7])+)?|[1-9](_?\d)*", re.ASCII
+    ),
+}
+_PREFIXES = {"x": 16, "b": 2}
+_NO_ESCAPE = re.compile(r"%(?![\da-fA-F]{2})[^=]{0,2}")
+_INDEXED = re.compile(r"(.*)\[(.*)\]", re.DOTALL)
+_Path = tuple[str, ...]
+_ALPHABETS = str.maketrans("+/-_", "-_+/")
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 _FALSE = ("0", "f", "F", "FALSE", "false", "False")
 
@@ -35,39 +48,70 @@ def of_path(name: str, values: Mapping[str, str]) -> bytes:
     return found
 
 
-def of_query(name: str, values: Iterable[tuple[str, str]], known: Iterable[str]) -> bytes:
+def of_query(name: str, query: str, known: Collection[str]) -> bytes:
     """Return the fields of a request that are in its query string, without those that are
     ``known`` by its path; raise :exc:`InvalidRequest`."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for key, text in values:
-        path = tuple(key.split("."))
-        if path[0] not in known:
-            found.setdefault(path, []).append(text)
-    return _of_fields(name, found)
+    if all(field.name in known for field in MESSAGES[name]):
+        # grpc-gateway: then it is not read.
+        return b""
+    _check(query)
+    values: dict[str, list[str]] = {}
+    for key, text in parse_qsl(query, keep_blank_values=True):
+        values.setdefault(key, []).append(text)
+    paths = (_path(key, texts) for key, texts in values.items())
+    return _of_fields(name, {path: texts for path, texts in paths if path[0] not in known})
 
 
-def _of_fields(name: str, given: Mapping[tuple[str, ...], list[str]]) -> bytes:
+def _path(key: str, texts: list[str]) -> tuple[_Path, list[str]]:
+    indexed = _INDEXED.fullmatch(key)
+    if indexed:
+        return tuple(indexed[1].split(".")), [indexed[2], *texts]
+    return tuple(key.split(".")), texts
+
+
+def _check(query: str) -> None:
+    """Raise :exc:`InvalidRequest` for a query string that Go's net/url does not read."""
+    for each in query.split("&"):
+        if ";" in each:
+            raise InvalidRequest("invalid semicolon separator in query")
+        wrong = _NO_ESCAPE.search(each)
+        if wrong:
+            raise InvalidRequest(f"invalid URL escape {gojson.quoted(wrong[0])}")
+
+
+def _of_fields(name: str, given: Mapping[_Path, list[str]], above: _Path = ()) -> bytes:
     encoded = b""
     for field in MESSAGES[name]:
-        own = given.get((field.name,))
-        inner = {path[1:]: texts for path, texts in given.items() if path[0] == field.name}
-        inner.pop((), None)
-        if field.type in MESSAGES:
-            if inner:
-                encoded += message(field.number, _of_fields(field.type, inner))
-        elif own:
-            # grpc-gateway: of several values of one field the first.
-            for text in own if field.repeated else own[:1]:
-                encoded += scalar(field, text)
+        names = field.name, field.json_name
+        own = {path[1:]: texts for path, texts in given.items() if path[0] in names}
+        if own:
+            encoded += _of_field(field, own, (*above, field.name))
     return encoded
+
+
+def _of_field(field: Field, given: Mapping[_Path, list[str]], path: _Path) -> bytes:
+    if field.type in MESSAGES:
+        if () in given:
+            kind = f"*query.{field.type}"
+            raise InvalidRequest(f"field type {kind} is not supported in query parameters")
+        return message(field.number, _of_fields(field.type, given, path))
+    inner = next(filter(None, given), None)
+    if inner is not None:
+        raise InvalidRequest(f"unexpected nested field {inner[0]} in {'.'.join(path)}")
+    texts = given[()]
+    if field.repeated:
+        # Texts all of them, of which empty ones are there, too.
+        return b"".join(message(field.number, text.encode()) for text in texts)
+    # grpc-gateway: of several values of one field the first.
+    return scalar(field, texts[0])
 
 
 def scalar(field: Field, text: str) -> bytes:
     """Return a field that is no message; raise :exc:`InvalidRequest`."""
     if field.type in _UNSIGNED:
-        return integer(field.number, _number(text, text, "Uint", 1 << 64))
+        return integer(field.number, uint64(text, 0))
     if field.type in _SIGNED:
-        return integer(field.number, int64(text))
+        return integer(field.number, int64(text, 0))
     if field.type == "bool":
         if text not in (*_TRUE, *_FALSE):
             raise _unparsed("Bool", text)
@@ -75,26 +119,32 @@ def scalar(field: Field, text: str) -> bytes:
     if field.type == "bytes":
         return blob(field.number, _bytes(text))
     if field.type in ENUMS:
-        return integer(
-            field.number, enum(field.type, text, f"{text} is not a valid tx.{field.type}")
-        )
+        return integer(field.number, _enum(field.type, text))
     return string(field.number, text)
 
 
-def int64(text: str) -> int:
-    """Return a number that is written as Go's ParseInt reads it; raise
-    :exc:`InvalidRequest`."""
+def int64(text: str, base: int = 10) -> int:
+    """Return a number that is written as Go's ParseInt reads it, with base 0 in that of its
+    prefix; raise :exc:`InvalidRequest`."""
     is_negative, digits = text[:1] == "-", text[1:] if text[:1] in ("+", "-") else text
-    found = _number(text, digits, "Int", (1 << 63) + is_negative)
+    found = _number(text, digits, base, "Int", (1 << 63) + is_negative)
     return -found if is_negative else found
 
 
-def _number(text: str, digits: str, kind: str, limit: int) -> int:
+def uint64(text: str, base: int = 10) -> int:
+    """Return a number that is written as Go's ParseUint reads it, as :func:`int64`."""
+    return _number(text, text, base, "Uint", 1 << 64)
+
+
+def _number(text: str, digits: str, base: int, kind: str, limit: int) -> int:
     """Return the number of digits, which is below a limit."""
-    if not (digits.isascii() and digits.isdigit()):
+    if not _DIGITS[base].fullmatch(digits):
         raise _unparsed(kind, text)
-    significant = digits.lstrip("0")[:_MAX_DIGITS]
-    found = int(significant or "0")
+    plain = digits.replace("_", "")
+    if base == 0:
+        base = _PREFIXES.get(plain[1:2].lower(), 8) if plain[0] == "0" else 10
+    # Python reads decimal numbers to a length only.
+    found = int(plain.lstrip("0")[:_MAX_DIGITS] or "0") if base == 10 else int(plain, base)
     if found >= limit:
         raise InvalidRequest(
             f"strconv.Parse{kind}: parsing {gojson.quoted(text)}: value out of range"
@@ -109,17 +159,13 @@ def _unparsed(kind: str, text: str) -> InvalidRequest:
 def _bytes(text: str) -> bytes:
     try:
         return gojson.base64_bytes(text.encode())
-    except gojson.GoError as error:
+    except gojson.GoError:
         # grpc-gateway: what is none is tried as that of URLs.
-        try:
-            return b64decode(text.encode(), b"-_", validate=True)
-        except ValueError:
-            raise InvalidRequest(str(error)) from None
+        return gojson.base64_bytes(text.translate(_ALPHABETS).encode())
 
 
-def enum(kind: str, text: str, refusal: str) -> int:
-    """Return the number of a name or number of an enum; raise :exc:`InvalidRequest`."""
+def _enum(kind: str, text: str) -> int:
     for number, name in ENUMS[kind].items():
         if text in (name, str(number)):
             return number
-    raise InvalidRequest(refusal)
+    raise InvalidRequest(f"{text} is not a valid tx.{kind}")

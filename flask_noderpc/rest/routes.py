@@ -20,7 +20,7 @@ GET /cosmos/auth/v1beta1/module_accounts/{name} auth ModuleAccountByName
 GET /cosmos/auth/v1beta1/params auth Params
 GET /cosmos/bank/v1beta1/balances/{address} bank AllBalances
 GET /cosmos/bank/v1beta1/balances/{address}/by_denom bank Balance
-GET /cosmos/bank/v1beta1/denom_owners/{denom} bank DenomOwners
+GET /cosmos/bank/v1beta1/denom_owners/{denom=**} bank DenomOwners
 GET /cosmos/bank/v1beta1/denom_owners_by_query bank DenomOwnersByQuery
 GET /cosmos/bank/v1beta1/denoms_metadata bank DenomsMetadata
 GET /cosmos/bank/v1beta1/denoms_metadata/{denom=**} bank DenomMetadata

@@ -114,7 +114,10 @@ def _decimal(value: int | bytes | None) -> str:
 
 
 def _timestamp(given: Message) -> str:
-    return to_text(_signed(given.integer(1)) * SECOND + given.integer(2))
+    try:
+        return to_text(_signed(given.integer(1)) * SECOND + given.integer(2))
+    except OverflowError:
+        raise Malformed("a time before year 1 or after year 9999") from None
 
 
 def _duration(given: Message) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ def node_app(folder: Path, settings: Mapping[str, Any], *, explorer: bool = Fals
     return app
 
 
+_SLASHES = re.compile("//+")
+
+
 class RestMiddleware:
     """Shows the gateway of REST of an app at ``/``, and nothing else; ``rule`` is one of its
     rules."""
@@ -37,7 +41,8 @@ class RestMiddleware:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request; those for other paths are answered by the gateway, too."""
-        path = environ.get("PATH_INFO", "")
+        # A base URL may end with a slash. Flask would redirect to a path with the prefix.
+        path = _SLASHES.sub("/", environ.get("PATH_INFO", ""))
         environ["PATH_INFO"] = self._base + (path if is_served(path) else UNKNOWN)
         return self._app(environ, start_response)
 

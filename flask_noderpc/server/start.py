@@ -19,7 +19,7 @@ from ..backends.base.location import FileLocation, Location, location_of
 from ..backends.base.store import check_identity
 from ..errors import ConfigurationError, InvalidSetting
 from ..settings import Settings, read_settings
-from .addresses import bind, parse, tls_context
+from .addresses import Address, bind, parse, tls_context
 from .banner import Banner, Pages, Place, pages_of
 from .fd_limits import refuse_network
 from .flags import (
@@ -202,6 +202,7 @@ def _serve(
     changes: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
     places = tuple(_places(settings, written))
+    _refuse_shared(places)
     with ExitStack() as stack:
         bound = [
             (place, stack.enter_context(bind(place.address, _FLAGS[place.surface])))
@@ -282,6 +283,21 @@ def _worker_specs(serving: WorkerSpec, settings: Settings) -> Iterator[WorkerSpe
         yield replace(serving, listeners=())
     for _ in range(settings.workers):
         yield replace(serving, settings={**serving.settings, "produce": False})
+
+
+def _refuse_shared(places: Sequence[Place]) -> None:
+    """Raise :exc:`~flask_noderpc.errors.InvalidSetting` if two have one address: the system
+    says so only once both are to listen, and of Unix sockets never."""
+    seen: dict[Address, str] = {}
+    for place in places:
+        address, flag = place.address, _FLAGS[place.surface]
+        if address in seen:
+            raise InvalidSetting(
+                f"{address} is wanted by {seen[address]} and by {flag}: each needs an address"
+                " of its own"
+            )
+        if address.port or address.path:
+            seen[address] = flag
 
 
 def _places(settings: Settings, written: Mapping[str, str]) -> Iterator[Place]:

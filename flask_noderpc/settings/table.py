@@ -400,7 +400,14 @@ class Settings:
     )
     cors_headers: tuple[str, ...] = setting(
         "access",
-        ("Origin", "Accept", "Content-Type", "X-Requested-With", "X-Server-Time"),
+        (
+            "Origin",
+            "Accept",
+            "Content-Type",
+            "X-Requested-With",
+            "X-Server-Time",
+            "X-Cosmos-Block-Height",
+        ),
         NAMES,
         "Headers that pages of other sites may send.",
     )

@@ -125,7 +125,7 @@ class Paths:
                 raise InvalidSetting(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}; {hint}")
 
 
-def _rest_view(rest: RestView, prefix: str, **values: str) -> Response:
+def _rest_view(rest: RestView, prefix: str, /, **values: str) -> Response:
     return rest(prefix, values[VARIABLE])
 
 

@@ -39,9 +39,10 @@ UNKNOWN = f"/{PREFIXES[0]}/unknown"
 
 
 def is_served(path: str) -> bool:
-    """Return true if a path is below one of the prefixes."""
+    """Return true if Flask has a rule for a path: it is below one of the prefixes, without a
+    line break."""
     first, _, rest = path.removeprefix("/").partition("/")
-    return first in PREFIXES and bool(rest)
+    return first in PREFIXES and bool(rest) and "\n" not in rest
 
 
 class RestView:

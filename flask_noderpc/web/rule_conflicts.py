@@ -28,8 +28,8 @@ _lock = Lock()
 _AUTOMATIC = {"HEAD", "OPTIONS"}
 _VARIABLE = re.compile(r"\w+>")
 _HINT = (
-    "mount the node under a url_prefix, or say with NODERPC_EXCLUDE_ROUTES or"
-    " NODERPC_JSON_RPC_ENABLE = False that the path is the app's"
+    "mount the node under a url_prefix, or say with NODERPC_EXCLUDE_ROUTES,"
+    " NODERPC_JSON_RPC_ENABLE = False or NODERPC_REST = False that the path is the app's"
 )
 
 

@@ -183,6 +183,16 @@ def test_the_node_tells_of_itself_and_of_its_blocks(noderpc_bank: BankNode) -> N
     )
     none = asked(noderpc_bank, f"{_TX}GetBlockWithTxs", integer(1, 0))
     assert none["log"].startswith("requested height 0 but height must not be less than 1")
+    # A height of the state that is not there is refused as by the application.
+    for at, wrong, kind in (
+        ("-1", "< 0", "invalid request"),
+        ("1000000", "in the future", "invalid height"),
+    ):
+        for path in (f"{_NODE}GetLatestBlock", "/cosmos.bank.v1beta1.Query/Params"):
+            refused = call(noderpc_bank, "abci_query", path=path, height=at)["result"]
+            assert refused["response"]["log"] == (
+                f"cannot query with height {wrong}; please provide a valid height: {kind}"
+            )
 
 
 def test_other_applications_have_no_services_of_the_sdk(noderpc_node: Node) -> None:

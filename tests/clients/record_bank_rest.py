@@ -57,11 +57,13 @@ def main(program: Path) -> None:
         genesis.write_text(json.dumps(bank["genesis"]))
         with _chain(program, home, "-genesis", str(genesis)) as (node, _):
             txs = [_send(node, tx["bytes"]) for tx in _history(bank)]
-            last = node.height() + 2
-            until(lambda: node.height() >= last, "two blocks more")
-        with _chain(program, home, "-commit", "10h") as (node, api):
-            until(lambda: _stands_still(node), "no round begins")
+            last = node.height() + 1
+            until(lambda: node.height() >= last, "a block more")
+        # A program that was started answers from its first block on.
+        with _chain(program, home, "-commit", "20s") as (node, api):
+            until(lambda: node.height() > last and _stands_still(node), "no round begins")
             replies = [_asked(api, each) for each in _requests(bank, txs, node.height())]
+            assert node.height() == last + 1, "another block has come meanwhile"
             found = {
                 "txs": txs,
                 "height": node.height(),

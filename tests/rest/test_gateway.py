@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +16,11 @@ from hypothesis import strategies as st
 from werkzeug.test import Client, TestResponse
 
 from flask_noderpc import ConfigurationError, Denied, NodeRPC
+from flask_noderpc.chain.applications.bank import Bank
 from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.domain.abci import QueryResult
 from flask_noderpc.protocol.comet.hashes import tx_hash
+from flask_noderpc.protocol.protobuf import integer, message
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
 
@@ -60,9 +64,11 @@ def test_wallets_find_what_they_probe_on_an_app(client: FlaskClient) -> None:
 
 
 def test_its_own_address_serves_nothing_else(rest: Client) -> None:
-    for path in ("/", "/status", "/none", "/cosmos", "/cosmos/", "/metrics"):
+    for path in ("/", "/status", "/none", "/cosmos", "/cosmos/", "/metrics", f"{PARAMS}%0A"):
         assert refused(rest.get(path), 501, 12) == "Not Implemented"
-    assert rest.get(PARAMS).get_json()["params"]["default_send_enabled"] is True
+    # A base URL may end with a slash.
+    for path in (PARAMS, f"http://localhost/{PARAMS}", PARAMS.replace("bank", "/bank/")):
+        assert rest.get(path).get_json()["params"]["default_send_enabled"] is True
 
 
 def test_a_state_is_read_at_a_height(client: FlaskClient) -> None:
@@ -134,6 +140,10 @@ def test_a_transaction_is_simulated_by_its_bytes_and_by_its_json(
         ({"body": {"memo": 1}}, "json: cannot unmarshal number into Go value of type string"),
         ({"body": {"timeout_height": "x"}}, 'strconv.ParseUint: parsing "x": invalid syntax'),
         ({"body": {"timeout_height": True}}, "json: cannot unmarshal bool into Go value"),
+        (
+            {"body": {"timeout_height": "0x1"}},
+            'strconv.ParseUint: parsing "0x1": invalid syntax',
+        ),
         ({"body": {"unordered": "x"}}, "json: cannot unmarshal string into Go value of type"),
         ({"body": {"timeout_timestamp": "x"}}, "bad Timestamp: x"),
         ({"body": {"timeout_timestamp": {}}}, "bad Timestamp: {}"),
@@ -142,6 +152,30 @@ def test_a_transaction_is_simulated_by_its_bytes_and_by_its_json(
 def test_json_that_is_no_transaction_is_named(client: FlaskClient, tx: Any, text: str) -> None:
     reply = client.post("/cosmos/tx/v1beta1/simulate", json={"tx": tx})
     assert refused(reply, 400, 3).startswith(text)
+
+
+def test_a_transaction_without_anything_is_simulated(client: FlaskClient) -> None:
+    reply = client.post("/cosmos/tx/v1beta1/simulate", json={"tx": {}})
+    text = "must contain at least one message: invalid request with gas used: '1150'"
+    assert refused(reply, 500, 2) == text
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "text"),
+    [
+        ("2", 400, 'unknown value "2" for enum cosmos.tx.v1beta1.BroadcastMode'),
+        (99, 500, "unsupported return type unspecified; supported types: sync, async"),
+        (-1, 500, "unsupported return type unspecified; supported types: sync, async"),
+        (True, 400, "json: cannot unmarshal bool into Go value of type tx.BroadcastMode"),
+        ([2], 400, "json: cannot unmarshal array into Go value of type tx.BroadcastMode"),
+        (1 << 31, 400, "json: cannot unmarshal number into Go value of type tx.BroadcastMode"),
+    ],
+)
+def test_a_mode_is_read_as_by_the_sdk(
+    client: FlaskClient, mode: Any, status: int, text: str
+) -> None:
+    reply = client.post(TXS, json={**GARBAGE, "mode": mode})
+    assert refused(reply, status, {400: 3, 500: 2}[status]) == text
 
 
 def test_messages_within_messages_come_to_an_end(client: FlaskClient) -> None:
@@ -163,6 +197,9 @@ def test_validators_are_paged(client: FlaskClient) -> None:
     assert client.get(f"{path}?pagination.offset=1").get_json()["pagination"]["total"] == "1"
     beyond = client.get(f"{path}?pagination.offset=5&pagination.limit=2")
     assert refused(beyond, 500, 2) == "page should be within [1, 1] range, given 3"
+    for name in ("offset", "limit"):
+        negative = client.get(f"{path}?pagination.{name}={(1 << 64) - 1}")
+        assert refused(negative, 400, 3) == f"{name} must greater than 0"
     none = client.get("/cosmos/base/tendermint/v1beta1/validatorsets/0")
     assert refused(none, 500, 2) == "height must be greater than 0, but got 0"
 
@@ -214,9 +251,14 @@ def test_pages_of_other_sites_send_nothing(chain: EmbeddedChain) -> None:
 
 def test_pages_may_read_where_cors_is_open(chain: EmbeddedChain) -> None:
     client = mounted(chain, cors_origins="*")
-    asked = {**ELSEWHERE, "Access-Control-Request-Method": "POST"}
+    asked = {
+        **ELSEWHERE,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "content-type,x-cosmos-block-height",
+    }
     preflight = client.options(TXS, headers=asked)
     assert preflight.status_code == 204
+    assert "x-cosmos-block-height" in preflight.headers["Access-Control-Allow-Headers"]
     for reply in (
         preflight,
         client.get(PARAMS, headers=ELSEWHERE),
@@ -261,8 +303,10 @@ def test_large_replies_are_compressed(chain: EmbeddedChain, client: FlaskClient)
 def test_it_is_served_below_a_prefix(chain: EmbeddedChain) -> None:
     app = Flask("prefixed")
     NodeRPC(app, backend=chain, rest=True, url_prefix="/chains/<name>")
+    NodeRPC(app, backend=chain, rest=True, url_prefix="/<prefix>/<rest>", name="other")
     client = app.test_client()
     assert client.get(f"/chains/bank{PARAMS}").status_code == 200
+    assert client.get(f"/others/bank{PARAMS}").status_code == 200
     assert client.get(PARAMS).status_code == 404
 
 
@@ -278,10 +322,13 @@ def test_calls_are_reported(chain: EmbeddedChain, client: FlaskClient) -> None:
     assert seen == [("abci_query", "rest", 0), ("broadcast_tx_sync", "rest", 0)]
 
 
-def test_it_is_off_unless_a_setting_brings_it(chain: EmbeddedChain) -> None:
+def test_it_is_off_unless_a_setting_brings_it(chain: EmbeddedChain, tmp_path: Path) -> None:
     assert mounted(chain, rest=False).get(PARAMS).status_code == 404
     with pytest.raises(ConfigurationError, match="NODERPC_APPLICATION = 'bank'"):
         NodeRPC(Flask("other"), rest=True)
+    other = EmbeddedChain(tmp_path / "chain.db")
+    with pytest.raises(ConfigurationError, match="an application of your own with sdk_prefix"):
+        NodeRPC(Flask("other"), backend=other, rest=True)
 
 
 def test_what_nobody_expects_is_told_to_the_log_alone(
@@ -290,10 +337,31 @@ def test_what_nobody_expects_is_told_to_the_log_alone(
     def fail(self: EmbeddedChain) -> None:
         raise ZeroDivisionError("secret")
 
+    client = mounted(chain)
     monkeypatch.setattr(EmbeddedChain, "application", property(fail))
-    reply = mounted(chain).get(PARAMS)
+    reply = client.get(PARAMS)
     assert "secret" not in refused(reply, 500, 13)
     assert "secret" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (PARAMS, b"\x0a\x05"),
+        ("/cosmos/base/node/v1beta1/config", b"\xff"),
+        # A time after the last that has a text.
+        ("/cosmos/staking/v1beta1/validators", message(1, message(9, integer(1, 1 << 40)))),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_not_the_callers_mistake(
+    raising: FlaskClient, monkeypatch: pytest.MonkeyPatch, path: str, value: bytes
+) -> None:
+    def answers(*_: object) -> QueryResult:
+        return QueryResult(value=value, key=None)
+
+    monkeypatch.setattr(Bank, "query", answers)
+    text = refused(raising.get(path), 500, 13)
+    assert text.startswith("the application's answer can't be read: ")
 
 
 WRONG = (
@@ -312,6 +380,78 @@ WRONG = (
     f"/cosmos/base/tendermint/v1beta1/validatorsets/1?pagination.offset={(1 << 64) - 1}",
     "/cosmos/bank/v1beta1/denoms_metadata/" + "x/" * 500,
 )
+
+
+BALANCES = f"/cosmos/bank/v1beta1/balances/{BOB}"
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("x=%zz", 'invalid URL escape "%zz"'),
+        ("%", 'invalid URL escape "%"'),
+        ("a=1;b=2", "invalid semicolon separator in query"),
+        ("pagination=1", "field type *query.PageRequest is not supported in query parameters"),
+        (
+            "pagination[limit]=1",
+            "field type *query.PageRequest is not supported in query parameters",
+        ),
+        ("pagination.limit.x=1", "unexpected nested field x in pagination.limit"),
+        ("pagination.limit=08", 'strconv.ParseUint: parsing "08": invalid syntax'),
+        ("pagination.key=ab%2B_", "illegal base64 data at input byte 2"),
+        ("pagination.key=ab-_a", "illegal base64 data at input byte 4"),
+    ],
+)
+def test_a_query_string_is_refused_as_by_the_sdk(
+    client: FlaskClient, query: str, text: str
+) -> None:
+    # As the SDK 0.53.8 with the same requests.
+    assert refused(client.get(f"{BALANCES}?{query}"), 400, 3) == text
+
+
+def test_a_query_string_is_read_as_by_the_sdk(client: FlaskClient) -> None:
+    def coins(query: str) -> list[str]:
+        return [
+            each["denom"] for each in client.get(f"{BALANCES}?{query}").get_json()["balances"]
+        ]
+
+    everything = coins("")
+    for query, count in (("limit=0x2", 2), ("limit=02", 2), ("limit=0b1", 1), ("limit=1_0", 4)):
+        assert coins(f"pagination.{query}") == everything[:count]
+    assert "TOKEN" in coins("resolveDenom=true")
+    # It is not read where a request has no field for it.
+    assert client.get(f"{PARAMS}?a=%zz;b").status_code == 200
+    one_that_is_empty = client.get("/cosmos/bank/v1beta1/send_enabled?denoms=").get_json()
+    assert one_that_is_empty == {"send_enabled": [], "pagination": None}
+    owners = client.get("/cosmos/bank/v1beta1/denom_owners/ibc/none").get_json()
+    assert owners["denom_owners"] == []
+    assert client.get("/cosmos/base/tendermint/v1beta1/blocks/0x2").status_code == 200
+
+
+def test_errors_of_the_node_have_the_codes_of_the_sdk(client: FlaskClient) -> None:
+    def asked(path: str, height: str = "") -> str:
+        return refused(client.get(path, headers={HEIGHT: height}), 500, 2)
+
+    text = "codespace sdk code 26: invalid height: cannot query with height in the future"
+    for path in ("base/tendermint/v1beta1/blocks/latest", "tx/v1beta1/txs?query=tx.height%3E0"):
+        assert asked(f"/cosmos/{path}", "99").startswith(text)
+    text = (
+        "codespace sdk code 26: invalid height: requested height -1 but height must not be less"
+    )
+    assert asked(f"{TXS}/block/-1").startswith(text)
+    text = "codespace sdk code 18: invalid request: out of range: cannot paginate 1 txs"
+    assert asked(f"{TXS}/block/2?pagination.offset=1").startswith(text)
+
+
+def test_a_page_before_the_first_is_the_first(client: FlaskClient) -> None:
+    first = client.get(f"{TXS}?query=tx.height%3E0")
+    assert first.get_json()["total"] == "4"
+    assert client.get(f"{TXS}?query=tx.height%3E0&page={(1 << 64) - 1}").data == first.data
+
+
+def test_errors_are_not_escaped_for_html(client: FlaskClient) -> None:
+    reply = client.get(PARAMS, headers={HEIGHT: "-1"})
+    assert "with height < 0" in reply.get_data(as_text=True)
 
 
 @pytest.mark.parametrize("path", WRONG)

@@ -28,13 +28,13 @@ DIFFERENCES = {
     f"{_BASE}/abci_query?path=/app/version": "a path of the SDK's program, unknown here",
     f"{_STAKING}/delegations/{_BOB}": "there are no delegations here",
     "send one of an old sequence": "the node has it in its cache; the SDK's had been restarted",
-    "simulate as a wallet, unknown signer": f"{_SOURCE}; Go has no escape for U+FFFD there",
     **{
         f"simulate {name}": _SOURCE
         for name in (
             "as a wallet, amount above the balance",
             "as a wallet, amount of zero",
             "as a wallet, fee above the balance",
+            "as a wallet, unknown signer",
             "as a wallet, wrong sequence",
             "garbage",
             "unknown type",

@@ -53,6 +53,7 @@ UNKNOWN_EXTENSION_OPTIONS = Code(31, "unknown extension options")
 WRONG_SEQUENCE = Code(32, "incorrect account sequence")
 LOGIC = Code(35, "internal logic error")
 NOT_SUPPORTED = Code(37, "feature not supported")
+NOT_FOUND = Code(38, "not found")
 INVALID_GAS_LIMIT = Code(41, "invalid gas limit")
 TX_TIMEOUT = Code(42, "tx timeout")
 

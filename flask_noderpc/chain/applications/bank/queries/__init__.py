@@ -9,6 +9,7 @@ from ..context import Codec
 from ..errors import (
     INVALID_HEIGHT,
     INVALID_REQUEST,
+    NOT_FOUND,
     QUERY_DECODE,
     UNKNOWN_REQUEST,
     TxError,
@@ -112,7 +113,7 @@ def _height(state: AppState, latest: Head, height: int, prove: bool) -> int:
     _check_proof(at, prove)
     if not _is_known(state, latest, at):
         raise TxError(
-            INVALID_REQUEST,
+            NOT_FOUND,
             f"failed to load state at height {at}; version does not exist (latest height:"
             f" {current})",
         )

@@ -14,7 +14,7 @@ from .request import Asked, Method, Refused, invalid
 def _simulate(asked: Asked) -> bytes:
     # The bytes of a transaction, or its message, which are the same.
     tx = asked.request.blob(2) or asked.request.blob(1)
-    if not tx:
+    if not tx and not asked.request.blobs(1):
         raise invalid("empty txBytes is not allowed")
     result = asked.node.simulate(tx)
     if result.code:
