@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 import time
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -151,13 +150,14 @@ def make_private(file: Path) -> None:
     with suppress(OSError):
         if file.exists():
             return
-        handle, draft = tempfile.mkstemp(dir=file.parent)
+        # One that a killed process left is used again.
+        draft = file.with_name(f"{file.name}.new")
+        os.close(os.open(draft, os.O_CREAT | os.O_WRONLY, 0o600))
         # By a link: to close the file itself would free the locks that this process has on it.
-        os.close(handle)
         try:
             os.link(draft, file)
         finally:
-            os.unlink(draft)
+            draft.unlink(missing_ok=True)
 
 
 def _inode(file: Path) -> tuple[int, int] | None:
