@@ -67,7 +67,8 @@ def made(random: Random, before: Sequence[bytes]) -> tuple[bytes, Sequence[bytes
 
 @pytest.mark.parametrize("seed", range(4))
 def test_each_request_has_its_own(seed: int) -> None:
-    random, lines, requests = Random(seed), _LINES[:2], []
+    random, requests = Random(seed), []
+    lines: Sequence[bytes] = _LINES[:2]
     for _ in range(60):
         request_, lines = made(random, lines)
         requests.append(request_)
