@@ -22,6 +22,13 @@ from .embedded import EmbeddedChain
 
 Make = Callable[[AppState], Application]
 
+# Packages of the EVM's engine, by the module that is imported.
+_ENGINE = {
+    "eth": "py-evm",
+    "py_arkworks_bls12381": "py-arkworks-bls12381",
+    "zksnake": "zksnake",
+}
+
 
 def _evm(settings: Settings, path: str, memory: CacheMemory) -> Make:
     try:
@@ -30,11 +37,12 @@ def _evm(settings: Settings, path: str, memory: CacheMemory) -> Make:
         from .applications.evm.state import EvmRuntime, ExecutionLimits
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_APPLICATION = 'evm': {error}") from None
-    if find_spec("eth") is None:
-        # The executor processes import it: without this check they would fail later.
-        raise ConfigurationError(
-            "NODERPC_APPLICATION = 'evm' needs py-evm: pip install 'flask-noderpc[evm]'"
-        )
+    # The executor processes import them: without this check they would fail later.
+    for module, package in _ENGINE.items():
+        if find_spec(module) is None:
+            raise ConfigurationError(
+                f"NODERPC_APPLICATION = 'evm' needs {package}: pip install 'flask-noderpc[evm]'"
+            )
     limits = ExecutionLimits(
         settings.evm_executors,
         call_s=settings.evm_timeout,

@@ -52,8 +52,9 @@ def pairing(data: bytes) -> bytes:
     :exc:`ValueError` with geth's text."""
     ones, others = [], []
     for part in _parts(data, _G1_BYTES + _G2_BYTES):
-        ones.append(_g1_of_subgroup(part[:_G1_BYTES]))
-        others.append(_g2_of_subgroup(part[_G1_BYTES:]))
+        one, other = _g1(part[:_G1_BYTES]), _g2(part[_G1_BYTES:])
+        ones.append(_of_subgroup(one, 1))
+        others.append(_of_subgroup(other, 2))
     return int(GT.pairing_check(ones, others)).to_bytes(32)
 
 

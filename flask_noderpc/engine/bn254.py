@@ -96,11 +96,13 @@ def _g2(data: bytes) -> Any:
         for left, right, b in zip(_product(y, y), cubed, _B2, strict=True)
     ):
         raise ValueError(NOT_ON_CURVE)
-    point = _G2(x_r, x_i, y_r, y_i)
-    # The order itself would be taken as 0.
-    if not (point * (_ORDER - 1) + point).is_zero():
-        raise ValueError(NOT_IN_SUBGROUP)
-    return point
+    # The constructor stops with a panic at a point outside the subgroup, this raises.
+    is_larger = (y_i, y_r) > (-y_i % _MODULUS, -y_r % _MODULUS)
+    compressed = x_r | x_i << 256 | is_larger << 511
+    try:
+        return _G2.from_bytes(compressed.to_bytes(2 * _WORD, "little"))
+    except ValueError:
+        raise ValueError(NOT_IN_SUBGROUP) from None
 
 
 def _product(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:

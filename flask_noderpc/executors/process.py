@@ -159,7 +159,9 @@ def _work(given: object, jobs: queue.SimpleQueue[Job[object]], parent: socket.so
         job = jobs.get()
         try:
             outcome = True, job(given)
-        except Exception as error:
+        except BaseException as error:
+            # PyO3: a panic of Rust code is no Exception. Without this thread the process would
+            # do no job any more.
             outcome = False, _sendable(error)
         try:
             send(parent, outcome)
@@ -169,11 +171,11 @@ def _work(given: object, jobs: queue.SimpleQueue[Job[object]], parent: socket.so
             send(parent, (False, RuntimeError(f"the answer can't be sent: {error!r}")))
 
 
-def _sendable(error: Exception) -> Exception:
-    """The error, or one with its text where it can be pickled and not read again: the parent
-    would take this process for broken."""
+def _sendable(error: BaseException) -> Exception:
+    """The error, or one with its text where it can't be pickled and read again, for which the
+    parent would take this process for broken; and where it would end the parent's thread."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
         return RuntimeError(f"the error can't be sent: {error!r}")
-    return error
+    return error if isinstance(error, Exception) else RuntimeError(repr(error))

@@ -106,7 +106,7 @@ class Killed(Job[None]):
 class Raises(Job[None]):
     """Fails."""
 
-    error: Exception
+    error: BaseException
 
     def __call__(self, engine: EvmEngine) -> None:
         raise self.error

@@ -294,6 +294,13 @@ def test_an_error_that_cannot_be_read_again_leaves_the_process_to_others(
     assert one.run(WhoAmI(), LONG_S) == before
 
 
+def test_an_error_that_is_no_exception_fails_its_job_alone(one: Executors) -> None:
+    pid = one.run(WhoAmI(), LONG_S)
+    with pytest.raises(RuntimeError, match="why not"):
+        one.run(Raises(BaseException("why not")), LONG_S)
+    assert one.run(WhoAmI(), LONG_S) == pid
+
+
 def test_large_values_travel(one: Executors) -> None:
     data = os.urandom(5 << 20)
     assert one.run(Large(data), LONG_S) == data

@@ -90,6 +90,16 @@ _BLS = int(
 )
 # On the curve, and of order 3.
 _OF_ORDER_3 = bytes(64) + (2).to_bytes(64)
+# Of alt_bn128's G2: on the curve, and of order 10,069.
+_OUTSIDE_G2 = b"".join(
+    number.to_bytes(32)
+    for number in (
+        1257281455481663223630317242928965539955740556487589300335283154790432317013,
+        11417308034817494228721694163050080228111188207925142038884127613330459530444,
+        15174515692070179976946831797323659154063832736336054187033803429893145730957,
+        21307556897268156638531493607027995375845297206286071243629229211578710319869,
+    )
+)
 _NO_POINT = b"\xc0" + bytes(47)
 _NO_BLOB = b"\1" + sha256(_NO_POINT).digest()[1:]
 # geth: core/vm/contracts.go and gnark.
@@ -100,6 +110,7 @@ REFUSED_INPUTS = [
     (0x08, bytes(191), "bad elliptic curve pairing size"),
     (0x08, bytes(64) + (1).to_bytes(32) * 4, "point is not on curve"),
     (0x08, bytes(160) + _BN254.to_bytes(32), "invalid fp.Element encoding"),
+    (0x08, bytes(64) + _OUTSIDE_G2, "point is not in correct subgroup"),
     (0x09, bytes(212), "invalid input length"),
     (0x09, bytes(212) + b"\2", "invalid final flag"),
     (0x0A, bytes(191), "invalid input length"),
@@ -116,6 +127,7 @@ REFUSED_INPUTS = [
     (0x0C, _OF_ORDER_3 + bytes(32), "g1 point is not on correct subgroup"),
     (0x0D, bytes(192) + _BLS.to_bytes(64) + bytes(256), "invalid fp.Element encoding"),
     (0x0F, _OF_ORDER_3 + bytes(256), "g1 point is not on correct subgroup"),
+    (0x0F, _OF_ORDER_3 + (1).to_bytes(64) * 4, "invalid point: not on curve"),
     (0x10, b"\1" + bytes(63), "invalid field element top bytes"),
     (0x11, bytes(127), "invalid input length"),
 ]

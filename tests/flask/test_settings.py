@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
@@ -262,6 +263,21 @@ def test_a_name_that_is_not_known_is_refused_with_those_that_are(
         make_app(**{key: value}).register_blueprint(noderpc_bp)
 
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [("eth", "py-evm"), ("py_arkworks_bls12381", "py-arkworks-bls12381"), ("zksnake",) * 2],
+)
+def test_the_evm_names_the_package_that_is_missing(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, module: str, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigurationError) as caught:
+        make_app(NODERPC_APPLICATION="evm").register_blueprint(noderpc_bp)
+
+    cure = "pip install 'flask-noderpc[evm]'"
+    assert str(caught.value).endswith(f"needs {package}: {cure}")
 
 
 def test_settings_reach_the_node(make_app: MakeApp) -> None:

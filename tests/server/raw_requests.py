@@ -50,7 +50,11 @@ _HEADERS = (
     "Content-Type: application/x-www-form-urlencoded",
     "Content-Encoding: gzip",
     "Accept-Encoding: gzip",
+    "accept-encoding: br, GZIP;q=0.5",
+    "Accept-Encoding: gzip;q=0",
     "Accept: text/html",
+    "Cookie: a=1",
+    "Origin: https://p\u00e4ge.example",
     "If-None-Match: *",
     'If-None-Match: W/"a", "b"',
     "Connection: close",
@@ -70,6 +74,8 @@ _HEADERS = (
 )
 # Of a client on another machine.
 _REMOTE = ("X-Forwarded-For: 192.0.2.7", "Accept-Encoding: gzip")
+_IDS = (*(b"%d" % number for number in range(10)), b'"a"', b'"a,b"', b"-5", b"1.5", b"null")
+_ID = re.compile(rb'"id": ?[^,}]+')
 _METHODS = (b"GET", b"POST", b"HEAD", b"PUT", b"OPTIONS", b"DELETE", b"get", b"BREW")
 
 
@@ -83,6 +89,7 @@ class Raw:
     headers: tuple[str, ...] = field(default=("Host: localhost",))
     version: bytes = b"HTTP/1.1"
     chunked: bool = False
+    line_end: bytes = b"\r\n"
 
     def encode(self) -> bytes:
         """Return the request as it is sent; its length is that of its body."""
@@ -92,8 +99,9 @@ class Raw:
             body = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (body, b""))
         elif body:
             headers += (f"Content-Length: {len(body)}",)
-        head = b"".join(line.encode() + b"\r\n" for line in headers)
-        return b"%b %b %b\r\n%b\r\n%b" % (self.method, self.target, self.version, head, body)
+        first = b"%b %b %b" % (self.method, self.target, self.version)
+        lines = (first, *(line.encode() for line in headers), b"")
+        return b"".join(line + self.line_end for line in lines) + body
 
 
 def calls(
@@ -154,14 +162,23 @@ class Mutator:
             self._other_bytes,
             self._other_header,
             self._other_head,
+            self._other_spelling,
+            self._other_id,
             self._batch,
         )
 
     def next(self) -> bytes:
-        """Return the next request; a third of them are as one of the last hundred."""
+        """Return what is sent over the next connection: one request, or a few at once."""
+        return b"".join(self._one() for _ in range(self._random.choice((1, 1, 2, 3))))
+
+    def _one(self) -> bytes:
+        """Return a request; a third of them are as one of the last hundred, some of these with
+        another id."""
         random = self._random
         if self._recent and random.random() < 1 / 3:
-            return random.choice(self._recent[-100:])
+            digit = b'"id": %d,' % random.randrange(10)
+            recent = random.choice(self._recent[-100:])
+            return recent.replace(b'"id": 1,', random.choice((b'"id": 1,', digit)))
         raw = random.choice(self._corpus)
         if random.random() < 1 / 4:
             raw = replace(raw, headers=raw.headers + _REMOTE)
@@ -203,6 +220,28 @@ class Mutator:
         if which == 2:
             return replace(raw, chunked=True)
         return replace(raw, target=random.choice(self._corpus).target)
+
+    def _other_spelling(self, raw: Raw) -> Raw:
+        """The same in other bytes, or nearly."""
+        random = self._random
+        path, _, query = raw.target.partition(b"?")
+        at = random.randrange(len(path) + 1)
+        escaped = path[:at] + b"".join(b"%%%02x" % byte for byte in path[at : at + 1])
+        return random.choice(
+            (
+                replace(raw, target=b"http://localhost" + raw.target),
+                replace(raw, target=escaped + raw.target[at + 1 :]),
+                replace(raw, target=raw.target + b"&" + query),
+                replace(raw, headers=tuple(map(str.lower, raw.headers))),
+                replace(raw, headers=tuple(line.replace(": ", ":") for line in raw.headers)),
+                replace(raw, line_end=b"\n"),
+            )
+        )
+
+    def _other_id(self, raw: Raw) -> Raw:
+        """The call with another id, or without one."""
+        other = self._random.choice((*(b'"id": ' + each for each in _IDS), b'"none": 0'))
+        return replace(raw, body=_ID.sub(other, raw.body, count=1))
 
     def _batch(self, raw: Raw) -> Raw:
         bodies = [each.body for each in self._random.choices(self._corpus, k=4) if each.body]

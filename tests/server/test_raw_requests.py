@@ -8,11 +8,13 @@ import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from flask_noderpc.server.app import PrefixMiddleware
 from flask_noderpc.server.response_cache import ResponseCache
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.web.examples import of_evm
@@ -26,8 +28,11 @@ from .test_response_cache import serving, without_clocks
 pytestmark = pytest.mark.sqlite  # a chain is copied as a file
 
 IS_LONG = os.environ.get("NODERPC_CAMPAIGN") == "long"
-REQUESTS = 20_000 if IS_LONG else 400
-EACH_BLOCK = 25
+# Each with one request, two or three.
+CONNECTIONS = 10_000 if IS_LONG else 250
+EACH_BLOCK = 15
+# At the EVM layer's own address the dialect does not matter.
+SURFACES = [*((dialect, "node") for dialect in DIALECTS), (DIALECTS[-1], "evm")]
 SETTINGS = {
     "evm_api": "eth,net,web3,txpool,debug",
     "evm_timeout": 4 * PATIENCE,
@@ -62,9 +67,11 @@ def received(port: int, request: bytes) -> bytes:
     return without_clocks(b"".join(parts))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_raw_requests_are_answered_as_by_flask(tmp_path: Path, dialect: str) -> None:
-    seed = int.from_bytes(os.urandom(4)) if IS_LONG else DIALECTS.index(dialect)
+@pytest.mark.parametrize(("dialect", "surface"), SURFACES)
+def test_raw_requests_are_answered_as_by_flask(
+    tmp_path: Path, dialect: str, surface: str
+) -> None:
+    seed = int.from_bytes(os.urandom(4)) if IS_LONG else SURFACES.index((dialect, surface))
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()
     with opened(one) as made:
@@ -75,12 +82,17 @@ def test_raw_requests_are_answered_as_by_flask(tmp_path: Path, dialect: str) -> 
         values = of_evm(receipt["blockHash"], receipt["transactionHash"], receipt["from"])
         raws = [tx(nonce) for nonce in range(2, 12)]
         corpus = calls(apps[0].test_client(), first.chain, values, raws)
+        if surface == "evm":
+            corpus = [replace(raw, target=b"/") for raw in corpus if raw.target == b"/evm"]
+            for app in apps:
+                app.wsgi_app = PrefixMiddleware(app.wsgi_app, "/evm")  # type: ignore[method-assign]
         mutator = Mutator(corpus, Random(seed))
+        response_cache = ResponseCache(10_000_000)
         with (
             serving(apps[0], None, proxies=1) as flask,
-            serving(apps[1], ResponseCache(10_000_000), proxies=1) as direct,
+            serving(apps[1], response_cache, proxies=1, surface=surface) as direct,
         ):
-            for count in range(REQUESTS):
+            for count in range(CONNECTIONS):
                 if count % EACH_BLOCK == 0:
                     for node in (first, second):
                         node.clock.advance(1)

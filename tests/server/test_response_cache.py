@@ -83,8 +83,8 @@ def answer(sock: socket.socket) -> bytes:
 class CountingAdapter(DirectAdapter):
     """Appends the paths of the calls that it answers to a list."""
 
-    def __init__(self, app: Flask, computed: list[str]) -> None:
-        super().__init__(app, mounts(app)["noderpc"])
+    def __init__(self, app: Flask, computed: list[str], surface: str) -> None:
+        super().__init__(app, mounts(app)["noderpc"], surface)
         self._computed = computed
 
     def answer(self, environ: Any) -> Answer | None:
@@ -96,14 +96,19 @@ class CountingAdapter(DirectAdapter):
 
 @contextmanager
 def serving(
-    app: Flask, lane: ResponseCache | None, limits: Limits = LIMITS, *, proxies: int = 0
+    app: Flask,
+    lane: ResponseCache | None,
+    limits: Limits = LIMITS,
+    *,
+    proxies: int = 0,
+    surface: str = "node",
 ) -> Iterator[Served]:
     """A server of an app, with a response cache or without, behind trusted proxies."""
     listener = gevent.socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     served = Served(listener.getsockname()[1])
-    direct = CountingAdapter(app, served.computed) if lane else None
+    direct = CountingAdapter(app, served.computed, surface) if lane else None
 
     def counted(environ: dict[str, Any], start_response: Any) -> Any:
         served.computed.append(environ["PATH_INFO"])

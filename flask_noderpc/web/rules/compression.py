@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from functools import partial
+from http import HTTPStatus
 
 from ...concurrency import in_thread
 from .head import Compressed, Head, Response
@@ -23,17 +24,23 @@ _GZIP = re.compile(
 _OPENING = re.compile(rb'\{"jsonrpc":"2\.0","id":[^,]{0,60}')
 
 
-def compress(head: Head, response: Response, min_bytes: int) -> Response:
-    """Return a response that is compressed if it is large and its client accepts that."""
-    if not min_bytes or len(response.body) < min_bytes:
+def compress(head: Head, response: Response, size: int, min_bytes: int) -> Response:
+    """Return a response that is compressed if it is large and its client accepts that.
+
+    ``size`` is that of the body in bytes, which a 304 leaves out.
+    """
+    if not min_bytes or size < min_bytes:
         return response
     # Caches on the way need to know, whatever this client accepts.
     headers = [*response.headers, VARY]
     if not _is_accepted(head):
         return response._replace(headers=headers)
-    compressed = _compressed(response.body)
     # RFC 9110, 8.8.3.3: its bytes are others.
     headers = [(name, f"W/{value}" if name == "ETag" else value) for name, value in headers]
+    if response.status is HTTPStatus.NOT_MODIFIED:
+        # RFC 9110, 15.4.5: with the fields ETag and Vary of the 200.
+        return response._replace(headers=headers)
+    compressed = _compressed(response.body)
     return Response(
         response.status,
         [*headers, ("Content-Encoding", "gzip")],
