@@ -12,7 +12,7 @@ _LINES_A_SECOND = 10
 _SECOND = 1.0
 
 Amounts = dict[str, int | float]
-"""What is counted of blocks, by its name in JSON."""
+"""Sums over blocks by their names in JSON."""
 
 _TEXTS = {
     "txs": "{:,} txs",

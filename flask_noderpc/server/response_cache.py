@@ -81,7 +81,7 @@ class CachedResponse:
     after: bytes
     reproducible: Reproducible
     compressed: Compressed | None = None
-    """What comes after the id, if each response is to be compressed."""
+    """Body after the id, if responses are compressed."""
 
     def parts(self, request_id: bytes, clocks: dict[bytes, bytes]) -> tuple[bytes, ...]:
         """Return the response to a call with this id, in parts to send one by one."""

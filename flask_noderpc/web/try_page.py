@@ -104,12 +104,12 @@ class Operation:
     tag: str
     fields: list[Field]
     answers: dict[str, str]
-    """What each status or code means."""
+    """Meanings of statuses and codes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What one view of the page shows."""
+    """Content of one view of the page."""
 
     url: str
     """Where calls are sent; the names of GET routes are added to it."""

@@ -23,7 +23,7 @@ Json = Any
 """JSON value."""
 
 NOT_DECODED = (ValueError, TypeError, AttributeError)
-"""What :meth:`WireField.decode` raises for a value of another kind."""
+"""Exceptions of :meth:`WireField.decode` for a value of another kind."""
 
 _MIN, _MAX = -(1 << 63), (1 << 64) - 1
 

@@ -58,6 +58,17 @@ DIFFERENCES = {
 
 _STAKING = "delegations are those of blocks, and there are none here"
 _PATHS = "a path of the SDK's program, which no wallet asks for"
+# Their texts have the SDK's own source lines.
+REFUSED_SIMULATIONS = (
+    "as a wallet, amount above the balance",
+    "as a wallet, amount of zero",
+    "as a wallet, fee above the balance",
+    "as a wallet, unknown signer",
+    "as a wallet, wrong sequence",
+    "garbage",
+    "unknown type",
+    "without mode",
+)
 _SOURCE = "its text names the line of the source that the error is from"
 _ALL = {"code", "codespace", "log", "value", "height"}
 
@@ -83,19 +94,7 @@ QUERY_DIFFERENCES = {
     "path /store/none/key": ({"code", "codespace", "log"}, _PATHS),
     "simulate by the application": ({"code", "log", "value", "height"}, _PATHS),
     "simulate garbage by the application": ({"code", "log"}, _PATHS),
-    **{
-        f"simulate {name}": ({"log"}, _SOURCE)
-        for name in (
-            "as a wallet, amount above the balance",
-            "as a wallet, amount of zero",
-            "as a wallet, fee above the balance",
-            "as a wallet, unknown signer",
-            "as a wallet, wrong sequence",
-            "garbage",
-            "unknown type",
-            "without mode",
-        )
-    },
+    **{f"simulate {name}": ({"log"}, _SOURCE) for name in REFUSED_SIMULATIONS},
 }
 
 

@@ -13,6 +13,8 @@ from typing import Any
 from flask.testing import FlaskClient
 from werkzeug.test import Client
 
+from tests.chain.test_bank_sdk import REFUSED_SIMULATIONS
+
 # Values of one chain alone: its blocks' times and what follows from them, and the root of the
 # tree of its state.
 _OWN = re.compile(r'"(time|timestamp|hash|last_commit_hash|app_hash|signature)":("[^"]*"|null)')
@@ -28,19 +30,7 @@ DIFFERENCES = {
     f"{_BASE}/abci_query?path=/app/version": "a path of the SDK's program, unknown here",
     f"{_STAKING}/delegations/{_BOB}": "there are no delegations here",
     "send one of an old sequence": "the node has it in its cache; the SDK's had been restarted",
-    **{
-        f"simulate {name}": _SOURCE
-        for name in (
-            "as a wallet, amount above the balance",
-            "as a wallet, amount of zero",
-            "as a wallet, fee above the balance",
-            "as a wallet, unknown signer",
-            "as a wallet, wrong sequence",
-            "garbage",
-            "unknown type",
-            "without mode",
-        )
-    },
+    **{f"simulate {name}": _SOURCE for name in REFUSED_SIMULATIONS},
 }
 
 # What differs of the same services by abci_query, and why.

@@ -1,4 +1,4 @@
-"""What is signed of a transaction."""
+"""Bytes of a transaction that are signed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ESCAPES |= dict.fromkeys(range(0xDC80, 0xDD00), "\\ufffd")
 
 @dataclass(frozen=True, slots=True)
 class SignerData:
-    """What a signer signs beside the transaction."""
+    """Values that are signed beside the transaction."""
 
     chain_id: str
     account_number: int

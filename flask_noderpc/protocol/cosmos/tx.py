@@ -57,7 +57,7 @@ Mode = Single | Multi | None
 
 @dataclass(frozen=True, slots=True)
 class SignerInfo:
-    """What a signer's signature is made with."""
+    """Key, mode and sequence of a signer."""
 
     public_key: Key | None
     mode: Mode
@@ -67,7 +67,7 @@ class SignerInfo:
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """What a transaction pays at most, and for how much gas."""
+    """Maximum fee of a transaction, and its gas limit."""
 
     amount: Coins
     gas_limit: int
@@ -77,7 +77,7 @@ class Fee:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What signers agree on."""
+    """Messages of a transaction and its other fields that all signers sign."""
 
     messages: tuple[AnyValue, ...]
     memo: bytes

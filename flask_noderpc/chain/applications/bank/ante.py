@@ -1,4 +1,4 @@
-"""What is checked and paid before a transaction's messages run; SDK: x/auth/ante."""
+"""Checks and fees before a transaction's messages run; SDK: x/auth/ante."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Ante:
 
     @property
     def payer(self) -> bytes:
-        """Who pays the fee."""
+        """Address that pays the fee."""
         if self.fee.payer:
             return self.context.codec.parse(self.fee.payer)
         if not self.signers:

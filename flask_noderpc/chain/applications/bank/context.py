@@ -1,4 +1,4 @@
-"""What a transaction runs in: the state, the block, its gas and its events."""
+"""Context of a transaction: the state, the block, its gas and its events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_ADDRESS = 255
 
 
 class Mode(Enum):
-    """What a transaction is run for."""
+    """Purpose for which a transaction is run."""
 
     CHECK = auto()
     RECHECK = auto()
@@ -90,7 +90,7 @@ class Environment:
 
 @dataclass(slots=True)
 class Context:
-    """What messages read and write; a message that fails writes nothing."""
+    """State that messages read and write; a message that fails writes nothing."""
 
     branch: Branch
     environment: Environment

@@ -18,7 +18,7 @@ MNEMONIC = "test test test test test test test test test test test junk"
 """Known to everybody, as that of the EVM's development accounts."""
 
 COINS = "1000000000000stake,1000000000000token"
-"""What each account has by default."""
+"""Default coins of each account."""
 
 _COUNT = 10
 

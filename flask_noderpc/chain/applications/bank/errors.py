@@ -67,7 +67,7 @@ MULTIPLE_SENDERS = Code(9, "multiple senders not allowed", "bank")
 
 
 class Panic(Exception):
-    """Where the SDK's program would panic."""
+    """Error at which the SDK's program would panic."""
 
     def error(self) -> TxError:
         """Return the error of the transaction."""

@@ -65,7 +65,7 @@ class Run:
     """Of the block in which it is delivered."""
     min_gas_prices: dict[str, tuple[int, int]] = field(default_factory=dict)
     failure: TxError | None = None
-    """What its messages are to fail with; ``None`` once they have."""
+    """Error that its messages are to fail with; ``None`` once they have."""
     meter: GasMeter = field(default_factory=GasMeter)
     wanted: int = 0
     events: list[Event] = field(default_factory=list)

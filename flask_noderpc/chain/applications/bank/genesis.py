@@ -35,7 +35,7 @@ _Object = dict[str, Any]
 
 
 class _Invalid(ValueError):
-    """What is wrong with the document."""
+    """Error of the document."""
 
 
 def check_prefix(prefix: str) -> None:

@@ -40,7 +40,7 @@ class Head:
     max_gas: int
     """Of a block; -1 is no limit."""
     params_gas: int
-    """What it costs to read the consensus parameters."""
+    """Gas of reading the consensus parameters."""
     height: int
     """0 before the first block."""
     time: int

@@ -38,7 +38,7 @@ def internal(text: str) -> Refused:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a query needs of the application beside the state."""
+    """Parts of the application that queries need beside the state."""
 
     simulate: Callable[[bytes], ExecTxResult]
     min_gas_prices: str
