@@ -60,7 +60,8 @@ def test_a_store_is_consistent_after_pruning_is_killed(tmp_path: Path) -> None:
             assert store.verify() == BLOCKS - base + 1
             assert_no_leftovers(store, base)
 
-    assert halfway
+    # A few kills on a fast machine may all come after the last block was removed.
+    assert halfway or not is_long()
     with opened(database) as store:
         store.append_block(maker.block(b"next=1"))
         assert store.prune(5) > 0
