@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .base.capabilities import MempoolLimits
+    from .base.identity import Identity
     from .base.location import DatabaseURL, Location
-    from .base.store import ChainStore, Identity
+    from .base.store import ChainStore
 
 
 def open_store(

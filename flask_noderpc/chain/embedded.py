@@ -13,7 +13,8 @@ from pathlib import Path
 from ..backends import open_store
 from ..backends.base.application import Application, AppState, InitChain
 from ..backends.base.capabilities import Control, MempoolLimits
-from ..backends.base.store import FULL, ChainStore, check_identity
+from ..backends.base.identity import check_identity
+from ..backends.base.store import FULL, ChainStore
 from ..backends.base.store_backend import StoreBackend
 from ..concurrency import is_patched_late
 from ..domain.block import Evidence

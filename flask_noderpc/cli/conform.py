@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import jsoncodec
-from ..cometbft.routes import COMETBFT_ROUTES
 from ..server.flags import addresses_of, upstream_header
 from .node import main
 
@@ -61,6 +60,7 @@ def conform_node(url: str, as_json: bool, seconds: float, dialect: str, header: 
 
 
 def _findings(address: Address, seconds: float, dialect: str) -> list[Finding]:
+    from ..cometbft.routes import COMETBFT_ROUTES
     from ..companion.conform import Probed, conform
     from ..companion.http import UpstreamLimits
     from ..companion.reader import Reader

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..backends.base.store import ChainStore, Identity
+from ..backends.base.identity import Identity
+from ..backends.base.store import ChainStore
 from ..domain.time import SECOND
 from ..errors import (
     ConfigurationError,

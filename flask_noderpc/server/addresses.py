@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ..errors import ConfigurationError, InvalidSetting, short_repr
-from ..web.rules.origin import is_loopback
+from ..web.rules.client_address import is_loopback
 
 # CometBFT: net.Listen's queue is the system's; more wait in it than one accepts at once.
 _BACKLOG = 1024

@@ -18,7 +18,7 @@ import gevent
 from gevent import GreenletExit
 
 from ..concurrency import next_turn
-from ..web.rules.origin import client_key
+from ..web.rules.client_address import client_key
 from .direct import Answer
 from .http import (
     Body,

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..backends import open_store, replica_of, stored_identity
-from ..backends.base.application import Application
+from ..backends.base.identity import check_identity
 from ..backends.base.location import FileLocation, Location, location_of
-from ..backends.base.store import check_identity
 from ..errors import ConfigurationError, InvalidSetting
 from ..settings import Settings, read_settings
 from .addresses import Address, bind, parse, tls_context
@@ -35,6 +34,7 @@ from .supervisor import Supervisor
 from .worker_spec import Listener, WorkerSpec
 
 if TYPE_CHECKING:
+    from ..backends.base.application import Application
     from ..mount import Mount
 
 log = logging.getLogger("flask_noderpc.start")

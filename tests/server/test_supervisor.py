@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sqlite3
+import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -148,3 +149,19 @@ def test_a_running_node_with_an_unusable_store_stays_up_and_reports_it(tmp_path:
         point(link, good)
         until(lambda: answered(url + "/readyz")[0] == 200, "that it is ready again")
         assert node.end() == 0
+
+
+def test_the_process_that_supervises_loads_nothing_of_those_that_serve() -> None:
+    modules = "flask_noderpc.cli, flask_noderpc.server.start"
+    unwanted = {"marshmallow", "cryptography", "gevent", "flask_noderpc.mount"}
+    code = f"import sys, {modules}; print(*(sys.modules.keys() & {unwanted!r}))"
+
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        timeout=PATIENCE,
+        capture_output=True,
+        text=True,
+    )
+
+    assert found.stdout.split() == []

@@ -14,7 +14,6 @@ from ...domain.block import Block, Commit, Evidence, Header
 from ...domain.genesis import ConsensusParams, Genesis, GenesisSource
 from ...domain.validator import ValidatorSet
 from ...errors import (
-    ConfigurationError,
     GenesisNotAvailable,
     InvalidBlock,
     NotSupported,
@@ -23,42 +22,12 @@ from ...errors import (
 from ...protocol.comet.chain_state import ChainState
 from .application import Application, AppState, BlockLimits, Changes, InitChain
 from .backend import ChainBackend
+from .identity import Identity
 from .location import Location
 from .verify import verify_chain
 
 # How long others have the lock, at least, between two steps of a long write.
 _YIELD_S = 0.005
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """The chain of a store."""
-
-    chain_id: str
-    application: str
-    """Its name; empty where it has none, and in stores that were made before it was stored."""
-    dialect: str = ""
-    """The dialect of the nodes that the chain came from, if it came from any."""
-
-
-def check_identity(
-    stored: Identity, path: str, application: str, chain_id: str | None = None
-) -> None:
-    """Raise :exc:`~flask_noderpc.errors.ConfigurationError` where a store holds the chain of
-    another application, or another chain than the one that is asked for."""
-    elsewhere = "or begin a new chain at another NODERPC_DATABASE (noderpc start: --home)"
-    if stored.application and application and stored.application != application:
-        raise ConfigurationError(
-            f"{path} holds chain {stored.chain_id!r} of the application"
-            f" {stored.application!r}, and NODERPC_APPLICATION is {application!r}: set it to"
-            f" {stored.application!r} to go on with that chain, {elsewhere}"
-        )
-    if chain_id is not None and chain_id != stored.chain_id:
-        raise ConfigurationError(
-            f"{path} holds chain {stored.chain_id!r}, and NODERPC_CHAIN_ID is {chain_id!r}:"
-            f" leave it out to go on with that chain, {elsewhere}"
-        )
-
 
 FULL = "the disk or the page limit is full, nothing was written"
 """Prefix of the error with which a full store refuses a write."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 
 from ...errors import StoreError
+from ..base.identity import Identity
 from ..base.location import DatabaseURL
-from ..base.store import Identity
 from ..sql import chain
 from . import schema
 from .connection import Connection

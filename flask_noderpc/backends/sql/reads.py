@@ -19,8 +19,8 @@ from ...errors import (
     StoreError,
     TxNotFound,
 )
+from ..base.identity import Identity
 from ..base.reads import ChainVersion
-from ..base.store import Identity
 from . import app_state, blocks, chain, metadata, state
 from . import search as index_search
 from .connection import Connection, Engine

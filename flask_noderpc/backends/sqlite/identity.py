@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from ...errors import StoreError
+from ..base.identity import Identity
 from ..base.location import FileLocation
-from ..base.store import Identity
 from . import wal
 
 

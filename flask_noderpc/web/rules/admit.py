@@ -19,8 +19,9 @@ from ...jsonrpc.context import Permissions
 from ...settings import Settings
 from ...wire.dialect import Dialect
 from ...wire.envelope import URI_ID
+from .client_address import client_of
 from .head import EVM, EVM_WEBSOCKET, HTML, REST, RPC, WEBSOCKET, Head, Response, plain_text
-from .origin import ANY, BROWSER_HEADERS, Cors, OriginPolicy, client_of
+from .origin import ANY, BROWSER_HEADERS, Cors, OriginPolicy
 
 ORIGIN_DENIED = "pages of this origin may not read here (NODERPC_READ_ORIGINS allows more)"
 

@@ -8,8 +8,8 @@ from functools import partial
 from http import HTTPStatus
 
 from ...concurrency import in_thread
+from .client_address import is_loopback
 from .head import Compressed, Head, Response
-from .origin import is_loopback
 
 VARY = "Vary", "Accept-Encoding"
 

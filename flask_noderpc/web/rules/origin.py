@@ -13,48 +13,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
-from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 from ...jsonrpc.context import Permissions
+from .client_address import is_ip, is_loopback
 from .head import Head
-
-
-@lru_cache
-def client_key(address: str) -> str:
-    """Return the key of the client that an address belongs to."""
-    host = _without_port(address)
-    if ":" not in host:
-        return host
-    try:
-        wide = IPv6Address(host)
-    except ValueError:
-        # What a proxy or a socket of the system calls it.
-        return host
-    # RFC 4291: a host with one address has the 64 bits behind the network's.
-    network = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)
-    return str(network)
-
-
-def _without_port(address: str) -> str:
-    # Some proxies name the port too, and each connection has another.
-    if address.startswith("["):
-        return address[1:].partition("]")[0]
-    return address.partition(":")[0] if address.count(":") == 1 else address
-
-
-def client_of(address: str, *, may_write: bool) -> str:
-    """Return the client that a request from an address counts for.
-
-    Pages of other sites that are open at an address are a client of their own: they take
-    nothing from the programs beside them.
-    """
-    key = client_key(address)
-    # Senders over a Unix socket have no address, and are not distinguished.
-    return key if may_write or not key else f"pages at {key}"
-
 
 ANY = "*"
 
@@ -113,7 +77,7 @@ class OriginPolicy:
         if not host:
             return True
         name = _name(f"//{host}") or ""
-        return name == "localhost" or _is_ip(name) or self._has(host)
+        return name == "localhost" or is_ip(name) or self._has(host)
 
     def _has(self, host: str) -> bool:
         if ANY in self.hosts:
@@ -158,23 +122,6 @@ def _is_of_this_machine(fields: Mapping[str, Any], host: str, address: str) -> b
 
 def _is_local_name(name: str | None) -> bool:
     return name == "localhost" or is_loopback(name)
-
-
-def _is_ip(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
-def is_loopback(address: str | None) -> bool:
-    """Return true for an IP address of this machine alone."""
-    try:
-        found = ip_address(address or "")
-    except ValueError:
-        return False
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
 def _is_for_development(origin: str) -> bool:
