@@ -13,7 +13,7 @@ from ..backends.base.store import ChainStore
 from ..domain.abci import ExecTxResult
 from ..domain.evm import Overrides
 from ..domain.time import SECOND
-from ..errors import LeaseLost, TxRejected, ValueNotAllowed
+from ..errors import Busy, LeaseLost, TxRejected, ValueNotAllowed
 from .applications.evm.patches import Change, patch_tx
 from .block_scheduler import AT_ONCE_S, BlockScheduler
 from .clock import ShiftedClock
@@ -21,6 +21,7 @@ from .producer import Producer
 
 # SQLite: the highest LIMIT. The mempool has limits of its own.
 _ALL = (1 << 63) - 1
+_MAX_SNAPSHOTS = 10_000
 
 
 class SchedulerOwner(Protocol):
@@ -79,6 +80,11 @@ class DevControl(Control):
     def snapshot(self) -> int:
         with self._lock:
             frozen = self._producer().is_frozen
+            if len(self._snapshots) >= _MAX_SNAPSHOTS:
+                raise Busy(
+                    f"{_MAX_SNAPSHOTS} snapshots are held, which is the most: to revert to one"
+                    " drops it and all later ones"
+                )
             self._last_snapshot += 1
             height = self._store.latest_height()
             self._snapshots[self._last_snapshot] = _Snapshot(

@@ -19,7 +19,7 @@ from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.evm import Account, AccountOverride
 from flask_noderpc.domain.time import SECOND
-from flask_noderpc.errors import LeaseLost, NotSupported, ValueNotAllowed
+from flask_noderpc.errors import Busy, LeaseLost, NotSupported, ValueNotAllowed
 from flask_noderpc.protocol.ethereum import accounts
 from flask_noderpc.protocol.ethereum.transactions import decode, in_the_name_of
 
@@ -243,6 +243,19 @@ def test_a_snapshot_is_used_once_and_ends_those_after_it(chain: EmbeddedChain) -
     assert not control.revert(second)
     assert not control.revert(first)
     assert not control.revert(10**6)
+
+
+def test_no_more_than_10_000_snapshots_are_held(tmp_path: Path) -> None:
+    with closing(opened(tmp_path / "chain.db")) as chain:
+        first = chain.control.snapshot()
+        for _ in range(9_999):
+            chain.control.snapshot()
+
+        with pytest.raises(Busy, match="to revert to one drops it and all later ones"):
+            chain.control.snapshot()
+
+        assert chain.control.revert(first)
+        assert chain.control.snapshot() == first + 10_000
 
 
 def test_a_reset_reverts_the_chain_to_its_genesis(chain: EmbeddedChain) -> None:
