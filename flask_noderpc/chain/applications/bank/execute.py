@@ -15,7 +15,7 @@ from ....protocol.cosmos.keys import WrongSize
 from ....protocol.cosmos.messages import Msg
 from ....protocol.cosmos.tx import Tx
 from ....protocol.protobuf import blob, message, string
-from .ante import Ante
+from .ante import CheckedTx, check
 from .balances import event
 from .context import Context, Environment, Mode
 from .errors import INVALID_REQUEST, OUT_OF_GAS, TX_DECODE, Panic, TxError
@@ -140,9 +140,9 @@ class Run:
         meter = GasMeter(None if self.mode is Mode.SIMULATE else fee.gas_limit)
         branch = state.branch()
         context = Context(branch, self.environment, meter)
-        ante = Ante(decoded.tx, decoded.messages, context, self.mode, self.min_gas_prices)
+        tx = CheckedTx(decoded.tx, decoded.messages, context, self.mode, self.min_gas_prices)
         try:
-            ante.run()
+            check(tx)
         except TxError:
             self.meter, self.wanted = meter, fee.gas_limit
             raise

@@ -1,0 +1,42 @@
+"""Checks and fees before a transaction's messages run; SDK: x/auth/ante."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .basics import (
+    check_basics,
+    check_extensions,
+    check_gas_limit,
+    check_memo,
+    check_timeout,
+    pay_for_size,
+)
+from .checked import CheckedTx
+from .fees import deduct_fee
+from .signatures import verify_signatures
+from .signers import check_count, increment_sequences, pay_for_signatures, set_keys
+
+__all__ = ["CheckedTx", "check"]
+
+# In the SDK's order.
+_STEPS: tuple[Callable[[CheckedTx], None], ...] = (
+    check_gas_limit,
+    check_extensions,
+    check_basics,
+    check_timeout,
+    check_memo,
+    pay_for_size,
+    deduct_fee,
+    set_keys,
+    check_count,
+    pay_for_signatures,
+    verify_signatures,
+    increment_sequences,
+)
+
+
+def check(checked: CheckedTx) -> None:
+    """Take all steps; raise :exc:`TxError` at the first that fails."""
+    for step in _STEPS:
+        step(checked)
