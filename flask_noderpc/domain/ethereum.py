@@ -1,4 +1,4 @@
-"""Ethereum's values and views of them: transactions, receipts, logs, headers and blocks.
+"""Ethereum's values: transactions, logs and headers.
 
 Addresses have 20 bytes and hashes 32; amounts are in wei, times in seconds since 1970.
 """
@@ -14,6 +14,8 @@ ZERO_HASH = bytes(32)
 ZERO_ADDRESS = bytes(20)
 EMPTY_BLOOM = bytes(256)
 
+# keccak(rlp(b"")): root of a trie without anything.
+EMPTY_ROOT = bytes.fromhex("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421")
 # keccak(rlp([])): sha3Uncles of a block without uncles.
 NO_UNCLES = bytes.fromhex("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347")
 
@@ -113,6 +115,15 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
+class EncodedTransaction:
+    """A transaction that a chain has verified, and that is not decoded yet."""
+
+    type: int
+    raw: bytes
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Inclusion:
     """Inclusion of a transaction: its block, and its index among the block's Ethereum ones."""
 
@@ -157,23 +168,6 @@ class LogSearch:
     high: int
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """Receipt of an executed transaction."""
-
-    transaction: Transaction
-    inclusion: Inclusion
-    succeeded: bool
-    gas_used: int
-    cumulative_gas_used: int
-    """Gas used by the block's Ethereum transactions up to and including this one."""
-    effective_gas_price: int
-    contract_address: bytes | None
-    """Address of the contract to create, also if creation failed."""
-    logs: tuple[Log, ...]
-    bloom: bytes
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
     """A block's header; ``hash``, ``nonce`` and ``miner`` are ``None`` while it is pending."""
@@ -185,9 +179,9 @@ class Header:
     nonce: bytes | None = bytes(8)
     uncles_hash: bytes = NO_UNCLES
     bloom: bytes = EMPTY_BLOOM
-    transactions_root: bytes
+    transactions_root: bytes = EMPTY_ROOT
     state_root: bytes
-    receipts_root: bytes
+    receipts_root: bytes = EMPTY_ROOT
     miner: bytes | None
     difficulty: int = 0
     extra_data: bytes = b""
@@ -199,33 +193,8 @@ class Header:
     """``None`` on a chain without a fee market."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A block with its Ethereum transactions and their receipts, in order."""
-
-    header: Header
-    size: int
-    """Bytes of its RLP."""
-    transactions: tuple[RPCTransaction, ...] = ()
-    receipts: tuple[Receipt, ...] = ()
-    """None while it is pending."""
-
-
 class PlainNumber(int):
     """A number that is written as JSON has numbers, and not as hex."""
-
-
-@dataclass(frozen=True, slots=True)
-class BlockView:
-    """A block with complete transactions or their hashes."""
-
-    block: Block
-    full_transactions: bool
-
-    @property
-    def header(self) -> Header:
-        """Header of the block."""
-        return self.block.header
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from .ethereum import (
     ACCESS_LIST,
     BLOB,
     DYNAMIC_FEE,
+    EMPTY_ROOT,
     LEGACY,
     NO_BLOB_FEE,
     SET_CODE,
@@ -22,9 +23,9 @@ from .ethereum import (
     Transaction,
 )
 
-# keccak of no bytes, and of the RLP of no bytes: an account without code or storage.
+# keccak of no bytes, and the root of no slots: an account without code or storage.
 NO_CODE = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
-NO_STORAGE = bytes.fromhex("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421")
+NO_STORAGE = EMPTY_ROOT
 
 # EIP-7702: delegation designator, the prefix of the address that an account delegates to.
 DELEGATION = bytes.fromhex("ef0100")

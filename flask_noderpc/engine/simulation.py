@@ -13,7 +13,6 @@ from ..domain.ethereum import (
     DYNAMIC_FEE,
     LEGACY,
     ZERO_ADDRESS,
-    Block,
     Header,
     Transaction,
 )
@@ -29,7 +28,7 @@ from ..domain.evm import (
 )
 from ..errors import InvalidTransaction
 from ..protocol.ethereum import validity
-from ..protocol.ethereum.blocks import fee_after, simulated_block
+from ..protocol.ethereum.blocks import Block, fee_after, simulated_block
 from ..protocol.ethereum.crypto import keccak
 from ..protocol.ethereum.execution import Executed
 from ..protocol.ethereum.transactions import encode

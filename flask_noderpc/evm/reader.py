@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..backends.base.backend import ChainBackend
 from ..concurrency import next_turn
-from ..domain.ethereum import Block, Transaction
+from ..domain.ethereum import Transaction
 from ..domain.genesis import Genesis
 from ..domain.search import SearchLimits
 from ..domain.time import SECOND
@@ -22,7 +22,7 @@ from ..errors import (
 )
 from ..jsonrpc.context import Context
 from ..lru import CacheMemory, LRUCache
-from ..protocol.ethereum.blocks import ethereum_block, genesis_block, pending_block
+from ..protocol.ethereum.blocks import Block, ethereum_block, genesis_block, pending_block
 from ..protocol.ethereum.execution import ethereum_transactions
 from ..settings import Settings
 from .codec.params import ByHash, Height, Tag
@@ -58,7 +58,7 @@ _CACHED_BYTES = 64 << 20
 _CACHED_PENDING = 8192
 _CACHED_PENDING_BYTES = 32 << 20
 # What objects weigh beside the bytes they hold, about.
-_TX_BYTES, _LOG_BYTES = 2048, 512
+_HEADER_BYTES, _TX_BYTES, _LOG_BYTES = 1024, 2048, 512
 # Transactions of a large mempool may have a megabyte each.
 _SMALL_POOL, _MAX_SMALL, _MAX_PENDING = 16 << 20, 5_000, 100
 
@@ -132,13 +132,13 @@ class Reader:
 
     def _keep(self, made: Block) -> Block:
         if self._node is not None:
-            header = made.header
+            header = made.partial_header
             miner = self._node.account(header.miner or b"", header.number)
             if miner is None:
                 # Not cached: the next reader asks again.
                 return made
-            made = replace(made, header=replace(header, miner=miner))
-        return self._blocks.put(made.header.hash or b"", made)
+            made = replace(made, partial_header=replace(header, miner=miner))
+        return self._blocks.put(made.partial_header.hash or b"", made)
 
     def by_hash(self, block_hash: bytes) -> Block | None:
         """The block with a hash; ``None`` where nobody knows it."""
@@ -175,7 +175,7 @@ class Reader:
             # A foreign node may have the results a little later.
             return None
         return pending_block(
-            latest.header, self.waiting(), self._backend.chain_time() // SECOND
+            latest.partial_header, self.waiting(), self._backend.chain_time() // SECOND
         )
 
     def waiting(self) -> list[Transaction]:
@@ -225,9 +225,8 @@ class Reader:
 
 def _weight(block: Block) -> int:
     """Return the approximate bytes of a block in memory."""
-    logs = (log for receipt in block.receipts for log in receipt.logs)
-    transactions = block.size + _TX_BYTES * len(block.transactions)
-    return transactions + sum(_LOG_BYTES + len(log.data) for log in logs)
+    transactions = sum(_TX_BYTES + len(raw) for raw in block.raws)
+    return _HEADER_BYTES + transactions + sum(_LOG_BYTES + len(log.data) for log in block.logs)
 
 
 def _weight_decoded(txs: tuple[Transaction, ...]) -> int:

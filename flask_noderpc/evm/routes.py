@@ -7,10 +7,11 @@ from typing import Any
 
 from .. import jsoncodec
 from ..domain import ethereum
-from ..domain.ethereum import BlockView
 from ..errors import ConfigurationError, InvalidSetting, short_repr
 from ..jsonrpc.params import NoParams
 from ..jsonrpc.route import WHEN_FOUND, Route, RouteTable, tagged
+from ..protocol.ethereum.blocks import BlockView
+from ..protocol.ethereum.execution import Receipt
 from .dev import signing
 from .dev.routes import DEV_ROUTES
 from .execution import calls, debug, sending, simulate, state
@@ -138,7 +139,7 @@ _TRANSACTIONS = (
         "eth_getTransactionReceipt",
         blocks.receipt,
         blocks.TransactionParams,
-        ethereum.Receipt,
+        Receipt,
         chain_only=True,
     ),
     Route("eth_getTransactionLogs", blocks.transaction_logs, blocks.TransactionParams, tuple),
@@ -164,7 +165,7 @@ _TRANSACTIONS = (
         "eth_sendRawTransactionSync",
         sending.send_raw_sync,
         sending.RawTransactionSync,
-        ethereum.Receipt,
+        Receipt,
         writes=True,
     ),
     Route("eth_pendingTransactions", blocks.pending_transactions, NoParams, tuple),

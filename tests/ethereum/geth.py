@@ -10,7 +10,8 @@ import rlp
 from rlp.codec import consume_length_prefix
 
 from flask_noderpc import jsoncodec
-from flask_noderpc.domain.ethereum import Header, Inclusion, Log, Receipt
+from flask_noderpc.domain.ethereum import Header, Inclusion, Log
+from flask_noderpc.protocol.ethereum.execution import Receipt
 from flask_noderpc.protocol.ethereum.transactions import decode
 
 _HERE = Path(__file__).parent / "golden"
@@ -90,15 +91,12 @@ def receipt(reply: Any, raw: bytes) -> Receipt:
         )
         for log in reply["logs"]
     )
-    created = reply["contractAddress"]
     return Receipt(
         tx,
         inclusion,
         reply["status"] == "0x1",
         int(reply["gasUsed"], 16),
         int(reply["cumulativeGasUsed"], 16),
-        int(reply["effectiveGasPrice"], 16),
-        created and data(created),
+        None,
         logs,
-        data(reply["logsBloom"]),
     )

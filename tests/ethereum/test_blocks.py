@@ -8,11 +8,11 @@ import pytest
 import rlp
 
 from flask_noderpc.domain.abci import BlockResults, ExecTxResult
-from flask_noderpc.domain.ethereum import Block
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, Genesis
 from flask_noderpc.domain.time import SECOND, ZERO_TIME
 from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.protocol.ethereum.blocks import (
+    Block,
     ethereum_block,
     genesis_block,
     pending_block,

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from flask_noderpc import jsoncodec
 from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
-from flask_noderpc.domain.ethereum import EMPTY_BLOOM, Receipt
+from flask_noderpc.domain.ethereum import EMPTY_BLOOM
 from flask_noderpc.protocol.ethereum.ethermint import Layout, event, tx_events
-from flask_noderpc.protocol.ethereum.execution import created_address, receipts
+from flask_noderpc.protocol.ethereum.execution import Receipt, created_address, receipts
 from flask_noderpc.protocol.ethereum.transactions import decode
 from flask_noderpc.protocol.protobuf import blob, integer, message, string
 from flask_noderpc.testing.ethermint import (

@@ -16,10 +16,11 @@ from ...domain.ethereum import (
     ACCESS_LIST,
     LEGACY,
     NO_BLOB_FEE,
-    BlockView,
     HeadView,
     RPCTransaction,
 )
+from ...protocol.ethereum.blocks import BlockView
+from ...protocol.ethereum.execution import Receipt as EthereumReceipt
 from ...wire.fields import Flag, Json, WireField
 from ...wire.schema import ListOf, WireSchema, compiled
 from . import hex
@@ -170,7 +171,7 @@ class Receipt(WireSchema):
 
     block_hash = Data(data_key="blockHash", get=attrgetter("inclusion.block_hash"))
     block_number = Quantity(data_key="blockNumber", get=attrgetter("inclusion.block_number"))
-    transaction_hash = Data(data_key="transactionHash", get=attrgetter("transaction.hash"))
+    transaction_hash = Data(data_key="transactionHash", get=attrgetter("encoded.hash"))
     transaction_index = Quantity(data_key="transactionIndex", get=attrgetter("inclusion.index"))
     sender = Data(data_key="from", get=attrgetter("transaction.sender"))
     to = Data(nullable=True, get=attrgetter("transaction.to"))
@@ -189,7 +190,7 @@ class Receipt(WireSchema):
     contract_address = Data(data_key="contractAddress", nullable=True)
     logs = ListOf(Log)
     bloom = Data(data_key="logsBloom")
-    type = Quantity(get=attrgetter("transaction.type"))
+    type = Quantity(get=attrgetter("encoded.type"))
     status = Quantity(get=lambda r: int(r.succeeded))
 
 
@@ -223,10 +224,9 @@ class Transactions(WireField):
 
     def encode(self, value: BlockView) -> Json:
         """A list."""
-        placed = value.block.transactions
         if value.full_transactions:
-            return [self._whole(tx) for tx in placed]
-        return [hex.data(tx.transaction.hash) for tx in placed]
+            return [self._whole(tx) for tx in value.block.transactions]
+        return [hex.data(tx.hash) for tx in value.block.encoded]
 
 
 def _members_of_header() -> dict[str, WireField]:
@@ -279,6 +279,6 @@ SCHEMAS: dict[type, type[WireSchema]] = {
     ethereum.Header: Header,
     ethereum.RPCTransaction: Transaction,
     ethereum.Transaction: FilledTransaction,
-    ethereum.Receipt: Receipt,
+    EthereumReceipt: Receipt,
     ethereum.Log: Log,
 }

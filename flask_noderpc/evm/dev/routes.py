@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
-from ...domain.ethereum import Block, PlainNumber
+from ...domain.ethereum import PlainNumber
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams
 from ...jsonrpc.route import Route, RouteTable
+from ...protocol.ethereum.blocks import Block
 from ..codec.params import Tag
 from ..errors import NOT_SUPPORTED, EvmError
 from ..execution.sending import FillParams

@@ -9,16 +9,17 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ... import jsoncodec
-from ...domain.ethereum import Block, BlockView, Header
+from ...domain.ethereum import Header
 from ...domain.evm import CallArgs, Overrides
 from ...engine.base import Job
 from ...engine.jobs import TraceBlock, TraceCall, Tracing
 from ...errors import ExecutionTimedOut, InvalidTransaction
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
-from ...protocol.ethereum.blocks import decode_block, raw_block
-from ...protocol.ethereum.consensus import encode_header, encode_receipt
+from ...protocol.ethereum.blocks import Block, BlockView, decode_block, raw_block
+from ...protocol.ethereum.consensus import encode_header
 from ...protocol.ethereum.crypto import keccak
+from ...protocol.ethereum.execution import encode_receipt
 from ...protocol.ethereum.rlp import Malformed
 from ..codec.call_objects import CallObject
 from ..codec.params import BlockId, BlockNumber, ByHash, Data, Hash, Height, Tag, Uint64

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...domain.abci import ExecTxResult
-from ...domain.ethereum import BLOB, DYNAMIC_FEE, ETHER, ZERO_ADDRESS, Receipt, Transaction
+from ...domain.ethereum import BLOB, DYNAMIC_FEE, ETHER, ZERO_ADDRESS, Transaction
 from ...domain.evm import CallArgs
 from ...errors import NonceTaken, NotSupported, TxInCache, TxRejected
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.ethereum.crypto import keccak
+from ...protocol.ethereum.execution import Receipt
 from ...protocol.ethereum.transactions import decode, encode, without_blobs
 from ..codec.call_objects import TransactionObject
 from ..codec.params import Data, Quantity, Tag

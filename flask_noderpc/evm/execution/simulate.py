@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import jsoncodec
-from ...domain.ethereum import Block, BlockView, Header, Inclusion, Log
+from ...domain.ethereum import Header, Inclusion, Log
 from ...domain.evm import BlockChanges, CallArgs
 from ...engine.simulation import CallBlock, Called, Rules, Simulate, Simulated
 from ...errors import ExecutionTimedOut, InvalidTransaction
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
+from ...protocol.ethereum.blocks import Block, BlockView
 from ...wire.params import ParamField
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Members, Tag, mismatch

@@ -8,12 +8,13 @@ from typing import Any, NoReturn
 from zlib import crc32
 
 from ...backends.base.capabilities import EvmState
-from ...domain.ethereum import Block, Header, PlainNumber
+from ...domain.ethereum import Header, PlainNumber
 from ...domain.evm import PRECOMPILES, AccountProof, SlotProof
 from ...errors import NotSupported, ResultNotFound
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.ethereum import accounts
+from ...protocol.ethereum.blocks import Block
 from ...wire.params import ParamField
 from ..codec import hex
 from ..codec.params import Address, Anything, BlockId, ByHash, Height, Tag, mismatch

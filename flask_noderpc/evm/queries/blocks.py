@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...domain.ethereum import Block, BlockView, Header, Log, Receipt, RPCTransaction
+from ...domain.ethereum import Header, Log, RPCTransaction
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
-from ...protocol.ethereum.blocks import pending_transaction
-from ...protocol.ethereum.execution import transaction_hashes
+from ...protocol.ethereum.blocks import Block, BlockView, pending_transaction
+from ...protocol.ethereum.execution import Receipt, transaction_hashes
 from ..codec.params import BlockId, BlockNumber, Bool, ByHash, Hash, Height, Index, Tag
 from ..reader import SearchBudget, reader
 
@@ -110,7 +110,7 @@ def count_by_hash(ctx: Context, params: BlockHashParams) -> int | None:
 
 
 def _count(block: Block | None) -> int | None:
-    return None if block is None else len(block.transactions)
+    return None if block is None else len(block.encoded)
 
 
 def receipts(ctx: Context, params: BlockParams) -> tuple[Receipt, ...] | None:
@@ -151,9 +151,7 @@ class TransactionParams(Params):
 def transaction_by_hash(ctx: Context, params: TransactionParams) -> RPCTransaction | None:
     """A transaction by its Ethereum hash, committed or pending."""
     receipt = find(ctx, params.hash)
-    if receipt is None:
-        return _waiting_with(ctx, params.hash)
-    return RPCTransaction(receipt.transaction, receipt.inclusion, receipt.effective_gas_price)
+    return _waiting_with(ctx, params.hash) if receipt is None else receipt.placed
 
 
 def _waiting_with(ctx: Context, tx_hash: bytes) -> RPCTransaction | None:
@@ -187,7 +185,7 @@ def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
     for height in ctx.backend.evm_index.tx_heights(tx_hash, SearchBudget(ctx.settings).limits):
         block = reader(ctx).at(height)
         for each in block.receipts if block else ():
-            if each.transaction.hash == tx_hash:
+            if each.encoded.hash == tx_hash:
                 if each.succeeded:
                     return each
                 newest = newest or each
@@ -209,9 +207,9 @@ def transaction_by_hash_and_index(
 
 
 def _in(block: Block | None, index: int) -> RPCTransaction | None:
-    if block is None or index >= len(block.transactions):
+    if block is None or index >= len(block.encoded):
         return None
-    return block.transactions[index]
+    return block.receipts[index].placed if block.receipts else block.transactions[index]
 
 
 def raw_transaction_by_hash(ctx: Context, params: TransactionParams) -> bytes | None:

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...domain.ethereum import NO_BLOB_FEE, Block, Header, Receipt
+from ...domain.ethereum import NO_BLOB_FEE, Header
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
-from ...protocol.ethereum.blocks import fee_after
+from ...protocol.ethereum.blocks import Block, fee_after
+from ...protocol.ethereum.execution import Receipt
 from ...protocol.ethereum.validity import CHANGE_DENOMINATOR, ELASTICITY
 from ...wire.json_schema import typed
 from ...wire.params import ParamField
@@ -51,7 +52,7 @@ def _latest_tips(ctx: Context) -> Iterator[int]:
     ):
         block = chain.at(height)
         if block is not None:
-            fee = block.header.base_fee or 0
+            fee = block.partial_header.base_fee or 0
             tips = (receipt.effective_gas_price - fee for receipt in block.receipts)
             yield from sorted(tip for tip in tips if tip >= _MIN_TIP)[:_SAMPLED_TXS]
 
@@ -59,7 +60,7 @@ def _latest_tips(ctx: Context) -> Iterator[int]:
 def base_fee(ctx: Context, params: NoParams) -> int:
     """The base fee of the next block; 0 on a chain without a fee market."""
     latest = reader(ctx).block(Tag.LATEST)
-    return 0 if latest is None else fee_after(latest.header) or 0
+    return 0 if latest is None else fee_after(latest.partial_header) or 0
 
 
 def blob_base_fee(ctx: Context, params: NoParams) -> int:
@@ -141,14 +142,14 @@ def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
         for height in span:
             block = chain.at(height)
             if block is not None:
-                budget.spend(1 + len(block.transactions))
-                if blocks and blocks[-1].header.number != height - 1:
+                budget.spend(1 + len(block.receipts))
+                if blocks and blocks[-1].partial_header.number != height - 1:
                     # Block 0 is always there, and the first blocks need not be.
                     blocks.clear()
                 blocks.append(block)
     if not blocks:
         raise EvmError("header not found")
-    return _history(blocks, _fee_behind(chain, blocks[-1].header), params.percentiles)
+    return _history(blocks, _fee_behind(chain, blocks[-1].partial_header), params.percentiles)
 
 
 def _check(percentiles: Sequence[float]) -> None:
@@ -168,13 +169,15 @@ def _invalid(reason: str) -> EvmError:
 def _fee_behind(chain: Reader, newest: Header) -> int:
     """The base fee of the following block, which a chain may have made by rules of its own."""
     following = chain.at(max(newest.number + 1, chain.first))
-    return fee_after(newest) or 0 if following is None else following.header.base_fee or 0
+    return (
+        fee_after(newest) or 0 if following is None else following.partial_header.base_fee or 0
+    )
 
 
 def _history(
     blocks: Sequence[Block], fee_behind: int, percentiles: Sequence[float]
 ) -> dict[str, Any]:
-    headers = [block.header for block in blocks]
+    headers = [block.partial_header for block in blocks]
     fees = [header.base_fee or 0 for header in headers]
     shown: dict[str, Any] = {
         "oldestBlock": headers[0].number,
@@ -194,7 +197,7 @@ def _ratio(header: Header) -> float:
 
 def _rewards(block: Block, percentiles: Sequence[float]) -> tuple[int, ...]:
     """The tip up to which so much of the block's gas was used."""
-    fee = block.header.base_fee or 0
+    fee = block.partial_header.base_fee or 0
     receipts = sorted(block.receipts, key=lambda receipt: receipt.effective_gas_price)
     used = sum(receipt.gas_used for receipt in receipts)
     return tuple(_tip_at(receipts, math.floor(used * each / 100), fee) for each in percentiles)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from ...domain.ethereum import Block, Log, LogSearch
+from ...domain.ethereum import Log, LogSearch
 from ...errors import InvalidParams, ResultNotFound
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
-from ...protocol.ethereum.consensus import may_have
+from ...protocol.ethereum.blocks import Block
 from ..codec.log_filter import FilterObject, LogFilter
 from ..codec.params import Tag
 from ..errors import EvmError, PrunedHistory
@@ -65,15 +65,12 @@ def logs_by_height(
         if block is None:
             # A client that got no logs would not ask for this block again.
             raise ResultNotFound(f"the block at height {height} can't be read yet")
-        budget.spend(1 + len(block.transactions))
+        budget.spend(1 + len(block.receipts))
         yield height, _matching(block, log_filter)
 
 
 def _matching(block: Block, log_filter: LogFilter) -> tuple[Log, ...]:
-    if not may_have(block.header.bloom, log_filter.addresses, log_filter.topics):
-        return ()
-    logs = (log for receipt in block.receipts for log in receipt.logs)
-    return tuple(filter(log_filter.matches, logs))
+    return tuple(filter(log_filter.matches, block.logs))
 
 
 def _capped(ctx: Context, blocks: Iterable[tuple[Log, ...]]) -> tuple[Log, ...]:

@@ -102,6 +102,7 @@ def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
     head = chain.block(Tag.LATEST)
     if head is None:
         raise EvmError("header not found")
+    header = head.partial_header
     stored = {"disabled": False, "oldestBlock": chain.height(Tag.EARLIEST)}
     try:
         _ = ctx.backend.evm_state
@@ -109,7 +110,7 @@ def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
     except NotSupported:
         state = {"disabled": True}
     return {
-        "head": {"number": head.header.number, "hash": head.header.hash},
+        "head": {"number": header.number, "hash": header.hash},
         **dict.fromkeys(("blocks", "tx", "receipts", "logs"), stored),
         **dict.fromkeys(("state", "stateproofs"), state),
     }

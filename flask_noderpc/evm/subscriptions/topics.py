@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import jsoncodec
-from ...domain.ethereum import Block, HeadView, Log, Receipt, Transaction
+from ...domain.ethereum import HeadView, Log, Transaction
 from ...errors import InvalidParams, MethodNotFound
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
-from ...protocol.ethereum.blocks import pending_transaction
+from ...protocol.ethereum.blocks import Block, pending_transaction
 from ...protocol.ethereum.consensus import may_have
+from ...protocol.ethereum.execution import Receipt
 from ..codec import hex
 from ..codec.log_filter import FilterObject, LogFilter, ReceiptFilter
 from ..codec.params import Anything, Bool, Tag, positional
@@ -90,12 +91,12 @@ class Logs(BlockTopic):
 
     def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
         """Return the logs that match."""
-        header, log_filter = encoded.block.header, self.log_filter
-        if header.number < self.first or (self.last is not None and header.number > self.last):
+        block, log_filter = encoded.block, self.log_filter
+        number = block.partial_header.number
+        if number < self.first or (self.last is not None and number > self.last):
             return
-        if may_have(header.bloom, log_filter.addresses, log_filter.topics):
-            for receipt in encoded.block.receipts:
-                yield from map(encoded.log, filter(log_filter.matches, receipt.logs))
+        if may_have(block.bloom, log_filter.addresses, log_filter.topics):
+            yield from map(encoded.log, filter(log_filter.matches, block.logs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Receipts(BlockTopic):
         found = [
             encoded.receipt(receipt)
             for receipt in encoded.block.receipts
-            if not self.hashes or receipt.transaction.hash in self.hashes
+            if not self.hashes or receipt.encoded.hash in self.hashes
         ]
         if found:
             yield b"[" + b",".join(found) + b"]"

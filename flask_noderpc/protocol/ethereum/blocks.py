@@ -1,4 +1,4 @@
-"""Conversion of a node's block to an Ethereum block.
+"""Ethereum blocks, and how they are made of a node's.
 
 Every Ethereum header and block hash is made here.
 """
@@ -6,31 +6,100 @@ Every Ethereum header and block hash is made here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ...domain import block as node
 from ...domain.abci import BlockResults
 from ...domain.ethereum import (
     ZERO_ADDRESS,
     ZERO_HASH,
-    Block,
     Header,
     Inclusion,
-    Receipt,
+    Log,
     RPCTransaction,
     Transaction,
 )
 from ...domain.genesis import ConsensusParams, Genesis
 from ...domain.time import SECOND
 from . import ethermint, rlp
-from .consensus import encode_block, encode_header, encode_receipt, union
+from .consensus import bloom, encode_block, encode_header
 from .crypto import keccak
-from .execution import Executed, numbered, receipts
-from .trie import EMPTY_ROOT, ordered_root
+from .execution import AnyTransaction, Executed, Receipt, encode_receipt, numbered, receipts
+from .trie import ordered_root
 from .validity import next_base_fee
 
 # Ethermint: a block without a limit; larger numbers break clients in JavaScript.
 _NO_GAS_LIMIT = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block with its Ethereum transactions and their receipts, in order.
+
+    What takes long is derived when it is first asked for, as most requests need but a part.
+    """
+
+    partial_header: Header
+    """The header; its roots and bloom are ignored, as in types.NewBlock of geth."""
+    receipts: tuple[Receipt, ...] = ()
+    """None while it is pending."""
+    waiting: tuple[Transaction, ...] = ()
+    """Transactions of a pending block."""
+
+    @property
+    def encoded(self) -> tuple[AnyTransaction, ...]:
+        """The transactions, of which type, bytes and hash are known."""
+        return self.waiting or tuple(receipt.encoded for receipt in self.receipts)
+
+    @property
+    def raws(self) -> list[bytes]:
+        """The canonical bytes of the transactions."""
+        return [tx.raw for tx in self.encoded]
+
+    @property
+    def logs(self) -> list[Log]:
+        """All logs."""
+        return [log for receipt in self.receipts for log in receipt.logs]
+
+    @cached_property
+    def transactions(self) -> tuple[RPCTransaction, ...]:
+        """The transactions with their senders."""
+        waiting = map(pending_transaction, self.waiting)
+        return (*waiting, *(receipt.placed for receipt in self.receipts))
+
+    @cached_property
+    def bloom(self) -> bytes:
+        """Bloom filter of all logs."""
+        return bloom(self.logs)
+
+    @cached_property
+    def header(self) -> Header:
+        """The header with its roots and bloom."""
+        return replace(
+            self.partial_header,
+            bloom=self.bloom,
+            transactions_root=ordered_root(self.raws),
+            receipts_root=ordered_root([encode_receipt(receipt) for receipt in self.receipts]),
+        )
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of its RLP."""
+        return len(raw_block(self))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """A block with complete transactions or their hashes."""
+
+    block: Block
+    full_transactions: bool
+
+    @property
+    def header(self) -> Header:
+        """Header of the block."""
+        return self.block.header
 
 
 def ethereum_block(
@@ -46,23 +115,19 @@ def ethereum_block(
     """
     header = block.header
     timestamp = _seconds(header.time)
-    executed = receipts(block.txs, results, block_hash, timestamp)
     made = Header(
         number=header.height,
         hash=block_hash,
         parent_hash=header.last_block_id.hash or genesis_hash,
-        bloom=union(receipt.bloom for receipt in executed),
-        transactions_root=_transactions_root([r.transaction for r in executed]),
         # Of the state after the block, as Ethereum has it; the node's header has that before.
         state_root=_word(results.app_hash or header.app_hash),
-        receipts_root=ordered_root([encode_receipt(receipt) for receipt in executed]),
         miner=ethermint.coinbase(results) or _miner(header.proposer_address),
         gas_limit=_gas_limit(params),
         gas_used=ethermint.gas_used(results),
         timestamp=timestamp,
         base_fee=ethermint.base_fee(results),
     )
-    return _block(made, _placed(executed), executed)
+    return Block(made, receipts(block.txs, results, block_hash, timestamp))
 
 
 def genesis_block(
@@ -80,9 +145,7 @@ def genesis_block(
         number=0,
         hash=None,
         parent_hash=ZERO_HASH,
-        transactions_root=EMPTY_ROOT,
         state_root=_word(state_root or genesis.app_hash),
-        receipts_root=EMPTY_ROOT,
         miner=ZERO_ADDRESS,
         # geth: no more than 32 bytes, or clients take the chain for one by authority.
         extra_data=genesis.chain_id.encode()[:32],
@@ -90,7 +153,7 @@ def genesis_block(
         timestamp=_seconds(genesis.genesis_time),
         base_fee=base_fee,
     )
-    return _block(replace(header, hash=keccak(encode_header(header))))
+    return _hashed(Block(header))
 
 
 def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int) -> Block:
@@ -103,40 +166,31 @@ def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int
         hash=None,
         parent_hash=latest.hash or ZERO_HASH,
         nonce=None,
-        transactions_root=_transactions_root(waiting),
         state_root=latest.state_root,
-        receipts_root=EMPTY_ROOT,
         miner=None,
         gas_limit=latest.gas_limit,
         # Ethereum: a block is later than its parent.
         timestamp=max(timestamp, latest.timestamp + 1),
         base_fee=fee_after(latest),
     )
-    return _block(header, tuple(map(pending_transaction, waiting)))
+    return Block(header, waiting=tuple(waiting))
 
 
 def simulated_block(header: Header, executed: Sequence[Executed]) -> Block:
     """Return a simulated block, whose hash is that of its RLP, as in Ethereum."""
     where = Inclusion(ZERO_HASH, header.number, header.timestamp, 0)
-    unplaced = numbered(executed, where, header.base_fee)
-    made = replace(
-        header,
-        bloom=union(receipt.bloom for receipt in unplaced),
-        transactions_root=_transactions_root([r.transaction for r in unplaced]),
-        receipts_root=ordered_root([encode_receipt(receipt) for receipt in unplaced]),
-        gas_used=unplaced[-1].cumulative_gas_used if unplaced else 0,
+    gas_used = sum(each.gas_used for each in executed)
+    unplaced = _hashed(
+        Block(replace(header, gas_used=gas_used), numbered(executed, where, header.base_fee))
     )
-    block_hash = keccak(encode_header(made))
-    where = replace(where, block_hash=block_hash)
-    placed = numbered(executed, where, header.base_fee)
-    return _block(replace(made, hash=block_hash), _placed(placed), placed)
+    where = replace(where, block_hash=unplaced.header.hash or b"")
+    return replace(unplaced, receipts=numbered(executed, where, header.base_fee))
 
 
-def _placed(executed: tuple[Receipt, ...]) -> tuple[RPCTransaction, ...]:
-    return tuple(
-        RPCTransaction(receipt.transaction, receipt.inclusion, receipt.effective_gas_price)
-        for receipt in executed
-    )
+def _hashed(block: Block) -> Block:
+    """The block with the hash of its header's RLP."""
+    block_hash = keccak(encode_header(block.header))
+    return replace(block, partial_header=replace(block.partial_header, hash=block_hash))
 
 
 def fee_after(header: Header) -> int | None:
@@ -153,7 +207,7 @@ def pending_transaction(tx: Transaction) -> RPCTransaction:
 
 def raw_block(block: Block) -> bytes:
     """Return the block's RLP."""
-    return encode_block(block.header, [tx.transaction.raw for tx in block.transactions])
+    return encode_block(block.header, block.raws)
 
 
 def decode_block(raw: bytes) -> tuple[Header, tuple[bytes, ...]]:
@@ -201,19 +255,6 @@ def _decoded_header(items: rlp.Reader) -> Header:
 
 def _number(items: rlp.Reader) -> int:
     return int.from_bytes(items.string("number")[:32])
-
-
-def _block(
-    header: Header,
-    transactions: tuple[RPCTransaction, ...] = (),
-    executed: tuple[Receipt, ...] = (),
-) -> Block:
-    size = len(encode_block(header, [tx.transaction.raw for tx in transactions]))
-    return Block(header, size, transactions, executed)
-
-
-def _transactions_root(txs: Sequence[Transaction]) -> bytes:
-    return ordered_root([tx.raw for tx in txs])
 
 
 def _seconds(time_ns: int) -> int:

@@ -1,11 +1,11 @@
-"""Consensus encodings of transactions, receipts and headers, and bloom filters."""
+"""Consensus encodings of headers and blocks, and bloom filters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from ...domain.ethereum import LEGACY, ZERO_ADDRESS, Header, Log, Receipt
+from ...domain.ethereum import ZERO_ADDRESS, Header, Log
 from .crypto import keccak
 from .rlp import Item, encode, listed
 
@@ -19,14 +19,6 @@ def bloom(logs: Iterable[Log]) -> bytes:
         bits |= _bits(log.address)
         for topic in log.topics:
             bits |= _bits(topic)
-    return bits.to_bytes(SIZE)
-
-
-def union(blooms: Iterable[bytes]) -> bytes:
-    """The bits of all of them."""
-    bits = 0
-    for each in blooms:
-        bits |= int.from_bytes(each)
     return bits.to_bytes(SIZE)
 
 
@@ -54,14 +46,6 @@ def _bits(item: bytes) -> int:
         | 1 << (int.from_bytes(digest[2:4]) & 0x7FF)
         | 1 << (int.from_bytes(digest[4:6]) & 0x7FF)
     )
-
-
-def encode_receipt(receipt: Receipt) -> bytes:
-    """EIP-2718: the list, with the transaction's type in front from type 1 on."""
-    logs: list[Item] = [[log.address, log.topics, log.data] for log in receipt.logs]
-    body = encode([int(receipt.succeeded), receipt.cumulative_gas_used, receipt.bloom, logs])
-    kind = receipt.transaction.type
-    return body if kind == LEGACY else bytes((kind,)) + body
 
 
 def encode_header(header: Header) -> bytes:

@@ -6,26 +6,86 @@ that a chain wrote into its events are not looked at (cosmos/evm issue 812).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TypeVar
 
 from ...domain.abci import BlockResults, ExecTxResult
-from ...domain.ethereum import Inclusion, Log, Receipt, Transaction
+from ...domain.ethereum import (
+    LEGACY,
+    EncodedTransaction,
+    Inclusion,
+    Log,
+    RPCTransaction,
+    Transaction,
+)
 from ...domain.evm import EmittedLog
 from ...errors import InvalidTransaction
 from . import cosmos, ethermint
 from .consensus import bloom
 from .crypto import keccak
 from .ethermint import Outcome, RawLog
-from .rlp import encode
-from .transactions import decode
+from .rlp import Item, encode
+from .transactions import decode, decoded, undecoded
+
+AnyTransaction = Transaction | EncodedTransaction
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Receipt of an executed transaction, which is decoded when it is first asked for: to
+    recover the sender takes longer than all else that a block is read for."""
+
+    encoded: AnyTransaction
+    inclusion: Inclusion
+    succeeded: bool
+    gas_used: int
+    cumulative_gas_used: int
+    """Gas used by the block's Ethereum transactions up to and including this one."""
+    base_fee: int | None
+    logs: tuple[Log, ...]
+
+    @cached_property
+    def transaction(self) -> Transaction:
+        """The transaction, with its sender."""
+        return decoded(self.encoded)
+
+    @property
+    def placed(self) -> RPCTransaction:
+        """The transaction in its block."""
+        return RPCTransaction(self.transaction, self.inclusion, self.effective_gas_price)
+
+    @property
+    def effective_gas_price(self) -> int:
+        """The price paid, in wei."""
+        return self.transaction.gas_price_at(self.base_fee)
+
+    @property
+    def contract_address(self) -> bytes | None:
+        """Address of the contract to create, also if creation failed."""
+        tx = self.transaction
+        return created_address(tx.sender, tx.nonce) if tx.to is None else None
+
+    @cached_property
+    def bloom(self) -> bytes:
+        """Bloom filter of the logs."""
+        return bloom(self.logs)
+
+
+def encode_receipt(receipt: Receipt) -> bytes:
+    """EIP-2718: the list, with the transaction's type in front from type 1 on."""
+    logs: list[Item] = [[log.address, log.topics, log.data] for log in receipt.logs]
+    body = encode([int(receipt.succeeded), receipt.cumulative_gas_used, receipt.bloom, logs])
+    kind = receipt.encoded.type
+    return body if kind == LEGACY else bytes((kind,)) + body
 
 
 @dataclass(frozen=True, slots=True)
 class Executed:
     """A transaction that ran, before it is numbered."""
 
-    transaction: Transaction
+    transaction: AnyTransaction
     succeeded: bool
     gas_used: int
     logs: Sequence[RawLog | EmittedLog]
@@ -37,10 +97,7 @@ def ethereum_transactions(tx: bytes, *, unsigned: bool = True) -> tuple[Transact
     It is one itself, or a Cosmos SDK transaction with any number of them. Whether all must be
     signed is for the chain to say, that has taken them.
     """
-    try:
-        return tuple(decode(raw, unsigned=unsigned) for raw in _raw_transactions(tx))
-    except InvalidTransaction:
-        return ()
+    return _each(partial(decode, unsigned=unsigned), tx)
 
 
 def transaction_hashes(tx: bytes) -> tuple[bytes, ...]:
@@ -48,14 +105,18 @@ def transaction_hashes(tx: bytes) -> tuple[bytes, ...]:
 
     Nothing else is read of them, so bytes that are none have a hash as well.
     """
+    return _each(keccak, tx)
+
+
+T = TypeVar("T")
+
+
+def _each(read: Callable[[bytes], T], tx: bytes) -> tuple[T, ...]:
+    """Each Ethereum transaction in a node's as it is read; none if one can't be."""
     try:
-        return tuple(map(keccak, _raw_transactions(tx)))
+        return tuple(map(read, cosmos.raw_transactions(tx) if tx[:1] == _COSMOS else (tx,)))
     except InvalidTransaction:
         return ()
-
-
-def _raw_transactions(tx: bytes) -> tuple[bytes, ...]:
-    return cosmos.raw_transactions(tx) if tx[:1] == _COSMOS else (tx,)
 
 
 def emitted(result: ExecTxResult) -> Sequence[list[RawLog]]:
@@ -89,9 +150,23 @@ def numbered(
     gas = log_index = 0
     for index, each in enumerate(executed):
         gas += each.gas_used
-        receipt = _receipt(each, replace(first, index=index), base_fee, gas, log_index)
-        log_index += len(receipt.logs)
-        made.append(receipt)
+        inclusion = Inclusion(first.block_hash, first.block_number, first.block_time, index)
+        logs = tuple(
+            Log(log.address, log.topics, log.data, number, each.transaction.hash, inclusion)
+            for number, log in enumerate(each.logs, log_index)
+        )
+        log_index += len(logs)
+        made.append(
+            Receipt(
+                each.transaction,
+                inclusion,
+                each.succeeded,
+                each.gas_used,
+                gas,
+                base_fee,
+                logs,
+            )
+        )
     return tuple(made)
 
 
@@ -99,23 +174,25 @@ def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[Executed]
     # A store that has lost some results has none for the last transactions.
     for tx, result in zip(txs, results.tx_results, strict=False):
         if ethermint.was_charged(result):
-            transactions = ethereum_transactions(tx)
+            outcomes = ethermint.outcomes(result.events)
+            # The chain has verified what it has outcomes of.
+            transactions = _each(undecoded, tx) if outcomes else ethereum_transactions(tx)
             if transactions:
-                yield from _executed_in_one(transactions, result)
+                yield from _executed_in_one(transactions, outcomes, result)
 
 
 def _executed_in_one(
-    transactions: Sequence[Transaction], result: ExecTxResult
+    transactions: Sequence[AnyTransaction], outcomes: Sequence[Outcome], result: ExecTxResult
 ) -> Iterator[Executed]:
     """The transactions of one node transaction beside what its events say of each."""
-    found = _by_transaction(transactions, ethermint.outcomes(result.events))
+    found = _by_transaction(transactions, outcomes)
     logs = _logs_by_transaction(transactions, result)
     alone = len(transactions) == 1
     for index, tx in enumerate(transactions):
         outcome = found.get(index, Outcome())
         if result.code != 0:
             # Ethermint: it did not run, and the whole limit was paid.
-            yield Executed(tx, False, tx.gas, ())
+            yield Executed(tx, False, decoded(tx).gas, ())
             continue
         gas = outcome.gas_used
         if gas is None:
@@ -125,7 +202,7 @@ def _executed_in_one(
 
 
 def _by_transaction(
-    transactions: Sequence[Transaction], outcomes: Sequence[Outcome]
+    transactions: Sequence[AnyTransaction], outcomes: Sequence[Outcome]
 ) -> dict[int, Outcome]:
     """Outcomes by the index of their transaction: that of their hash, or else their own."""
     indices = {tx.hash: index for index, tx in enumerate(transactions)}
@@ -136,7 +213,7 @@ def _by_transaction(
 
 
 def _logs_by_transaction(
-    transactions: Sequence[Transaction], result: ExecTxResult
+    transactions: Sequence[AnyTransaction], result: ExecTxResult
 ) -> dict[int, list[RawLog]]:
     indices = {tx.hash: index for index, tx in enumerate(transactions)}
     found: dict[int, list[RawLog]] = {}
@@ -145,27 +222,6 @@ def _logs_by_transaction(
             index = indices.get(log.transaction_hash or b"", position)
             found.setdefault(index, []).append(log)
     return found
-
-
-def _receipt(
-    executed: Executed, inclusion: Inclusion, base_fee: int | None, gas: int, log_index: int
-) -> Receipt:
-    tx = executed.transaction
-    logs = tuple(
-        Log(log.address, log.topics, log.data, index, tx.hash, inclusion)
-        for index, log in enumerate(executed.logs, log_index)
-    )
-    return Receipt(
-        tx,
-        inclusion,
-        executed.succeeded,
-        executed.gas_used,
-        gas,
-        tx.gas_price_at(base_fee),
-        created_address(tx.sender, tx.nonce) if tx.to is None else None,
-        logs,
-        bloom(logs),
-    )
 
 
 def created_address(sender: bytes, nonce: int) -> bytes:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from ...domain.ethereum import BLOB, LEGACY, Transaction
+from ...domain.ethereum import BLOB, LEGACY, EncodedTransaction, Transaction
 from ...errors import InvalidTransaction
 from . import rlp
 from .crypto import Key, keccak, signer
@@ -39,6 +39,18 @@ def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
     return Transaction(
         **{**values, "chain_id": chain_id}, type=kind, raw=raw, hash=keccak(raw), sender=sender
     )
+
+
+def undecoded(raw: bytes) -> EncodedTransaction:
+    """The transaction in bytes that a chain has verified; raise :exc:`InvalidTransaction` for
+    one of another type."""
+    kind, _ = _parted(raw)
+    return EncodedTransaction(kind, raw, keccak(raw))
+
+
+def decoded(tx: Transaction | EncodedTransaction) -> Transaction:
+    """The transaction, decoded if it is not yet."""
+    return tx if isinstance(tx, Transaction) else decode(tx.raw, unsigned=True)
 
 
 def encode(tx: Transaction) -> bytes:
