@@ -175,7 +175,7 @@ def _event_of(tag: abci.EventAttribute) -> abci.Event:
     if not dot:
         raise ValueError("the key of a tag is a type, a dot and a key")
     try:
-        return abci.Event(kind.decode(), (replace(tag, key=key),))
+        return abci.Event(kind.decode(), (abci.EventAttribute(key, tag.value, tag.index),))
     except UnicodeDecodeError:
         raise ValueError("the type of a tag is no UTF-8 text") from None
 

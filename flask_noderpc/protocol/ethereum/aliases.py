@@ -81,7 +81,7 @@ def _evm_senders(event: Event) -> tuple[EventAttribute, ...]:
 
 def _comparable(event: Event) -> Event:
     attributes = (
-        replace(a, value=a.value.lower()) if _is_address(a.value) else a
+        EventAttribute(a.key, a.value.lower(), a.index) if _is_address(a.value) else a
         for a in event.attributes
     )
     return replace(event, attributes=tuple(attributes))
