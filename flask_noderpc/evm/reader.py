@@ -209,10 +209,11 @@ class Reader:
         return genesis_block(genesis, params, found.root, found.base_fee)
 
     def _made(self, height: int) -> Block:
-        block_id, block = self._backend.block(height)
+        meta, txs = self._backend.block_txs(height)
         return ethereum_block(
-            block_id.hash,
-            block,
+            meta.block_id.hash,
+            meta.header,
+            txs,
             self._backend.results(height),
             self._backend.consensus_params(height),
             self._genesis_hash() if height == self.first else b"",

@@ -99,6 +99,7 @@ class ChainBackendContract(ABC):
             meta = backend.block_meta(height)
             assert (meta.block_id, meta.size) == (block_id, size)
             assert (meta.header, meta.tx_count) == (item.block.header, len(item.block.txs))
+            assert backend.block_txs(height) == (meta, item.block.txs)
             assert backend.height_of(block_id.hash) == height
 
     def test_metas_come_highest_first(self, backend: ChainBackend) -> None:
@@ -174,7 +175,13 @@ class ChainBackendContract(ABC):
     def test_what_is_not_there_is_a_typed_error(self, backend: ChainBackend) -> None:
         """Heights and hashes that are not there raise, and never give ``None``."""
         for height in (-1, 0, backend.latest_height() + 1, (1 << 63) - 1):
-            for read in (backend.block, backend.block_meta, backend.commit, backend.results):
+            for read in (
+                backend.block,
+                backend.block_meta,
+                backend.block_txs,
+                backend.commit,
+                backend.results,
+            ):
                 with pytest.raises(HeightNotAvailable):
                     read(height)
         for unknown in (b"", b"\x00" * 32, b"short"):

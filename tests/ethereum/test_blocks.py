@@ -37,7 +37,11 @@ def _chain(*blocks: tuple[bytes, ...]) -> tuple[Genesis, list[Block]]:
         made = maker.block(*txs)
         block_id, _ = hashes.block_id(made.block)
         params = maker.genesis.consensus_params
-        found.append(ethereum_block(block_id.hash, made.block, made.results, params, parent))
+        found.append(
+            ethereum_block(
+                block_id.hash, made.block.header, made.block.txs, made.results, params, parent
+            )
+        )
     return maker.genesis, found
 
 
@@ -101,7 +105,9 @@ def test_block_0_is_of_its_genesis() -> None:
 def test_the_gas_limit_is_that_of_the_parameters(limit: int, shown: int) -> None:
     params = ConsensusParams(block=BlockParams(max_gas=limit))
     made = ChainMaker().block()
-    header = ethereum_block(b"\1" * 32, made.block, made.results, params).header
+    header = ethereum_block(
+        b"\1" * 32, made.block.header, made.block.txs, made.results, params
+    ).header
     assert header.gas_limit == shown
     assert header.base_fee is None
 
@@ -118,7 +124,9 @@ def test_gas_counts_other_transactions_until_one_does_not_fit() -> None:
             ExecTxResult(gas_used=1),
         ),
     )
-    header = ethereum_block(b"\1" * 32, made.block, results, ConsensusParams()).header
+    header = ethereum_block(
+        b"\1" * 32, made.block.header, made.block.txs, results, ConsensusParams()
+    ).header
     assert header.gas_used == 11
 
 
@@ -126,7 +134,9 @@ def test_a_strange_header_is_shown_as_far_as_it_goes() -> None:
     made = ChainMaker().block()
     head = replace(made.block.header, time=ZERO_TIME, proposer_address=b"")
     block, results = replace(made.block, header=head), replace(made.results, app_hash=b"x" * 40)
-    header = ethereum_block(b"\1" * 32, block, results, ConsensusParams()).header
+    header = ethereum_block(
+        b"\1" * 32, block.header, block.txs, results, ConsensusParams()
+    ).header
     assert header.timestamp == 0
     assert header.miner == bytes(20)
     assert header.state_root == b"x" * 32

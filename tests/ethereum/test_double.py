@@ -172,7 +172,7 @@ def test_without_a_base_fee_there_is_no_fee_market() -> None:
     made = chain.maker.block(transfer(0))
     assert made.results.begin_block_events == ()
     params = chain.maker.genesis.consensus_params
-    block = ethereum_block(b"\1" * 32, made.block, made.results, params)
+    block = ethereum_block(b"\1" * 32, made.block.header, made.block.txs, made.results, params)
     assert block.header.base_fee is None
     assert block.receipts[0].effective_gas_price == 10**9
 
@@ -198,5 +198,7 @@ def test_an_embedded_chain_of_it_survives_a_restart(tmp_path: Path) -> None:
         chain.mempool.submit(emitting(2, EmittedLog((TOPIC,))))
         chain.produce()
         block_id, block = chain.block(2)
-        made = ethereum_block(block_id.hash, block, chain.results(2), ConsensusParams())
+        made = ethereum_block(
+            block_id.hash, block.header, block.txs, chain.results(2), ConsensusParams()
+        )
     assert [log.topics for receipt in made.receipts for log in receipt.logs] == [(TOPIC,)]

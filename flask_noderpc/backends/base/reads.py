@@ -51,6 +51,13 @@ class ChainReads(ABC):
     def block_meta(self, height: int) -> BlockMeta:
         """The block without its content; raise ``HeightNotAvailable``."""
 
+    def block_txs(self, height: int) -> tuple[BlockMeta, tuple[bytes, ...]]:
+        """The block with its transactions alone; raise ``HeightNotAvailable``.
+
+        A commit of many validators takes longer to read than all else.
+        """
+        return self.block_meta(height), self.block(height)[1].txs
+
     def base_meta(self) -> BlockMeta:
         """The oldest stored block, without its content; raise ``HeightNotAvailable``.
 

@@ -71,6 +71,9 @@ class StoreBackend(ChainBackend):
     def block_meta(self, height: int) -> BlockMeta:
         return self.store.block_meta(height)
 
+    def block_txs(self, height: int) -> tuple[BlockMeta, tuple[bytes, ...]]:
+        return self.store.block_txs(height)
+
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         return self.store.block_metas(low, high)
 

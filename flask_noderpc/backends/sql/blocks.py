@@ -124,6 +124,7 @@ _BLOCK = _WITH_COMMIT.format(
     more=f"EXISTS (SELECT 1 FROM evidence AS e WHERE e.height = b.height), {_FIRST_SLICE}"
 )
 _OWN_COMMIT = _WITH_COMMIT.format(more="(SELECT max(height) FROM blocks)")
+_HEADER_AND_TXS = f"SELECT header, {_FIRST_SLICE} FROM blocks WHERE height = :height"
 _RESULTS = f"SELECT results, {_FIRST_SLICE} FROM results WHERE height = :height"
 
 
@@ -145,6 +146,20 @@ def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] |
         raise DamagedRow("commit", height - 1, "it is missing, or for another block")
     txs = _txs(at, height, found.tx_count, first_slice)
     return found.block_id, Block(header, txs, pieces, last_commit)
+
+
+def with_txs(
+    at: Connection, height: int, chain_id: str
+) -> tuple[BlockMeta, tuple[bytes, ...]] | None:
+    """Return the meta of a block with its transactions."""
+    row = at.execute(
+        _HEADER_AND_TXS, {"height": height, "first": places(height, height)[0]}
+    ).fetchone()
+    if row is None:
+        _refuse_gap(at, height)
+        return None
+    found = packed.unpack_meta(row[0], height, chain_id)
+    return found, _txs(at, height, found.tx_count, row[1])
 
 
 def _check_evidence(at: Connection, header: Header, pieces: Sequence[Evidence]) -> None:

@@ -102,6 +102,13 @@ class SQLReads(OpenedStore):
             raise self._missing(height)
         return found
 
+    def block_txs(self, height: int) -> tuple[BlockMeta, tuple[bytes, ...]]:
+        chain_id = self.chain_id()
+        found = self._open().read(lambda at: blocks.with_txs(at, height, chain_id), height)
+        if found is None:
+            raise self._missing(height)
+        return found
+
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         chain_id = self.chain_id()
         return self._open().read(lambda at: blocks.metas(at, low, high, chain_id), high)

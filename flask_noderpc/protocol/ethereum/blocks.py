@@ -104,7 +104,8 @@ class BlockView:
 
 def ethereum_block(
     block_hash: bytes,
-    block: node.Block,
+    header: node.Header,
+    txs: Sequence[bytes],
     results: BlockResults,
     params: ConsensusParams,
     genesis_hash: bytes = ZERO_HASH,
@@ -113,7 +114,6 @@ def ethereum_block(
 
     ``genesis_hash`` is that of :func:`genesis_block`, the parent of the first block.
     """
-    header = block.header
     timestamp = _seconds(header.time)
     made = Header(
         number=header.height,
@@ -127,7 +127,7 @@ def ethereum_block(
         timestamp=timestamp,
         base_fee=ethermint.base_fee(results),
     )
-    return Block(made, receipts(block.txs, results, block_hash, timestamp))
+    return Block(made, receipts(txs, results, block_hash, timestamp))
 
 
 def genesis_block(

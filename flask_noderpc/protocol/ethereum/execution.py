@@ -6,7 +6,7 @@ that a chain wrote into its events are not looked at (cosmos/evm issue 812).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TypeVar
@@ -185,8 +185,13 @@ def _executed_in_one(
     transactions: Sequence[AnyTransaction], outcomes: Sequence[Outcome], result: ExecTxResult
 ) -> Iterator[Executed]:
     """The transactions of one node transaction beside what its events say of each."""
-    found = _by_transaction(transactions, outcomes)
-    logs = _logs_by_transaction(transactions, result)
+    indices = {tx.hash: index for index, tx in enumerate(transactions)}
+    # By the index of their transaction: that of their hash, or else their own.
+    found = {
+        indices.get(outcome.hash or b"", position): outcome
+        for position, outcome in enumerate(outcomes)
+    }
+    logs = _logs_by_transaction(indices, result)
     alone = len(transactions) == 1
     for index, tx in enumerate(transactions):
         outcome = found.get(index, Outcome())
@@ -201,21 +206,9 @@ def _executed_in_one(
         yield Executed(tx, not outcome.failed, gas, emitted)
 
 
-def _by_transaction(
-    transactions: Sequence[AnyTransaction], outcomes: Sequence[Outcome]
-) -> dict[int, Outcome]:
-    """Outcomes by the index of their transaction: that of their hash, or else their own."""
-    indices = {tx.hash: index for index, tx in enumerate(transactions)}
-    return {
-        indices.get(outcome.hash or b"", position): outcome
-        for position, outcome in enumerate(outcomes)
-    }
-
-
 def _logs_by_transaction(
-    transactions: Sequence[AnyTransaction], result: ExecTxResult
+    indices: Mapping[bytes, int], result: ExecTxResult
 ) -> dict[int, list[RawLog]]:
-    indices = {tx.hash: index for index, tx in enumerate(transactions)}
     found: dict[int, list[RawLog]] = {}
     for position, logs in enumerate(emitted(result)):
         for log in logs:
