@@ -41,13 +41,14 @@ class SearchBudget:
 
     def spend(self, rows: int) -> None:
         """Look at some more; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        if self._rows < self.limits.rows:
+            # Under gevent the others have their turn between two blocks.
+            next_turn()
         self._rows -= rows
         if self._rows < 0:
             raise SearchTooCostly.by_rows(self.limits.rows)
         if time.monotonic() > self._deadline:
             raise SearchTooCostly.by_time(self.limits.seconds)
-        # Under gevent the others have their turn here.
-        next_turn()
 
 
 _MEMO = "evm reader"
