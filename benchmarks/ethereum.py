@@ -12,6 +12,7 @@ from timeit import repeat
 
 from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.protocol.ethereum.blocks import Block, ethereum_block
+from flask_noderpc.protocol.ethereum.trie import ordered_root
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.ethermint import (
     EmittedLog,
@@ -50,6 +51,8 @@ def _measure(name: str, txs: list[bytes]) -> None:
     logs = _milliseconds(lambda: block().logs)
     header = _milliseconds(lambda: block().header)
     transactions = _milliseconds(lambda: block().transactions)
+    root = _milliseconds(lambda: ordered_root(txs))
+    print(f"{name}: one root {root:.2f} ms")
     print(f"{name}: logs {logs:.1f} ms, header {header:.1f} ms, full {transactions:.1f} ms")
 
 

@@ -14,10 +14,18 @@ from hypothesis import strategies as st
 
 from flask_noderpc import jsoncodec
 from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
-from flask_noderpc.domain.ethereum import EMPTY_BLOOM
+from flask_noderpc.domain.ethereum import EMPTY_BLOOM, EncodedTransaction, Transaction
+from flask_noderpc.errors import InvalidTransaction
+from flask_noderpc.protocol.ethereum import execution
+from flask_noderpc.protocol.ethereum.crypto import keccak
 from flask_noderpc.protocol.ethereum.ethermint import Layout, event, tx_events
-from flask_noderpc.protocol.ethereum.execution import Receipt, created_address, receipts
-from flask_noderpc.protocol.ethereum.transactions import decode
+from flask_noderpc.protocol.ethereum.execution import (
+    Receipt,
+    created_address,
+    encode_receipt,
+    receipts,
+)
+from flask_noderpc.protocol.ethereum.transactions import decode, encode
 from flask_noderpc.protocol.protobuf import blob, integer, message, string
 from flask_noderpc.testing.ethermint import (
     EmittedLog,
@@ -109,6 +117,34 @@ def test_a_transfer_has_a_receipt(layout: Layout) -> None:
 def test_the_base_fee_is_that_of_the_fee_market(kind: str, fee: str, price: int) -> None:
     (receipt,) = read(bare(transfer(0)), events=(event(kind, base_fee=fee),))
     assert receipt.effective_gas_price == price * 10**9
+
+
+def test_a_receipt_decodes_its_own_transaction_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+
+    def decoding(tx: EncodedTransaction) -> Transaction:
+        asked.append(tx.raw)
+        return decode(tx.raw)
+
+    monkeypatch.setattr(execution, "decoded", decoding)
+    raws = [emitting(nonce, EmittedLog((TOPIC,), b"")) for nonce in range(3)]
+    found = read(*map(bare, raws))
+
+    assert [log.index for receipt in found for log in receipt.logs] == [0, 1, 2]
+    assert [encode_receipt(receipt)[:1] for receipt in found] == [b"\xf9"] * 3
+    assert not asked
+    assert found[1].transaction.sender == sender()
+    assert asked == [raws[1]]
+
+
+def test_bytes_that_nobody_signed_count_where_events_tell_of_them() -> None:
+    raw = encode(replace(decode(transfer(0)), r=5))
+    with pytest.raises(InvalidTransaction):
+        decode(raw)
+
+    assert read((raw, ExecTxResult())) == ()
+    (receipt,) = read((raw, result_of([transfer(0)])))
+    assert receipt.encoded.hash == keccak(raw)
 
 
 @both_layouts
