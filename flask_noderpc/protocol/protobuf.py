@@ -131,6 +131,9 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
 
 def _read_varint(message: bytes, at: int) -> tuple[int, int]:
     """A number, and where the next thing begins."""
+    # Tags and sizes mostly have one byte.
+    if at < len(message) and message[at] < 0x80:
+        return message[at], at + 1
     value = 0
     for position, byte in enumerate(message[at : at + _MAX_VARINT]):
         value |= (byte & 0x7F) << 7 * position
