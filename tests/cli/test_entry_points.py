@@ -256,7 +256,7 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
     chain = EmbeddedChain(database, schedule=BlockSchedule(0.01, empty_blocks=True))
     chain.start()
     try:
-        before = chain.wait_for_height(20, 30)
+        before = chain.wait_for_height(20, PATIENCE)
         copied = CliRunner().invoke(main, ["backup", str(database), str(target)])
         assert (copied.exit_code, "is a backup" in copied.output) == (0, True), copied.output
 
@@ -264,7 +264,7 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
         assert pruned.exit_code == 0, pruned.output
         assert chain.base_height() > before - 5
         after = chain.latest_height()
-        assert chain.wait_for_height(after, 30) > after
+        assert chain.wait_for_height(after, PATIENCE) > after
     finally:
         chain.close()
 

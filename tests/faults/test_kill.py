@@ -135,7 +135,7 @@ def test_a_node_killed_while_it_makes_its_home_and_store_starts_again(tmp_path: 
             again = start(database, interval=0.01, lease=0.2, empty=True)
             again.wait_until_it_serves()
             with opened(database) as backend:
-                assert backend.wait_for_height(2, 30) > 2
+                assert backend.wait_for_height(2, PATIENCE) > 2
             assert again.stop() == 0
         with opened(database) as backend:
             assert backend.verify() > 2
