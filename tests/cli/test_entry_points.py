@@ -494,7 +494,11 @@ def test_a_backup_on_a_full_disk_is_reported_and_removed(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-def test_output_that_can_t_be_written_is_an_error_in_one_line(database: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_can_t_be_written_is_an_error_in_one_line(
+    database: Path, monkeypatch: pytest.MonkeyPatch, unbuffered: str
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with open("/dev/full", "w") as full:
         found = subprocess.run(
             [Path(sys.executable).with_name("noderpc"), "verify", str(database)],
