@@ -37,16 +37,16 @@ def _up(folder: Path, *flags: str) -> Iterator[Node]:
         assert "Traceback" not in found.log.read_text()
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
-    with _up(tmp_path, *PATIENT) as found:
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with _up(tmp_path_factory.mktemp("patient"), *PATIENT) as found:
         yield found
 
 
-@pytest.fixture
-def impatient(tmp_path: Path) -> Iterator[Node]:
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node whose clients have two seconds for anything."""
-    with _up(tmp_path, *IMPATIENT) as found:
+    with _up(tmp_path_factory.mktemp("impatient"), *IMPATIENT) as found:
         yield found
 
 

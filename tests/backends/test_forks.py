@@ -261,7 +261,7 @@ os._exit(0)
 """
 
 
-@pytest.mark.parametrize("forks", [20, pytest.param(300, marks=pytest.mark.integration)])
+@pytest.mark.parametrize("forks", [20, pytest.param(100, marks=pytest.mark.integration)])
 def test_forks_among_many_reads_and_searches_are_quick_and_whole(
     path: Path, forks: int
 ) -> None:

@@ -22,7 +22,7 @@ from .processes import (
     processes,
 )
 
-MOMENTS = 100 if is_long() else 12
+MOMENTS = 100 if is_long() else 6
 CLIENTS = 4
 
 
