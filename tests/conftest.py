@@ -43,6 +43,10 @@ for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
 
+for _name in ("FORCE_COLOR", "COLUMNS"):
+    # Of pytest's own output; the commands that tests run would take them for theirs.
+    os.environ.pop(_name, None)
+
 
 # A test waits half of its time: for the disk, a thread, a process or a deadline.
 MORE_WORKERS = 4

@@ -134,7 +134,7 @@ def stop():
 at_work = gevent.spawn(thread.run, lambda: sleep(0.1) or "done")
 gevent.sleep(0)
 gevent.get_hub().loop.run_callback(stop)
-assert at_work.get(timeout=30) == "done" and stopped
+assert at_work.get(timeout=120) == "done" and stopped
 
 try:
     thread.run(lambda: 1 // 0)
@@ -151,7 +151,7 @@ callers = [gevent.spawn(call) for _ in range(4)]
 for _ in range(20):
     gevent.sleep(0)
     thread.stop()
-gevent.joinall(callers, timeout=30)
+gevent.joinall(callers, timeout=120)
 print(len(done))
 thread.stop()
 """
@@ -179,7 +179,7 @@ for number in range(1, 21):
     begin(use, ())
     while len(ended) < number:
         gevent.sleep(0.001)
-with gevent.Timeout(30):
+with gevent.Timeout(120):
     while threads() > 1:
         gevent.sleep(0.001)
 print("ended")

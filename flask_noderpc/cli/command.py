@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from typing import Any
 
@@ -57,6 +58,7 @@ def one_line_errors() -> Iterator[None]:
         raise Failed(str(error), exit_status(error)) from None
     except OSError as error:
         if error.filename is None and error.errno in _FULL:
+            _forget_output()
             raise Failed(f"the output can't be written: {error.strerror}") from None
         if error.filename is None:
             raise
@@ -64,6 +66,13 @@ def one_line_errors() -> Iterator[None]:
         raise Failed(text, REFUSED) from None
     except KeyboardInterrupt:
         raise Failed("interrupted", INTERRUPTED) from None
+
+
+def _forget_output() -> None:
+    """Drop what standard output could not write: Python would try it again at the exit, and end
+    with 120 (docs.python.org, sys.exit)."""
+    with suppress(OSError), open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 class Command(click.Command):

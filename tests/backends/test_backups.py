@@ -50,7 +50,7 @@ def test_a_backup_during_writes_is_a_consistent_chain(
     writer.start()
     copies = []
     for number in range(5):
-        store.wait_for_height(number * 3, 30)
+        store.wait_for_height(number * 3, PATIENCE)
         copies.append(tmp_path / f"copy{number}.db")
         store.backup(copies[-1])
     stop.set()

@@ -251,7 +251,7 @@ def test_a_wait_for_transactions_ends_when_one_comes(pool: SQLiteBackend) -> Non
     sender = threading.Thread(target=pool.mempool.submit, args=(b"a=1",))
     sender.start()
 
-    assert pool.wait_for_pending(30)
+    assert pool.wait_for_pending(PATIENCE)
     sender.join()
 
 
@@ -262,7 +262,7 @@ def test_wait_for_height_sees_blocks_of_another_backend(
     writer = threading.Thread(target=other.append_block, args=(maker.block(),))
     writer.start()
 
-    assert pool.wait_for_height(0, 30) == 1
+    assert pool.wait_for_height(0, PATIENCE) == 1
     writer.join()
 
 

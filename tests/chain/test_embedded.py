@@ -238,7 +238,7 @@ chain = EmbeddedChain(sys.argv[1], schedule=BlockSchedule(0.02, True, lease_s=1.
 sys.stdin.readline()
 chain.start()
 chain.mempool.submit(b"from=" + sys.argv[2].encode())
-chain.wait_for_height(3, 30)
+chain.wait_for_height(3, 120)
 print(chain.chain_id(), flush=True)
 sys.stdin.readline()
 chain.close()

@@ -19,7 +19,7 @@ from flask_noderpc.engine.base import Job
 from flask_noderpc.errors import BlockNotExecuted, ExecutorDied
 
 from ..ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, sender, signed, transfer
-from ..helpers.until import until
+from ..helpers.until import PATIENCE, until
 
 # EIP-152: a unit of gas for each round, which take microseconds here.
 BLAKE2 = "0x" + "00" * 19 + "09"
@@ -42,9 +42,10 @@ class EvmRuntime(runtime.EvmRuntime):
 
 
 @pytest.fixture
-def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
+def chain(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EmbeddedChain]:
     path = tmp_path / "chain.db"
-    limits = ExecutionLimits(executors=1, block_s=2)
+    # No block of the others is to fail by its time.
+    limits = ExecutionLimits(executors=1, block_s=getattr(request, "param", PATIENCE))
     chain = EmbeddedChain(
         path,
         produce=False,
@@ -74,6 +75,7 @@ def slow(nonce: int = 0) -> bytes:
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("chain", [2.0], indirect=True)
 def test_a_transaction_that_times_out_is_dropped_and_the_rest_mined(
     chain: EmbeddedChain,
 ) -> None:

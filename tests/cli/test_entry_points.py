@@ -256,7 +256,7 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
     chain = EmbeddedChain(database, schedule=BlockSchedule(0.01, empty_blocks=True))
     chain.start()
     try:
-        before = chain.wait_for_height(20, 30)
+        before = chain.wait_for_height(20, PATIENCE)
         copied = CliRunner().invoke(main, ["backup", str(database), str(target)])
         assert (copied.exit_code, "is a backup" in copied.output) == (0, True), copied.output
 
@@ -264,7 +264,7 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
         assert pruned.exit_code == 0, pruned.output
         assert chain.base_height() > before - 5
         after = chain.latest_height()
-        assert chain.wait_for_height(after, 30) > after
+        assert chain.wait_for_height(after, PATIENCE) > after
     finally:
         chain.close()
 
@@ -494,7 +494,11 @@ def test_a_backup_on_a_full_disk_is_reported_and_removed(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-def test_output_that_can_t_be_written_is_an_error_in_one_line(database: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_can_t_be_written_is_an_error_in_one_line(
+    database: Path, monkeypatch: pytest.MonkeyPatch, unbuffered: str
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with open("/dev/full", "w") as full:
         found = subprocess.run(
             [Path(sys.executable).with_name("noderpc"), "verify", str(database)],

@@ -38,7 +38,7 @@ def steps(*words: object, env: Mapping[str, str] | None = None) -> dict[str, Any
         [str(word) for word in words],
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=2 * PATIENCE,
         cwd=SCRIPTS,
         env={**os.environ, **(env or {})},
     )

@@ -26,7 +26,7 @@ from flask_noderpc.testing.node import app_for, serve
 
 from ..ethereum.signing import transfer
 from ..evm.dev.fixtures import chain_of, dev_app
-from ..explorer.browser import Reader
+from ..explorer.browser import Reader, screens
 from ..helpers.browser import chromium
 from ..helpers.until import PATIENCE, until
 from ..http import chain
@@ -34,7 +34,6 @@ from ..http import chain
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
 DIALECTS = ("document", "comet-0.38", "comet-1.0")
 TAB, ENTER = "\ue004", "\ue007"
 CURES = {
@@ -187,14 +186,13 @@ def test_the_page_is_whole_on_every_screen(
     folder = Path(os.environ.get("NODERPC_SCREENSHOTS", tmp_path))
     server, api, call = SHOWN[name]
     reader = reader_of(browser, urls[server])
-    for width in WIDTHS:
-        for scheme in SCHEMES:
-            with reader.screen(width, scheme):
-                reader.open(f"/try?api={api}#call-{call}")
-                reader.click(f"#call-{call} button")
-                reader.until_text("200 OK", f"#call-{call} .status")
-                reader.screenshot(folder / f"try-{name}-{width}-{scheme}.png")
-                assert (reader.faults(), reader.sticks_out()) == ([], False), (width, scheme)
+    for width, scheme in screens():
+        with reader.screen(width, scheme):
+            reader.open(f"/try?api={api}#call-{call}")
+            reader.click(f"#call-{call} button")
+            reader.until_text("200 OK", f"#call-{call} .status")
+            reader.screenshot(folder / f"try-{name}-{width}-{scheme}.png")
+            assert (reader.faults(), reader.sticks_out()) == ([], False), (width, scheme)
     assert reader.complaints() == []
 
 

@@ -430,13 +430,13 @@ def test_an_overtaken_process_refuses_nobody(
     """Another one took its lease and went on."""
     url = serve_node(node_of(chain))
     import_all(store, upstreams_at(url), 1, 5)
-    own, lease = upstreams_at(url), store.acquire_lease("own", 10)
+    own, lease = upstreams_at(url), store.acquire_lease("own", 600)
     second = make_store(store.location.path)
 
     def overtake(count: int) -> None:
         if second.latest_height() < HEIGHTS and lease is not None:
             store.release_lease(lease)
-            other = second.acquire_lease("other", 10)
+            other = second.acquire_lease("other", 600)
             Growth(second, upstreams_at(url), TRUST).extend(HEIGHTS, lambda count: None, other)
 
     with pytest.raises(LeaseLost):

@@ -15,6 +15,7 @@ from pathlib import Path
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection
 
+from ..faults.processes import is_long
 from ..helpers.until import PATIENCE, until
 from ..server.node_process import started
 from .fixtures import Way, call, serving
@@ -118,7 +119,8 @@ def test_gunicorn_shutdown_does_not_wait_for_reconnecting_clients(tmp_path: Path
             until(lambda: has_more_blocks(clients, seen), "a block of the new workers for each")
             assert server.stop() == 0
         check_goodbyes(clients)
-        assert any(client.refusals for client in clients)
+        # One that ends quickly may refuse nobody.
+        assert not is_long() or any(client.refusals for client in clients)
         assert "graceful timeout" not in server.log()
         assert "Traceback" not in server.log()
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..faults.processes import is_long
 from ..helpers.require import skip_or_fail
 from ..helpers.until import PATIENCE, until
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
+
+SCREENS = ((1280, "light"), (390, "dark"), (1280, "dark"), (390, "light"))
+"""Widths, and whether it is light or dark."""
 
 AXE = Path(__file__).parent / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -26,6 +31,12 @@ axe.run(document, {preload: false, resultTypes: ["violations"]}).then(
 """
 # What sticks out of the page, and how wide the page is.
 _WIDTHS = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+
+
+def screens() -> Sequence[tuple[int, str]]:
+    """Return all screens for pictures and in the long campaign, else some with each width and
+    each scheme once."""
+    return SCREENS if is_long() or "NODERPC_SCREENSHOTS" in os.environ else SCREENS[:2]
 
 
 @cache

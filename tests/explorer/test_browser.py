@@ -27,7 +27,7 @@ from flask_noderpc.testing.node import app_for, serve
 from ..ethereum.signing import sender, transfer
 from ..helpers.browser import chromium
 from ..helpers.http import get
-from .browser import Reader
+from .browser import SCREENS, Reader, screens
 from .test_ethereum import TOPICS
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
-WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
 MANY = 2_000
 HOSTILE = "name=<script>alert(1)</script>\u202e".encode()
 
@@ -124,14 +123,13 @@ def test_a_page_is_whole_on_every_screen(
     server, path = PAGES[name]
     reader = Reader(browser, urls[server])
     reader.complaints()
-    for width in WIDTHS:
-        for scheme in SCHEMES:
-            with reader.screen(width, scheme):
-                reader.open(path)
-                if reader.script("return Boolean(document.getElementById('pause'))"):
-                    reader.until_live()
-                reader.screenshot(folder / f"{name}-{width}-{scheme}.png")
-                assert (reader.faults(), reader.sticks_out()) == ([], False), (width, scheme)
+    for width, scheme in screens():
+        with reader.screen(width, scheme):
+            reader.open(path)
+            if reader.script("return Boolean(document.getElementById('pause'))"):
+                reader.until_live()
+            reader.screenshot(folder / f"{name}-{width}-{scheme}.png")
+            assert (reader.faults(), reader.sticks_out()) == ([], False), (width, scheme)
     expected = "status of 404" if name == "error" else ""
     assert [text for text in reader.complaints() if not expected or expected not in text] == []
     reader.leave()
@@ -139,7 +137,7 @@ def test_a_page_is_whole_on_every_screen(
 
 def test_the_pictures_of_the_docs_are_of_these_pages() -> None:
     docs = Path(__file__).parents[2] / "docs"
-    made = {f"{page}-{w}-{scheme}" for page in PAGES for w in WIDTHS for scheme in SCHEMES}
+    made = {f"{page}-{w}-{scheme}" for page in PAGES for w, scheme in SCREENS}
     shown = re.findall(r"screenshots/(\S+)\.png", (docs / "explorer.rst").read_text())
     assert set(shown) <= made
     assert sorted(shown) == sorted(path.stem for path in (docs / "screenshots").iterdir())

@@ -122,7 +122,7 @@ def test_new_blocks_and_transactions_appear(live: Live) -> None:
     live.until_text("name=satoshi")
 
     assert live.is_marked()
-    assert "2" in live.text(".figures")
+    live.until_text("2", ".figures")
 
 
 def test_live_rows_are_those_of_a_reload(live: Live) -> None:

@@ -18,10 +18,13 @@ from tests.helpers.until import PATIENCE
 
 from ..helpers.http import get
 from ..helpers.require import require_library
-from .processes import ROOT
+from .processes import ROOT, is_long
 
 SERVERS = ("werkzeug", "gthread", "gevent", "pywsgi")
 """Werkzeug's threads, two workers of gunicorn, and gevent.pywsgi, patched."""
+
+SOME = SERVERS if is_long() else ("werkzeug", "pywsgi")
+"""Those of the short form: one with threads, and one with greenlets."""
 
 UNPATCHED = "unpatched"
 """gevent.pywsgi in a host that forgot to patch."""

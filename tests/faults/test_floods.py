@@ -15,7 +15,7 @@ import pytest
 from ..helpers.until import PATIENCE
 from ..helpers.websocket import WebSocketClient
 from .processes import check_duration, is_long
-from .servers import SERVERS, Server, serving
+from .servers import SOME, Server, serving
 
 FLOOD_S = 10.0 if is_long() else 0.5
 BLOCK_S = 2.0
@@ -43,7 +43,7 @@ BEGINNINGS = {
 }
 
 
-@pytest.fixture(scope="module", params=SERVERS if is_long() else ("werkzeug", "pywsgi"))
+@pytest.fixture(scope="module", params=SOME)
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:

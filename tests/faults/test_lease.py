@@ -22,7 +22,7 @@ from .processes import (
 )
 
 LEASE = 0.5
-ROUNDS = 20 if is_long() else 3
+ROUNDS = 20 if is_long() else 2
 
 
 def grow(backend: SQLiteBackend, blocks: int) -> None:

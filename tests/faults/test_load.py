@@ -17,7 +17,7 @@ import pytest
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
 from .processes import check_duration, is_long
-from .servers import SERVERS, Server, serving
+from .servers import SOME, Server, serving
 
 KILLED = 1000 if is_long() else 200
 WRITE_S = 1.0
@@ -27,7 +27,7 @@ DELAY_S = 10.0
 ALL_TXS = {"query": "tm.event='Tx'"}
 
 
-@pytest.fixture(params=SERVERS if is_long() else ("werkzeug", "pywsgi"))
+@pytest.fixture(params=SOME)
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
     with serving(
         request.param,

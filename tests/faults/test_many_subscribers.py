@@ -16,7 +16,7 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from ..helpers.until import PATIENCE
 from ..helpers.websocket import WebSocketClient
 from .processes import is_long
-from .servers import SERVERS, Server, serving
+from .servers import SOME, Server, serving
 
 SUBSCRIBERS = 500 if is_long() else 50
 BLOCKS = (1, 201, 2000)
@@ -30,7 +30,7 @@ def database(tmp_path: Path) -> Path:
     return tmp_path / "chain.db"
 
 
-@pytest.fixture(params=SERVERS if is_long() else ("werkzeug", "pywsgi"))
+@pytest.fixture(params=SOME)
 def server(request: pytest.FixtureRequest, database: Path) -> Iterator[Server]:
     with serving(
         request.param, database, produce=False, max_subscription_clients=SUBSCRIBERS

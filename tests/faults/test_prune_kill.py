@@ -21,7 +21,7 @@ from .processes import (
     processes,
 )
 
-MOMENTS = 50 if is_long() else 6
+MOMENTS = 50 if is_long() else 4
 EACH = 100
 BLOCKS = EACH * MOMENTS
 PRUNE = "from flask_noderpc.cli import main; main()"

@@ -22,7 +22,7 @@ from .processes import ROOT, is_long
 
 pytestmark = pytest.mark.integration
 
-MOMENTS = 50 if is_long() else 6
+MOMENTS = 50 if is_long() else 4
 # Numbers that a script prints before it is killed.
 MOST = 20
 GOLDEN = ROOT / "tests" / "golden" / "store_0.1_whole.db.gz"

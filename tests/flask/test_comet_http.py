@@ -13,6 +13,7 @@ from werkzeug.test import create_environ, run_wsgi_app
 from flask_noderpc import EmbeddedChain, MemoryBackend, NodeRPC, get_backend
 from flask_noderpc.extension import mounts
 from flask_noderpc.testing import make_chain
+from tests.helpers.until import PATIENCE
 
 from .conftest import MakeApp
 
@@ -271,7 +272,7 @@ def test_two_dialects_serve_one_chain(make_app: MakeApp) -> None:
     NodeRPC(host, name="comet", url_prefix="/comet", dialect="comet-0.38")
     client = host.test_client()
 
-    assert chain_of(host).wait_for_height(0, 20) == 1
+    assert chain_of(host).wait_for_height(0, PATIENCE) == 1
     plain = client.get("/block?height=1").get_json()["result"]["block"]
     comet = client.get("/comet/block?height=1").get_json()["result"]["block"]
 

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 from wsproto.connection import Connection, ConnectionType
 from wsproto.events import CloseConnection, Ping, Pong, TextMessage
 
+from .until import PATIENCE
+
 
 def frame(opcode: int, payload: bytes, fin: bool = True, size: int = -1) -> bytes:
     """A masked frame, with another length than its own when ``size`` is given."""
@@ -39,7 +41,7 @@ class WebSocketClient:
         self,
         url: str,
         path: str = "/websocket",
-        timeout: float = 60.0,
+        timeout: float = PATIENCE,
         headers: Mapping[str, str] | None = None,
         source: str = "",
         tls: SSLContext | None = None,

@@ -8,6 +8,7 @@ import pytest
 
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.postgres import Cluster
+from tests.helpers.until import PATIENCE
 
 if TYPE_CHECKING:
     from flask_noderpc.backends.postgres.backend import PostgresBackend
@@ -16,6 +17,17 @@ Open = Callable[..., "PostgresBackend"]
 
 # The extra postgres; .ci/run has it.
 collect_ignore_glob = [] if find_spec("psycopg") else ["test_*.py"]
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a transaction stay open while a busy machine gives its process no turn."""
+    from flask_noderpc.backends.postgres import handles
+
+    for name in ("CHAIN", "MEMPOOL"):
+        begin = getattr(handles, name)
+        assert "'10s'" in begin
+        monkeypatch.setattr(handles, name, begin.replace("'10s'", f"'{PATIENCE:.0f}s'"))
 
 
 @pytest.fixture

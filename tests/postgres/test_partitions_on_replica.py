@@ -16,6 +16,8 @@ from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.postgres import Cluster, Standby
 from tests.helpers.until import PATIENCE, until
 
+from .test_partitions import wait_for_others
+
 READS: dict[str, Callable[[PostgresBackend], object]] = {
     "block": lambda store: store.block(20),
     "results": lambda store: store.results(20),
@@ -60,6 +62,8 @@ def test_a_snapshot_of_the_replica_has_it(
 ) -> None:
     """Its max_standby_streaming_delay says how long it waits for one."""
     monkeypatch.setattr(partitions, "HEIGHTS", 8)
+    # Else autovacuum may be in the way of the pruning.
+    wait_for_others(monkeypatch)
     host = open_host(read_url=replica.url(url.rpartition("/")[2].partition("?")[0]))
     host.init_chain(maker.genesis, maker.state)
     host.append_block(*(maker.block(b"a=%d" % number) for number in range(30)))

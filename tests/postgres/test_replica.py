@@ -81,6 +81,9 @@ def paused(replica: Standby) -> Iterator[None]:
     """Let the replica lag behind."""
     replica.execute("SELECT pg_wal_replay_pause()")
     try:
+        # It may be in the middle of a record.
+        state = "SELECT pg_get_wal_replay_pause_state()"
+        until(lambda: replica.ask(state) == ("paused",), "the recovery is paused")
         yield
     finally:
         replica.execute("SELECT pg_wal_replay_resume()")
@@ -176,10 +179,7 @@ def test_a_read_that_the_recovery_cancels_is_repeated(
             (on_replica,) = reader.execute("SELECT pg_is_in_recovery()").fetchone()
             calls.append(on_replica)
             if on_replica and len(calls) < cancelled:
-                # The replica removes rows that this snapshot still sees.
-                at.execute("UPDATE rows SET number = number + 1")
-                at.execute("VACUUM rows")
-                until(lambda: _is_cancelled(reader), "the read is cancelled")
+                until(lambda: _is_cancelled(reader, at), "the read is cancelled")
             (count,) = reader.execute("SELECT count(*) FROM rows").fetchone()
             return int(count)
 
@@ -190,8 +190,12 @@ def test_a_read_that_the_recovery_cancels_is_repeated(
     assert calls in ([True, True, False][:cancelled], *ended)
 
 
-def _is_cancelled(reader: Any) -> bool:
-    """Return false while a snapshot is there; raise what ended it."""
+def _is_cancelled(reader: Any, primary: psycopg.Connection[Any]) -> bool:
+    """Let the replica remove rows that a snapshot still sees; return false while that is there,
+    and raise what ended it."""
+    # Again, where a snapshot of the primary, as autovacuum's, saw them too.
+    primary.execute("UPDATE rows SET number = number + 1")
+    primary.execute("VACUUM rows")
     reader.execute("SELECT count(*) FROM rows")
     return False
 

@@ -128,6 +128,9 @@ def started(
     node = Node(folder, *([] if command else ANY_PORTS), *flags, command=command, log=log)
     try:
         yield node
+    except BaseException:
+        print(f"== {node.log.name}", node.log.read_text(), sep="\n")
+        raise
     finally:
         node.kill()
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.sqlite  # a chain is copied as a file
 
 IS_LONG = os.environ.get("NODERPC_CAMPAIGN") == "long"
 # Each with one request, two or three.
-CONNECTIONS = 10_000 if IS_LONG else 250
+CONNECTIONS = 10_000 if IS_LONG else 100
 EACH_BLOCK = 15
 # At the EVM layer's own address the dialect does not matter.
 SURFACES = [*((dialect, "node") for dialect in DIALECTS), (DIALECTS[-1], "evm")]

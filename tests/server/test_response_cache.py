@@ -532,7 +532,7 @@ def test_a_connection_with_a_pending_lookup_is_not_evicted(
 
     def slow() -> Any:
         looking.set()
-        with gevent.Timeout(20):
+        with gevent.Timeout(PATIENCE):
             while not may_go_on.is_set():
                 gevent.sleep(0.01)
         return version()

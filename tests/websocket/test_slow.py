@@ -17,7 +17,7 @@ from flask_noderpc.testing import Node
 from flask_noderpc.web.connection import Timing
 from flask_noderpc.web.websocket_server import WebSocketServer
 
-from ..helpers.until import PATIENCE
+from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
 from .conftest import Connect
 
@@ -101,19 +101,16 @@ def test_nothing_is_left_of_clients_that_vanish(node: Node, connect: Connect) ->
         client.close()
 
     once()
-    gone = threading.Event()
     # Less than a file for each client: the store may open a few more to read from.
     threads, most_files = set(threading.enumerate()), open_files() + 12
     for _ in range(50):
         once()
-    for _ in range(200):
-        left = [t for t in threading.enumerate() if t not in threads]
-        # They stay as long as the node.
-        left = [t for t in left if "feed" not in t.name and "listener" not in t.name]
-        if not left and open_files() <= most_files:
-            break
-        gone.wait(0.05)
-    gc.collect()
 
-    assert not left
-    assert open_files() <= most_files
+    def left() -> list[str]:
+        names = [t.name for t in threading.enumerate() if t not in threads]
+        # They stay as long as the node.
+        return [name for name in names if "feed" not in name and "listener" not in name]
+
+    until(lambda: not left(), "their threads end")
+    gc.collect()
+    until(lambda: open_files() <= most_files, "their files are closed")

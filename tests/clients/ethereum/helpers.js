@@ -30,7 +30,7 @@ async function step(name, work) {
 function awaited(what) {
   const made = {};
   made.promise = new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no ${what} in 20 seconds`)), 20000);
+    const timer = setTimeout(() => reject(new Error(`no ${what} in 100 seconds`)), 100_000);
     made.resolve = (value) => {
       clearTimeout(timer);
       resolve(value);

@@ -67,7 +67,7 @@ async function main() {
     client.sendRawTransaction({ serializedTransaction: transfer }),
   );
   await step("waited for", async () => {
-    const r = await client.waitForTransactionReceipt({ hash, timeout: 20000 });
+    const r = await client.waitForTransactionReceipt({ hash, timeout: 100_000 });
     const status = r.status === "success" ? 1 : 0;
     return { hash: r.transactionHash, status, number: r.blockNumber };
   });

@@ -136,7 +136,7 @@ def test_interval_mining_mines_blocks(
     height = chain.latest_height()
     for _ in range(2):
         height += 1
-        assert chain.wait_for_height(height - 1, 60) >= height
+        assert chain.wait_for_height(height - 1, PATIENCE) >= height
     done(w3, method, 0)
     # A block may just be made.
     chain.control.mine()

@@ -5,8 +5,9 @@ const ethers = require("ethers");
 const helpers = require("./helpers");
 const { url, account, key, abi, bytecode, step, added, thrown } = helpers;
 
+const isSocket = url.startsWith("ws");
 // Its own cache would show a chain of a quarter of a second ago.
-const provider = url.startsWith("ws")
+const provider = isSocket
   ? new ethers.WebSocketProvider(url)
   : new ethers.JsonRpcProvider(url, undefined, { cacheTimeout: -1, pollingInterval: 50 });
 
@@ -86,11 +87,24 @@ async function main() {
   provider.destroy();
 }
 
+/** Resolved as soon as a method is answered that is asked from now on. */
+function answered(method) {
+  const made = helpers.awaited(method), asked = new Set();
+  provider.on("debug", ({ action, payload, result }) => {
+    for (const call of [payload ?? []].flat()) if (call.method === method) asked.add(call.id);
+    if (action === "receiveRpcResult" && result.some(({ id }) => asked.has(id))) made.resolve();
+  });
+  return made.promise;
+}
+
 async function followed(contract) {
   const head = helpers.awaited("head"), found = helpers.awaited("event");
   const last = await provider.getBlockNumber();
+  // Over HTTP it polls a filter behind the back of `on`, for what comes after that.
+  const begun = isSocket ? [] : ["eth_getFilterChanges", "eth_blockNumber"].map(answered);
   await provider.on("block", (number) => number > last && head.resolve(true));
   await contract.on("Added", (by, amount, total) => found.resolve(added(by, amount, total)));
+  await Promise.all(begun);
   await (await contract.add(1)).wait();
   await step("told of", async () => ({ head: await head.promise, event: await found.promise }));
 }

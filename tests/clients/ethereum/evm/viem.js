@@ -24,7 +24,7 @@ const client = viem
 
 const shown = ({ args }) => added(args.by, args.amount, args.total);
 const code = (receipt) => (receipt.status === "success" ? 1 : 0);
-const done = (hash) => client.waitForTransactionReceipt({ hash, timeout: 20000 });
+const done = (hash) => client.waitForTransactionReceipt({ hash, timeout: 100_000 });
 const cause = (error) => error.walk((e) => e instanceof viem.ContractFunctionRevertedError);
 
 async function main() {
