@@ -9,7 +9,6 @@ from eth import exceptions
 from eth.constants import CREATE_CONTRACT_ADDRESS
 from eth.exceptions import Halt, VMError
 from eth.vm.forks.prague.computation import PragueComputation
-from eth.vm.forks.spurious_dragon import state as spurious_dragon
 from eth.vm.logic.invalid import InvalidOpcode
 from eth_typing import Address
 
@@ -249,7 +248,7 @@ class Computation(PragueComputation):
             tracer.log(bytes(account), words, bytes(data))
 
 
-def _touched(computation: Any) -> set[Address]:
+def touched(computation: Any) -> set[Address]:
     """EIP-161: the accounts that go if they are empty.
 
     py-evm: collect_touched_accounts; 3 also of calls in vain (github.com/ethereum/EIPs, 716).
@@ -263,10 +262,6 @@ def _touched(computation: Any) -> set[Address]:
         found |= touched & {_RIPEMD160} if is_vain else touched
         waiting += ((child, is_vain) for child in each.children)
     return found - {CREATE_CONTRACT_ADDRESS}
-
-
-# Its own asks calls that stand in one another in one another.
-spurious_dragon.collect_touched_accounts = _touched  # type: ignore[attr-defined]
 
 
 def _traced(
