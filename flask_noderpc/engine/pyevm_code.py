@@ -80,6 +80,11 @@ class Computation(PragueComputation):
         if size and start_position + size > len(self._memory):
             super().extend_memory(start_position, size)
 
+    @property
+    def is_error(self) -> bool:
+        """True if it has failed."""
+        return self._error is not None
+
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
         handled = super().__exit__(kind, error, traceback)
         if handled:
