@@ -6,17 +6,14 @@ Of py-evm only the state and what runs on it is used; it knows nothing of our bl
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache, partial
 from typing import Any
 
-from eth.db.atomic import AtomicDB
-from eth.db.backends.base import BaseDB
 from eth.exceptions import VMError
 from eth.vm.execution_context import ExecutionContext
-from eth.vm.forks.prague.state import PragueState, PragueTransactionExecutor
 from eth_typing import Address, BlockNumber, Hash32
-from trie.hexary import HexaryTrie
 
-from ..domain.ethereum import NO_BLOB_FEE, ZERO_HASH, Authorization
+from ..domain.ethereum import ZERO_HASH
 from ..domain.evm import (
     Account,
     AccountOverride,
@@ -27,16 +24,17 @@ from ..domain.evm import (
     Overrides,
     StateChange,
 )
-from ..protocol.ethereum.crypto import ORDER
-from ..protocol.ethereum.validity import floor_gas, initcode_gas, intrinsic_gas
+from ..protocol.ethereum.validity import floor_gas, intrinsic_gas
 from .base import EvmEngine, NodeStore, Tracer, World
 from .pyevm_code import Computation
 from .pyevm_precompiles import error_text
+from .pyevm_state import State
+from .pyevm_transaction import Executor, Signed
+from .stored import Stored
 
-_CREATES = Address(b"")
 _ANCESTORS = 256
 _NONCES = 1 << 64
-_BALANCES = 1 << 256
+_KEPT_STATES = 2
 
 
 class PyEvm(EvmEngine):
@@ -44,136 +42,29 @@ class PyEvm(EvmEngine):
 
     def __init__(self, records: NodeStore) -> None:
         self._records = records
+        # Most calls are for the newest block, or the one before.
+        self._stored = lru_cache(_KEPT_STATES)(partial(Stored, records.record))
 
     def world(self, root: bytes) -> World:
-        # trie 3.1: an lru_cache of 4,096 nodes, which with each holds on to a trie and all that
-        # was written to it. No node of one trie is found for another.
-        HexaryTrie._cached_create_node_to_db_mapping.cache_clear()
-        return _PyEvmWorld(self._records, root)
-
-
-class _Store(BaseDB):
-    """The chain's records below, and above them those that are new."""
-
-    def __init__(self, records: NodeStore) -> None:
-        self._records = records
-        self.written: dict[bytes, bytes] = {}
-
-    def __getitem__(self, key: bytes) -> bytes:
-        found = self.written.get(key) or self._records.record(key)
-        if found is None:
-            raise KeyError(key)
-        return found
-
-    def __setitem__(self, key: bytes, value: bytes) -> None:
-        self.written[key] = value
-
-    def _exists(self, key: bytes) -> bool:
-        return key in self.written or self._records.record(key) is not None
-
-    def __delitem__(self, key: bytes) -> None:
-        # Older states share what is stored already.
-        self.written.pop(key, None)
-
-
-class _State(PragueState):
-    """py-evm's state, whose code is watched and whose environment changes."""
-
-    computation_class = Computation
-    tracer: Tracer | None = None
-    blob_fee = NO_BLOB_FEE
-    # Where precompiled contracts stand that were moved.
-    precompiles: dict[Address, Any] | None = None
-
-    @property
-    def blob_base_fee(self) -> int:
-        """Return the block context of an environment."""
-        return self.blob_fee
-
-    def increment_nonce(self, address: Address) -> None:
-        # geth: the last one is followed by the first; py-evm raises.
-        self.set_nonce(address, (self.get_nonce(address) + 1) % _NONCES)
-
-    def delta_balance(self, address: Address, delta: int) -> None:
-        # geth: core/state, AddBalance goes on from zero; py-evm raises.
-        total = self.get_balance(address) + delta
-        self.set_balance(address, total % _BALANCES if total > 0 else total)
-
-    def is_address_warm(self, address: Address) -> bool:
-        # The base class looks at those of the class alone.
-        moved = self.precompiles
-        return bool(super().is_address_warm(address)) or (
-            moved is not None and address in moved
-        )
-
-
-class _Authorization:
-    """EIP-7702's tuple as py-evm wants it."""
-
-    def __init__(self, authorization: Authorization) -> None:
-        self._authorization = authorization
-        self.chain_id, self.address, self.nonce = (
-            authorization.chain_id,
-            authorization.address,
-            authorization.nonce,
-        )
-        self.y_parity, self.r, self.s = authorization.y_parity, authorization.r, authorization.s
-
-    def validate(self, chain_id: int) -> None:
-        """True if it is for this chain and its signature has a low s."""
-        if self.chain_id not in (0, chain_id) or self.nonce >= (1 << 64) - 1:
-            raise ValueError("of another chain")
-        if self.y_parity > 1 or self.s > ORDER // 2:
-            raise ValueError("not signed")
-
-
-class _Signed:
-    """A message as py-evm wants its transactions."""
-
-    def __init__(self, message: Message, nonce: int, base_fee: int) -> None:
-        self.sender, self.nonce = Address(message.sender), nonce
-        self.to = _CREATES if message.to is None else Address(message.to)
-        self.gas, self.value, self.data = message.gas, message.value, message.data
-        self.gas_price = self.max_fee_per_gas = message.gas_price
-        self.max_priority_fee_per_gas = message.gas_price - base_fee
-        self.type_id = message.type
-        self.access_list = [
-            (Address(entry.address), [int.from_bytes(key) for key in entry.storage_keys])
-            for entry in message.access_list
-        ]
-        self.authorization_list = [_Authorization(each) for each in message.authorizations]
-        self.blob_versioned_hashes = message.blob_versioned_hashes
-        self.intrinsic_gas = intrinsic_gas(
-            message.data, message.to is None, message.access_list, message.authorizations
-        )
-        if message.to is None:
-            # py-evm takes this part from what is left for the code.
-            self.intrinsic_gas -= initcode_gas(message.data)
+        return _PyEvmWorld(self._records, self._stored(root))
 
 
 class _PyEvmWorld(World):
     """A state of py-evm; messages follow one another on it."""
 
-    def __init__(self, records: NodeStore, root: bytes) -> None:
+    def __init__(self, records: NodeStore, stored: Stored) -> None:
         self._records = records
-        self._store = _Store(records)
         nowhere = Environment(chain_id=1, number=0, timestamp=0, gas_limit=0)
-        self._state = _State(AtomicDB(self._store), self._context(nowhere), Hash32(root))
+        self._state = State(stored, self._context(nowhere))
 
     def account(self, address: bytes) -> Account:
-        state, at = self._state, Address(address)
-        return Account(
-            state.get_nonce(at), state.get_balance(at), code_hash=self._code_hash(at)
-        )
-
-    def _code_hash(self, address: Address) -> bytes:
-        return bytes(self._state.get_code_hash(address))
+        return self._state.account(Address(address))
 
     def code(self, address: bytes) -> bytes:
-        return bytes(self._state.get_code(Address(address)))
+        return self._state.get_code(Address(address))
 
     def storage(self, address: bytes, slot: int) -> int:
-        return int(self._state.get_storage(Address(address), slot))
+        return self._state.get_storage(Address(address), slot)
 
     def patch(self, overrides: Overrides) -> None:
         # geth: each block has the precompiled contracts anew.
@@ -220,7 +111,7 @@ class _PyEvmWorld(World):
         if message.to is None and nonce == _NONCES - 1:
             # geth: core/vm, ErrNonceUintOverflow.
             return _began(message, "nonce uint64 overflow")
-        signed: Any = _Signed(message, nonce, environment.base_fee)
+        signed = Signed(message, nonce, environment.base_fee)
         try:
             return self._run(signed, message)
         finally:
@@ -229,7 +120,7 @@ class _PyEvmWorld(World):
             state.tracer = None
 
     def _run(self, signed: Any, message: Message) -> Outcome:
-        executor = PragueTransactionExecutor(self._state)
+        executor = Executor(self._state)
         built = executor.build_evm_message(signed)
         created = built.storage_address if message.to is None else None
         before = self._state.snapshot()
@@ -240,12 +131,12 @@ class _PyEvmWorld(World):
             self._state.revert(before)
             used = message.gas - built.gas
             return Outcome(gas_used=used, max_used_gas=used, error=error_text(error))
-        done = executor.finalize_computation(signed, done)
         gas_used = message.gas - done.get_gas_remaining()
-        used = gas_used - executor.calculate_gas_refund(done, gas_used)
         floor = floor_gas(message.data)
+        used = max(gas_used - executor.calculate_gas_refund(done, gas_used), floor)
+        executor.settle(signed, done, used)
         return Outcome(
-            gas_used=max(used, floor),
+            gas_used=used,
             max_used_gas=max(gas_used, floor),
             output=bytes(done.output),
             error=error_text(done.error) if done.is_error else "",
@@ -258,9 +149,7 @@ class _PyEvmWorld(World):
         return bytes(self._state.state_root)
 
     def commit(self) -> StateChange:
-        root = self.root()
-        written, self._store.written = self._store.written, {}
-        return StateChange(root, written)
+        return StateChange(self.root(), self._state.written())
 
     def _context(self, environment: Environment) -> ExecutionContext:
         return ExecutionContext(

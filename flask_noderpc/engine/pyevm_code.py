@@ -9,11 +9,11 @@ from eth import exceptions
 from eth.constants import CREATE_CONTRACT_ADDRESS
 from eth.exceptions import Halt, VMError
 from eth.vm.forks.prague.computation import PragueComputation
-from eth.vm.forks.spurious_dragon import state as spurious_dragon
 from eth.vm.logic.invalid import InvalidOpcode
 from eth_typing import Address
 
 from .base import SSTORE, Tracer
+from .pyevm_instructions import IntStack, execute, table
 from .pyevm_precompiles import TEXTS, error_text, missing_gas, precompiles
 
 _SELFDESTRUCT = 0xFF
@@ -43,10 +43,11 @@ def _function_of(code: int, opcode: Any) -> Any:
 _OPCODES = {
     code: _function_of(code, opcode) for code, opcode in PragueComputation.opcodes.items()
 }
+_INSTRUCTIONS = table(_OPCODES)
 
 
 class Computation(PragueComputation):
-    """py-evm's, except for what a message counts as its first, and for the tracer."""
+    """py-evm's with a tracer, and with fewer steps from one instruction to the next."""
 
     opcodes = _OPCODES
     _precompiles = precompiles()
@@ -56,13 +57,45 @@ class Computation(PragueComputation):
     offered = 0
     """The gas that was left when it was last asked for: a CREATE gives all but a 64th."""
 
-    @property
-    def is_origin_computation(self) -> bool:
-        """True if it is the transaction's own computation.
+    def __init__(self, state: Any, message: Any, transaction_context: Any) -> None:
+        super().__init__(state, message, transaction_context)
+        self._stack = IntStack()
 
-        py-evm asks who sent it; EIP-7702 lets contracts call in the sender's name.
-        """
-        return bool(self.msg.depth == 0)
+    # py-evm's cached properties each ask first what they wrap.
+    stack_pop_ints = property(lambda self: self._stack.pop_ints)
+    stack_pop1_int = property(lambda self: self._stack.pop1_int)
+    stack_pop1_bytes = property(lambda self: self._stack.pop1_bytes)
+    stack_push_int = property(lambda self: self._stack.push_int)
+    stack_push_bytes = property(lambda self: self._stack.push_bytes)
+
+    def consume_gas(self, amount: int, reason: str) -> None:
+        """Buy something for gas."""
+        meter = self._gas_meter
+        if amount > meter.gas_remaining:
+            meter.consume_gas(amount, reason)
+        meter.gas_remaining -= amount
+
+    def extend_memory(self, start_position: int, size: int) -> None:
+        """Make the memory so large, for gas."""
+        if size and start_position + size > len(self._memory):
+            super().extend_memory(start_position, size)
+
+    @property
+    def is_error(self) -> bool:
+        """True if it has failed."""
+        return self._error is not None
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
+        handled = super().__exit__(kind, error, traceback)
+        if handled:
+            # It is kept, and would keep all frames that it went through.
+            error.__traceback__ = error.__context__ = None
+        return handled
+
+    def add_child_computation(self, child_computation: Any) -> None:
+        """Keep what a message has left behind until the transaction ends."""
+        super().add_child_computation(child_computation)
+        del child_computation._stack, child_computation._memory, child_computation.code
 
     @property
     def precompiles(self) -> dict[Any, Any]:
@@ -92,32 +125,33 @@ class Computation(PragueComputation):
     def apply_computation(
         cls, state: Any, message: Any, transaction_context: Any, parent_computation: Any = None
     ) -> Any:
-        tracer: Tracer | None = state.tracer
-        if tracer is None:
-            return super().apply_computation(
-                state, message, transaction_context, parent_computation
-            )
-        # py-evm: BaseComputation.apply_computation, with a look at each instruction.
+        # py-evm: BaseComputation.apply_computation.
         computation: Any
         with cls(state, message, transaction_context) as computation:
-            computation.frame = Frame(message, parent_computation)
-            if computation.is_origin_computation:
-                computation.contracts_created = []
-                if message.is_create:
-                    cls.consume_initcode_gas_cost(computation)
-            if parent_computation is not None:
-                computation.contracts_created = parent_computation.contracts_created
-            if message.is_create:
-                computation.contracts_created.append(message.storage_address)
+            computation._begin(parent_computation)
             precompile = computation.precompiles.get(message.code_address)
             if precompile is not None:
                 if not message.is_delegation:
                     precompile(computation)
+            elif state.tracer is None:
+                execute(computation, _INSTRUCTIONS)
             else:
-                computation._run(tracer)
+                computation._run(state.tracer)
         return computation
 
+    def _begin(self, parent: Any) -> None:
+        # py-evm takes one that its sender sends itself for the first; EIP-7702 lets contracts
+        # call in the sender's name.
+        if self.state.tracer is not None:  # type: ignore[attr-defined]
+            self.frame = Frame(self.msg, parent)
+        self.contracts_created = [] if parent is None else parent.contracts_created
+        if self.msg.is_create:
+            if parent is None:
+                self.consume_initcode_gas_cost(self)
+            self.contracts_created.append(self.msg.storage_address)
+
     def _run(self, tracer: Tracer) -> None:
+        """Run the code, with a look at each instruction."""
         opcodes, code = self.opcodes, self.code
         # geth: where there is no code, nothing runs.
         while len(code):
@@ -235,10 +269,9 @@ class Computation(PragueComputation):
             tracer.selfdestruct(address, beneficiary, self.state.get_balance(address))
 
     def words(self) -> list[int]:
-        """The stack; py-evm keeps each value as what it was pushed as."""
+        """The stack."""
         stack: Any = self._stack
-        values: list[int | bytes] = stack.values
-        return [v if isinstance(v, int) else int.from_bytes(v) for v in values]
+        return list(stack.values)
 
     def add_log_entry(self, account: Any, topics: tuple[int, ...], data: bytes) -> None:
         """Keep what a contract reports."""
@@ -249,7 +282,7 @@ class Computation(PragueComputation):
             tracer.log(bytes(account), words, bytes(data))
 
 
-def _touched(computation: Any) -> set[Address]:
+def touched(computation: Any) -> set[Address]:
     """EIP-161: the accounts that go if they are empty.
 
     py-evm: collect_touched_accounts; 3 also of calls in vain (github.com/ethereum/EIPs, 716).
@@ -263,10 +296,6 @@ def _touched(computation: Any) -> set[Address]:
         found |= touched & {_RIPEMD160} if is_vain else touched
         waiting += ((child, is_vain) for child in each.children)
     return found - {CREATE_CONTRACT_ADDRESS}
-
-
-# Its own asks calls that stand in one another in one another.
-spurious_dragon.collect_touched_accounts = _touched  # type: ignore[attr-defined]
 
 
 def _traced(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from eth import exceptions
 from eth.exceptions import OutOfGas, VMError
+
+# That of blake2b-py, if it is installed.
+from eth.precompiles.blake2 import blake2b_compress  # type: ignore[attr-defined]
 from eth.precompiles.bls12_381 import constants as costs
 from eth.precompiles.modexp import extract_lengths
 from eth.vm.forks.prague.computation import PragueComputation
@@ -61,7 +65,6 @@ Precompile = Callable[[Any], None]
 Gas = Callable[[bytes], int]
 
 _MODEXP, _BLAKE2F = 0x05, 0x09
-_BLAKE2F_BYTES = 213
 _PYEVM = PragueComputation.get_precompiles()
 
 # geth: core/vm/contracts.go, by the beginning of what py-evm says.
@@ -117,21 +120,19 @@ _CURVES: dict[int, tuple[Gas, Callable[[bytes], bytes]]] = {
 def precompiles() -> dict[Address, Precompile]:
     """Return the precompiled contracts by address."""
     curves = {Address(number.to_bytes(20)): _curve(*row) for number, row in _CURVES.items()}
-    runs = {**_PYEVM, **curves, Address(_MODEXP.to_bytes(20)): _modexp}
-    return {address: _explained(address, run) for address, run in runs.items()}
+    own = {Address(_MODEXP.to_bytes(20)): _modexp, Address(_BLAKE2F.to_bytes(20)): _blake2f}
+    runs = {**_PYEVM, **curves, **own}
+    return {address: _explained(run) for address, run in runs.items()}
 
 
-def _explained(address: Address, run: Precompile) -> Precompile:
-    number = int.from_bytes(address)
-
+def _explained(run: Precompile) -> Precompile:
     def explained(computation: Any) -> None:
         try:
             run(computation)
         except OutOfGas:
             raise
         except VMError as error:
-            data = bytes(computation.msg.data_as_bytes)
-            raise VMError(_reason(number, data, str(error))) from None
+            raise VMError(_reason(str(error))) from None
 
     return explained
 
@@ -159,10 +160,26 @@ def _modexp(computation: Any) -> None:
         computation.output = (modulus > 1).to_bytes(size)
 
 
-def _reason(number: int, data: bytes, error_text: str) -> str:
+# EIP-152: rounds, state, message and offset of little-endian words, and a flag.
+_BLAKE2F_DATA = struct.Struct("<4s8Q16Q2QB")
+
+
+def _blake2f(computation: Any) -> None:
+    """EIP-152; py-evm takes a hundred steps to read the words."""
+    data = bytes(computation.msg.data_as_bytes)
+    if len(data) != _BLAKE2F_DATA.size:
+        raise VMError(bls12_381.LENGTH)
+    first, *words, final = _BLAKE2F_DATA.unpack(data)
+    if final > 1:
+        raise VMError("invalid final flag")
+    rounds = int.from_bytes(first)
+    computation.consume_gas(rounds, reason="precompiled contract")
+    parts = tuple(words[:8]), tuple(words[8:24]), tuple(words[24:])
+    computation.output = blake2b_compress(rounds, *parts, bool(final))
+
+
+def _reason(error_text: str) -> str:
     """Return geth's text for an input that py-evm refused."""
-    if number == _BLAKE2F:
-        return bls12_381.LENGTH if len(data) != _BLAKE2F_BYTES else "invalid final flag"
     return next(
         (text for start, text in _TEXTS.items() if error_text.startswith(start)), error_text
     )

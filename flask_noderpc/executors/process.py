@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import pickle
-import queue
+import select
 import signal
 import socket
 import struct
@@ -25,7 +25,7 @@ T = TypeVar("T")
 Job = Callable[[Any], T]
 
 _SIZE = struct.Struct(">Q")
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16
 
 # What an interpreter needs to start on a busy machine: to kill one that is nearly there and
 # start another would never end.
@@ -49,7 +49,7 @@ class Executor:
         self._socket = ours
         self.alive = True
         try:
-            _receive(ours, time.monotonic() + _START_S)
+            _receive(ours, deadline=time.monotonic() + _START_S)
         except (OSError, EOFError):
             self.end()
             raise ExecutorDied from None
@@ -57,8 +57,8 @@ class Executor:
     def run(self, job: Job[T], deadline: float) -> T:
         """The job's result."""
         try:
-            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
-            send(self._socket, job)
+            _wait_until(self._socket, deadline)
+            _send(self._socket, job)
             done, value = _receive(self._socket, deadline)
         except TimeoutError:
             self.end()
@@ -88,35 +88,38 @@ class Executor:
         self._process.wait()
 
 
-def send(to: socket.socket, value: Any) -> None:
-    """Send one value."""
-    body = pickle.dumps(value)
+def _send(to: socket.socket, value: Any) -> None:
+    body = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     to.sendall(_SIZE.pack(len(body)) + body)
 
 
-def _receive(sender: socket.socket, deadline: float) -> Any:
-    def left() -> float:
-        return max(0.001, deadline - time.monotonic())
+def _receive(sender: socket.socket, deadline: float | None = None) -> Any:
+    """The next value; raise :exc:`EOFError` at the end and :exc:`TimeoutError`.
 
-    return receive(sender, left)
+    Nothing follows it: a side sends the next when it has the other's answer.
+    """
+    parts = [_received(sender, deadline)]
+    while len(parts[0]) < _SIZE.size:
+        parts[0] += _received(sender, deadline)
+    (size,) = _SIZE.unpack_from(parts[0])
+    left = _SIZE.size + size - len(parts[0])
+    while left:
+        parts.append(_received(sender, deadline))
+        left -= len(parts[-1])
+    return pickle.loads(memoryview(b"".join(parts))[_SIZE.size :])
 
 
-def receive(sender: socket.socket, left: Callable[[], float | None]) -> Any:
-    """The next value; raise :exc:`EOFError` at the end and :exc:`TimeoutError`."""
-    (size,) = _SIZE.unpack(_exactly(sender, _SIZE.size, left))
-    return pickle.loads(_exactly(sender, size, left))
+def _received(sender: socket.socket, deadline: float | None) -> bytes:
+    if deadline is not None:
+        _wait_until(sender, deadline)
+    part = sender.recv(_CHUNK)
+    if not part:
+        raise EOFError
+    return part
 
 
-def _exactly(sender: socket.socket, size: int, left: Callable[[], float | None]) -> bytes:
-    parts = []
-    while size:
-        sender.settimeout(left())
-        part = sender.recv(min(size, _CHUNK))
-        if not part:
-            raise EOFError
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+def _wait_until(peer: socket.socket, deadline: float) -> None:
+    peer.settimeout(max(0.001, deadline - time.monotonic()))
 
 
 # A thousand calls inside one another, each of a dozen Python frames.
@@ -129,18 +132,16 @@ def serve(given: object, descriptor: int) -> None:
     # A terminal's Ctrl-C is for the parent, which ends us in its own time.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _freeze_loaded()
-    jobs: queue.SimpleQueue[Job[object]] = queue.SimpleQueue()
     with socket.socket(fileno=descriptor) as parent:
+        # gevent's sockets are made otherwise.
+        parent.setblocking(True)
         threading.stack_size(_STACK_BYTES)
-        threading.Thread(target=_work, args=(given, jobs, parent), daemon=True).start()
-        try:
-            # Its job waits for this.
-            send(parent, None)
-            while True:
-                jobs.put(receive(parent, lambda: None))
-        except (EOFError, OSError):
-            # Also in the middle of a job: nobody waits for it any more.
-            os._exit(0)
+        threading.Thread(target=_work, args=(given, parent), daemon=True).start()
+        # Also in the middle of a job: nobody waits for it any more.
+        end = select.poll()
+        end.register(parent, 0)
+        end.poll()
+        os._exit(0)
 
 
 def _freeze_loaded() -> None:
@@ -154,9 +155,14 @@ def _freeze_loaded() -> None:
     gc.collect()
 
 
-def _work(given: object, jobs: queue.SimpleQueue[Job[object]], parent: socket.socket) -> None:
+def _work(given: object, parent: socket.socket) -> None:
+    # Its first job waits for this.
+    _send(parent, None)
     while True:
-        job = jobs.get()
+        try:
+            job = _receive(parent)
+        except (EOFError, OSError):
+            os._exit(0)
         try:
             outcome = True, job(given)
         except BaseException as error:
@@ -164,11 +170,11 @@ def _work(given: object, jobs: queue.SimpleQueue[Job[object]], parent: socket.so
             # do no job any more.
             outcome = False, _sendable(error)
         try:
-            send(parent, outcome)
+            _send(parent, outcome)
         except OSError:
             os._exit(0)
         except Exception as error:
-            send(parent, (False, RuntimeError(f"the answer can't be sent: {error!r}")))
+            _send(parent, (False, RuntimeError(f"the answer can't be sent: {error!r}")))
 
 
 def _sendable(error: BaseException) -> Exception:

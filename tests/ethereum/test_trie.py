@@ -13,6 +13,7 @@ from flask_noderpc.engine.pyevm import PyEvm
 from flask_noderpc.protocol.ethereum import accounts
 from flask_noderpc.protocol.ethereum.crypto import keccak
 from flask_noderpc.protocol.ethereum.trie import NodeMissing, find
+from flask_noderpc.protocol.ethereum.trie_changes import changed
 from tests.engine.jobs import NoRecords
 
 KEYS = some.binary(min_size=1, max_size=3)
@@ -42,6 +43,44 @@ def test_presence_and_absence_in_a_trie_are_proven(
         value, proof = find(nodes.get, tree.root_hash, key)
         assert value == content.get(key, b"")
         assert proven(tree.root_hash, key, proof) == value
+
+
+@given(
+    some.lists(
+        some.dictionaries(
+            KEYS, some.binary(max_size=3) | some.binary(min_size=40, max_size=40), max_size=30
+        ),
+        max_size=4,
+    )
+)
+def test_a_trie_is_changed_step_by_step(steps: list[dict[bytes, bytes]]) -> None:
+    nodes: dict[bytes, bytes] = {}
+    root = NO_STORAGE
+    content: dict[bytes, bytes] = {}
+    for step in steps:
+        root, written = changed(nodes.get, root, step)
+        nodes |= written
+        content = {key: value for key, value in {**content, **step}.items() if value}
+        tree = HexaryTrie({})
+        for key, value in content.items():
+            tree[keccak(key)] = value
+        assert root == tree.root_hash
+        for key in step:
+            assert find(nodes.get, root, key)[0] == content.get(key, b"")
+
+
+def test_nodes_beside_the_way_are_not_read() -> None:
+    values = {bytes((number,)): b"value" * 10 for number in range(200)}
+    root, nodes = changed(lambda _: None, NO_STORAGE, values)
+    key, other = bytes((7,)), bytes((8,))
+    way = {keccak(node): node for node in find(nodes.get, root, key)[1]}
+    assert keccak(find(nodes.get, root, other)[1][-1]) not in way
+
+    after, written = changed(way.get, root, {key: b"other"})
+
+    assert len(written) == len(way)
+    assert find({**nodes, **written}.get, after, key)[0] == b"other"
+    assert find({**nodes, **written}.get, after, other)[0] == values[other]
 
 
 def test_a_missing_trie_node_raises() -> None:

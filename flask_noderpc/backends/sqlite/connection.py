@@ -198,6 +198,7 @@ class Store(FileLocation):
         if self.path in ("", ":memory:"):
             raise InvalidSetting("the store must be a file, which processes share")
         self._max_pages = max_pages
+        self._log = self._find_log()
         self._log_in_use: tuple[int, int] | None = None
 
     @property
@@ -205,9 +206,8 @@ class Store(FileLocation):
         """The file itself, where a link names it; the link may change."""
         return Path(os.path.realpath(self.file))
 
-    @property
-    def _log(self) -> Path:
-        # SQLite: beside the file itself.
+    def _find_log(self) -> Path:
+        # SQLite: beside the file itself, as it was when it was opened.
         file = self.real_file
         return file.with_name(f"{file.name}-wal")
 
@@ -284,6 +284,7 @@ class Store(FileLocation):
         connection = self._connect(Connection, _WRITE_PATIENCE_S, mode="rwc")
         try:
             self._prepare(connection)
+            self._log = self._find_log()
             self._log_in_use = _inode(self._log)
         except BaseException:
             connection.close()

@@ -14,8 +14,18 @@ from .trie import NodeMissing, Record, find, load, walk
 
 def account(record: Record, root: bytes, address: bytes) -> Account:
     """Return the account at an address; raise :exc:`~.trie.NodeMissing`."""
+    return existing(record, root, address) or Account()
+
+
+def existing(record: Record, root: bytes, address: bytes) -> Account | None:
+    """Return the account at an address, or ``None`` where there is none."""
     value, _ = find(record, root, address)
-    return _decoded(value)
+    return _decoded(value) if value else None
+
+
+def encoded(account: Account) -> bytes:
+    """Encode an account as it stands in the trie."""
+    return encode((account.nonce, account.balance, account.storage_root, account.code_hash))
 
 
 def _decoded(value: bytes) -> Account:
@@ -40,9 +50,9 @@ def code(record: Record, root: bytes, address: bytes) -> bytes:
 def _checked(value: bytes) -> Account:
     """Decode an account; raise :exc:`ValueError` for one that the protocol does not allow."""
     found = _decoded(value)
-    fields = (found.nonce, found.balance, found.storage_root, found.code_hash)
     is_sized = found.nonce < 1 << 64 and found.balance < 1 << 256
-    if not is_sized or {len(hash_) for hash_ in fields[2:]} != {32} or encode(fields) != value:
+    sizes = {len(found.storage_root), len(found.code_hash)}
+    if not is_sized or sizes != {32} or encoded(found) != value:
         raise ValueError("not an account")
     return found
 

@@ -33,10 +33,10 @@ def _node(leaves: list[_Leaf], depth: int) -> bytes:
     """The encoded node above sorted leaves that agree in their first ``depth`` digits."""
     first, value = leaves[0]
     if len(leaves) == 1:
-        return encode([_encoded_path(first[depth:], leaf=True), value])
+        return encode([encoded_path(first[depth:], leaf=True), value])
     shared = _shared(first, leaves[-1][0], depth)
     if shared > depth:
-        path = encode(_encoded_path(first[depth:shared], leaf=False))
+        path = encode(encoded_path(first[depth:shared], leaf=False))
         return listed(path + _reference(leaves, shared))
     # No key begins another, for it is an RLP string: a branch has no value of its own.
     children = [_NOTHING] * 17
@@ -58,7 +58,7 @@ def _shared(first: str, last: str, depth: int) -> int:
     return depth
 
 
-def _encoded_path(digits: str, *, leaf: bool) -> bytes:
+def encoded_path(digits: str, *, leaf: bool) -> bytes:
     """Yellow Paper, appendix C: two digits a byte, marked for odd length and for a leaf."""
     flag = (2 if leaf else 0) + len(digits) % 2
     return bytes.fromhex(f"{flag:x}{'' if flag % 2 else '0'}{digits}")
@@ -83,12 +83,12 @@ def find(record: Record, root: bytes, key: bytes) -> tuple[bytes, tuple[bytes, .
         return b"", ()
     digits = keccak(key).hex()
     proof = [load(record, root)]
-    node = _items(Reader(proof[0]).list("node"))
+    node = items(Reader(proof[0]).list("node"))
     while True:
         if len(node) == _BRANCH:
             below, digits = node[int(digits[0], 16)], digits[1:]
         else:
-            path, is_leaf = _decoded_path(node[0])
+            path, is_leaf = decoded_path(node[0])
             if is_leaf or not digits.startswith(path):
                 found = node[1] if is_leaf and digits == path else b""
                 assert isinstance(found, bytes)
@@ -100,7 +100,7 @@ def find(record: Record, root: bytes, key: bytes) -> tuple[bytes, tuple[bytes, .
             proof.append(load(record, below))
             below = Reader(proof[-1]).list("node")
         # A node shorter than a hash stands in its parent.
-        node = _items(below)
+        node = items(below)
 
 
 def walk(
@@ -119,7 +119,7 @@ def walk(
         # Those shorter than a hash stand in it.
         inside = [Reader(node).list("node")]
         while inside:
-            for child in _children(_items(inside.pop()), leaf):
+            for child in _children(items(inside.pop()), leaf):
                 if isinstance(child, bytes):
                     waiting.append(child)
                 else:
@@ -133,7 +133,7 @@ def _children(
         # The hashes of keys are all of one length: none ends at a branch.
         return [child for child in node[:-1] if child != b""]
     path, below = node
-    _, is_leaf = _decoded_path(path)
+    _, is_leaf = decoded_path(path)
     if not is_leaf:
         return [below]
     assert isinstance(below, bytes)
@@ -149,16 +149,17 @@ def load(record: Record, digest: bytes) -> bytes:
     return found
 
 
-def _items(node: Reader) -> list[bytes | Reader]:
-    items: list[bytes | Reader] = []
+def items(node: Reader) -> list[bytes | Reader]:
+    """Return the items of a node: strings, and nodes that stand in it."""
+    found: list[bytes | Reader] = []
     while not node.done:
         is_list, _ = node.peek()
-        items.append(node.list("node") if is_list else node.string("item"))
-    return items
+        found.append(node.list("node") if is_list else node.string("item"))
+    return found
 
 
-def _decoded_path(item: bytes | Reader) -> tuple[str, bool]:
-    """Return the hex digits of a path, and if it ends in a leaf; ``roots`` encodes them."""
+def decoded_path(item: bytes | Reader) -> tuple[str, bool]:
+    """Return the hex digits of a path, and if it ends in a leaf."""
     assert isinstance(item, bytes)
     text = item.hex()
     flag = int(text[0], 16)

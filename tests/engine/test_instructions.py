@@ -1,0 +1,70 @@
+"""Instructions of our own compared with py-evm's, which run where somebody looks."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flask_noderpc.domain.evm import NO_STORAGE, AccountOverride, Environment, Message, Outcome
+from flask_noderpc.engine.base import Tracer
+from flask_noderpc.engine.pyevm import PyEvm
+
+from .jobs import ADDRESS, NoRecords
+
+ENGINE = PyEvm(NoRecords())
+BLOCK = Environment(chain_id=1, number=1, timestamp=1, gas_limit=30_000_000)
+EDGES = (0, 1, 2, 31, 32, 248, 255, 256, 1 << 128, (1 << 255) - 1, 1 << 255, (1 << 256) - 1)
+
+words = st.sampled_from(EDGES) | st.integers(0, (1 << 256) - 1)
+pushes = words.map(lambda word: b"\x7f" + word.to_bytes(32))
+small = st.integers(0, 96).map(lambda number: bytes((0x60, number)))
+# Without those that call, end, or wait for gas to run out.
+plain = st.sampled_from([*range(0x1E), 0x20, *range(0x30, 0x4B), *range(0x50, 0x60)])
+any_depth = st.integers(0x80, 0x9F)
+instructions = pushes | small | (plain | any_depth).map(lambda code: bytes((code,)))
+
+
+def run(code: bytes, gas: int, tracer: Tracer | None) -> Outcome:
+    world = ENGINE.world(NO_STORAGE)
+    world.patch({ADDRESS: AccountOverride(code=code)})
+    message = Message(
+        sender=bytes(20), to=ADDRESS, nonce=None, gas=gas, gas_price=0, value=0, data=b"data"
+    )
+    return world.run(BLOCK, message, tracer)
+
+
+def check(code: bytes, gas: int = 200_000) -> None:
+    assert run(code, gas, None) == run(code, gas, Tracer())
+
+
+@given(st.integers(0, 0x1D), st.lists(pushes, min_size=3, max_size=3))
+def test_arithmetic_gives_the_same(code: int, operands: list[bytes]) -> None:
+    check(b"".join(operands) + bytes((code,)) + bytes.fromhex("5f5260205ff3"))
+
+
+@given(st.lists(instructions, max_size=60), st.integers(22_000, 60_000))
+def test_programs_do_the_same_for_the_same_gas(parts: list[bytes], gas: int) -> None:
+    # What they leave on the stack and in the memory is returned.
+    check(b"".join(parts) + bytes.fromhex("5f5260605ff3"), gas)
+
+
+@given(st.binary(max_size=100))
+def test_any_bytes_do_the_same(code: bytes) -> None:
+    check(code, 60_000)
+
+
+def test_the_stack_has_its_limits() -> None:
+    for full in ("5f" * 1024, "5f" * 1025, "5f" + "80" * 1023, "5f" + "80" * 1024):
+        check(bytes.fromhex(full))
+    for few in ("50", "5f01", "5f5f08", "5f81", "5f90", "51", "5f52", "56"):
+        check(bytes.fromhex(few))
+
+
+def test_code_ends_within_a_push() -> None:
+    check(bytes.fromhex("7f01"))
+
+
+def test_jumps_lead_to_instructions_alone() -> None:
+    # To 4: a JUMPDEST, the data of a PUSH1, beyond the end.
+    for code in ("6004565f5b", "600456605b", "6099565f5b", "60045f575f5b", "600460015700"):
+        check(bytes.fromhex(code))
