@@ -82,11 +82,13 @@ class Side:
 
     def call(self, method: str, **params: Any) -> Any:
         """The result of a call; raise ``AssertionError`` where there is none."""
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        received = ask(self.url, Ask(method, "POST", body=body))
-        reply = json.loads(received.body)
-        assert "result" in reply, (method, received)
+        reply = self._reply(method, params)
+        assert "result" in reply, (method, reply)
         return reply["result"]
+
+    def _reply(self, method: str, params: Mapping[str, Any]) -> Any:
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        return json.loads(ask(self.url, Ask(method, "POST", body=body)).body)
 
     def height(self) -> int:
         """Of the latest block."""
@@ -100,10 +102,18 @@ class Side:
             nonlocal latest
             sync = self.call("status")["sync_info"]
             latest = int(sync["latest_block_height"])
-            return latest >= height and self._is_proven(sync["latest_app_hash"])
+            return (
+                latest >= height
+                and self._is_proven(sync["latest_app_hash"])
+                and self._has_next_params()
+            )
 
         until(is_settled, f"{self.url} settles at {height}")
         return latest
+
+    def _has_next_params(self) -> bool:
+        # CometBFT: state/execution.go, ApplyBlock. A block is saved before the state behind it.
+        return "result" in self._reply("consensus_params", {})
 
     def _is_proven(self, app_hash: str) -> bool:
         info = self.call("abci_info")["response"]
