@@ -39,16 +39,18 @@ def _function_of(code: int, opcode: Any) -> Any:
     # Calls stand in one another a thousand deep, and Python 3.12 bears only some hundred
     # objects that are called like functions; their methods are functions.
     if code in _CREATES:
-        return _creating(opcode.__call__, 4 if code == _CREATE2 else 3)
+        return _creating(opcode, 4 if code == _CREATE2 else 3)
     return opcode.__call__ if code in _CALLS else opcode
 
 
-def _creating(create: Callable[..., None], arity: int) -> Callable[..., None]:
+def _creating(opcode: Any, arity: int) -> Callable[..., None]:
     """EIP-3860: py-evm refuses longer code only once the message begins."""
+    create, least = opcode.__call__, opcode.gas_cost
 
     def run(computation: Any) -> None:
         words = computation._stack.values
-        if len(words) >= arity and words[-3] > MAX_INITCODE:
+        begins = len(words) >= arity and computation._gas_meter.gas_remaining >= least
+        if begins and words[-3] > MAX_INITCODE:
             # geth: core/vm/gas_table.go.
             raise VMError(f"out of gas: max initcode size exceeded: size {words[-3]}")
         create(computation)
