@@ -12,6 +12,7 @@ from eth.vm.forks.prague.computation import PragueComputation
 from eth.vm.logic.invalid import InvalidOpcode
 from eth_typing import Address
 
+from ..protocol.ethereum.validity import MAX_INITCODE
 from .base import SSTORE, Tracer
 from .pyevm_instructions import IntStack, execute, table
 from .pyevm_precompiles import TEXTS, error_text, missing_gas, precompiles
@@ -37,7 +38,24 @@ def _function_of(code: int, opcode: Any) -> Any:
         return getattr(opcode, "__wrapped__", opcode)
     # Calls stand in one another a thousand deep, and Python 3.12 bears only some hundred
     # objects that are called like functions; their methods are functions.
-    return opcode.__call__ if code in (*_CALLS, *_CREATES) else opcode
+    if code in _CREATES:
+        return _creating(opcode, 4 if code == _CREATE2 else 3)
+    return opcode.__call__ if code in _CALLS else opcode
+
+
+def _creating(opcode: Any, arity: int) -> Callable[..., None]:
+    """EIP-3860: py-evm refuses longer code only once the message begins."""
+    create, least = opcode.__call__, opcode.gas_cost
+
+    def run(computation: Any) -> None:
+        words = computation._stack.values
+        begins = len(words) >= arity and computation._gas_meter.gas_remaining >= least
+        if begins and words[-3] > MAX_INITCODE:
+            # geth: core/vm/gas_table.go.
+            raise VMError(f"out of gas: max initcode size exceeded: size {words[-3]}")
+        create(computation)
+
+    return run
 
 
 _OPCODES = {

@@ -14,6 +14,8 @@ from eth.exceptions import FullStack, Halt, InsufficientStack, OutOfGas
 from eth.vm.logic.invalid import InvalidOpcode
 from eth.vm.stack import Stack
 
+from ..protocol.ethereum.validity import MAX_INITCODE
+
 _WORD = (1 << 256) - 1
 _SIGN = 1 << 255
 _MAX_STACK = 1024
@@ -174,7 +176,9 @@ def _analysed(code: bytes) -> tuple[bytes, set[int], set[int]]:
 def execute(computation: Any, instructions: list[Instruction]) -> None:
     """Run the code of a computation to its end."""
     stream, meter, stack = computation.code, computation._gas_meter, computation._stack.values
-    found = _analysed(computation.msg.code)
+    # Longer code comes from overrides alone, and what is kept of a few would fill the memory.
+    kept = len(stream) <= MAX_INITCODE
+    found = (_analysed if kept else _analysed.__wrapped__)(computation.msg.code)
     code, stream.valid_positions, stream.invalid_positions = found
     at, gas = 0, meter.gas_remaining
     try:

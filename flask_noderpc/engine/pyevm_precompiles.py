@@ -37,7 +37,6 @@ TEXTS: dict[type[VMError], str] = {
 _OUT_OF_GAS = {
     "Contract code size exceeds": "max code size exceeded",
     "Write contract code": "contract creation code storage out of gas",
-    "Contract init code size": "max initcode size exceeded",
 }
 _OPCODE = re.compile(r"0x[0-9a-f]+")
 _NEEDED = re.compile(r"Out of gas: Needed (\d+)")

@@ -114,8 +114,9 @@ class State(PragueState):
         return not found.nonce and not found.balance and found.code_hash == NO_CODE
 
     def has_code_or_nonce(self, address: Address) -> bool:
+        # EIP-7610: storage is in the way of a new contract as well.
         found = self.account(address)
-        return found.nonce != 0 or found.code_hash != NO_CODE
+        return found != Account(balance=found.balance)
 
     def touch_account(self, address: Address) -> None:
         if self._account(address) is None:

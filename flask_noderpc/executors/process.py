@@ -6,6 +6,7 @@ A job is a callable that can be pickled; it gets what the process was started wi
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import pickle
 import select
@@ -16,10 +17,13 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..errors import ExecutionTimedOut, ExecutorDied
+
+log = logging.getLogger("flask_noderpc.executors")
 
 T = TypeVar("T")
 Job = Callable[[Any], T]
@@ -37,19 +41,15 @@ class Executor:
 
     def __init__(self, command: Sequence[str]) -> None:
         """Start it; raise :exc:`~flask_noderpc.errors.ExecutorDied`."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-            self._process = subprocess.Popen(
-                [*command, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                env=environment,
-            )
-        self._socket = ours
+        try:
+            self._process, self._socket = _begun(command)
+        except OSError as error:
+            # Of a machine that has no memory left, or no file descriptors.
+            log.warning("no executor can start: %s", error)
+            raise ExecutorDied from None
         self.alive = True
         try:
-            _receive(ours, deadline=time.monotonic() + _START_S)
+            _receive(self._socket, deadline=time.monotonic() + _START_S)
         except (OSError, EOFError):
             self.end()
             raise ExecutorDied from None
@@ -86,6 +86,23 @@ class Executor:
         self._socket.close()
         self._process.kill()
         self._process.wait()
+
+
+def _begun(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    ours, theirs = socket.socketpair()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with theirs:
+        try:
+            process = subprocess.Popen(
+                [*command, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                env=environment,
+            )
+        except OSError:
+            ours.close()
+            raise
+    return process, ours
 
 
 def _send(to: socket.socket, value: Any) -> None:
@@ -156,25 +173,34 @@ def _freeze_loaded() -> None:
 
 
 def _work(given: object, parent: socket.socket) -> None:
-    # Its first job waits for this.
-    _send(parent, None)
-    while True:
-        try:
-            job = _receive(parent)
-        except (EOFError, OSError):
-            os._exit(0)
-        try:
-            outcome = True, job(given)
-        except BaseException as error:
-            # PyO3: a panic of Rust code is no Exception. Without this thread the process would
-            # do no job any more.
-            outcome = False, _sendable(error)
-        try:
-            _send(parent, outcome)
-        except OSError:
-            os._exit(0)
-        except Exception as error:
-            _send(parent, (False, RuntimeError(f"the answer can't be sent: {error!r}")))
+    try:
+        # Its first job waits for this.
+        _send(parent, None)
+        while True:
+            _answer(parent, _outcome(given, _receive(parent)))
+    except (EOFError, OSError):
+        os._exit(0)
+    except BaseException:
+        # A job that can't be read. Without this thread the process would do no job any more.
+        traceback.print_exc()
+        os._exit(1)
+
+
+def _outcome(given: object, job: Job[object]) -> tuple[bool, object]:
+    try:
+        return True, job(given)
+    except BaseException as error:
+        # PyO3: a panic of Rust code is no Exception.
+        return False, _sendable(error)
+
+
+def _answer(parent: socket.socket, outcome: tuple[bool, object]) -> None:
+    try:
+        _send(parent, outcome)
+    except OSError:
+        raise
+    except Exception as error:
+        _send(parent, (False, RuntimeError(f"the answer can't be sent: {error!r}")))
 
 
 def _sendable(error: BaseException) -> Exception:

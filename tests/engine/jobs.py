@@ -126,6 +126,16 @@ class RaisesUnreadable(Job[None]):
         raise _OfTwoParts("why", "not")
 
 
+class Unreadable(Job[None]):
+    """Can be sent and not be read."""
+
+    def __call__(self, engine: EvmEngine) -> None:
+        raise AssertionError
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return int, ("why not",)
+
+
 class Unsendable(Job[object]):
     """Gives something that can't be sent."""
 

@@ -43,6 +43,7 @@ from .jobs import (
     Raises,
     RaisesUnreadable,
     Runs,
+    Unreadable,
     Unsendable,
     WhoAmI,
     executors,
@@ -129,6 +130,20 @@ def test_a_job_fails_when_its_worker_dies_at_start(tmp_path: Path) -> None:
         pid = starting(tmp_path)[1]
         let_start(tmp_path, pid)
         assert again.result(LONG_S) == pid
+
+
+def test_jobs_fail_while_no_process_can_be_started() -> None:
+    with closing(Executors(("/no/such/program",), 1, 1)) as none:
+        for _ in range(2):
+            with pytest.raises(ExecutorDied):
+                none.run(WhoAmI(), LONG_S)
+
+
+def test_a_job_that_cannot_be_read_fails_at_once(one: Executors) -> None:
+    before = one.run(WhoAmI(), LONG_S)
+    with pytest.raises(ExecutorDied):
+        one.run(Unreadable(), LONG_S)
+    assert one.run(WhoAmI(), LONG_S) != before
 
 
 def test_queued_jobs_fail_when_the_pool_closes(one: Executors, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from flask_noderpc.domain.evm import NO_STORAGE, AccountOverride, Environment, Message, Outcome
 from flask_noderpc.engine.base import Tracer
 from flask_noderpc.engine.pyevm import PyEvm
+from flask_noderpc.engine.pyevm_instructions import _analysed
+from flask_noderpc.protocol.ethereum.validity import MAX_INITCODE
 
 from .jobs import ADDRESS, NoRecords
 
@@ -58,6 +60,12 @@ def test_the_stack_has_its_limits() -> None:
         check(bytes.fromhex(full))
     for few in ("50", "5f01", "5f5f08", "5f81", "5f90", "51", "5f52", "56"):
         check(bytes.fromhex(few))
+
+
+def test_code_that_no_contract_may_have_is_not_kept() -> None:
+    before = _analysed.cache_info().misses
+    check(bytes(MAX_INITCODE + 1))
+    assert _analysed.cache_info().misses == before
 
 
 def test_code_ends_within_a_push() -> None:

@@ -7,10 +7,17 @@ import tracemalloc
 
 import pytest
 
-from flask_noderpc.domain.evm import NO_STORAGE, AccountOverride
+from flask_noderpc.domain.evm import (
+    NO_STORAGE,
+    AccountOverride,
+    Environment,
+    Message,
+    StateChange,
+)
 from flask_noderpc.engine.jobs import Patch
 from flask_noderpc.engine.pyevm import PyEvm
 from flask_noderpc.protocol.ethereum.crypto import keccak
+from flask_noderpc.protocol.ethereum.execution import created_address
 
 from .jobs import NoRecords, Runs
 
@@ -33,6 +40,35 @@ def test_an_empty_base_to_a_power(exponent: bytes, modulus: bytes, power: int) -
 def test_selfdestruct_emits_no_warning() -> None:
     # Warnings are errors here.
     assert Runs(bytes.fromhex("30ff"), 100_000)(ENGINE).error == ""
+
+
+@pytest.mark.parametrize("create", ["f0", "f5"])
+def test_code_too_long_to_create_fails_also_where_nothing_begins(create: str) -> None:
+    # With a value that nobody has: PUSH0, size, PUSH0, value.
+    code = bytes.fromhex("5f" + "61c001" + "5f" + "6001" + create)
+    outcome = Runs(code, 1_000_000)(ENGINE)
+    assert outcome.error == "out of gas: max initcode size exceeded: size 49153"
+    assert outcome.gas_used == 1_000_000
+
+
+class Written(NoRecords):
+    """What a change wrote."""
+
+    def __init__(self, change: StateChange) -> None:
+        self._written = change.written
+
+    def record(self, digest: bytes) -> bytes | None:
+        return self._written.get(digest)
+
+
+def test_storage_is_in_the_way_of_a_new_contract() -> None:
+    message = Message(gas=100_000)
+    created = created_address(message.sender, 0)
+    change = Patch(NO_STORAGE, {created: AccountOverride(state={bytes(32): b"\1"})})(ENGINE)
+    world = PyEvm(Written(change)).world(change.root)
+    block = Environment(chain_id=1, number=1, timestamp=1, gas_limit=10**6)
+    outcome = world.run(block, message)
+    assert (outcome.error, outcome.gas_used) == ("contract address collision", 100_000)
 
 
 def test_a_discarded_world_frees_its_memory() -> None:

@@ -208,6 +208,13 @@ def test_a_transaction_that_paid_without_running_failed_with_its_gas_limit_used(
     assert (receipt.succeeded, receipt.gas_used, receipt.logs) == (False, 90_000, ())
 
 
+def test_bytes_without_a_gas_limit_that_did_not_run_leave_the_others() -> None:
+    raws = b"\xc0", transfer(0)
+    unread = result_of([raws[1]], code=11, log=_BLOCK_FULL)
+    (receipt,) = read((raws[0], unread), bare(raws[1]))
+    assert receipt.transaction == decode(raws[1])
+
+
 def test_without_gas_in_its_event_a_lone_transaction_has_the_nodes() -> None:
     raw = transfer(0)
     (receipt,) = read((raw, ExecTxResult(gas_used=12_345)))

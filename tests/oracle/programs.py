@@ -172,6 +172,11 @@ class Programs:
         return called
 
     def _create(self) -> bytes:
+        if self._random.random() < 0.05:
+            # The most that may be, or more; maybe with a value that nobody has.
+            length = push(self._random.choice((49_152, 49_153)))
+            worth = push(self._random.choice((0, 99)))
+            return _PUSH0 + length + _PUSH0 + worth + b"\xf5" + self._kept()
         initcode = self._initcode()
         filled = b"".join(
             push(int.from_bytes(initcode[at : at + 32].ljust(32, b"\0"))) + push(at) + b"\x52"

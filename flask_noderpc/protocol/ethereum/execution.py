@@ -175,8 +175,10 @@ def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[Executed]
     for tx, result in zip(txs, results.tx_results, strict=False):
         if ethermint.was_charged(result):
             outcomes = ethermint.outcomes(result.events)
-            # The chain has verified what it has outcomes of.
-            transactions = _each(undecoded, tx) if outcomes else ethereum_transactions(tx)
+            # The chain has verified what it ran. Of what did not fit the block the gas limit
+            # is read below.
+            verified = outcomes and result.code == 0
+            transactions = _each(undecoded, tx) if verified else ethereum_transactions(tx)
             if transactions:
                 yield from _executed_in_one(transactions, outcomes, result)
 
