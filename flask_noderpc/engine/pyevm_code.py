@@ -103,6 +103,16 @@ class Computation(PragueComputation):
         """True if it has failed."""
         return self._error is not None
 
+    @property
+    def should_burn_gas(self) -> bool:
+        """True if it has failed and leaves no gas."""
+        return self._error is not None and self._error.burns_gas
+
+    @property
+    def should_erase_return_data(self) -> bool:
+        """True if it has failed and returns nothing."""
+        return self._error is not None and self._error.erases_return_data
+
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
         handled = super().__exit__(kind, error, traceback)
         if handled:
@@ -193,7 +203,7 @@ class Computation(PragueComputation):
 
     def get_gas_remaining(self) -> int:
         """Return the gas that is left, for itself or for a message that it begins."""
-        self.offered = super().get_gas_remaining()
+        self.offered = 0 if self.should_burn_gas else self._gas_meter.gas_remaining
         return self.offered
 
     def _unasked(self, error: VMError) -> int:

@@ -148,7 +148,7 @@ def serve(given: object, descriptor: int) -> None:
     side."""
     # A terminal's Ctrl-C is for the parent, which ends us in its own time.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _freeze_loaded()
+    _collect_seldom()
     with socket.socket(fileno=descriptor) as parent:
         # gevent's sockets are made otherwise.
         parent.setblocking(True)
@@ -161,15 +161,18 @@ def serve(given: object, descriptor: int) -> None:
         os._exit(0)
 
 
-def _freeze_loaded() -> None:
-    """Leave what is loaded out of garbage collection.
+def _collect_seldom() -> None:
+    """Leave what is loaded out of garbage collection, and collect the rest less often.
 
     py-evm's states are cycles. CPython's gc: a full collection waits until a quarter as many
-    objects are pending as the last one found alive: 80,000, all of them of modules.
+    objects are pending as the last one found alive: 80,000, all of them of modules. The calls
+    of a transaction are alive until it ends: to look at them each time takes a third of a
+    block that is full of calls.
     """
     gc.collect()
     gc.freeze()
     gc.collect()
+    gc.set_threshold(10_000, 20, 20)
 
 
 def _work(given: object, parent: socket.socket) -> None:
