@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -106,12 +105,17 @@ class DevControl(Control):
             # Another process that owned the lease meanwhile may have replaced this block.
             if snapshot is None or self._hash(snapshot.height) != snapshot.hash:
                 return False
-            with self._frozen():
+            is_frozen = producer.is_frozen
+            # No block takes transactions meanwhile, nor before it is as frozen as it was.
+            self.freeze(True)
+            try:
                 producer.rewind(snapshot.height)
                 self._clock.offset = snapshot.offset
                 self._forget_failures()
                 self._restore(snapshot.pending)
-            self.freeze(snapshot.is_frozen)
+                is_frozen = snapshot.is_frozen
+            finally:
+                self.freeze(is_frozen)
             self._snapshots = {k: v for k, v in self._snapshots.items() if k < number}
             return True
 
@@ -122,16 +126,6 @@ class DevControl(Control):
             self._forget_failures()
             self.freeze(False)
             self._snapshots.clear()
-
-    @contextmanager
-    def _frozen(self) -> Iterator[None]:
-        """Let no block take transactions meanwhile."""
-        was_frozen = self._producer().is_frozen
-        self.freeze(True)
-        try:
-            yield
-        finally:
-            self.freeze(was_frozen)
 
     def _restore(self, pending: tuple[bytes, ...]) -> None:
         """Let these transactions wait, and no others."""
