@@ -1,4 +1,4 @@
-"""py-evm's computation with tracers and geth's error texts."""
+"""py-evm's computation, with or without a tracer."""
 
 from __future__ import annotations
 
@@ -14,15 +14,11 @@ from eth_typing import Address
 
 from ..protocol.ethereum.validity import MAX_INITCODE
 from .base import SSTORE, Tracer
+from .pyevm_frames import CALLS, CREATE2, CREATES, Frame, Refused, Step
 from .pyevm_instructions import IntStack, execute, table
 from .pyevm_precompiles import TEXTS, error_text, missing_gas, precompiles
 
 _SELFDESTRUCT = 0xFF
-_CREATE2 = 0xF5
-_CREATES = {0xF0: "CREATE", _CREATE2: "CREATE2"}
-_CALLS = {0xF1: "CALL", 0xF2: "CALLCODE", 0xF4: "DELEGATECALL", 0xFA: "STATICCALL"}
-_PAYING = (0xF1, 0xF2)
-_LOOKED_AT = frozenset((*_CREATES, *_CALLS, SSTORE))
 _DEEPEST = 1024
 
 # EIP-2929: COLD_SLOAD_COST.
@@ -38,9 +34,9 @@ def _function_of(code: int, opcode: Any) -> Any:
         return getattr(opcode, "__wrapped__", opcode)
     # Calls stand in one another a thousand deep, and Python 3.12 bears only some hundred
     # objects that are called like functions; their methods are functions.
-    if code in _CREATES:
-        return _creating(opcode, 4 if code == _CREATE2 else 3)
-    return opcode.__call__ if code in _CALLS else opcode
+    if code in CREATES:
+        return _creating(opcode, 4 if code == CREATE2 else 3)
+    return opcode.__call__ if code in CALLS else opcode
 
 
 def _creating(opcode: Any, arity: int) -> Callable[..., None]:
@@ -69,7 +65,7 @@ class Computation(PragueComputation):
 
     opcodes = _OPCODES
     _precompiles = precompiles()
-    step: _Step | None = None
+    step: Step | None = None
     frame: Frame
     opcode = 0
     offered = 0
@@ -184,7 +180,7 @@ class Computation(PragueComputation):
         # geth: where there is no code, nothing runs.
         while len(code):
             opcode = code.peek()
-            self.step = _Step(self, opcode)
+            self.step = Step(self, opcode)
             code.program_counter += 1
             tracer.step(self.step)
             if opcode == _SELFDESTRUCT:
@@ -197,7 +193,7 @@ class Computation(PragueComputation):
             except VMError as error:
                 self.settle(error_text(error), missing_gas(error) + self._unasked(error))
                 raise
-            if self.step is not None and opcode in _CREATES:
+            if self.step is not None and opcode in CREATES:
                 self._refuse_creation(self.step)
             self.settle()
 
@@ -217,9 +213,9 @@ class Computation(PragueComputation):
         is_warm = self.state.is_storage_warm(self.msg.storage_address, step.words[-1])
         return 0 if is_warm else _COLD_SLOT
 
-    def _refuse_creation(self, step: _Step) -> None:
+    def _refuse_creation(self, step: Step) -> None:
         left = self._gas_meter.gas_remaining
-        if self._why_not(_Refused(self, step, 0)) is _COLLISION:
+        if self._why_not(Refused(self, step, 0)) is _COLLISION:
             # EIP-684: it was given the gas, which is gone.
             self._refuse(step, self.offered - left)
         else:
@@ -262,15 +258,15 @@ class Computation(PragueComputation):
 
     def return_gas(self, amount: int) -> None:
         """Take back what a message left over, or what one was given that did not begin."""
-        if self.step is not None and self.opcode in _CALLS:
+        if self.step is not None and self.opcode in CALLS:
             self._refuse(self.step, amount)
         super().return_gas(amount)
 
-    def _refuse(self, step: _Step, gas: int, missing: int = 0) -> None:
+    def _refuse(self, step: Step, gas: int, missing: int = 0) -> None:
         """Trace a call that py-evm did not begin; geth begins it, and ends it at once."""
         tracer: Tracer = self.state.tracer  # type: ignore[attr-defined]
         self.settle(missing=missing)
-        frame = _Refused(self, step, gas)
+        frame = Refused(self, step, gas)
         why = self._why_not(frame)
         tracer.enter(frame)
         tracer.exit(frame, b"", gas if why is _COLLISION else 0, TEXTS[why])
@@ -343,91 +339,3 @@ def _traced(
     failure = error_text(done.error) if done.is_error else ""
     state.tracer.exit(frame, bytes(done.output), used, failure)
     return done
-
-
-class Frame:
-    """A message that runs."""
-
-    depth: int
-    sender: bytes
-    to: bytes
-    code_address: bytes
-    value: int
-    gas: int
-    data: bytes
-    kind: str
-    refund = 0
-
-    def __init__(self, message: Any, parent: Any) -> None:
-        self.depth, self.refund = message.depth, int(message.refund)
-        self.sender, self.to = bytes(message.sender), bytes(message.storage_address)
-        self.code_address = bytes(message.code_address or b"")
-        self.value, self.gas = message.value, message.gas
-        self.data = bytes(message.code if message.is_create else message.data)
-        self.kind = _kind(message, parent)
-
-
-class _Refused(Frame):
-    """A message that can't begin, read from the stack of the instruction."""
-
-    def __init__(self, computation: Computation, step: _Step, gas: int) -> None:
-        creates = step.op in _CREATES
-        self.kind = _CREATES[step.op] if creates else _CALLS[step.op]
-        self.depth, self.gas = computation.msg.depth + 1, gas
-        self.sender = self.to = bytes(computation.msg.storage_address)
-        words = step.words[::-1]
-        address = b"" if creates else words[1].to_bytes(32)[12:]
-        words = words[0 if creates else 2 :]
-        self.value = words.pop(0) if creates or step.op in _PAYING else 0
-        self.code_address = address
-        if self.kind in ("CALL", "STATICCALL"):
-            self.to = address
-        self.data = bytes(computation.memory_read_bytes(words[0], words[1]))
-
-
-def _kind(message: Any, parent: Any) -> str:
-    opcode = 0 if parent is None else parent.opcode
-    if message.is_create:
-        return "CREATE2" if opcode == _CREATE2 else "CREATE"
-    return _CALLS.get(opcode, "CALL")
-
-
-class _Step:
-    """An instruction, as it finds its computation."""
-
-    __slots__ = ("_computation", "gas", "op", "pc", "words")
-
-    def __init__(self, computation: Computation, opcode: int) -> None:
-        self._computation, self.op = computation, opcode
-        computation.opcode = opcode
-        self.pc = computation.code.program_counter
-        self.gas = computation._gas_meter.gas_remaining
-        # Only for those whose operands are read after they were popped from the stack.
-        self.words = computation.words() if opcode in _LOOKED_AT else []
-
-    @property
-    def frame(self) -> Frame:
-        """The message it runs for."""
-        return self._computation.frame
-
-    @property
-    def refund(self) -> int:
-        """Gas that will be given back."""
-        return int(self._computation._gas_meter.gas_refunded)
-
-    def stack(self) -> list[int]:
-        """All of it, the top last."""
-        return self._computation.words()
-
-    def memory(self) -> bytes:
-        """All of it."""
-        memory: Any = self._computation._memory
-        return bytes(memory._bytes)
-
-    def return_data(self) -> bytes:
-        """Return data of the last call."""
-        return bytes(self._computation.return_data)
-
-    def storage(self, address: bytes, slot: int) -> int:
-        """A word of storage as it is now."""
-        return int(self._computation.state.get_storage(Address(address), slot))

@@ -139,7 +139,7 @@ _OF_MEMORY: dict[int, Callable[[Any], None]] = {0x51: _mload, 0x52: _mstore}
 
 
 class Instruction(NamedTuple):
-    """What one takes, and does: to the stack alone, or to the computation; else it pushes."""
+    """Gas and function of an instruction, of the stack or the computation; a PUSH has none."""
 
     gas: int = 0
     of_stack: Callable[[list[int]], object] | None = None

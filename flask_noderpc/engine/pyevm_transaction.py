@@ -22,7 +22,6 @@ class _Authorization:
     """EIP-7702's tuple as py-evm wants it."""
 
     def __init__(self, authorization: Authorization) -> None:
-        self._authorization = authorization
         self.chain_id, self.address, self.nonce = (
             authorization.chain_id,
             authorization.address,

@@ -32,7 +32,6 @@ from ..protocol.ethereum.blocks import Block, fee_after, simulated_block
 from ..protocol.ethereum.crypto import keccak
 from ..protocol.ethereum.execution import Executed
 from ..protocol.ethereum.transactions import encode
-from ..protocol.ethereum.trie import EMPTY_ROOT
 from .base import EvmEngine, Job, World
 from .tracers.base import OutputLimit
 from .tracers.call_tracer import TransferTracer
@@ -220,9 +219,7 @@ def _header(parent: Header, environment: Environment, root: bytes) -> Header:
         number=environment.number,
         hash=None,
         parent_hash=parent.hash or b"",
-        transactions_root=EMPTY_ROOT,
         state_root=root,
-        receipts_root=EMPTY_ROOT,
         miner=environment.coinbase,
         gas_limit=environment.gas_limit,
         timestamp=environment.timestamp,

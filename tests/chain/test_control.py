@@ -245,6 +245,22 @@ def test_a_snapshot_is_used_once_and_ends_those_after_it(chain: EmbeddedChain) -
     assert not control.revert(10**6)
 
 
+def test_a_revert_to_a_frozen_mempool_never_lets_a_block_take_transactions(
+    chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control = chain.control
+    control.freeze(True)
+    number = control.snapshot()
+    control.freeze(False)
+    frozen: list[bool] = []
+    monkeypatch.setattr(type(control), "freeze", lambda _, on: frozen.append(on))
+
+    assert control.revert(number)
+
+    assert frozen
+    assert all(frozen)
+
+
 def test_no_more_than_10_000_snapshots_are_held(tmp_path: Path) -> None:
     with closing(opened(tmp_path / "chain.db")) as chain:
         first = chain.control.snapshot()

@@ -8,6 +8,7 @@ import pytest
 import rlp
 
 from flask_noderpc.domain.abci import BlockResults, ExecTxResult
+from flask_noderpc.domain.ethereum import EMPTY_ROOT
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, Genesis
 from flask_noderpc.domain.time import SECOND, ZERO_TIME
 from flask_noderpc.protocol.comet import hashes
@@ -21,7 +22,7 @@ from flask_noderpc.protocol.ethereum.blocks import (
 from flask_noderpc.protocol.ethereum.consensus import encode_header
 from flask_noderpc.protocol.ethereum.crypto import keccak
 from flask_noderpc.protocol.ethereum.transactions import decode
-from flask_noderpc.protocol.ethereum.trie import EMPTY_ROOT, ordered_root
+from flask_noderpc.protocol.ethereum.trie import ordered_root
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.ethermint import BASE_FEE, EmittedLog, EthermintDouble
 

@@ -14,6 +14,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.testing import Node, run_node
 
 from ..helpers.http import call, get
+from ..helpers.imports import loaded
 from ..helpers.until import PATIENCE
 
 # The README's examples.
@@ -90,17 +91,8 @@ def test_the_fixtures_take_a_dialect(tmp_path: Path) -> None:
 )
 def test_an_import_loads_neither_gevent_nor_a_test_runner(module: str) -> None:
     unwanted = {"gevent"} if module.endswith("plugin") else {"gevent", "_pytest"}
-    code = f"import sys, {module}; print(*(sys.modules.keys() & {unwanted!r}))"
 
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        timeout=PATIENCE,
-        capture_output=True,
-        text=True,
-    )
-
-    assert found.stdout.split() == []
+    assert loaded(module, unwanted) == []
 
 
 def test_the_fixtures_are_one_node(

@@ -6,12 +6,12 @@ import os
 import signal
 import socket
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 
 from ..helpers.http import get
+from ..helpers.imports import loaded
 from ..helpers.ports import free_port
 from ..helpers.until import PATIENCE, until
 from .node_process import (
@@ -152,16 +152,6 @@ def test_a_running_node_with_an_unusable_store_stays_up_and_reports_it(tmp_path:
 
 
 def test_the_process_that_supervises_loads_nothing_of_those_that_serve() -> None:
-    modules = "flask_noderpc.cli, flask_noderpc.server.start"
     unwanted = {"marshmallow", "cryptography", "gevent", "flask_noderpc.mount"}
-    code = f"import sys, {modules}; print(*(sys.modules.keys() & {unwanted!r}))"
 
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        timeout=PATIENCE,
-        capture_output=True,
-        text=True,
-    )
-
-    assert found.stdout.split() == []
+    assert loaded("flask_noderpc.cli, flask_noderpc.server.start", unwanted) == []

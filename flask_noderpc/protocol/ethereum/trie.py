@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
+from ...domain.ethereum import EMPTY_ROOT
 from .crypto import keccak
 from .rlp import Reader, encode, listed
 
 _NOTHING = encode(b"")
-
-EMPTY_ROOT = keccak(_NOTHING)
 
 _Leaf = tuple[str, bytes]
 """The key in hex, one digit for each step, and the value."""

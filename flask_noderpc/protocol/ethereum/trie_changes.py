@@ -10,9 +10,10 @@ from itertools import groupby
 from os.path import commonprefix
 from typing import NamedTuple, TypeAlias
 
+from ...domain.ethereum import EMPTY_ROOT
 from .crypto import keccak
 from .rlp import Reader, encode, listed
-from .trie import EMPTY_ROOT, Record, decoded_path, encoded_path, items, load
+from .trie import Record, decoded_path, encoded_path, items, load
 
 _NOTHING = encode(b"")
 

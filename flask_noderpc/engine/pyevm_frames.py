@@ -1,0 +1,108 @@
+"""Messages and instructions of py-evm, as tracers see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from eth_typing import Address
+
+from .base import SSTORE
+
+if TYPE_CHECKING:
+    from .pyevm_code import Computation
+
+CREATE2 = 0xF5
+CREATES = {0xF0: "CREATE", CREATE2: "CREATE2"}
+"""Names by opcode."""
+CALLS = {0xF1: "CALL", 0xF2: "CALLCODE", 0xF4: "DELEGATECALL", 0xFA: "STATICCALL"}
+"""Names by opcode."""
+_PAYING = (0xF1, 0xF2)
+_LOOKED_AT = frozenset((*CREATES, *CALLS, SSTORE))
+
+
+class Frame:
+    """A message that runs."""
+
+    depth: int
+    sender: bytes
+    to: bytes
+    code_address: bytes
+    value: int
+    gas: int
+    data: bytes
+    kind: str
+    refund = 0
+
+    def __init__(self, message: Any, parent: Any) -> None:
+        self.depth, self.refund = message.depth, int(message.refund)
+        self.sender, self.to = bytes(message.sender), bytes(message.storage_address)
+        self.code_address = bytes(message.code_address or b"")
+        self.value, self.gas = message.value, message.gas
+        self.data = bytes(message.code if message.is_create else message.data)
+        self.kind = _kind(message, parent)
+
+
+class Refused(Frame):
+    """A message that can't begin, read from the stack of the instruction."""
+
+    def __init__(self, computation: Computation, step: Step, gas: int) -> None:
+        creates = step.op in CREATES
+        self.kind = CREATES[step.op] if creates else CALLS[step.op]
+        self.depth, self.gas = computation.msg.depth + 1, gas
+        self.sender = self.to = bytes(computation.msg.storage_address)
+        words = step.words[::-1]
+        address = b"" if creates else words[1].to_bytes(32)[12:]
+        words = words[0 if creates else 2 :]
+        self.value = words.pop(0) if creates or step.op in _PAYING else 0
+        self.code_address = address
+        if self.kind in ("CALL", "STATICCALL"):
+            self.to = address
+        self.data = bytes(computation.memory_read_bytes(words[0], words[1]))
+
+
+def _kind(message: Any, parent: Any) -> str:
+    opcode = 0 if parent is None else parent.opcode
+    if message.is_create:
+        return "CREATE2" if opcode == CREATE2 else "CREATE"
+    return CALLS.get(opcode, "CALL")
+
+
+class Step:
+    """An instruction, as it finds its computation."""
+
+    __slots__ = ("_computation", "gas", "op", "pc", "words")
+
+    def __init__(self, computation: Computation, opcode: int) -> None:
+        self._computation, self.op = computation, opcode
+        computation.opcode = opcode
+        self.pc = computation.code.program_counter
+        self.gas = computation._gas_meter.gas_remaining
+        # Only for those whose operands are read after they were popped from the stack.
+        self.words = computation.words() if opcode in _LOOKED_AT else []
+
+    @property
+    def frame(self) -> Frame:
+        """The message it runs for."""
+        return self._computation.frame
+
+    @property
+    def refund(self) -> int:
+        """Gas that will be given back."""
+        return int(self._computation._gas_meter.gas_refunded)
+
+    def stack(self) -> list[int]:
+        """All of it, the top last."""
+        return self._computation.words()
+
+    def memory(self) -> bytes:
+        """All of it."""
+        memory: Any = self._computation._memory
+        return bytes(memory._bytes)
+
+    def return_data(self) -> bytes:
+        """Return data of the last call."""
+        return bytes(self._computation.return_data)
+
+    def storage(self, address: bytes, slot: int) -> int:
+        """A word of storage as it is now."""
+        return int(self._computation.state.get_storage(Address(address), slot))

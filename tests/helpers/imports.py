@@ -1,0 +1,21 @@
+"""Modules that an import loads, in an interpreter of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from .until import PATIENCE
+
+
+def loaded(modules: str, among: set[str]) -> list[str]:
+    """Return which of some modules are loaded with others, whose names are comma-separated."""
+    code = f"import sys, {modules}; print(*(sys.modules.keys() & {among!r}))"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        timeout=PATIENCE,
+        capture_output=True,
+        text=True,
+    )
+    return found.stdout.split()
