@@ -25,7 +25,7 @@ from .in_flight import ReadsInFlight
 
 # Ethermint, cosmos/evm, geth: the node has no state of that block, or not yet; another one may.
 _NO_STATE = re.compile(
-    r"header not found|block not found|missing trie node|height .* is not available"
+    r"header not found|block not found|missing trie node|height \S{1,40} is not available"
     r"|in the future|version does not exist|failed to load state|version mismatch"
 )
 

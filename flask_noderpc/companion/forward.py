@@ -48,7 +48,7 @@ _NO_STATE = re.compile(
 
 # CometBFT 1.0: mempool/errors.go, ErrInvalidTx.
 _INVALID_TX = re.compile(
-    r"is invalid: code=(\d+), data=((?:[0-9A-Fa-f]{2})*), log='(.*)', codespace='([^']*)'$",
+    r"code=(\d{1,10}), data=((?:[0-9A-Fa-f]{2})*), log='(.*)', codespace='([^']*)'",
     re.DOTALL,
 )
 
@@ -103,7 +103,7 @@ class ForwardedMempool(Mempool):
 def _failed_check(text: str) -> ExecTxResult | None:
     """Return the check that CometBFT 1.0 answers as an error, of which other versions make a
     result."""
-    found = _INVALID_TX.search(text)
+    found = _INVALID_TX.fullmatch(text.partition(" is invalid: ")[2])
     if found is None:
         return None
     code, data, log, codespace = found.groups()

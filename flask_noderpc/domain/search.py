@@ -23,7 +23,7 @@ HIGHEST = (1 << 63) - 1
 # CometBFT: attributes with the names of the built-in keys are not indexed.
 RESERVED = frozenset({"tx.hash", "tx.height", "block.height"})
 
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,4})?")
 _LAST_OF_A_NUMBER = frozenset("0123456789.")
 # Longer texts are not compared as numbers.
 _MAX_NUMBER_LENGTH = 1000

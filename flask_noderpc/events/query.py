@@ -71,10 +71,10 @@ _OPERANDS = {
 }
 
 # Go: unicode.IsSpace; Python's has four more ASCII control characters.
-_BLANKS = r"[^\S\x1c-\x1f]*"
+_BLANKS = re.compile(r"[^\S\x1c-\x1f]*")
 # One alternative per kind of token; TIME and DATE are labels only before a blank.
 _TOKEN = re.compile(
-    _BLANKS
+    _BLANKS.pattern
     + r"""(?:
         (?P<number>[0-9]+(?:\.[0-9]*)?)
       | '(?P<string>[^']*)'
@@ -204,7 +204,7 @@ def _scan(text: str) -> Iterator[_Token]:
     while match := _TOKEN.match(text, at):
         yield _token(match)
         at = match.end()
-    rest = re.sub(_BLANKS, "", text[at:], count=1)
+    rest = _BLANKS.sub("", text[at:], count=1)
     start = len(text) - len(rest)
     # CometBFT: an unterminated string is an unexpected end of the text.
     if rest and rest[0] != "'":

@@ -25,7 +25,6 @@ _DIGITS = {
 }
 _PREFIXES = {"x": 16, "b": 2}
 _NO_ESCAPE = re.compile(r"%(?![\da-fA-F]{2})[^=]{0,2}")
-_INDEXED = re.compile(r"(.*)\[(.*)\]", re.DOTALL)
 _Path = tuple[str, ...]
 _ALPHABETS = str.maketrans("+/-_", "-_+/")
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
@@ -63,9 +62,9 @@ def of_query(name: str, query: str, known: Collection[str]) -> bytes:
 
 
 def _path(key: str, texts: list[str]) -> tuple[_Path, list[str]]:
-    indexed = _INDEXED.fullmatch(key)
-    if indexed:
-        return tuple(indexed[1].split(".")), [indexed[2], *texts]
+    name, bracket, index = key.rpartition("[")
+    if bracket and index.endswith("]"):
+        return tuple(name.split(".")), [index[:-1], *texts]
     return tuple(key.split(".")), texts
 
 

@@ -16,16 +16,20 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ..concurrency import next_turn
 
-# Go: net/http serves the two versions 1, and a request line has three parts. RFC 9112, 3.2.2:
-# a target may be a whole URL, whose host then counts.
+# The repetitions are possessive: a line that does not match is read once, without backtracking.
+# Go: net/http serves HTTP/1.0 and 1.1, and a request line has three parts. RFC 9112, 3.2.2: the
+# target may be a whole URL; its host then replaces the header Host.
 _REQUEST_LINE = re.compile(
-    r"([!-~]+) (?:(?i:https?)://([^\x00-\x20\x7f/?#]+))?([^\x00-\x20\x7f?]*)"
-    r"(?:\?([^\x00-\x20\x7f]*))? (HTTP/1\.[01])\r?\n"
+    r"([!-~]++) (?:(?i:https?)://([^\x00-\x20\x7f/?#]++))?([^\x00-\x20\x7f?]*+)"
+    r"(?:\?([^\x00-\x20\x7f]*+))? (HTTP/1\.[01])\r?\n"
 )
-# RFC 9112, 5.1: no blank before the colon; 5.2: no line is folded.
+# RFC 9112, 5.1: there is no blank before the colon; 5.2: folded lines are refused. The blanks
+# around a value are stripped by the caller.
 _HEADER = re.compile(
-    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*\r?\n"
+    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++):([^\x00-\x08\x0a-\x1f\x7f]*+)\r?\n"
 )
+_BLANKS = b" \t"
+_BETWEEN_OPTIONS = re.compile(r"[\s,]+")
 _EMPTY = (b"\r\n", b"\n")
 _MAX_HEADERS, _MAX_BYTES = 100, 65_536
 _MAX_LINE = 8_192
@@ -163,6 +167,7 @@ def _parsed(lines: list[bytes]) -> Fields:
         if header is None:
             raise ValueError("a line that is no header")
         name, value = header.groups()
+        value = value.strip(_BLANKS)
         found.setdefault(name.decode().lower(), []).append(value.decode("latin-1"))
     return found
 
@@ -201,7 +206,7 @@ def _check(found: Fields, version: str) -> None:
         raise ValueError("a request of HTTP/1.1 names one host")
     # Go: net/http looks at the first.
     expected = found.get("expect", [""])[0].lower()
-    if expected and "100-continue" not in re.split(r"[\s,]+", expected):
+    if expected and "100-continue" not in _BETWEEN_OPTIONS.split(expected):
         raise ExpectationFailed("only 100-continue can be expected")
 
 

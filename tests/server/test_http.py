@@ -138,3 +138,34 @@ def test_an_empty_line_before_a_request_is_ignored_once(node: Node) -> None:
 
     assert answers(node, first + b"\r\n" + CLOSING) == [200, 200]
     assert answers(node, first + b"\r\n\r\n" + CLOSING) == [200, 400]
+
+
+@pytest.mark.parametrize(
+    ("lines", "statuses"),
+    [
+        (b"X: " + b" " * 60_000 + b"\x01", [400]),
+        (b"X: " + b"\t " * 30_000 + b"\x00", [400]),
+        (b"X: a" + b" " * 60_000 + b"b", [200, 200]),
+        (b"X:" + b" " * 30_000 + b"\r\nY:" + b"\t" * 30_000, [200, 200]),
+    ],
+    ids=["blanks", "tabs and blanks", "blanks within a value", "blanks alone"],
+)
+def test_long_blanks_in_a_header_delay_nobody(
+    node: Node, lines: bytes, statuses: list[int]
+) -> None:
+    """Backtracking would take minutes to hours, in which the process serves nobody."""
+    request = GET.replace(b"\r\n\r\n", b"\r\n" + lines + b"\r\n\r\n")
+
+    assert answers(node, request + CLOSING) == statuses
+
+
+def test_a_long_target_with_two_hosts_delays_nobody(node: Node) -> None:
+    target = b"http://" + b"a" * 8_000
+
+    assert answers(node, GET.replace(b"/health", target + b"\x7f")) == [400]
+
+
+def test_blanks_around_a_value_are_no_part_of_it(node: Node) -> None:
+    request = CLOSING.replace(b"close", b"\t  close \t ")
+
+    assert answers(node, request + GET) == [200]

@@ -14,6 +14,8 @@ from ...protocol.comet import messages, validators
 from ...protocol.protobuf import blob, delimited, integer, message, string, varint
 
 PREFIX = b"val="
+# CometBFT: Go's ParseInt, which takes a sign and zeros before the digits.
+_INTEGER = re.compile(rb"[+-]?[0-9]+")
 
 
 class VotingPowers:
@@ -61,8 +63,7 @@ def parse(tx: bytes) -> ValidatorUpdate | None:
 
 
 def _power(text: bytes) -> int | None:
-    # CometBFT: Go's ParseInt, which takes a sign and zeros before the digits.
-    if not re.fullmatch(rb"[+-]?[0-9]+", text):
+    if not _INTEGER.fullmatch(text):
         return None
     digits = text.lstrip(b"+-").lstrip(b"0") or b"0"
     if len(digits) > 19 or int(digits) > validators.MAX_TOTAL_POWER:

@@ -173,7 +173,7 @@ _TRACERS: dict[str, Callable[[Mapping[str, Any]], TracerConfig]] = {
 
 _SMALL = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3}
 _UNITS = _SMALL | {"s": 1, "m": 60, "h": 3600}
-_PART = re.compile(r"(\d+\.?\d*|\.\d+)([^\d.]*)", re.ASCII)
+_PART = re.compile(r"(\d++\.?\d*+|\.\d++)([^\d.]*+)", re.ASCII)
 
 
 def duration(text: str) -> float:

@@ -36,8 +36,9 @@ _FORWARDED = (
 )
 
 # RFC 6454: an origin is a scheme, a host and maybe a port, and nothing else.
-_HOST = r"([a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?"
-_ORIGIN = re.compile(rf"(https?)://{_HOST}")
+_HOST = re.compile(r"([a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?")
+_ORIGIN = re.compile(rf"(https?)://{_HOST.pattern}")
+_END_OF_HOST = re.compile("[/?#]")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 # Their pages are programs that this browser's owner installed.
 _EXTENSIONS = ("chrome-extension://", "moz-extension://")
@@ -153,7 +154,7 @@ def _relation(fields: Mapping[str, Any], host: str) -> str:
 def _is_same_origin(origin: str, host: str) -> bool:
     """Compare an origin, as a whole, with the host; a proxy with TLS may not forward
     the scheme."""
-    sender, served = _ORIGIN.fullmatch(origin.lower()), re.fullmatch(_HOST, host.lower())
+    sender, served = _ORIGIN.fullmatch(origin.lower()), _HOST.fullmatch(host.lower())
     if sender is None or served is None:
         return False
     standard = _DEFAULT_PORTS[sender[1]]
@@ -162,7 +163,7 @@ def _is_same_origin(origin: str, host: str) -> bool:
 
 def _origin_of(page: str) -> str:
     scheme, _, rest = page.partition("://")
-    return f"{scheme}://{re.split('[/?#]', rest, maxsplit=1)[0]}"
+    return f"{scheme}://{_END_OF_HOST.split(rest, maxsplit=1)[0]}"
 
 
 def _name(url: str) -> str | None:

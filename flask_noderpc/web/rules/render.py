@@ -12,6 +12,8 @@ from .admit import Admitted, Policy, Refusal
 from .compression import VARY, compress
 from .head import Head, Response
 
+# RFC 9110, 8.8.3; some clients leave the quotes out.
+_TAG = re.compile(r'(?:W/)?"([^"]*)"|([^",\s]+)')
 _JSON = "Content-Type", "application/json"
 # CometBFT: the header of cacheable answers.
 _CACHE_CONTROL = "Cache-Control", "public, max-age=86400"
@@ -55,10 +57,7 @@ def _is_known(head: Head, etag: str) -> bool:
     """Return true if the client has this result."""
     # RFC 9110, 13.1.2: a proxy that compresses makes the tag a weak one.
     field = head.fields["HTTP_IF_NONE_MATCH"].strip()
-    # Some clients leave the quotes out.
-    tags = [
-        quoted or bare for quoted, bare in re.findall(r'(?:W/)?"([^"]*)"|([^",\s]+)', field)
-    ]
+    tags = [quoted or bare for quoted, bare in _TAG.findall(field)]
     return head.method in ("GET", "HEAD") and (field == "*" or etag in tags)
 
 

@@ -34,6 +34,8 @@ _SPACE = " \t\r\n"
 _DIGITS = "0123456789"
 _HEX = _DIGITS + "abcdefABCDEF"
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_SIGNED, _UNSIGNED = re.compile(r"-?[0-9]{1,20}"), re.compile(r"[0-9]{1,20}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _KINDS = {'"': "string", "[": "array", "{": "object", "t": "bool", "f": "bool", "n": "null"}
 _ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"} | {
     "\v": r"\v",
@@ -219,8 +221,8 @@ def integer(document: bytes, go_type: str, minimum: int, maximum: int) -> int:
     """Parse the integer of a checked number; reject other forms of numbers."""
     text = document.strip().decode("latin-1")
     # Go: strconv.ParseUint accepts no sign, strconv.ParseInt accepts -0.
-    pattern = r"-?[0-9]{1,20}" if minimum < 0 else r"[0-9]{1,20}"
-    if not re.fullmatch(pattern, text) or not minimum <= int(text) <= maximum:
+    pattern = _SIGNED if minimum < 0 else _UNSIGNED
+    if not pattern.fullmatch(text) or not minimum <= int(text) <= maximum:
         raise _mismatch(f"number {text}", go_type)
     return int(text)
 
@@ -229,7 +231,7 @@ def string(document: bytes) -> str:
     """Decode a checked JSON string."""
     # Go: a lone surrogate becomes U+FFFD, as does invalid UTF-8.
     text: str = loads(text_of(document))
-    return re.sub("[\ud800-\udfff]", "\ufffd", text)
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def elements(document: bytes) -> list[bytes]:

@@ -1,0 +1,134 @@
+"""Every regular expression of the package takes linear time, whatever a client sends."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import flask_noderpc
+from tests.helpers.backtracking import ambiguity
+
+ROOT = Path(flask_noderpc.__file__).parent
+_METHODS = ("fullmatch", "match", "search", "finditer", "findall", "sub", "split")
+# Patterns whose text is part of the package or of the host's app; no client writes it.
+_OWN_TEXTS = {
+    "backends.postgres.connection._TOKENS": "SQL statements of the package",
+    "rest.messages._MESSAGE": "the table of messages in the same module",
+    "rest.messages._FIELD": "the table of messages in the same module",
+    "web.rule_conflicts._VARIABLE": "URL rules of the host's app",
+}
+
+
+def _modules() -> Iterator[tuple[str, str]]:
+    """Names of the modules that use ``re``, and their texts."""
+    for path in sorted(ROOT.rglob("*.py")):
+        text = path.read_text()
+        if re.search(r"^import re$", text, re.MULTILINE):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            yield ".".join(parts).removesuffix(".__init__"), text
+
+
+def _in(value: object) -> Iterator[re.Pattern[Any]]:
+    """The patterns in a module's variable."""
+    if type(value) is re.Pattern:
+        yield value
+    elif type(value) is dict:
+        for each in value.values():
+            yield from _in(each)
+    elif isinstance(value, tuple | list):
+        for each in value:
+            yield from _in(each)
+
+
+def _uses(name: str, text: str) -> set[str]:
+    """The methods of a pattern that a module calls; of a public one all."""
+    found = set(re.findall(rf"\b{name}(?:\[\w+\])?\.(\w+)\(", text))
+    return found & set(_METHODS) or set(_METHODS)
+
+
+@cache
+def _patterns() -> dict[str, tuple[re.Pattern[Any], set[str]]]:
+    found = {}
+    for module, text in _modules():
+        for name, value in vars(importlib.import_module(f"flask_noderpc.{module}")).items():
+            for number, pattern in enumerate(_in(value)):
+                label = f"{module}.{name}" + (f"[{number}]" if number else "")
+                found[label] = pattern, _uses(name, text)
+    return found
+
+
+def test_every_pattern_is_linear() -> None:
+    found = _patterns()
+    assert len(found) > 60
+    ambiguous = {
+        f"{name}.{method}": reason
+        for name, (pattern, methods) in found.items()
+        for method in sorted(methods)
+        if name not in _OWN_TEXTS and (reason := ambiguity(pattern, method))
+    }
+    assert ambiguous == {}
+
+
+def test_every_exception_is_needed() -> None:
+    for name in _OWN_TEXTS:
+        pattern, methods = _patterns()[name]
+        assert any(ambiguity(pattern, method) for method in methods), name
+
+
+def test_no_pattern_is_hidden_in_a_call() -> None:
+    calls = [
+        f"{module}:{node.lineno}"
+        for module, text in _modules()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "re"
+        and node.func.attr in _METHODS
+    ]
+    assert calls == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"),
+    [
+        (r"([!-~]+):[ \t]*([^\n]*?)[ \t]*\n", "fullmatch"),
+        (r"(a+)*b", "match"),
+        (r"(a|a)*b", "match"),
+        (r"(a|ab|b)*c", "fullmatch"),
+        (r"(x+x+)+y", "search"),
+        (r"(?:a{1,300})*b", "match"),
+        (r"[0-9]+\.?[0-9]*", "fullmatch"),
+        (r"(.*)\[(.*)\]", "fullmatch"),
+        (r"a*b", "search"),
+        (r"\s+$", "sub"),
+        (r"a+(?!b)", "finditer"),
+        (r"(?=a*a*b)c", "match"),
+    ],
+)
+def test_the_proof_finds_loops_that_compete(pattern: str, method: str) -> None:
+    assert ambiguity(re.compile(pattern), method)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"),
+    [
+        (r"([!-~]++):([^\n]*+)\n", "fullmatch"),
+        (r"[0-9]++\.?[0-9]*+", "fullmatch"),
+        (r'"(?:[^"\\]++|\\.)*+"?', "finditer"),
+        (r"(?:ab?)*c", "match"),
+        (r"a*b", "fullmatch"),
+        (r"a+", "findall"),
+        (r"^\s*x", "search"),
+        (r"(?i)\bhttps?://[a-z]{1,63}", "search"),
+    ],
+)
+def test_the_proof_lets_linear_patterns_pass(pattern: str, method: str) -> None:
+    assert ambiguity(re.compile(pattern), method) is None
