@@ -16,6 +16,8 @@ from .. import jsoncodec
 WORD = 32
 _MAX_ENTRIES = 5_000
 _MAX_DEPTH = 16
+_MAX_SAME = 16
+"""Events of one signature that are tried for a log: they differ in what is indexed."""
 _MAX_VALUES = 5_000
 """Values of one log or call: a length in the data costs nothing to write."""
 
@@ -108,7 +110,7 @@ class Abi:
 
     def log(self, topics: Sequence[bytes], data: bytes) -> Decoded | None:
         """Decode a log; ``None`` where no event of the ABI fits."""
-        for entry in self._events.get(topics[0], ()) if topics else ():
+        for entry in self._events.get(topics[0], ())[:_MAX_SAME] if topics else ():
             indexed = [each for each in entry.inputs if each.indexed]
             rest = tuple(each for each in entry.inputs if not each.indexed)
             if len(indexed) != len(topics) - 1:

@@ -179,3 +179,29 @@ def test_structs_may_hold_themselves_but_not_for_ever() -> None:
         message = {"next": message}
     with pytest.raises(ValueError, match="more than 64 levels"):
         typed_digest(_document(types, message))
+
+
+@pytest.mark.parametrize(
+    ("types", "said"),
+    [
+        (
+            {f"T{n}": [{"name": "n", "type": f"T{n + 1}"}] for n in range(300)},
+            "types: expected at most 500 structs and fields, got ",
+        ),
+        (
+            {"Mail": [{"name": "n" * 33_000, "type": "bool"}]},
+            "types: expected at most 32768 characters, got 33",
+        ),
+        (
+            {"Mail": [{"name": "n", "type": "a" * 300 + "[]"}]},
+            "types: expected types of at most 256 characters, got 302",
+        ),
+    ],
+    ids=["structs", "characters", "one type"],
+)
+def test_definitions_that_would_take_long_to_hash_are_refused(
+    types: dict[str, Any], said: str
+) -> None:
+    document = _document({"Mail": MAIL["Mail"], **types}, {"n": True})
+    with pytest.raises(ValueError, match=re.escape(said)):
+        typed_digest(document)

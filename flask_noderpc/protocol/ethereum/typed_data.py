@@ -26,6 +26,13 @@ _WORD_BYTES = re.compile(r"bytes(\d{1,2})", re.ASCII)
 # Deeper than anybody writes, and each level takes some of the stack.
 _DEEPEST = 64
 
+# The hash of a struct's type covers all types that it uses, so hashing each of n types that use
+# one another takes n times the length of all. Definitions in use have some 50 fields.
+_MAX_DECLARATIONS = 500
+_MAX_DECLARED_CHARACTERS = 32_768
+# The type of a list is parsed again for each of its elements.
+_MAX_TYPE_NAME = 256
+
 Types = dict[str, tuple[tuple[str, str], ...]]
 """Names and types of the fields of each struct."""
 
@@ -65,7 +72,27 @@ def _types(members: Mapping[str, Any]) -> Types:
         isinstance(text, str) for fields in types.values() for f in fields for text in f
     ):
         raise ValueError("names and types of fields must be texts")
+    _check_size(types)
     return types
+
+
+def _check_size(types: Types) -> None:
+    count = len(types) + sum(map(len, types.values()))
+    if count > _MAX_DECLARATIONS:
+        raise ValueError(
+            f"types: expected at most {_MAX_DECLARATIONS} structs and fields, got {count}"
+        )
+    declared = [text for fields in types.values() for field in fields for text in field]
+    size = sum(map(len, (*types, *declared)))
+    if size > _MAX_DECLARED_CHARACTERS:
+        raise ValueError(
+            f"types: expected at most {_MAX_DECLARED_CHARACTERS} characters, got {size}"
+        )
+    longest = max((len(kind) for fields in types.values() for _, kind in fields), default=0)
+    if longest > _MAX_TYPE_NAME:
+        raise ValueError(
+            f"types: expected types of at most {_MAX_TYPE_NAME} characters, got {longest}"
+        )
 
 
 class _Encoder:
