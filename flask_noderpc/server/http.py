@@ -19,15 +19,16 @@ from ..concurrency import next_turn
 # The repetitions are possessive: a line that does not match is read once, without backtracking.
 # Go: net/http serves HTTP/1.0 and 1.1, and a request line has three parts. RFC 9112, 3.2.2: the
 # target may be a whole URL; its host then replaces the header Host.
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
+# Go: httpguts.ValidHostHeader.
+_HOST = re.compile(r"[!$%&'()*+,.:;=\[\]_~0-9A-Za-z-]++")
 _REQUEST_LINE = re.compile(
-    r"([!-~]++) (?:(?i:https?)://([^\x00-\x20\x7f/?#]++))?([^\x00-\x20\x7f?]*+)"
+    rf"({_TOKEN}) (?:(?i:https?)://({_HOST.pattern}))?(/[^\x00-\x20\x7f?]*+|\*)?"
     r"(?:\?([^\x00-\x20\x7f]*+))? (HTTP/1\.[01])\r?\n"
 )
 # RFC 9112, 5.1: there is no blank before the colon; 5.2: folded lines are refused. The blanks
 # around a value are stripped by the caller.
-_HEADER = re.compile(
-    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++):([^\x00-\x08\x0a-\x1f\x7f]*+)\r?\n"
-)
+_HEADER = re.compile(rb"(%b):([^\x00-\x08\x0a-\x1f\x7f]*+)\r?\n" % _TOKEN.encode())
 _BLANKS = b" \t"
 _BETWEEN_OPTIONS = re.compile(r"[\s,]+")
 _EMPTY = (b"\r\n", b"\n")
@@ -134,15 +135,16 @@ class HeadReader:
         if len(line) >= _MAX_LINE:
             raise RequestTooLong
         found = _REQUEST_LINE.fullmatch(line.decode("latin-1"))
-        if found is None or not found[0].split(" ")[1]:
-            raise ValueError("a request begins with a method, a path, and HTTP/1.1")
+        if found is None:
+            raise ValueError("expected a request line: a method, a path, and HTTP/1.1")
         method, host, path, query, version = found.groups()
+        _check_target(method, host, path, query)
         fields = self._read_fields(version)
         if method == "HEAD" and fields.get("content-length", ["0"]) != ["0"]:
             raise ValueError("HEAD has no body")
         if host:
-            fields, path = Fields(fields, host=[host]), path or "/"
-        return RequestHead(method, path, query or "", version, fields)
+            fields = Fields(fields, host=[host])
+        return RequestHead(method, path or "/", query or "", version, fields)
 
     def _read_fields(self, version: str) -> Fields:
         waiting = self._source.peek(1)
@@ -157,6 +159,15 @@ class HeadReader:
         if len(raw) <= _MAX_REMEMBERED and waiting.startswith(raw):
             self._raw, self._version, self._fields = raw, version, fields
         return fields
+
+
+def _check_target(method: str, host: str | None, path: str | None, query: str | None) -> None:
+    """Raise :exc:`ValueError` unless the target has a form of RFC 9112, 3.2, for its method."""
+    if method == "CONNECT":
+        # RFC 9110, 9.3.6: the bytes that follow belong to a tunnel and are not requests.
+        raise ValueError("CONNECT asks for a tunnel, which only a proxy offers")
+    if not (host or path) or (path == "*" and (host or query or method != "OPTIONS")):
+        raise ValueError("expected a target that is a path or a whole URL")
 
 
 def _parsed(lines: list[bytes]) -> Fields:
@@ -201,9 +212,11 @@ def _check(found: Fields, version: str) -> None:
         raise ValueError("a length that is no number")
     if codings and (version == "HTTP/1.0" or codings[0].lower() != "chunked"):
         raise ValueError("a transfer coding other than HTTP/1.1's chunked")
-    hosts = len(found.get("host", []))
-    if hosts > 1 or (hosts == 0 and version == "HTTP/1.1"):
-        raise ValueError("a request of HTTP/1.1 names one host")
+    hosts = found.get("host", [])
+    if len(hosts) > 1 or (not hosts and version == "HTTP/1.1"):
+        raise ValueError("expected one Host header in a request of HTTP/1.1")
+    if not all(_HOST.fullmatch(host) for host in hosts if host):
+        raise ValueError("expected a host and maybe a port in the Host header")
     # Go: net/http looks at the first.
     expected = found.get("expect", [""])[0].lower()
     if expected and "100-continue" not in _BETWEEN_OPTIONS.split(expected):

@@ -169,3 +169,30 @@ def test_blanks_around_a_value_are_no_part_of_it(node: Node) -> None:
     request = CLOSING.replace(b"close", b"\t  close \t ")
 
     assert answers(node, request + GET) == [200]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        GET.replace(b"localhost", b"local host"),
+        GET.replace(b"localhost", b"localhost/a"),
+        GET.replace(b"localhost", b"\xe4"),
+        GET.replace(b"GET", b"G(T"),
+        GET.replace(b"/health", b"health"),
+        GET.replace(b"/health", b"?health"),
+        GET.replace(b"/health", b"http:///health"),
+        GET.replace(b"/health", b"http://a@localhost/health"),
+        GET.replace(b"/health", b"*"),
+        GET.replace(b"GET /health", b"CONNECT localhost:80"),
+        GET.replace(b"GET", b"CONNECT"),
+    ],
+    ids=lambda request_: request_.split(b"\r\n\r\n")[0].decode("latin-1"),
+)
+def test_a_head_that_go_refuses_is_refused(node: Node, request_: bytes) -> None:
+    assert answers(node, request_ + CLOSING) == [400]
+
+
+def test_options_may_ask_the_server_itself(node: Node) -> None:
+    asked = GET.replace(b"GET /health", b"OPTIONS *")
+
+    assert len(answers(node, asked + CLOSING)) == 2
