@@ -13,7 +13,7 @@ from .errors import InvalidSetting, NotSupported
 from .jsonrpc.async_txs import AsyncTxs
 from .jsonrpc.context import Context
 from .jsonrpc.dispatch import Dispatcher
-from .jsonrpc.guard import Authorize, Guard
+from .jsonrpc.guard import STATUS, Authorize, Guard
 from .jsonrpc.route import Route, RouteTable
 from .jsonrpc.start import Start
 from .jsonrpc.waiters import ScanLimit, WaiterLimit
@@ -22,7 +22,7 @@ from .optional_dependencies import EVM_NAMESPACES, evm_layer, metrics_page, span
 from .settings import Settings
 from .web.call_log import log_call
 from .web.connections import Connections
-from .web.pages import Index, base_path, descriptions, service_pages
+from .web.pages import Index, Readiness, base_path, descriptions, service_pages
 from .web.paths import Paths
 from .web.rest import RestView
 from .web.rules.admit import Policy
@@ -119,7 +119,10 @@ class Mount:
             self.views.permissions,
         )
         metrics = metrics_page(self.backend, self.memory) if settings.metrics else None
-        pages = service_pages(self.start, self.backend, described, forms, metrics)
+        readiness = Readiness(
+            self.start, self.backend, lambda: self.views.refuse(STATUS) is None
+        )
+        pages = service_pages(readiness, described, forms, metrics)
         rest = RestView(self.views, self._comet.dispatcher) if settings.rest else None
         self._paths = Paths(self.views, rest, dialect, settings, self._url_prefix)
         self._paths.check_excluded(self._comet.names, pages)

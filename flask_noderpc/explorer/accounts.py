@@ -134,8 +134,8 @@ def _bytes(text: str) -> bytes:
     return text.encode()
 
 
-VIEWS: dict[str, Callable[..., Any]] = {
-    "/account/<address>": account,
-    "/key": key,
-    "/query": query,
+VIEWS: dict[str, tuple[Callable[..., Any], str]] = {
+    "/account/<address>": (account, "tx_search"),
+    "/key": (key, "abci_query"),
+    "/query": (query, "abci_query"),
 }

@@ -42,11 +42,15 @@ explorer_bp = Blueprint(
 shows that of another mount.
 """
 
-for _page in (chain, txs, accounts, finding, charts, operation):
-    for _rule, _view in _page.VIEWS.items():
-        explorer_bp.add_url_rule(_rule, _view.__name__, _view)
 # The pasted ABI comes in a form: it is too long for an address.
 explorer_bp.add_url_rule("/tx/<digest>", "tx_with_abi", txs.tx_with_abi, methods=["POST"])
+_METHODS = {"tx_with_abi": "tx"}
+"""Methods by endpoints: a page is for readers who may call its method."""
+
+for _page in (chain, txs, accounts, finding, charts, operation):
+    for _rule, (_view, _method) in _page.VIEWS.items():
+        explorer_bp.add_url_rule(_rule, _view.__name__, _view)
+        _METHODS[_view.__name__] = _method
 
 
 def _remember_mount(state: BlueprintSetupState) -> None:
@@ -67,7 +71,11 @@ explorer_bp.record(_remember_mount)
 def _find_node() -> Response | None:
     mounts: dict[str, str] = current_app.extensions[EXPLORERS]
     g.node = node = Node(mounts[str(request.blueprint)])
-    return node.refuse_host()
+    refusal = node.refuse_host()
+    method = _METHODS.get((request.endpoint or "").rpartition(".")[2])
+    if refusal is None and method:
+        node.check(method)
+    return refusal
 
 
 # What a Host header may be in another header.

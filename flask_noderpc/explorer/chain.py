@@ -213,11 +213,12 @@ def mempool() -> str:
     return render_template("noderpc_explorer/mempool.html", pending=pending, rows=rows)
 
 
-VIEWS: dict[str, View] = {
-    "/": overview,
-    "/blocks": blocks,
-    "/txs": latest_txs,
-    "/block/<height>": block,
-    "/validators": validators,
-    "/mempool": mempool,
+VIEWS: dict[str, tuple[View, str]] = {
+    "/": (overview, "status"),
+    "/blocks": (blocks, "blockchain"),
+    "/txs": (latest_txs, "tx_search"),
+    "/block/<height>": (block, "block"),
+    "/validators": (validators, "validators"),
+    "/mempool": (mempool, "unconfirmed_txs"),
 }
+"""Views by their rules, each with the method whose permission its reader needs."""

@@ -126,4 +126,4 @@ def _gas(node: Node, metas: Sequence[BlockMeta]) -> list[tuple[int, float]]:
     return found[::-1]
 
 
-VIEWS: dict[str, Callable[..., Any]] = {"/charts": charts}
+VIEWS: dict[str, tuple[Callable[..., Any], str]] = {"/charts": (charts, "blockchain")}

@@ -130,4 +130,4 @@ def _found_blocks(node: Node, text: str, page: int) -> tuple[Any, int]:
     return metas, found.total
 
 
-VIEWS: dict[str, Callable[..., Any]] = {"/search": search}
+VIEWS: dict[str, tuple[Callable[..., Any], str]] = {"/search": (search, "status")}

@@ -15,6 +15,7 @@ from ..domain.responses import ResultTxSearch
 from ..errors import EvmCallFailed, NodeRPCError
 from ..extension import mount_named
 from ..jsonrpc.context import Context
+from ..jsonrpc.guard import check_authorized
 from ..web.rules.head import EVM
 
 T = TypeVar("T")
@@ -49,6 +50,11 @@ class Node:
 
     def _admit(self, route: str) -> tuple[Any, Context]:
         return self._dispatcher.admit(route, self._mount.views.permissions())
+
+    def check(self, method: str) -> None:
+        """Raise :exc:`~flask_noderpc.errors.NotAuthorized` if the host's ``authorize`` denies a
+        method to the reader."""
+        check_authorized(self._mount.views.permissions(), method)
 
     def evm(self, method: str, *params: Any) -> Any:
         """Return the JSON value of a method of Ethereum's JSON-RPC; raise

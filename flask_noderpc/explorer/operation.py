@@ -90,8 +90,8 @@ def monitor() -> str:
     return render_template("noderpc_explorer/monitor.html")
 
 
-VIEWS: dict[str, Callable[..., Any]] = {
-    "/metrics": metrics,
-    "/send": send,
-    "/monitor": monitor,
+VIEWS: dict[str, tuple[Callable[..., Any], str]] = {
+    "/metrics": (metrics, "metrics"),
+    "/send": (send, "status"),
+    "/monitor": (monitor, "status"),
 }

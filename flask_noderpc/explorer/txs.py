@@ -166,4 +166,4 @@ def _all_bytes(texts: Iterable[str]) -> list[bytes]:
     return [_bytes(text) for text in texts]
 
 
-VIEWS: dict[str, Callable[..., str | Response]] = {"/tx/<digest>": tx}
+VIEWS: dict[str, tuple[Callable[..., str | Response], str]] = {"/tx/<digest>": (tx, "tx")}

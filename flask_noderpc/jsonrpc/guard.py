@@ -23,7 +23,9 @@ Authorize = Callable[[Any, str], "bool | Denied"]
 handshake of a websocket the method is ``websocket``, and the calls of its messages come with
 the handshake's request."""
 
-WEBSOCKET = "websocket"
+WEBSOCKET, HEALTH = "websocket", "health"
+STATUS = "status"
+"""Method whose permission pages need that show examples from the chain, or its state."""
 
 # RFC 9110, 5.1.
 _FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -83,7 +85,12 @@ def bound(authorize: Authorize, request: object) -> Callable[[str], Denied | Non
 
 
 def check_authorized(permissions: Permissions, method: str) -> None:
-    """Raise :exc:`~flask_noderpc.errors.NotAuthorized` unless the host lets the sender call."""
+    """Raise :exc:`~flask_noderpc.errors.NotAuthorized` unless the host lets the sender call.
+
+    Everybody may call ``health``: load balancers do, and its result says nothing.
+    """
+    if method == HEALTH:
+        return
     denied = permissions.denial(method) if permissions.denial else None
     if denied is not None:
         raise NotAuthorized(method, denied.status, denied.headers, denied.message)

@@ -19,7 +19,8 @@ from werkzeug.routing import BuildError
 from .. import jsoncodec
 from ..backends.base.backend import ChainBackend
 from ..errors import NodeRPCError
-from ..jsonrpc.describe import openapi
+from ..jsonrpc.describe import DISCOVER, openapi
+from ..jsonrpc.guard import STATUS
 from ..jsonrpc.params import Params, specs
 from ..jsonrpc.reply import to_rpc_error
 from ..jsonrpc.route import Route, RouteTable
@@ -41,11 +42,12 @@ class PageRule(NamedTuple):
     rule: str
     endpoint: str
     page: Page
+    method: str = ""
+    """Method whose permission the page needs; empty if everybody may read it."""
 
 
 def service_pages(
-    start: Callable[[], None],
-    backend: ChainBackend,
+    readiness: Readiness,
     described: Callable[[str], bytes],
     forms: TryPage,
     metrics: Page | None,
@@ -54,12 +56,15 @@ def service_pages(
 
     ``described`` returns the OpenAPI document below a base path.
     """
+    description = partial(_description, described)
     pages = {
-        "readyz": [PageRule("/readyz", "readyz", lambda: _readiness(start, backend))],
-        "openapi": [PageRule("/openapi.json", "openapi", lambda: _description(described))],
-        "try": [PageRule("/try", "try", forms.page), *_files()],
+        "readyz": [PageRule("/readyz", "readyz", readiness.page)],
+        "openapi": [PageRule("/openapi.json", "openapi", description, DISCOVER)],
+        "try": [PageRule("/try", "try", forms.page, STATUS), *_files()],
     }
-    return pages | ({"metrics": [PageRule("/metrics", "metrics", metrics)]} if metrics else {})
+    if metrics:
+        pages["metrics"] = [PageRule("/metrics", "metrics", metrics, "metrics")]
+    return pages
 
 
 def _files() -> Iterator[PageRule]:
@@ -80,15 +85,30 @@ def descriptions(
     return described
 
 
-def _readiness(start: Callable[[], None], backend: ChainBackend) -> Response:
-    """The page at ``GET /readyz``; in one line, and without what is for the log alone."""
-    try:
-        start()
-        backend.check_ready()
-    except Exception as error:
-        detail = to_rpc_error(error).text_with_hint
-        return Response(f"{detail}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain")
-    return Response(f"ready{_what_is_missing(backend)}\n", mimetype="text/plain")
+class Readiness:
+    """The page at ``GET /readyz`` of one mount.
+
+    Everybody may read its status code. ``may_see`` says if the sender of the current request
+    may also read why it is so: only callers who may call ``status`` learn about the chain.
+    """
+
+    def __init__(
+        self, start: Callable[[], None], backend: ChainBackend, may_see: Callable[[], bool]
+    ) -> None:
+        self._start, self._backend, self._may_see = start, backend, may_see
+
+    def page(self) -> Response:
+        """Return the page: one line, without details that are for the log alone."""
+        try:
+            self._start()
+            self._backend.check_ready()
+        except Exception as error:
+            detail = to_rpc_error(error).text_with_hint if self._may_see() else "not ready"
+            return Response(
+                f"{detail}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain"
+            )
+        missing = _what_is_missing(self._backend) if self._may_see() else ""
+        return Response(f"ready{missing}\n", mimetype="text/plain")
 
 
 def _what_is_missing(backend: ChainBackend) -> str:

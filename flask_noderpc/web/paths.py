@@ -14,7 +14,7 @@ from ..jsonrpc.route import RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS
 from ..settings import Settings
 from ..wire.dialect import Dialect
-from .pages import Page, PageRule
+from .pages import PageRule
 from .rest import METHODS, PREFIXES, VARIABLE, RestView
 from .rules.head import EVM, EVM_WEBSOCKET, REST, RPC, WEBSOCKET
 from .views import View, Views
@@ -66,8 +66,8 @@ class Paths:
                 yield from self._route(prefix, suffix, name)
         for name, rules in pages.items():
             if name not in self._excluded:
-                for rule, endpoint, page in rules:
-                    yield Path(rule, endpoint, ["GET"], _without_variables(page))
+                for rule, endpoint, page, method in rules:
+                    yield Path(rule, endpoint, ["GET"], self._views.page(page, method))
         if self._has_evm:
             left = {"GET"} if EVM in self._excluded else set()
             methods = [method for method in _EVERY_METHOD if method not in left]
@@ -127,8 +127,3 @@ class Paths:
 
 def _rest_view(rest: RestView, prefix: str, /, **values: str) -> Response:
     return rest(prefix, values[VARIABLE])
-
-
-def _without_variables(page: Page) -> View:
-    # Those of a url_prefix are the host's.
-    return lambda **_: page()

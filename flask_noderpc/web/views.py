@@ -17,7 +17,7 @@ from .. import jsoncodec
 from ..errors import BodyTooLarge, InvalidRequest, NodeRPCError, NotAuthorized
 from ..jsonrpc.context import Permissions
 from ..jsonrpc.dispatch import Dispatcher
-from ..jsonrpc.guard import Authorize, bound, check_authorized
+from ..jsonrpc.guard import STATUS, Authorize, bound, check_authorized
 from ..jsonrpc.params import check_text, is_utf8, not_utf8, values_of
 from ..jsonrpc.reply import Reply
 from ..wire.envelope import URI_ID
@@ -176,7 +176,7 @@ class Views:
         self.policy = policy
         self._dispatcher = dispatcher
         self._evm_dispatcher = evm_dispatcher
-        self._index = index
+        self._index = self.page(index, STATUS)
         self._authorize = authorize
 
     # The variables of a url_prefix are the host's business; its hooks see them.
@@ -200,6 +200,14 @@ class Views:
         except NodeRPCError as error:
             return self._dispatcher.error_reply(error, URI_ID)
         return self._dispatcher.get(name, values, self.bound(admitted.permissions))
+
+    def page(self, page: Callable[[], Response | str], method: str) -> View:
+        """Return the view of a page for callers who may call a method; empty for everybody."""
+
+        def view(**_: object) -> Response | str:
+            return (method and self.refuse(method)) or page()
+
+        return view
 
     def rpc(self, **_: object) -> Response | str:
         """Answer a JSON-RPC body; its content type does not matter."""
@@ -248,8 +256,12 @@ class Views:
         found = admit(self.policy, head)
         if isinstance(found, Refusal):
             return refuse(self.policy, head, found, self._dispatcher)
+        return self.refuse(WEBSOCKET)
+
+    def refuse(self, method: str) -> Response | None:
+        """Return the response to a request whose sender may not call a method."""
         try:
-            check_authorized(self.bound(found.permissions), WEBSOCKET)
+            check_authorized(self.permissions(), method)
         except NotAuthorized as error:
             headers = error.headers.items()
             return to_flask(plain_text(str(error), HTTPStatus(error.status), *headers))
