@@ -17,6 +17,8 @@ from .concurrency import native_lock
 Raw = msgspec.Raw
 Struct = msgspec.Struct
 T = TypeVar("T")
+Document = bytes | bytearray
+_LARGE_BYTES = 1 << 20
 
 
 # msgspec nests up to Python's recursion limit, which a library of the host may have raised
@@ -49,17 +51,17 @@ class TooDeep(NotJSON):
 
 
 @overload
-def decode(document: bytes | str, kind: type[T]) -> T: ...
+def decode(document: Document | str, kind: type[T]) -> T: ...
 @overload
-def decode(document: bytes | str, kind: Any = ...) -> Any: ...
-def decode(document: bytes | str, kind: Any = Any) -> Any:
+def decode(document: Document | str, kind: Any = ...) -> Any: ...
+def decode(document: Document | str, kind: Any = Any) -> Any:
     """Decode a document as ``kind``; raise :exc:`NotJSON` for anything else.
 
     msgspec skips over the text of ``Raw`` values without reading their strings,
     so bytes are checked to be UTF-8 first.
     """
     try:
-        text = document if isinstance(document, str) else str(document, "utf-8")
+        text = document if isinstance(document, str) else _checked(document)
         if sys.getrecursionlimit() > _SAFE_LIMIT and _is_deep(text):
             raise TooDeep
         return _decoder(kind).decode(text)
@@ -69,8 +71,27 @@ def decode(document: bytes | str, kind: Any = Any) -> Any:
         raise NotJSON(str(error)) from None
 
 
-def _is_deep(text: str) -> bool:
+def _checked(document: Document) -> Document | str:
+    """Return a document that is UTF-8; raise ``UnicodeDecodeError`` for any other.
+
+    A large one is checked piece by piece and returned as it is: as a ``str`` it could take four
+    times as much memory.
+    """
+    size = len(document)
+    if size <= _LARGE_BYTES:
+        return str(document, "utf-8")
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with memoryview(document) as view:
+        for at in range(0, size, _LARGE_BYTES):
+            decoder.decode(view[at : at + _LARGE_BYTES], at + _LARGE_BYTES >= size)
+    return document
+
+
+def _is_deep(text: Document | str) -> bool:
     """True if lists and objects are nested deeper than ``_MAX_DEPTH``."""
+    if not isinstance(text, str):
+        # Every byte becomes a character; brackets and quotes are bytes of their own in UTF-8.
+        text = str(text, "latin-1")
     if text.count("[") + text.count("{") <= _MAX_DEPTH:
         return False
     steps = map(_STEPS.__getitem__, _NO_BRACKETS.sub("", _STRING.sub("", text)))

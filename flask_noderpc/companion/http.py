@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 import socket
 import threading
+import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
 import urllib3
 from urllib3.exceptions import (
     ConnectTimeoutError,
+    DecodeError,
     HTTPError,
     NameResolutionError,
     NewConnectionError,
@@ -32,6 +36,8 @@ from .hidden_paths import hide_path
 from .throttle import Throttle
 
 _PIECE = 1 << 16
+# zlib: 16 and the bits of the window are those of a gzip file.
+_GZIP = 16 + zlib.MAX_WBITS
 _CONNECT_S = 5.0
 # Of larger bodies a process reads and decodes one at a time, or several would fill its memory.
 _LARGE_BYTES = 16 << 20
@@ -52,7 +58,7 @@ class UpstreamLimits:
     rate: float = 0.0
     """Calls per second; 0 for no limit."""
     max_bytes: int = 256 << 20
-    """Bytes of a response, which may be that of a whole batch."""
+    """Bytes of a response after decompression; it may be that of a whole batch."""
     patience: float = 60.0
     """Seconds for which a request waits for its budget."""
 
@@ -115,18 +121,20 @@ class HttpClient:
         """
         with ExitStack() as held:
             with self._throttle.admitted(calls, self.limits.patience):
-                text = self._exchange(body, timeout or self.limits.timeout, held)
+                answer = self._exchange(body, timeout or self.limits.timeout, held)
             try:
-                return jsoncodec.decode(text, kind)
+                return jsoncodec.decode(answer, kind)
             except jsoncodec.NotJSON as error:
                 raise self.unusable(f"no JSON-RPC response: {error}") from None
 
     def head_of(self, body: bytes, size: int) -> bytes:
         """Return the first bytes of the response to a body; the rest is not received."""
         with ExitStack() as held, self._throttle.admitted(1, self.limits.patience):
-            return self._exchange(body, self.limits.timeout, held, size).encode()
+            return bytes(self._exchange(body, self.limits.timeout, held, size))
 
-    def _exchange(self, body: bytes, timeout: float, held: ExitStack, most: int = 0) -> str:
+    def _exchange(
+        self, body: bytes, timeout: float, held: ExitStack, most: int = 0
+    ) -> bytearray:
         try:
             response = self._pool.urlopen(
                 "POST",
@@ -151,17 +159,14 @@ class HttpClient:
         except (HTTPError, OSError) as error:
             raise self.unusable(_reason(error, timeout)) from None
         self._check(response, answer)
-        try:
-            return str(answer, "utf-8")
-        except UnicodeDecodeError:
-            raise self.unusable("no JSON-RPC response: it is not UTF-8") from None
+        return answer
 
     def _body(
         self, response: urllib3.BaseHTTPResponse, held: ExitStack, most: int
     ) -> bytearray:
         """Return the body, or its first bytes if ``most`` is not 0."""
         body, is_large = bytearray(), False
-        while piece := response.read1(_PIECE):
+        for piece in _decoded(response):
             body += piece
             if len(body) > _LARGE_BYTES and not is_large:
                 is_large = True
@@ -195,6 +200,40 @@ class HttpClient:
     def close(self) -> None:
         """Close the connections."""
         self._pool.close()
+
+
+def _decoded(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """Return the decoded body in pieces of at most ``_PIECE`` bytes.
+
+    urllib3 would decode all that a read received at once: a piece of 64 KiB can hold 64 MB.
+    """
+    coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    pieces = iter(partial(response.read1, _PIECE, decode_content=False), b"")
+    if coding == "identity":
+        return pieces
+    if coding != "gzip":
+        raise DecodeError(f"Content-Encoding: {coding[:_MAX_TEXT]}")
+    return _inflated(pieces)
+
+
+def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the content of a gzip file; raise ``DecodeError`` if it is damaged or cut off."""
+    inflate = zlib.decompressobj(_GZIP)
+    for piece in pieces:
+        rest = piece
+        while rest:
+            if inflate.eof:
+                # RFC 1952: a file may have several members.
+                inflate = zlib.decompressobj(_GZIP)
+            try:
+                yield inflate.decompress(rest, _PIECE)
+            except zlib.error as error:
+                raise DecodeError(str(error)) from None
+            rest = inflate.unconsumed_tail or inflate.unused_data
+    # zlib holds back no more than its window of 32 KiB.
+    yield inflate.flush()
+    if not inflate.eof:
+        raise DecodeError("the compressed body ends too early")
 
 
 def _seconds(text: str | None) -> float | None:

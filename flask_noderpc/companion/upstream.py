@@ -228,7 +228,7 @@ class Upstream:
         if isinstance(error, _Error):
             data = error.data if isinstance(error.data, str) else short_repr(error.data)
             return UpstreamRefused(self.name, error.code, error.message, data)
-        if not bytes(response.result):
+        if not memoryview(response.result):
             raise self._http.unusable("a response has neither result nor error")
         return response.result
 

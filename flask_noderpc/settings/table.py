@@ -203,7 +203,10 @@ class Settings:
         "Maximum calls per second to each node, of the same processes; 0 is no limit.",
     )
     upstream_max_bytes: int = setting(
-        "companion", 256 << 20, BYTES, "Maximum bytes of a response of a node."
+        "companion",
+        256 << 20,
+        BYTES,
+        "Maximum bytes of a response of a node, after decompression.",
     )
     upstream_poll: float = setting(
         "companion",

@@ -7,6 +7,7 @@ import json
 import logging
 import socket
 import threading
+import tracemalloc
 from base64 import b64decode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -90,7 +91,7 @@ UNUSABLE: dict[str, tuple[Respond, str]] = {
     "HTML 429": (sends(http(HTML, "429 Too Many Requests", Retry_After="7")), "429"),
     "HTML 502": (sends(http(HTML, "502 Bad Gateway", Content_Type="text/html")), "502"),
     "JSON 503": (sends(http(b'{"error":"overloaded"}', "503 Unavailable")), "503"),
-    "not UTF-8": (sends(http(b'{"id":"\xff"}')), "not UTF-8"),
+    "not UTF-8": (sends(http(b'{"id":"\xff"}')), "'utf-8' codec"),
     "nothing": (sends(http(b"")), "not JSON"),
     "half JSON": (sends(http(b'{"jsonrpc":"2.0","id":0,"resu')), "no JSON-RPC response"),
     "neither result nor error": (sends(http(b'{"jsonrpc":"2.0","id":0}')), "neither"),
@@ -629,3 +630,62 @@ def test_errors_are_of_one_root() -> None:
     """Callers catch what they can cure."""
     for kind in (UpstreamMismatch, UpstreamRefused, UpstreamUnavailable):
         assert issubclass(kind, UpstreamError)
+
+
+def _growth(url: str, limits: UpstreamLimits, said: str) -> int:
+    """The most memory that the refused response to one call takes, in bytes."""
+    node = node_at(url, limits)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UpstreamUnavailable, match=said):
+            node.raw("status")
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        node.close()
+
+
+def _endless(peer: socket.socket, body: bytes) -> None:
+    peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n{")
+    while True:
+        peer.sendall(b" " * 65_536)
+
+
+MEGABYTE = 1_000_000
+BOMB = gzip.compress(b"{" + b" " * (100 * MEGABYTE) + b"}")
+
+
+@pytest.mark.parametrize(
+    ("respond", "said"),
+    [
+        (sends(http(BOMB, Content_Encoding="gzip")), "--upstream-max-bytes"),
+        (_endless, "--upstream-max-bytes"),
+        # As a str it takes four bytes for each character.
+        (sends(http(b'{"id":"\xf0\x9f\x98\x80' + b"a" * 7 * MEGABYTE)), "no JSON-RPC"),
+    ],
+    ids=["gzip", "endless", "wide characters"],
+)
+def test_refusing_a_large_response_takes_at_most_twice_the_limit(
+    respond: Respond, said: str
+) -> None:
+    limit = 8 * MEGABYTE
+    with raw_node(respond) as url:
+        assert _growth(url, replace(PATIENT, max_bytes=limit), said) < 2 * limit
+
+
+@pytest.mark.parametrize("cut", [1, 9, 20, 1_000])
+def test_a_compressed_response_may_come_in_members_and_must_end(cut: int) -> None:
+    status = b'{"jsonrpc":"2.0","id":0,"result":' + b" " * 100_000 + b'"a"}'
+    whole = b"".join(map(gzip.compress, (status[:cut], status[cut:])))
+    patient = replace(PATIENT, max_bytes=200_000)
+    with raw_node(sends(http(whole, Content_Encoding="gzip"))) as url:
+        assert bytes(node_at(url, patient).raw("status")) == b'"a"'
+    cut_off = sends(http(whole[:-9], Content_Encoding="gzip"))
+    with raw_node(cut_off) as url, pytest.raises(UpstreamUnavailable, match="broke"):
+        node_at(url, patient).raw("status")
+
+
+def test_an_encoding_that_was_not_asked_for_is_refused() -> None:
+    brotli = sends(http(b"{}", Content_Encoding="br"))
+    with raw_node(brotli) as url, pytest.raises(UpstreamUnavailable, match="broke"):
+        node_at(url).raw("status")
