@@ -18,7 +18,10 @@ _BACKLOG = 1024
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``tcp://host:port`` or ``unix:///path``; port 0 is any that is free."""
+    """``tcp://host:port`` or ``unix:///path``; port 0 is any that is free.
+
+    Without a host it is every address of this machine, of IPv4 and IPv6, as in Go.
+    """
 
     host: str = ""
     port: int = 0
@@ -32,7 +35,7 @@ class Address:
 
     def url(self, scheme: str) -> str:
         """As a client on this machine writes it."""
-        here = self.host in ("0.0.0.0", "::", "127.0.0.1")
+        here = self.host in ("", "0.0.0.0", "::", "127.0.0.1")
         return (replace(self, host="localhost") if here else self).as_url(scheme)
 
     def as_url(self, scheme: str) -> str:
@@ -62,7 +65,7 @@ def _one(text: str, setting: str) -> Address:
         )
     if int(port) > 65_535:
         raise InvalidSetting(f"{setting} = {short_repr(text)}: there is no port above 65535")
-    return Address(host.strip("[]") or "0.0.0.0", int(port))
+    return Address(host.strip("[]"), int(port))
 
 
 def listen(bound: socket.socket) -> None:
@@ -92,13 +95,17 @@ def is_on_loopback(sock: socket.socket) -> bool:
 
 
 def _tcp(address: Address) -> socket.socket:
+    is_dual = not address.host and socket.has_dualstack_ipv6()
+    host = address.host or ("::" if is_dual else "0.0.0.0")
     found = socket.getaddrinfo(
-        address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     family, kind, protocol, _, where = found[0]
     made = socket.socket(family, kind, protocol)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_dual:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         made.bind(where)
     except OSError:
         made.close()

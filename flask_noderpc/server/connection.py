@@ -18,7 +18,7 @@ import gevent
 from gevent import GreenletExit
 
 from ..concurrency import next_turn
-from ..web.rules.client_address import client_key
+from ..web.rules.client_address import client_key, unmapped
 from .direct import Answer
 from .http import (
     Body,
@@ -227,7 +227,7 @@ class Connection:
         environ["REQUEST_METHOD"], environ["PATH_INFO"] = head.method, path
         environ["QUERY_STRING"], environ["SERVER_PROTOCOL"] = head.query, head.version
         if isinstance(self._address, tuple):
-            environ["REMOTE_ADDR"] = str(self._address[0])
+            environ["REMOTE_ADDR"] = unmapped(str(self._address[0]))
             environ["REMOTE_PORT"] = str(self._address[1])
         if self.server.proxy_fix is not None:
             self.server.proxy_fix(environ, lambda *_: lambda _: None)

@@ -47,6 +47,8 @@ def test_a_listed_origin_may_read(app: Flask, origin: str) -> None:
     ):
         assert answer.headers["Access-Control-Allow-Origin"] == origin
         assert answer.headers["Vary"] == "Origin"
+        exposed = answer.headers["Access-Control-Expose-Headers"].split(", ")
+        assert {"ETag", "X-Cosmos-Block-Height", "X-NodeRPC-Provenance"} <= set(exposed)
 
 
 @pytest.mark.parametrize("origin", ["", "https://evil.example", "null", WALLET + ".evil"])
@@ -56,6 +58,7 @@ def test_a_foreign_origin_gets_no_cors_headers(app: Flask, origin: str) -> None:
     answer = app.test_client().get("/health", headers=headers)
 
     assert "Access-Control-Allow-Origin" not in answer.headers
+    assert "Access-Control-Expose-Headers" not in answer.headers
     assert answer.headers["Vary"] == "Origin"
 
 

@@ -16,7 +16,7 @@ import pytest
 from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
 
 from ..helpers.http import JSON, request
-from ..helpers.raw_http import connect
+from ..helpers.raw_http import CLOSING, connect
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
 from .node_process import COMMAND, Node, started
@@ -229,3 +229,29 @@ def test_without_development_the_error_names_the_setting(node: Node, origin: str
     for relation in ("cross-site", "same-site"):
         page = {"Origin": origin, "Sec_Fetch_Site": relation}
         assert "NODERPC_WRITE_ORIGINS" in asked(node.url(), "/", SENT, **page)[1]
+
+
+@pytest.mark.parametrize("laddr", ["tcp://:0", ":0"])
+def test_an_address_without_a_host_is_served_on_both_families(
+    tmp_path: Path, laddr: str
+) -> None:
+    """Go listens on both."""
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    with started(tmp_path, "--rpc.laddr", laddr) as node:
+        url = node.url()
+        port = int(url.rpartition(":")[2])
+        for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            with socket.socket(family) as sock:
+                sock.settimeout(PATIENCE)
+                sock.connect((host, port))
+                sock.sendall(CLOSING)
+                assert sock.recv(65_536).startswith(b"HTTP/1.1 200 OK"), host
+        assert "anyone who can reach one of them" in node.log.read_text()
+
+
+def test_0_0_0_0_is_ipv4_alone(tmp_path: Path) -> None:
+    with started(tmp_path, "--rpc.laddr", "tcp://0.0.0.0:0") as node:
+        port = int(node.url().rpartition(":")[2])
+        with socket.socket(socket.AF_INET6) as sock, pytest.raises(OSError, match="refused"):
+            sock.connect(("::1", port))

@@ -22,6 +22,13 @@ def client_key(address: str) -> str:
     return str(network)
 
 
+def unmapped(address: str) -> str:
+    """Return the IPv4 address of a client that came to a socket of both families."""
+    # RFC 4291, 2.5.5.2: an IPv4-mapped IPv6 address.
+    mapped = address.removeprefix("::ffff:")
+    return mapped if "." in mapped else address
+
+
 def _without_port(address: str) -> str:
     # Some proxies name the port too, and each connection has another.
     if address.startswith("["):

@@ -177,6 +177,11 @@ _REQUESTED_METHOD = "Access-Control-Request-Method"
 _REQUESTED_HEADERS = "Access-Control-Request-Headers"
 # CometBFT: cors_allowed_methods.
 _METHODS = ("HEAD", "GET", "POST")
+# Fetch: scripts of other sites see no other headers of a response.
+_EXPOSED = (
+    "Access-Control-Expose-Headers",
+    "ETag, Retry-After, X-Cosmos-Block-Height, X-NodeRPC-Provenance, X-Server-Time",
+)
 _METHOD_FIELD, _HEADERS_FIELD = (
     "HTTP_ACCESS_CONTROL_REQUEST_METHOD",
     "HTTP_ACCESS_CONTROL_REQUEST_HEADERS",
@@ -211,6 +216,7 @@ class Cors:
         if not self.is_preflight(head):
             if self._admits(head, head.method):
                 yield self._allowed_origin(head)
+                yield _EXPOSED
             return
         method, asked = head.fields[_METHOD_FIELD], head.fields.get(_HEADERS_FIELD)
         if self._admits(head, method) and self._takes(asked):
