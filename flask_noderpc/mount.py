@@ -18,7 +18,13 @@ from .jsonrpc.route import Route, RouteTable
 from .jsonrpc.start import Start
 from .jsonrpc.waiters import ScanLimit, WaiterLimit
 from .lru import CacheMemory
-from .optional_dependencies import EVM_NAMESPACES, evm_layer, metrics_page, span_starter
+from .optional_dependencies import (
+    EVM_NAMESPACES,
+    check_evm_api,
+    evm_layer,
+    metrics_page,
+    span_starter,
+)
 from .settings import Settings
 from .web.call_log import log_call
 from .web.connections import Connections
@@ -66,6 +72,8 @@ class Mount:
             self._evm = evm_layer(context, self.start, guard, evm_routes)
         elif evm_routes:
             raise InvalidSetting("evm_routes are served with NODERPC_JSON_RPC_ENABLE alone")
+        else:
+            check_evm_api(settings.evm_api)
         guard.check_names(
             self._comet.methods | (self._evm.methods if self._evm else set()),
             () if self._evm else EVM_NAMESPACES,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flask import Response
 
 from .backends.base.backend import ChainBackend
-from .errors import ConfigurationError
+from .errors import ConfigurationError, InvalidSetting
 from .jsonrpc.context import CallSpan, Context
 from .jsonrpc.guard import Guard
 from .jsonrpc.route import Route
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 _EVM_NAMES = "eth", "web3", "net", "txpool", "debug", "evm", "anvil", "hardhat", "personal"
 EVM_NAMESPACES = tuple(f"{name}_" for name in _EVM_NAMES)
 """How the names of the EVM layer's methods begin, known without the extra."""
+
+
+def check_evm_api(names: Iterable[str]) -> None:
+    """Raise :exc:`~flask_noderpc.errors.InvalidSetting` for a namespace that is not known,
+    where the EVM layer, which checks them otherwise, is not enabled."""
+    for name in names:
+        if name not in _EVM_NAMES:
+            raise InvalidSetting(
+                f"NODERPC_EVM_API: no namespace {name!r}; known are {', '.join(_EVM_NAMES)}"
+            )
 
 
 def evm_layer(

@@ -49,7 +49,9 @@ def _round_state(ctx: Context) -> RoundState:
         return _before_the_first(backend)
     commit, members = backend.commit(latest), backend.validators(latest)
     # The time when two thirds had voted is not stored; the last vote is no earlier.
-    decided = max(sig.timestamp for sig in commit.signatures if not _is_absent(sig))
+    times = (sig.timestamp for sig in commit.signatures if not _is_absent(sig))
+    # A backend of the host may have commits without signatures.
+    decided = max(times, default=backend.block_meta(latest).header.time)
     # CometBFT: the next round starts timeout_commit later, which paces the blocks.
     start = decided + round(ctx.settings.block_interval * SECOND)
     return RoundState(
@@ -73,7 +75,7 @@ def _votes(commit: Commit, members: ValidatorSet) -> VoteSet:
     votes = tuple(
         None if _is_absent(sig) else commit_vote(commit, index)
         for index, sig in enumerate(commit.signatures)
-    )
+    ) or (None,) * len(members.validators)
     pairs = zip(votes, members.validators, strict=True)
     voted = sum(member.voting_power for vote, member in pairs if vote is not None)
     return VoteSet(votes, voted, members.total_power)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import (
     CallFailed,
     ConfigurationError,
+    Forbidden,
     InternalError,
     NodeRPCError,
     NotAuthorized,
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("flask_noderpc.jsonrpc")
+
+
+_FORBIDDEN = -32001
 
 
 def to_rpc_error(error: Exception) -> RPCError:
@@ -51,6 +55,9 @@ def as_rpc_error(error: Exception) -> RPCError:
             return CallFailed(error.reason)
         case ConfigurationError():
             return InternalError("the node can't start; the server's log says why")
+        case Forbidden():
+            # JSON-RPC 2.0: -32000 to -32099 are the server's own.
+            return CallFailed(error.text, error.hint, code=_FORBIDDEN, message="Forbidden")
         case NodeRPCError():
             return CallFailed(error.text, error.hint)
         case _:

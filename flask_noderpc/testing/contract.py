@@ -4,7 +4,7 @@
 
     class TestMine(ChainBackendContract):
         def make_backend(self, chain):
-            return MyBackend(chain.genesis, chain.blocks)
+            return MyBackend(chain.genesis, chain.blocks, state=chain.state)
 """
 
 from __future__ import annotations

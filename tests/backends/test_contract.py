@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,20 @@ from tests.helpers.stores import make_store
 class TestMemory(ChainBackendContract):
     def make_backend(self, chain: SampleChain) -> ChainBackend:
         return MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+
+
+def _documented() -> type[ChainBackendContract]:
+    """The example of docs/backends.rst, for the backend of the package."""
+    page = (Path(__file__).parents[2] / "docs" / "backends.rst").read_text()
+    begin = page.index("   from flask_noderpc.testing.contract import")
+    example = dedent(page[begin : page.index("\n``chain`` has", begin)])
+    names: dict[str, Any] = {"MyBackend": MemoryBackend}
+    exec(example, names)
+    found: type[ChainBackendContract] = names["TestMine"]
+    return found
+
+
+TestDocumented = _documented()
 
 
 class TestStore(ChainBackendContract):

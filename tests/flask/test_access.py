@@ -216,6 +216,8 @@ def test_only_a_plain_yes_lets_a_call_go_on(app: Flask, answer: Any) -> None:
 
     for found in ways(app, authorize=authorize):
         assert found.get("status")[0] == 403
+        error = found.app.test_client().get("/status").get_json()["error"]
+        assert (error["code"], error["message"]) == (-32001, "Forbidden")
         assert "not authorized" in found.post("status")
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flask_noderpc import MemoryBackend
-from flask_noderpc.domain.block import BlockID, Vote, VoteType
-from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.domain.block import BlockID, Commit, Vote, VoteType
+from flask_noderpc.testing.chains import ChainMaker, make_chain
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.consensus_schemas import short_vote_repr, vote_repr
 
@@ -99,3 +100,21 @@ def test_a_vote_is_printed_in_short() -> None:
         " 000000000000 010200000000 @ 1970-01-01T00:00:00.000000005Z}"
     )
     assert vote_repr(vote).split(" @ ")[0].endswith(" 010200000000 000000000000")
+
+
+class _Unsigned(MemoryBackend):
+    """A chain of a host's own whose commits have no signatures."""
+
+    def commit(self, height: int) -> Commit:
+        return replace(super().commit(height), signatures=())
+
+
+@EVERY_DIALECT
+@pytest.mark.parametrize("path", ["/consensus_state", "/dump_consensus_state"])
+def test_commits_may_have_no_signatures(dialect: str, path: str) -> None:
+    made = make_chain()
+    backend = _Unsigned(made.genesis, made.blocks, state=made.state)
+    found = got(backend, dialect, path)["round_state"]
+    latest = made.blocks[-1].block.header.height
+    shown = found.get("height") or found["height/round/step"].partition("/")[0]
+    assert int(shown) == latest + 1

@@ -96,6 +96,10 @@ def test_a_known_result_is_304_with_the_headers_of_every_response(sent: str) -> 
         ("X-Server-Time", "12"),
         ("Vary", "Origin, Sec-Fetch-Site, Referer"),
         ("Access-Control-Allow-Origin", "https://viewer.example"),
+        (
+            "Access-Control-Expose-Headers",
+            "ETag, Retry-After, X-Cosmos-Block-Height, X-NodeRPC-Provenance, X-Server-Time",
+        ),
     ]
 
 

@@ -168,4 +168,4 @@ def test_a_page_of_another_site_may_not_flush(comet: FlaskClient) -> None:
     reply = comet.get("/unsafe_flush_mempool", headers={"Origin": "https://evil.example"})
 
     assert reply.status_code == 403
-    assert json.loads(reply.data)["error"]["code"] == -32603
+    assert json.loads(reply.data)["error"]["code"] == -32001

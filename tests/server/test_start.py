@@ -129,6 +129,9 @@ def test_namespaces_are_those_of_the_flag(tmp_path: Path) -> None:
     ("flags", "words"),
     [
         (["--rpc.laddr", "tcp://127.0.0.1:70000"], "no port above 65535"),
+        (["--database", "/"], "expected a file, got the folder /; name a file in it"),
+        (["--database", "/tmp"], "expected a file, got the folder /tmp"),
+        (["--evm.rpc.api", "x"], "NODERPC_EVM_API: no namespace 'x'; known are eth"),
         (["--rpc.laddr", "udp://127.0.0.1:7000"], "an address is tcp://host:port or unix"),
         (["--json-rpc.enable", "--evm.rpc.api", "eth,foo"], "no namespace 'foo'"),
         (["--dialect", "comet-9"], "comet-9"),

@@ -57,6 +57,11 @@ class FileLocation(Location):
         uri = urlsplit(self.path) if self.path.startswith("file:") else None
         # Made absolute once: the process may change its folder.
         self.file = Path(unquote(uri.path) if uri else self.path).absolute()
+        if self.file.is_dir():
+            raise InvalidSetting(
+                f"NODERPC_DATABASE: expected a file, got the folder {self.file}; name a file in"
+                f" it, such as {self.file / 'chain.db'}"
+            )
         self.folder = self.file.parent
         self.options = dict(parse_qsl(uri.query)) if uri else {}
         self.read_only = (

@@ -345,7 +345,9 @@ def _as_invalid_block(subject: str) -> Iterator[None]:
 
 
 def _text(value: object) -> str:
-    return value.hex().upper() if isinstance(value, bytes) else str(value)
+    if isinstance(value, bytes):
+        return value.hex().upper() or "empty"
+    return str(value)
 
 
 def check_signatures(chain_id: str, commit: Commit, members: ValidatorSet) -> frozenset[str]:
