@@ -51,6 +51,9 @@ _SCALAR = re.compile(
     rb"true|false|null|"
     rb"-?[0-9]+(?![0-9])(?:\.[0-9]+(?![0-9])|(?!\.))(?:[eE][-+]?[0-9]+|(?![eE]))"
 )
+# Commas of a body. A million values, however small, would keep the process busy for a second;
+# filters and batches have some thousand.
+_MAX_VALUES = 100_000
 # A body that is no single value, and has more strings and brackets, is refused unread: to scan
 # five megabytes of them would delay everyone else by a second.
 _MAX_TOKENS = 200_000
@@ -74,6 +77,11 @@ class GethEnvelope(Envelope):
 
     def _parse(self, body: bytes, max_batch: int) -> Calls:
         """The calls of a body; of several values in it, the first counts."""
+        values = body.count(b",")
+        if values > _MAX_VALUES:
+            raise InvalidRequest(
+                f"expected at most {_MAX_VALUES} values in a body, got {values}; send several"
+            )
         document = _first_value(body)
         if document[:1] != b"[":
             return Calls((_call(document),), is_batch=False)

@@ -977,3 +977,21 @@ def test_the_example_of_a_message_is_signed_and_stored(open_chain: Open) -> None
     assert Message(Message(short.data).blob(2)).text(1) == "/acme.notes.v1.MsgWriteResponse"
     stored = chain.store.app_state().get(b"notes/" + KEYS[0].public.address)
     assert stored == b"hello"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        message(1, b"\x80\x40\x01" * 90_000),
+        message(1, message(1, message(1, b"/x") + message(2, b"\x0a\x00")) * 5_000),
+        message(1, b"") + message(2, message(1, b"") * 90_000),
+        message(1, b"") + message(2, b"") + message(3, b"") * 90_000,
+    ],
+    ids=["unknown fields", "messages", "signers", "signatures"],
+)
+def test_a_transaction_has_only_so_many_fields(chain: EmbeddedChain, raw: bytes) -> None:
+    """Each takes time to read, and a transaction of a megabyte could have 500,000."""
+    check = chain.mempool.submit(raw)
+
+    assert check.code == 2
+    assert "8192 fields" in check.log or "unable to resolve type URL" in check.log

@@ -175,6 +175,52 @@ def test_a_call_has_only_so_many_lists(client: FlaskClient, params: list[Any]) -
     assert error == {"code": -32602, "message": "more than 50000 lists and objects"}
 
 
+_ADDRESSES = [f"0x{number:040x}" for number in range(2_001)]
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "said"),
+    [
+        ("eth_call", [{"accessList": [{"address": a} for a in _ADDRESSES]}], "access list"),
+        (
+            "eth_call",
+            [{"accessList": [{"address": _ADDRESSES[0], "storageKeys": ["0x00"] * 2_001}]}],
+            "2000 storage keys, got 2001",
+        ),
+        ("eth_call", [{"authorizationList": [{}] * 2_001}], "2000 authorizations"),
+        ("eth_call", [{"blobVersionedHashes": ["0x00"] * 2_001}], "2000 hashes of blobs"),
+        ("eth_call", [{}, "latest", {key: {} for key in _ADDRESSES}], "2000 accounts"),
+        (
+            "eth_call",
+            [{}, "latest", {_ADDRESSES[0]: {"state": dict.fromkeys(map(str, range(10_001)))}}],
+            "10000 slots of overrides, got 10001",
+        ),
+        (
+            "eth_getStorageValues",
+            [{key: [] for key in _ADDRESSES}],
+            "too many slots (max 1024)",
+        ),
+        ("eth_getStorageValues", [{"0x": ["0x0"] * 1_025}], "too many slots (max 1024)"),
+    ],
+)
+def test_counts_are_checked_before_the_elements_are_read(
+    client: FlaskClient, method: str, params: list[Any], said: str
+) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+    assert said in client.post("/evm", json=call).get_json()["error"]["message"]
+
+
+@pytest.mark.parametrize("start", ['{"method":"eth_chainId","params":[', "["])
+def test_a_body_has_only_so_many_values(client: FlaskClient, start: str) -> None:
+    answer = client.post("/evm", data=start + "0," * 100_001, content_type="application/json")
+
+    error = answer.get_json()["error"]
+    assert (
+        error["message"] == "expected at most 100000 values in a body, got 100001; send several"
+    )
+
+
 def test_a_page_that_may_not_read_is_refused_as_on_other_paths() -> None:
     client = app(read_origins=()).test_client()
 

@@ -38,14 +38,25 @@ def _object(value: Any, go_type: str) -> dict[str, Any]:
     return value
 
 
+# Elements of a list or an object that one call may have. Each takes 10 to 30 microseconds to
+# read, in which no other request is served.
+_MAX_ELEMENTS, _MAX_SLOTS = 2_000, 10_000
+
+
+def _check_count(count: int, what: str, most: int = _MAX_ELEMENTS) -> None:
+    if count > most:
+        raise ValueError(f"expected at most {most} {what}, got {count}")
+
+
 _ACCESS = Members("address", "storageKeys")
 
 
 def _access_list(value: Any) -> tuple[AccessListEntry, ...]:
-    entries = (
-        _ACCESS.of(_object(each, "types.AccessTuple"))
-        for each in _list(value, "types.AccessList")
-    )
+    given = _list(value, "types.AccessList")
+    _check_count(len(given), "addresses in an access list")
+    entries = [_ACCESS.of(_object(each, "types.AccessTuple")) for each in given]
+    keys = (entry.get("storageKeys") or () for entry in entries)
+    _check_count(sum(len(each) for each in keys if isinstance(each, list)), "storage keys")
     return tuple(
         AccessListEntry(
             Address().from_json(entry.get("address")),
@@ -61,10 +72,9 @@ _AUTHORIZATION = Members("chainId", "address", "nonce", "yParity", "v", "r", "s"
 
 
 def _authorizations(value: Any) -> tuple[Authorization, ...]:
-    found = (
-        _AUTHORIZATION.of(_object(each, "types.SetCodeAuthorization"))
-        for each in _list(value, "list")
-    )
+    given = _list(value, "list")
+    _check_count(len(given), "authorizations")
+    found = (_AUTHORIZATION.of(_object(each, "types.SetCodeAuthorization")) for each in given)
     return tuple(
         Authorization(
             chain_id=Big().from_json(each.get("chainId")),
@@ -79,7 +89,9 @@ def _authorizations(value: Any) -> tuple[Authorization, ...]:
 
 
 def _hashes(value: Any) -> tuple[bytes, ...]:
-    return tuple(map(Hash().from_json, _list(value, "[]common.Hash")))
+    given = _list(value, "[]common.Hash")
+    _check_count(len(given), "hashes of blobs")
+    return tuple(map(Hash().from_json, given))
 
 
 # Member, field, reader.
@@ -168,7 +180,17 @@ class StateOverride(ParamField):
     def from_json(self, value: Any) -> Overrides:
         """The overrides; raise :exc:`ValueError` with geth's text."""
         found = {}
-        for address, members in _object(value, "override.StateOverride").items():
+        given = _object(value, "override.StateOverride")
+        _check_count(len(given), "accounts of overrides")
+        slots = (
+            each.get(name)
+            for each in given.values()
+            if isinstance(each, dict)
+            for name in _SLOTS
+        )
+        count = sum(len(each) for each in slots if isinstance(each, dict))
+        _check_count(count, "slots of overrides", _MAX_SLOTS)
+        for address, members in given.items():
             account_address = Address().from_json(address)
             known = _ACCOUNT.of(_object(members, "override.OverrideAccount"))
             found[account_address] = _account(account_address, known)

@@ -164,13 +164,15 @@ class SlotsByAddress(ParamField):
         """The words."""
         if not isinstance(value, dict):
             raise mismatch(value, "map[common.Address][]common.Hash")
+        lists = [keys for keys in value.values() if isinstance(keys, list)]
+        # Before they are read: an account without slots is work too.
+        if max(len(value), sum(map(len, lists))) > _MAX_SLOTS:
+            raise ValueError(f"too many slots (max {_MAX_SLOTS})")
         slots = {
             Address().from_json(address): tuple(map(read_key, keys))
             for address, keys in value.items()
         }
         count = sum(map(len, slots.values()))
-        if count > _MAX_SLOTS:
-            raise ValueError(f"too many slots (max {_MAX_SLOTS})")
         if not count:
             raise ValueError("empty request")
         return slots

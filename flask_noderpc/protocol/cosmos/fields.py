@@ -182,23 +182,61 @@ Resolve = Callable[[str], Kind | None]
 """Returns the type of a name, if it is known."""
 
 
-def check_fields(
-    data: bytes, kind: Kind, resolve: Resolve, *, lenient: bool = False, depth: int = _MAX_DEPTH
-) -> bool:
-    """Raise :exc:`InvalidMessage` for a field that a message does not have, down to the last.
+class FieldBudget:
+    """Number of fields that may still be read of one transaction, nested ones included.
 
-    Return true if there are any that ``lenient`` permits.
+    A field of two bytes takes microseconds, so a transaction of a megabyte could take seconds.
     """
-    if not depth:
-        raise InvalidMessage("recursion limit reached")
-    found = False
-    for number, _, value in read_fields(data, lambda n, w: _check_field(kind, n, w, lenient)):
-        f = kind.fields.get(number)
-        if f is None:
-            found = True
-        elif isinstance(f.type, Kind):
-            found |= _check_inner(value, f.type, resolve, lenient, depth - 1)
-    return found
+
+    def __init__(self, most: int = 8_192) -> None:
+        self._most = self._left = most
+
+    def take(self) -> None:
+        """Count one field; raise :exc:`InvalidMessage` if there are too many."""
+        self._left -= 1
+        if self._left < 0:
+            raise InvalidMessage(f"more than {self._most} fields")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldCheck:
+    """A check of the fields of a transaction's messages, down to the innermost."""
+
+    resolve: Resolve
+    budget: FieldBudget = field(default_factory=FieldBudget)
+
+    def check(
+        self, data: bytes, kind: Kind, *, lenient: bool = False, depth: int = _MAX_DEPTH
+    ) -> bool:
+        """Raise :exc:`InvalidMessage` for a field that a message does not have.
+
+        Return true if there are any that ``lenient`` permits.
+        """
+        if not depth:
+            raise InvalidMessage("recursion limit reached")
+
+        def check_field(number: int, wire: int) -> None:
+            self.budget.take()
+            _check_field(kind, number, wire, lenient)
+
+        found = False
+        for number, _, value in read_fields(data, check_field):
+            f = kind.fields.get(number)
+            if f is None:
+                found = True
+            elif isinstance(f.type, Kind):
+                found |= self._check_inner(value, f.type, lenient, depth - 1)
+        return found
+
+    def _check_inner(self, data: bytes, kind: Kind, lenient: bool, depth: int) -> bool:
+        found = self.check(data, kind, lenient=lenient, depth=depth)
+        if kind is not ANY:
+            return found
+        inner = ANY.decode(data)
+        known = self.resolve(inner.type_url)
+        if known is None:
+            raise InvalidMessage(f"unable to resolve type URL {inner.type_url}")
+        return self.check(inner.value, known, lenient=lenient, depth=depth) or found
 
 
 def _check_field(kind: Kind, number: int, wire: int, lenient: bool) -> None:
@@ -212,17 +250,6 @@ def _check_field(kind: Kind, number: int, wire: int, lenient: bool) -> None:
     if wire != wanted:
         shown = f'GotWireType: "{_wire_name(wire)}" != WantWireType: "{_wire_name(wanted)}"'
         raise InvalidMessage(f'Mismatched "{kind.name}": {{TagNum: {number}, {shown}}}')
-
-
-def _check_inner(data: bytes, kind: Kind, resolve: Resolve, lenient: bool, depth: int) -> bool:
-    found = check_fields(data, kind, resolve, lenient=lenient, depth=depth)
-    if kind is not ANY:
-        return found
-    inner = ANY.decode(data)
-    known = resolve(inner.type_url)
-    if known is None:
-        raise InvalidMessage(f"unable to resolve type URL {inner.type_url}")
-    return check_fields(inner.value, known, resolve, lenient=lenient, depth=depth) or found
 
 
 def _wire_name(wire: int) -> str:

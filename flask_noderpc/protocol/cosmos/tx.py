@@ -20,11 +20,12 @@ from .fields import (
     UINT,
     AnyValue,
     Field,
+    FieldBudget,
+    FieldCheck,
     InvalidMessage,
     Kind,
     Resolve,
     Unreadable,
-    check_fields,
     coins,
     read_fields,
     read_tag,
@@ -248,17 +249,18 @@ def decode(raw: bytes, resolve: Resolve, check_message: Check) -> Tx:
 
     ``resolve`` knows the types of messages and keys.
     """
-    _check_form(raw)
-    check_fields(raw, _RAW, resolve)
+    fields = FieldCheck(resolve)
+    _check_form(raw, fields.budget)
+    fields.check(raw, _RAW)
     parts = _RAW.decode(raw)
-    unknown = check_fields(parts["body"], _BODY, resolve, lenient=True)
+    unknown = fields.check(parts["body"], _BODY, lenient=True)
     body: Body = _BODY.decode(parts["body"])
     for each in body.messages:
         check_message(each)
     for each in (*body.extensions, *body.non_critical_extensions):
         if each.type_url:
             raise InvalidMessage("no registered implementations of type tx.TxExtensionOptionI")
-    check_fields(parts["auth_info"], _AUTH_INFO, resolve)
+    fields.check(parts["auth_info"], _AUTH_INFO)
     signers, fee = _decode_auth_info(parts["auth_info"])
     return Tx(
         size=len(raw),
@@ -279,10 +281,11 @@ def _decode_auth_info(data: bytes) -> tuple[tuple[SignerInfo, ...], Fee | None]:
     return signers, _FEE.decode(b"".join(fees)) if fees else None
 
 
-def _check_form(raw: bytes) -> None:
+def _check_form(raw: bytes, budget: FieldBudget) -> None:
     """ADR 27: fields in order, and lengths as short as they can be."""
     at = last = 0
     while at < len(raw):
+        budget.take()
         try:
             number, wire, start = read_tag(raw, at)
             if wire != BYTES:
