@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.chain.home import genesis_document, read_genesis
 from flask_noderpc.domain.genesis import (
     BlockParams,
     ConsensusParams,
@@ -18,6 +17,7 @@ from flask_noderpc.domain.genesis import (
     ValidatorParams,
 )
 from flask_noderpc.errors import ConfigurationError
+from flask_noderpc.protocol.comet.genesis import genesis_document, read_genesis
 
 from .fixtures import GENESIS_TIME, key
 
