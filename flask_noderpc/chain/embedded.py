@@ -20,7 +20,13 @@ from ..concurrency import is_patched_late
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
-from ..errors import ConfigurationError, InvalidSetting, NotReady, StoreError
+from ..errors import (
+    ConfigurationError,
+    GenesisNotAvailable,
+    InvalidSetting,
+    NotReady,
+    StoreError,
+)
 from . import home as node_home
 from .applications.kvstore import KVStore
 from .block_scheduler import BlockSchedule, BlockScheduler, not_producing_reason
@@ -42,7 +48,8 @@ class EmbeddedChain(StoreBackend):
     or URI of one, to which ``limits``, ``max_pages``, ``poll_s`` and ``read_database`` apply.
     ``application`` makes the application from its committed state, unless the store has one.
 
-    ``chain_id`` and ``app_state`` are written to a new genesis document; ``on_start`` is
+    ``chain_id`` and ``app_state`` are written to a new genesis document; ``dialect`` names the
+    version of CometBFT by whose rules it is read, such as ``comet-0.38``. ``on_start`` is
     called with the chain's genesis once in each process. Nothing is opened before
     :meth:`start` or the first call. ``schedule`` sets when blocks are produced; with
     ``produce=False`` this process produces a block by :meth:`produce` alone. With ``dev``
@@ -58,6 +65,7 @@ class EmbeddedChain(StoreBackend):
         application: Callable[[AppState], Application] = KVStore,
         chain_id: str | None = None,
         app_state: bytes = b"",
+        dialect: str = "",
         on_start: Callable[[Genesis], None] | None = None,
         moniker: str = "flask-noderpc",
         rpc_address: str = "tcp://127.0.0.1:26657",
@@ -95,6 +103,7 @@ class EmbeddedChain(StoreBackend):
             self._control = DevControl(self.store, self, shifted)
         self._genesis_chain_id = chain_id
         self._genesis_app_state = app_state
+        self._dialect = dialect
         self._on_start = on_start
         self._moniker = moniker
         self.rpc_address = rpc_address
@@ -145,7 +154,7 @@ class EmbeddedChain(StoreBackend):
         self._is_copy = self._is_read_only_copy()
         if self._is_copy:
             if node_home.exists(self.home):
-                self._set_node_info(node_home.load(self.home, self.clock.now()))
+                self._set_node_info(node_home.load(self.home, self.clock.now(), self._dialect))
             return
         home = self.open_home()
         self.store.init_chain(home.genesis, self._initial_state(home.genesis))
@@ -214,9 +223,39 @@ class EmbeddedChain(StoreBackend):
                 f" {self.home}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a"
                 " new file"
             )
-        return node_home.create(
-            self.home, self._genesis_chain_id, self.clock.now(), self._genesis_app_state
+        stored = self._stored_genesis()
+        home = node_home.create(
+            self.home,
+            self._genesis_chain_id,
+            # A document without a time has the time of its first reading.
+            stored.genesis_time if stored else self.clock.now(),
+            self._genesis_app_state,
+            self._dialect,
         )
+        return self._as_begun(home, stored)
+
+    def _stored_genesis(self) -> Genesis | None:
+        try:
+            return self.store.genesis() if self.store.has_chain() else None
+        except GenesisNotAvailable:
+            return None
+
+    def _as_begun(self, home: node_home.Home, stored: Genesis | None) -> node_home.Home:
+        """Return the home with the parameters that the stored chain began with, which another
+        version of CometBFT may have read from the same document."""
+        if stored is None:
+            return home
+        begun = replace(home.genesis, consensus_params=stored.consensus_params)
+        if begun != stored:
+            # The store refuses it.
+            return home
+        if home.genesis != stored:
+            log.warning(
+                "consensus_params of %s are now read as others than this chain began with,"
+                " and the chain keeps those that it has",
+                node_home.genesis_path(self.home),
+            )
+        return replace(home, genesis=stored)
 
     def _set_node_info(self, home: node_home.Home) -> None:
         """Set the node's info from its keys and its application."""

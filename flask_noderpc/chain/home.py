@@ -102,8 +102,12 @@ def exists(folder: Path) -> bool:
     return genesis_path(folder).exists()
 
 
-def create(folder: Path, chain_id: str | None, now: int, app_state: bytes = b"") -> Home:
+def create(
+    folder: Path, chain_id: str | None, now: int, app_state: bytes = b"", dialect: str = ""
+) -> Home:
     """Write missing files and load the home; existing files are never changed.
+
+    The CometBFT of the dialect decides how the genesis document is written and read.
 
     Several processes may do this at once: each file is written atomically, and once.
     """
@@ -114,12 +118,12 @@ def create(folder: Path, chain_id: str | None, now: int, app_state: bytes = b"")
         # CometBFT 0.38: DefaultDirPerm.
         for directory in (folder, config):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write_missing(folder, chain_id, now, app_state)
+        _write_missing(folder, chain_id, now, app_state, dialect)
     except OSError as error:
         raise ConfigurationError(
             f"{config}: {error.strerror}; NODERPC_HOME names a folder that can be written to"
         ) from None
-    home = load(folder, now)
+    home = load(folder, now, dialect)
     if chain_id is not None and chain_id != home.genesis.chain_id:
         raise ConfigurationError(
             f"NODERPC_CHAIN_ID is {chain_id!r} and the genesis in {config} says"
@@ -136,7 +140,9 @@ def _check(chain_id: str) -> None:
         raise InvalidSetting(f"NODERPC_CHAIN_ID = {short_repr(chain_id)}: {error}") from None
 
 
-def _write_missing(folder: Path, chain_id: str | None, now: int, app_state: bytes) -> None:
+def _write_missing(
+    folder: Path, chain_id: str | None, now: int, app_state: bytes, dialect: str
+) -> None:
     config = folder / "config"
     if exists(folder) and not (config / _VALIDATOR_KEY).exists():
         # A new key would be no validator of this chain.
@@ -154,20 +160,20 @@ def _write_missing(folder: Path, chain_id: str | None, now: int, app_state: byte
             app_state=app_state,
         )
         try:
-            document = genesis_document(genesis)
+            document = genesis_document(genesis, dialect)
         except jsoncodec.NotJSON as error:
             raise ConfigurationError(f"app_state of a new chain: {error}") from None
         _write_once(config / _GENESIS, document, mode=0o644)
 
 
-def load(folder: Path, now: int) -> Home:
+def load(folder: Path, now: int, dialect: str = "") -> Home:
     """Read a home; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
     config = folder / "config"
     names = sorted(
         config.glob(_MORE_KEYS), key=lambda path: (path.name != _VALIDATOR_KEY, path)
     )
     return Home(
-        genesis=_read(config / _GENESIS, lambda content: read_genesis(content, now)),
+        genesis=_read(config / _GENESIS, lambda content: read_genesis(content, now, dialect)),
         validator_keys=tuple(_read(name, read_key) for name in names),
         node_key=_read(config / _NODE_KEY, read_key),
     )

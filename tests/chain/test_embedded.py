@@ -13,6 +13,7 @@ import pytest
 
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.domain.genesis import BlockParams
 from flask_noderpc.errors import ConfigurationError, LeaseLost, StoreError, TxInCache
 from tests.helpers.until import PATIENCE
 
@@ -173,6 +174,27 @@ def test_the_home_of_another_chain_is_refused(open_chain: Open, tmp_path: Path) 
 
     with pytest.raises(StoreError, match=r"holds chain 'test-chain-.*another genesis"):
         open_chain(home=tmp_path / "other")
+
+
+def test_a_chain_keeps_the_parameters_that_it_began_with(
+    open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_home(tmp_path, {1: 10}, [1])
+    document = tmp_path / "config" / "genesis.json"
+    raw = json.loads(document.read_text())
+    del raw["consensus_params"], raw["genesis_time"]
+    document.write_text(json.dumps(raw))
+    first = open_chain(dialect="comet-0.38")
+    first.produce()
+    begun = first.genesis()
+    first.close()
+
+    again = open_chain(dialect="comet-1.0")
+
+    assert again.genesis() == begun
+    assert begun.consensus_params.block == BlockParams()
+    assert "the chain keeps those that it has" in caplog.text
+    assert again.produce() == 2
 
 
 def test_a_start_that_failed_can_be_tried_again(unstarted: Open, tmp_path: Path) -> None:
