@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..backends import open_store
-from ..backends.base.application import Application, AppState, InitChain
+from ..backends.base.application import Application, AppState
 from ..backends.base.capabilities import Control, MempoolLimits
 from ..backends.base.identity import check_identity
 from ..backends.base.store import FULL, ChainStore
@@ -20,15 +20,10 @@ from ..concurrency import is_patched_late
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
-from ..errors import (
-    ConfigurationError,
-    GenesisNotAvailable,
-    InvalidSetting,
-    NotReady,
-    StoreError,
-)
+from ..errors import ConfigurationError, InvalidSetting, NotReady, StoreError
 from . import home as node_home
 from .applications.kvstore import KVStore
+from .beginning import as_begun, begin, stored_genesis
 from .block_scheduler import BlockSchedule, BlockScheduler, not_producing_reason
 from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
@@ -157,7 +152,7 @@ class EmbeddedChain(StoreBackend):
                 self._set_node_info(node_home.load(self.home, self.clock.now(), self._dialect))
             return
         home = self.open_home()
-        self.store.init_chain(home.genesis, self._initial_state(home.genesis))
+        begin(self.store, self._app, home, self.home, produces=self._produces)
         replay(self.store, self._app)
         self._set_node_info(home)
         if self._on_start is not None:
@@ -201,15 +196,6 @@ class EmbeddedChain(StoreBackend):
             )
         return is_without_keys
 
-    def _initial_state(self, genesis: Genesis) -> InitChain:
-        # ABCI: InitChain is not sent to an application that has committed a block.
-        if self.latest_height() and self._app.info().last_block_height:
-            return InitChain()
-        try:
-            return self._app.init_chain(genesis)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{node_home.genesis_path(self.home)}: {error}") from None
-
     def prove_blocks(self) -> None:
         """Produce a block after each change of the app hash, from :meth:`start` on."""
         self._block_schedule = replace(self._block_schedule, proof_blocks=True)
@@ -223,7 +209,7 @@ class EmbeddedChain(StoreBackend):
                 f" {self.home}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a"
                 " new file"
             )
-        stored = self._stored_genesis()
+        stored = stored_genesis(self.store)
         home = node_home.create(
             self.home,
             self._genesis_chain_id,
@@ -232,30 +218,8 @@ class EmbeddedChain(StoreBackend):
             self._genesis_app_state,
             self._dialect,
         )
-        return self._as_begun(home, stored)
-
-    def _stored_genesis(self) -> Genesis | None:
-        try:
-            return self.store.genesis() if self.store.has_chain() else None
-        except GenesisNotAvailable:
-            return None
-
-    def _as_begun(self, home: node_home.Home, stored: Genesis | None) -> node_home.Home:
-        """Return the home with the parameters that the stored chain began with, which another
-        version of CometBFT may have read from the same document."""
-        if stored is None:
-            return home
-        begun = replace(home.genesis, consensus_params=stored.consensus_params)
-        if begun != stored:
-            # The store refuses it.
-            return home
-        if home.genesis != stored:
-            log.warning(
-                "consensus_params of %s are now read as others than this chain began with,"
-                " and the chain keeps those that it has",
-                node_home.genesis_path(self.home),
-            )
-        return replace(home, genesis=stored)
+        document = node_home.genesis_path(self.home)
+        return replace(home, genesis=as_begun(home.genesis, stored, document))
 
     def _set_node_info(self, home: node_home.Home) -> None:
         """Set the node's info from its keys and its application."""

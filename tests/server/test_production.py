@@ -18,7 +18,7 @@ from ..helpers.http import get
 from ..helpers.ports import free_port
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
-from .node_process import Node, started
+from .node_process import ANY_PORTS, Node, run_start, started
 
 QUICK = ("--block-interval", "0.05")
 
@@ -108,8 +108,28 @@ def _first_status(url: str) -> int:
     return statuses[0]
 
 
-def test_a_chain_that_cannot_start_fails_waiting_calls_at_once(tmp_path: Path) -> None:
-    # The key is too weak to make a block alone.
+@pytest.mark.parametrize(
+    ("powers", "reason"),
+    [
+        ({1: 1, 2: 10}, "the keys of this home hold 1 of 11"),
+        ({}, "the chain has no validators"),
+    ],
+)
+def test_a_chain_that_can_produce_no_block_is_refused(
+    tmp_path: Path, powers: dict[int, int], reason: str
+) -> None:
+    write_home(tmp_path, powers, [1])
+
+    done = run_start("--home", str(tmp_path), *ANY_PORTS, "--workers", "2")
+
+    assert done.returncode == 78
+    assert f"{tmp_path / 'config'}" in done.stderr
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_chain_whose_keys_are_too_weak_is_served_without_producing(tmp_path: Path) -> None:
     write_home(tmp_path, {1: 1, 2: 10}, [1])
-    with started(tmp_path, "--broadcast-timeout", "100000") as node:
-        assert _first_height(node) == 0
+
+    with started(tmp_path, "--produce", "false") as node:
+        assert node.height() == 0
