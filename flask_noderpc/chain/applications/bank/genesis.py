@@ -77,6 +77,18 @@ def state_of(genesis: Genesis) -> Item:
     return Item(jsoncodec.decode(genesis.app_state or b"{}"))
 
 
+def describe(genesis: Genesis) -> dict[str, str]:
+    """Return modules, accounts and supply of a state that :func:`first_state` takes."""
+    state = state_of(genesis)
+    owned = [read_coins(each["coins"]) for each in state["bank"]["balances"]]
+    return {
+        "modules": ", ".join(sorted(state.members)) or "none",
+        "accounts": str(len(list(state["auth"]["accounts"]))),
+        "balances": str(len(owned)),
+        "supply": coins.show(coins.add(*owned)).replace(",", ", ") or "none",
+    }
+
+
 def _refuse_gentxs(document: Item) -> None:
     transactions = document["genutil"]["gen_txs"]
     if count := len(list(transactions)):

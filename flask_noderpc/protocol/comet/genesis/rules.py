@@ -34,10 +34,9 @@ def check_params(
         )
         if findings.has_problem(at) or is_block_unknown:
             continue
-        is_absent = at in findings.absent
-        reads = (
-            f"it is absent, which CometBFT reads as {given}" if is_absent else f"got {given}"
-        )
+        reads = f"got {given}"
+        if at in findings.absent:
+            reads = f"but it is absent, which CometBFT reads as {given}"
         findings.refuse(at, f"expected {expected}, {reads}")
 
 
