@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from ..backends.base.application import Application, InitChain
 from ..backends.base.store import ChainStore
@@ -12,21 +13,44 @@ from ..domain.genesis import Genesis
 from ..domain.validator import ValidatorSet
 from ..errors import ChainHalted, ConfigurationError, GenesisNotAvailable, InvalidBlock
 from ..protocol.comet.chain_state import ChainState
-from .home import Home, genesis_path
+from .clock import Clock
+from .home import Home, create, exists, genesis_path
 from .proposal import check_power
 
 log = logging.getLogger("flask_noderpc.chain")
 
 
-def stored_genesis(store: ChainStore) -> Genesis | None:
-    """Return the genesis of the stored chain; ``None`` if none is stored."""
+class NewChain(NamedTuple):
+    """Contents of the genesis document of a new chain, and the dialect that it is read by."""
+
+    chain_id: str | None
+    app_state: bytes
+    dialect: str
+
+
+def open_home(store: ChainStore, folder: Path, clock: Clock, new: NewChain) -> Home:
+    """Return genesis and keys, created if missing; raise ``ConfigurationError``."""
+    # In this order: another process may be creating both, the home before the chain.
+    if store.has_chain() and not exists(folder):
+        raise ConfigurationError(
+            f"{store.location.shown} holds a chain, and its keys are not in"
+            f" {folder}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a new file"
+        )
+    stored = _stored_genesis(store)
+    # A document without a time has the time of its first reading.
+    now = stored.genesis_time if stored else clock.now()
+    home = create(folder, new.chain_id, now, new.app_state, new.dialect)
+    return replace(home, genesis=_as_begun(home.genesis, stored, genesis_path(folder)))
+
+
+def _stored_genesis(store: ChainStore) -> Genesis | None:
     try:
         return store.genesis() if store.has_chain() else None
     except GenesisNotAvailable:
         return None
 
 
-def as_begun(genesis: Genesis, stored: Genesis | None, document: Path) -> Genesis:
+def _as_begun(genesis: Genesis, stored: Genesis | None, document: Path) -> Genesis:
     """Return the genesis with the consensus parameters that the stored chain began with.
 
     Another version of CometBFT may have read others from the same document.
@@ -54,18 +78,23 @@ def begin(
     """
     document = genesis_path(folder)
     state = _initial_state(store, application, home.genesis, document)
-    if store.has_chain():
-        # It raises an error for another genesis.
+    is_begun = store.has_chain()
+    if is_begun:
+        # The store raises an error for another genesis.
         store.init_chain(home.genesis, state)
         members = store.head().validators
     else:
-        try:
-            members = ChainState.at_genesis(home.genesis, updates=state.validators).validators
-        except InvalidBlock as error:
-            raise ConfigurationError(f"{document}: {error}") from None
+        members = _first_validators(home.genesis, state, document)
     _check_signers(members, home, document, produces=produces)
-    # Nothing is stored of a chain that is refused.
-    store.init_chain(home.genesis, state)
+    if not is_begun:
+        store.init_chain(home.genesis, state)
+
+
+def _first_validators(genesis: Genesis, state: InitChain, document: Path) -> ValidatorSet:
+    try:
+        return ChainState.at_genesis(genesis, updates=state.validators).validators
+    except InvalidBlock as error:
+        raise ConfigurationError(f"{document}: {error}") from None
 
 
 def _initial_state(

@@ -20,10 +20,10 @@ from ..concurrency import is_patched_late
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
-from ..errors import ConfigurationError, InvalidSetting, NotReady, StoreError
+from ..errors import InvalidSetting, NotReady, StoreError
 from . import home as node_home
 from .applications.kvstore import KVStore
-from .beginning import as_begun, begin, stored_genesis
+from .beginning import NewChain, begin, open_home
 from .block_scheduler import BlockSchedule, BlockScheduler, not_producing_reason
 from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
@@ -151,8 +151,7 @@ class EmbeddedChain(StoreBackend):
             if node_home.exists(self.home):
                 self._set_node_info(node_home.load(self.home, self.clock.now(), self._dialect))
             return
-        home = self.open_home()
-        begin(self.store, self._app, home, self.home, produces=self._produces)
+        home = self._begin()
         replay(self.store, self._app)
         self._set_node_info(home)
         if self._on_start is not None:
@@ -172,6 +171,16 @@ class EmbeddedChain(StoreBackend):
             if risk := self.store.risk_of_loss():
                 log.warning("%s", risk)
             self._block_scheduler.start()
+
+    def _begin(self) -> node_home.Home:
+        home = self.open_home()
+        try:
+            begin(self.store, self._app, home, self.home, produces=self._produces)
+        except StoreError:
+            # Another process may have begun the chain meanwhile, at the time of its reading.
+            home = self.open_home()
+            begin(self.store, self._app, home, self.home, produces=self._produces)
+        return home
 
     def _check_identity(self) -> None:
         stored = self.store.identity()
@@ -202,24 +211,12 @@ class EmbeddedChain(StoreBackend):
 
     def open_home(self) -> node_home.Home:
         """Return genesis and keys, created if missing; raise ``ConfigurationError``."""
-        # In this order: another process may be creating both, the home before the chain.
-        if self.store.has_chain() and not node_home.exists(self.home):
-            raise ConfigurationError(
-                f"{self._shown} holds a chain, and its keys are not in"
-                f" {self.home}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a"
-                " new file"
-            )
-        stored = stored_genesis(self.store)
-        home = node_home.create(
+        return open_home(
+            self.store,
             self.home,
-            self._genesis_chain_id,
-            # A document without a time has the time of its first reading.
-            stored.genesis_time if stored else self.clock.now(),
-            self._genesis_app_state,
-            self._dialect,
+            self.clock,
+            NewChain(self._genesis_chain_id, self._genesis_app_state, self._dialect),
         )
-        document = node_home.genesis_path(self.home)
-        return replace(home, genesis=as_begun(home.genesis, stored, document))
 
     def _set_node_info(self, home: node_home.Home) -> None:
         """Set the node's info from its keys and its application."""

@@ -340,3 +340,41 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 def test_a_chain_id_is_counted_in_bytes() -> None:
     with pytest.raises(ConfigurationError, match="not 100"):
         read_genesis(json.dumps({"chain_id": "é" * 50}).encode(), NOW)
+
+
+NAMES = ["block", "evidence", "validator", "pub_key_types", "pub_key", "type", "value", "power"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just("1"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text() | st.sampled_from(NAMES), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+MEMBERS = [
+    *("genesis_time", "chain_id", "initial_height", "consensus_params", "validators"),
+    *("app_hash", "app_state", "consensus"),
+]
+
+
+def either(document: bytes, dialect: str) -> None:
+    try:
+        genesis = read_genesis(document, NOW, dialect)
+    except ConfigurationError as error:
+        text = str(error)
+        assert text.startswith("genesis document: ")
+        assert len(text) < 3000
+        return
+    again = read_genesis(genesis_document(genesis, dialect), NOW, dialect)
+    assert replace(again, app_state=b"") == replace(genesis, app_state=b"")
+
+
+@given(st.dictionaries(st.sampled_from(MEMBERS), JSON), st.sampled_from(["", "comet-1.0"]))
+def test_any_member_is_read_or_refused(members: dict[str, Any], dialect: str) -> None:
+    either(document(**members), dialect)
+    either(sdk_document(**members), dialect)
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_any_bytes_are_read_or_refused(content: bytes) -> None:
+    either(content, "")
