@@ -74,30 +74,31 @@ def check(file: str, application: str | None, dialect: str) -> None:
     from ..protocol.comet.genesis import read
 
     reading = read(_content(file), time.time_ns(), dialect)
-    problems = [
-        f"{path}: {reason}" if path else reason
-        for path, reason in reading.findings.problems.items()
-    ]
     name = application or _application_of(reading.genesis.app_state)
     state: Mapping[str, str] = {}
+    complaint = ""
     try:
         state = _described(name, reading.genesis)
     except ConfigurationError as error:
-        problems.append(str(error))
-    if not reading.genesis.validators and not any(map(_is_about_validators, problems)):
-        problems.append("the chain has no validators, and could produce no block")
-    if "" not in reading.findings.problems:
+        complaint = str(error)
+    if reading.is_object:
         for line in (*_lines(reading), f"application       {name}", *_named(state)):
             click.echo(printable(line).rstrip())
-    if problems:
+    if problems := [*_problems(reading, complaint)]:
         click.echo("refused:")
         for problem in problems:
             click.echo(printable(f"  {problem}"))
         sys.exit(FAILED)
 
 
-def _is_about_validators(problem: str) -> bool:
-    return "validators" in problem or problem.startswith("expected a JSON object")
+def _problems(reading: Reading, complaint: str) -> Iterator[str]:
+    """Yield all that is refused, also by the application."""
+    yield from reading.problems
+    if complaint:
+        yield complaint
+    is_known = any("validators" in each for each in (*reading.problems, complaint))
+    if reading.is_object and not reading.genesis.validators and not is_known:
+        yield "the chain has no validators, and could produce no block"
 
 
 def _content(file: str) -> bytes:

@@ -30,10 +30,19 @@ class Reading:
     version: Version
     findings: Findings
 
+    @property
+    def is_object(self) -> bool:
+        """True if the document is a JSON object, and so has values."""
+        return "" not in self.findings.problems
+
+    @property
+    def problems(self) -> list[str]:
+        """Members that are refused, with the reasons."""
+        return [": ".join(filter(None, each)) for each in self.findings.problems.items()]
+
     def check(self) -> None:
         """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if a member is refused."""
-        problems = [": ".join(filter(None, each)) for each in self.findings.problems.items()]
-        if problems:
+        if problems := self.problems:
             shown = "; ".join(problems[:_SHOWN_PROBLEMS])
             more = len(problems) - _SHOWN_PROBLEMS
             raise ConfigurationError(
