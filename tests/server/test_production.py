@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,3 +135,43 @@ def test_a_chain_whose_keys_are_too_weak_is_served_without_producing(tmp_path: P
 
     with started(tmp_path, "--produce", "false") as node:
         assert node.height() == 0
+
+
+def test_a_bank_whose_validators_are_only_in_gentxs_is_refused(tmp_path: Path) -> None:
+    write_home(tmp_path, {}, [1])
+    document = tmp_path / "config" / "genesis.json"
+    state: dict[str, Any] = {"auth": {}, "bank": {}, "genutil": {"gen_txs": [{"body": {}}]}}
+    document.write_text(json.dumps({**json.loads(document.read_text()), "app_state": state}))
+
+    done = run_start("--home", str(tmp_path), *ANY_PORTS, "--application", "bank")
+
+    assert done.returncode == 78
+    assert "genutil.gen_txs: the validators of this chain are made by 1 trans" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_genesis_document_of_the_cosmos_sdk_is_started_and_served(tmp_path: Path) -> None:
+    write_home(tmp_path, {1: 10}, [1])
+    document = tmp_path / "config" / "genesis.json"
+    old = json.loads(document.read_text())
+    params = {**old["consensus_params"], "abci": None, "version": None}
+    new = {
+        "app_name": "simd",
+        "app_version": "0.50.14",
+        "genesis_time": "2024-01-02T03:04:05.6+02:00",
+        "chain_id": "sdk-1",
+        "initial_height": 5,
+        "app_hash": None,
+        "app_state": {"auth": {}, "bank": {}},
+        "consensus": {"validators": old["validators"], "params": params},
+    }
+    document.write_text(json.dumps(new))
+
+    flags = ("--application", "bank", "--dialect", "comet-0.38")
+    with started(tmp_path, *flags) as node:
+        until(lambda: node.height() >= 5, "the first block")
+        genesis = node.get("/genesis")["genesis"]
+
+    assert genesis["genesis_time"] == "2024-01-02T01:04:05.6Z"
+    assert (genesis["chain_id"], genesis["initial_height"]) == ("sdk-1", "5")
+    assert genesis["validators"] == old["validators"]
