@@ -115,8 +115,9 @@ def _check_signers(
     if not members.validators:
         raise ConfigurationError(
             f"{document}: the chain has no validators, and could never produce a block: name"
-            " them in `validators`, with the public key of priv_validator_key.json and a"
-            " power, and point NODERPC_DATABASE at a new file"
+            " them in `validators` (of a document of the Cosmos SDK in `consensus.validators`),"
+            " with the public key of priv_validator_key.json and a power; a chain that has"
+            " begun without them needs a new NODERPC_DATABASE"
         )
     if not produces:
         return

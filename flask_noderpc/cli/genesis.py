@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 # Reading takes a multiple of it as memory.
 _MAX_BYTES = 1 << 30
-_SHOWN_VALIDATORS = 20
+_SHOWN = 20
+# A name that is refused, too, may have any length.
+_MAX_LINE = 20_000
 _APPLICATIONS = ("kvstore", "merkle", "evm", "bank")
 _VERSIONS = ("0.34", "0.37", "0.38", "0.39", "0.40", "1.0")
 DIALECT_NAMES = ("document", *(f"comet-{name}" for name in _VERSIONS))
@@ -83,7 +85,7 @@ def check(file: str, application: str | None, dialect: str) -> None:
         complaint = str(error)
     if reading.is_object:
         for line in (*_lines(reading), f"application       {name}", *_named(state)):
-            click.echo(printable(line).rstrip())
+            click.echo(printable(line[:_MAX_LINE]).rstrip())
     if problems := [*_problems(reading, complaint)]:
         click.echo("refused:")
         for problem in problems:
@@ -158,7 +160,9 @@ def _lines(reading: Reading) -> Iterator[str]:
     yield from _params(reading, absent)
     yield from _validators(genesis.validators)
     if ignored := reading.findings.ignored:
-        yield f"ignored members   {', '.join(ignored)}"
+        more = len(ignored) - _SHOWN
+        shown = ", ".join(name[:80] for name in ignored[:_SHOWN])
+        yield f"ignored members   {shown}{f' and {more} more' if more > 0 else ''}"
 
 
 def _params(reading: Reading, absent: set[str]) -> Iterator[str]:
@@ -180,9 +184,9 @@ def _params(reading: Reading, absent: set[str]) -> Iterator[str]:
 def _validators(validators: Sequence[GenesisValidator]) -> Iterator[str]:
     total = sum(each.power for each in validators)
     yield f"validators        {len(validators)}, with a power of {total}"
-    for each in validators[:_SHOWN_VALIDATORS]:
+    for each in validators[:_SHOWN]:
         yield f"  {each.address.hex().upper()}  {each.power}  {each.pub_key.type}  {each.name}"
-    if (more := len(validators) - _SHOWN_VALIDATORS) > 0:
+    if (more := len(validators) - _SHOWN) > 0:
         yield f"  and {more} more"
 
 

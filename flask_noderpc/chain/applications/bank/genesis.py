@@ -24,6 +24,9 @@ from .state import BANK, Branch, Head
 
 DEFAULT_PREFIX = "cosmos"
 
+# Coins and modules that a description lists, and the length of each.
+_LISTED, _LISTED_TEXT = 100, 200
+
 # In the order in which the SDK's modules make their accounts.
 _MODULES = {
     "distribution": ("distribution",),
@@ -82,11 +85,17 @@ def describe(genesis: Genesis) -> dict[str, str]:
     state = state_of(genesis)
     owned = [read_coins(each["coins"]) for each in state["bank"]["balances"]]
     return {
-        "modules": ", ".join(sorted(state.members)) or "none",
+        "modules": _listed(sorted(state.members)),
         "accounts": str(len(list(state["auth"]["accounts"]))),
         "balances": str(len(owned)),
-        "supply": coins.show(coins.add(*owned)).replace(",", ", ") or "none",
+        "supply": _listed([str(coin) for coin in coins.add(*owned)]),
     }
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = len(texts) - _LISTED
+    shown = ", ".join(text[:_LISTED_TEXT] for text in texts[:_LISTED]) or "none"
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _refuse_gentxs(document: Item) -> None:
