@@ -21,11 +21,8 @@ from tempfile import mkdtemp
 
 import click
 
-from flask_noderpc.chain.home import (
-    genesis_document,
-    node_key_document,
-    validator_key_document,
-)
+from flask_noderpc.chain.home import node_key_document, validator_key_document
+from flask_noderpc.protocol.comet.genesis import genesis_document
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from tests.helpers.websocket import WebSocketClient
 

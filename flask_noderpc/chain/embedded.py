@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..backends import open_store
-from ..backends.base.application import Application, AppState, InitChain
+from ..backends.base.application import Application, AppState
 from ..backends.base.capabilities import Control, MempoolLimits
 from ..backends.base.identity import check_identity
 from ..backends.base.store import FULL, ChainStore
@@ -20,9 +20,10 @@ from ..concurrency import is_patched_late
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
-from ..errors import ConfigurationError, InvalidSetting, NotReady, StoreError
+from ..errors import InvalidSetting, NotReady, StoreError
 from . import home as node_home
 from .applications.kvstore import KVStore
+from .beginning import NewChain, begin, open_home
 from .block_scheduler import BlockSchedule, BlockScheduler, not_producing_reason
 from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
@@ -42,7 +43,8 @@ class EmbeddedChain(StoreBackend):
     or URI of one, to which ``limits``, ``max_pages``, ``poll_s`` and ``read_database`` apply.
     ``application`` makes the application from its committed state, unless the store has one.
 
-    ``chain_id`` and ``app_state`` are written to a new genesis document; ``on_start`` is
+    ``chain_id`` and ``app_state`` are written to a new genesis document; ``dialect`` names the
+    version of CometBFT by whose rules it is read, such as ``comet-0.38``. ``on_start`` is
     called with the chain's genesis once in each process. Nothing is opened before
     :meth:`start` or the first call. ``schedule`` sets when blocks are produced; with
     ``produce=False`` this process produces a block by :meth:`produce` alone. With ``dev``
@@ -58,6 +60,7 @@ class EmbeddedChain(StoreBackend):
         application: Callable[[AppState], Application] = KVStore,
         chain_id: str | None = None,
         app_state: bytes = b"",
+        dialect: str = "",
         on_start: Callable[[Genesis], None] | None = None,
         moniker: str = "flask-noderpc",
         rpc_address: str = "tcp://127.0.0.1:26657",
@@ -95,6 +98,7 @@ class EmbeddedChain(StoreBackend):
             self._control = DevControl(self.store, self, shifted)
         self._genesis_chain_id = chain_id
         self._genesis_app_state = app_state
+        self._dialect = dialect
         self._on_start = on_start
         self._moniker = moniker
         self.rpc_address = rpc_address
@@ -145,10 +149,9 @@ class EmbeddedChain(StoreBackend):
         self._is_copy = self._is_read_only_copy()
         if self._is_copy:
             if node_home.exists(self.home):
-                self._set_node_info(node_home.load(self.home, self.clock.now()))
+                self._set_node_info(node_home.load(self.home, self.clock.now(), self._dialect))
             return
-        home = self.open_home()
-        self.store.init_chain(home.genesis, self._initial_state(home.genesis))
+        home = self._begin()
         replay(self.store, self._app)
         self._set_node_info(home)
         if self._on_start is not None:
@@ -168,6 +171,16 @@ class EmbeddedChain(StoreBackend):
             if risk := self.store.risk_of_loss():
                 log.warning("%s", risk)
             self._block_scheduler.start()
+
+    def _begin(self) -> node_home.Home:
+        home = self.open_home()
+        try:
+            begin(self.store, self._app, home, self.home, produces=self._produces)
+        except StoreError:
+            # Another process may have begun the chain meanwhile, at the time of its reading.
+            home = self.open_home()
+            begin(self.store, self._app, home, self.home, produces=self._produces)
+        return home
 
     def _check_identity(self) -> None:
         stored = self.store.identity()
@@ -192,30 +205,17 @@ class EmbeddedChain(StoreBackend):
             )
         return is_without_keys
 
-    def _initial_state(self, genesis: Genesis) -> InitChain:
-        # ABCI: InitChain is not sent to an application that has committed a block.
-        if self.latest_height() and self._app.info().last_block_height:
-            return InitChain()
-        try:
-            return self._app.init_chain(genesis)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{node_home.genesis_path(self.home)}: {error}") from None
-
     def prove_blocks(self) -> None:
         """Produce a block after each change of the app hash, from :meth:`start` on."""
         self._block_schedule = replace(self._block_schedule, proof_blocks=True)
 
     def open_home(self) -> node_home.Home:
         """Return genesis and keys, created if missing; raise ``ConfigurationError``."""
-        # In this order: another process may be creating both, the home before the chain.
-        if self.store.has_chain() and not node_home.exists(self.home):
-            raise ConfigurationError(
-                f"{self._shown} holds a chain, and its keys are not in"
-                f" {self.home}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a"
-                " new file"
-            )
-        return node_home.create(
-            self.home, self._genesis_chain_id, self.clock.now(), self._genesis_app_state
+        return open_home(
+            self.store,
+            self.home,
+            self.clock,
+            NewChain(self._genesis_chain_id, self._genesis_app_state, self._dialect),
         )
 
     def _set_node_info(self, home: node_home.Home) -> None:

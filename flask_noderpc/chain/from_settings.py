@@ -158,6 +158,7 @@ def chain_from_settings(
         application=application,
         **_dev(settings),
         chain_id=settings.chain_id,
+        dialect=settings.dialect,
         moniker=settings.moniker,
         rpc_address=settings.rpc_laddr,
         schedule=_block_schedule(settings),

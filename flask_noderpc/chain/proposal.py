@@ -47,12 +47,9 @@ def check_size(txs: Sequence[bytes], max_bytes: int) -> None:
         raise InvalidBlock(f"the application proposes {size} bytes, a block takes {max_bytes}")
 
 
-def first_signable_round(members: ValidatorSet, keys: Keys) -> tuple[int, bytes]:
-    """Return the first round whose proposer's key is in ``keys``, and that proposer.
-
-    Raise :exc:`~flask_noderpc.errors.ChainHalted` if the keys hold two thirds of the
-    voting power or less: no block could be committed.
-    """
+def check_power(members: ValidatorSet, keys: Keys) -> None:
+    """Raise :exc:`~flask_noderpc.errors.ChainHalted` if the keys hold two thirds of the
+    voting power or less: no block could be committed."""
     if not members.validators:
         raise ChainHalted("the chain has no validators: its genesis must name some")
     power = sum(v.voting_power for v in members.validators if v.address in keys)
@@ -62,6 +59,14 @@ def first_signable_round(members: ValidatorSet, keys: Keys) -> tuple[int, bytes]
             " than two thirds are needed: put the other validators' priv_validator_key*.json"
             " into its config folder"
         )
+
+
+def first_signable_round(members: ValidatorSet, keys: Keys) -> tuple[int, bytes]:
+    """Return the first round whose proposer's key is in ``keys``, and that proposer.
+
+    Raise as :func:`check_power` does.
+    """
+    check_power(members, keys)
     round_number = 0
     while members.proposer not in keys:
         members, round_number = validators.at_round(members, 1), round_number + 1

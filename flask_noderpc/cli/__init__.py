@@ -5,6 +5,7 @@ starts faster and uses less memory without the rest.
 """
 
 from . import conform as conform
+from . import genesis as genesis
 from . import importing as importing
 from . import store as store
 from .app import cli

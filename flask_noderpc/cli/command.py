@@ -26,6 +26,12 @@ Example = tuple[str, str]
 """A command line and what it does."""
 
 
+def printable(text: str) -> str:
+    """Return one line of text: names of files and values may have line feeds, and escapes of
+    terminals."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
 class Failed(click.ClickException):
     """An error in one line, with its exit status."""
 
@@ -35,12 +41,10 @@ class Failed(click.ClickException):
 
     def show(self, file: Any = None) -> None:
         """Print the line."""
-        # Names of files and values may have line feeds, and escapes of terminals.
-        text = "".join(
-            each if each.isprintable() else ascii(each)[1:-1] for each in self.message
-        )
         label = click.style("Error:", fg="red", bold=True)
-        click.echo(f"{label} {text}", file=file, err=True, color=wants_color())
+        click.echo(
+            f"{label} {printable(self.message)}", file=file, err=True, color=wants_color()
+        )
 
 
 @contextmanager

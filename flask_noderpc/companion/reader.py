@@ -21,10 +21,17 @@ from ..domain.responses import (
     ResultStatus,
     ResultValidators,
 )
+from ..domain.time import ZERO_TIME
 from ..domain.validator import Validator, ValidatorSet
-from ..errors import UpstreamMismatch, UpstreamRefused, UpstreamUnavailable
+from ..errors import (
+    ConfigurationError,
+    UpstreamMismatch,
+    UpstreamRefused,
+    UpstreamUnavailable,
+)
+from ..protocol.comet.genesis import read_genesis
 from .light import SignedBlock
-from .upstream import Answer, Call, Upstream, call
+from .upstream import Answer, Call, NotDecoded, Upstream, call
 
 # CometBFT: rpc/core/env.go, maxPerPage; rpc/core/blocks.go, limit.
 _PER_PAGE, METAS = 100, 20
@@ -262,7 +269,13 @@ class Reader:
 
     def genesis_of(self, document: bytes) -> Genesis:
         """Decode a genesis document."""
-        return self.node.load(Genesis, "genesis_chunked", jsoncodec.Raw(document))
+        dialect = self.node.dialect.name
+        if not dialect.startswith("comet-"):
+            return self.node.load(Genesis, "genesis_chunked", jsoncodec.Raw(document))
+        try:
+            return read_genesis(document, ZERO_TIME, dialect)
+        except ConfigurationError as error:
+            raise NotDecoded(self.name, f"genesis_chunked: {error}") from None
 
     def genesis_chunk(self, number: int) -> GenesisChunk:
         """Return a chunk of the genesis document."""

@@ -18,7 +18,7 @@ MILLISECOND = 1_000_000
 ZERO_TIME = -62135596800 * SECOND
 
 # The last time that datetime can print.
-_LAST_TIME = 253402300800 * SECOND - 1
+LAST_TIME = 253402300800 * SECOND - 1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BARE_EPOCH = _EPOCH.replace(tzinfo=None)
@@ -52,6 +52,6 @@ def from_text(text: str) -> int:
     delta = instant - _EPOCH
     seconds = delta.days * 86400 + delta.seconds
     time_ns = seconds * SECOND + int((fraction or "0").ljust(9, "0"))
-    if not ZERO_TIME <= time_ns <= _LAST_TIME:
+    if not ZERO_TIME <= time_ns <= LAST_TIME:
         raise ValueError(f"{short_repr(text)} is outside the years 1 to 9999")
     return time_ns

@@ -149,7 +149,9 @@ class Banner:
         from ..chain.applications.bank.dev import MNEMONIC, accounts_of
         from ..chain.home import exists, load
 
-        accounts = accounts_of(load(home, 0).genesis) if exists(home) else {}
+        accounts = (
+            accounts_of(load(home, 0, self.settings.dialect).genesis) if exists(home) else {}
+        )
         if not accounts:
             return
         yield "accounts", "anybody knows their keys: never send them anything of worth"

@@ -258,7 +258,8 @@ class Settings:
             "comet-1.0",
         ),
         "Kind of node whose encodings are served: ``document``, ``comet-0.34``, ``comet-0.37``,"
-        " ``comet-0.38``, ``comet-0.39``, ``comet-0.40`` or ``comet-1.0``.",
+        " ``comet-0.38``, ``comet-0.39``, ``comet-0.40`` or ``comet-1.0``. The genesis document"
+        " is read by its rules.",
     )
     max_body_bytes: int = setting(
         "rpc",

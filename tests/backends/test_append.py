@@ -255,14 +255,14 @@ def test_large_numbers_come_back_exactly(
 def test_a_changed_parameter_holds_from_the_next_height(
     store: SQLiteBackend, maker: ChainMaker
 ) -> None:
-    update = ConsensusParamsUpdate(block=BlockParams(1000, 2000))
+    update = ConsensusParamsUpdate(block=BlockParams(2_000_000, 2000))
     block = maker.block()
     store.append_block(
         replace(block, results=replace(block.results, consensus_param_updates=update))
     )
 
     assert store.consensus_params(1).block == BlockParams()
-    assert store.consensus_params(2).block == BlockParams(1000, 2000)
+    assert store.consensus_params(2).block == BlockParams(2_000_000, 2000)
 
 
 def test_memory_backend_refuses_a_block_that_does_not_follow(maker: ChainMaker) -> None:

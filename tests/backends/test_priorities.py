@@ -39,7 +39,7 @@ Plan = tuple[dict[int, int], int | None]
 
 def plans(*powers: int) -> st.SearchStrategy[list[Plan]]:
     updates = st.dictionaries(st.integers(0, 2), st.sampled_from(powers), max_size=2)
-    limits = st.none() | st.none() | st.integers(10**6, 2 * 10**6)
+    limits = st.none() | st.none() | st.integers(2**20, 2**21)
     each = st.tuples(updates | st.just({}), limits)
     return st.lists(each, min_size=BLOCKS, max_size=BLOCKS)
 

@@ -85,11 +85,11 @@ def test_a_backend_that_only_reads_is_a_node_alone(reader: ChainBackend) -> None
 
 
 def test_a_memory_backend_starts_with_the_application_s_parameters(maker: ChainMaker) -> None:
-    update = ConsensusParamsUpdate(block=BlockParams(5, 6))
+    update = ConsensusParamsUpdate(block=BlockParams(2_000_000, 6))
 
     backend = MemoryBackend(maker.genesis, state=InitChain(consensus_params=update))
 
-    assert backend.consensus_params(1).block == BlockParams(5, 6)
+    assert backend.consensus_params(1).block == BlockParams(2_000_000, 6)
 
 
 def test_a_memory_backend_does_not_hide_a_success_behind_a_failure(maker: ChainMaker) -> None:

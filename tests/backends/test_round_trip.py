@@ -46,8 +46,8 @@ RESULT = st.builds(
 UPDATE = st.none() | st.builds(
     ConsensusParamsUpdate,
     st.none()
-    | st.builds(BlockParams, st.integers(1, 100 * 1024 * 1024), st.integers(-1, 2**62), INT64),
-    st.none() | st.builds(EvidenceParams, AGE, AGE, st.integers(0, 2**62)),
+    | st.builds(BlockParams, st.integers(2**20, 100 << 20), st.integers(-1, 2**62), INT64),
+    st.none() | st.builds(EvidenceParams, AGE, AGE, st.integers(0, 2**20)),
     st.none() | st.just(ValidatorParams(("ed25519",))),
     st.none() | st.integers(0, (1 << 64) - 1),
 )

@@ -19,6 +19,7 @@ from flask_noderpc.chain import home
 from flask_noderpc.domain.abci import AppInfo, ExecTxResult, QueryResult
 from flask_noderpc.domain.genesis import ConsensusParams, Genesis, GenesisValidator
 from flask_noderpc.domain.time import SECOND
+from flask_noderpc.protocol.comet.genesis import genesis_document
 from flask_noderpc.protocol.comet.keys import PrivateKey
 
 GENESIS_TIME = 1_600_000_000 * SECOND
@@ -58,7 +59,7 @@ def write_home(
     names = ["priv_validator_key.json", *(f"priv_validator_key.{n}.json" for n in own[1:])]
     for number, name in zip(own, names, strict=True):
         write_key(folder, key(number), name)
-    (folder / "config" / "genesis.json").write_bytes(home.genesis_document(genesis))
+    (folder / "config" / "genesis.json").write_bytes(genesis_document(genesis))
 
 
 @dataclass

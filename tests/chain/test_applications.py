@@ -190,7 +190,7 @@ def test_init_chain_may_replace_validators_and_parameters(open_chain: Open) -> N
             return InitChain(
                 b"founded",
                 (ValidatorUpdate(own, 20), ValidatorUpdate(key(1).public, 5)),
-                ConsensusParamsUpdate(BlockParams(max_bytes=5000)),
+                ConsensusParamsUpdate(BlockParams(max_bytes=5_000_000)),
             )
 
     chain = open_chain(application=Founder())
@@ -198,7 +198,7 @@ def test_init_chain_may_replace_validators_and_parameters(open_chain: Open) -> N
     chain.produce()
 
     assert chain.validators(1).total_power == 25
-    assert chain.consensus_params(1).block.max_bytes == 5000
+    assert chain.consensus_params(1).block.max_bytes == 5_000_000
     assert chain.block_meta(1).header.app_hash == b"founded"
     assert chain.store.verify() == 1
 

@@ -9,7 +9,12 @@ import pytest
 
 from flask_noderpc.backends.base.application import BlockExecution, BlockLimits, BlockRequest
 from flask_noderpc.chain.applications.kvstore import KVStore
-from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, ConsensusParamsUpdate
+from flask_noderpc.domain.genesis import (
+    BlockParams,
+    ConsensusParams,
+    ConsensusParamsUpdate,
+    EvidenceParams,
+)
 from flask_noderpc.errors import InvalidBlock, TxRejected
 from flask_noderpc.protocol.comet.chain_state import max_data_bytes, tx_bytes
 from flask_noderpc.protocol.comet.hashes import tx_hash
@@ -20,7 +25,8 @@ from .fixtures import Recorder, write_home
 
 
 def limited(folder: Path, **limits: int) -> None:
-    write_home(folder, {1: 10}, [1], ConsensusParams(BlockParams(**limits)))
+    params = ConsensusParams(BlockParams(**limits), EvidenceParams(max_bytes=500))
+    write_home(folder, {1: 10}, [1], params)
 
 
 def test_max_data_bytes_is_that_of_cometbft() -> None:
@@ -171,7 +177,7 @@ def test_a_proposal_that_fits_no_block_is_refused(unstarted: Open, tmp_path: Pat
         def prepare_proposal(self, txs: object, limits: object) -> tuple[bytes, ...]:
             return (b"k=" + b"v" * 5000,)
 
-    write_home(tmp_path, {1: 10}, [1], ConsensusParams(BlockParams(max_bytes=4000)))
+    limited(tmp_path, max_bytes=4000)
     chain = unstarted(application=Greedy)
 
     with pytest.raises(InvalidBlock, match="proposes 5005 bytes"):

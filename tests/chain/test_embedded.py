@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from flask_noderpc.backends.base.application import InitChain
+from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.block_scheduler import BlockSchedule
+from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.domain.genesis import BlockParams, Genesis
 from flask_noderpc.errors import ConfigurationError, LeaseLost, StoreError, TxInCache
 from tests.helpers.until import PATIENCE
 
@@ -175,6 +179,27 @@ def test_the_home_of_another_chain_is_refused(open_chain: Open, tmp_path: Path) 
         open_chain(home=tmp_path / "other")
 
 
+def test_a_chain_keeps_the_parameters_that_it_began_with(
+    open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_home(tmp_path, {1: 10}, [1])
+    document = tmp_path / "config" / "genesis.json"
+    raw = json.loads(document.read_text())
+    del raw["consensus_params"], raw["genesis_time"]
+    document.write_text(json.dumps(raw))
+    first = open_chain(dialect="comet-0.38")
+    first.produce()
+    begun = first.genesis()
+    first.close()
+
+    again = open_chain(dialect="comet-1.0")
+
+    assert again.genesis() == begun
+    assert begun.consensus_params.block == BlockParams()
+    assert "the chain keeps those that it has" in caplog.text
+    assert again.produce() == 2
+
+
 def test_a_start_that_failed_can_be_tried_again(unstarted: Open, tmp_path: Path) -> None:
     write_home(tmp_path, {1: 10}, [1])
     document = tmp_path / "config" / "genesis.json"
@@ -277,3 +302,26 @@ chain.close()
         assert chain.store.verify() >= 4
     finally:
         chain.close()
+
+
+def test_processes_that_begin_a_chain_at_once_agree_on_its_time(
+    unstarted: Open, tmp_path: Path
+) -> None:
+    write_home(tmp_path, {1: 10}, [1])
+    document = tmp_path / "config" / "genesis.json"
+    raw = json.loads(document.read_text())
+    del raw["genesis_time"]
+    document.write_text(json.dumps(raw))
+    first = unstarted(clock=ManualClock(1))
+
+    class Late(KVStore):
+        def init_chain(self, genesis: Genesis) -> InitChain:
+            # The other process is faster, after this one has read the document.
+            first.start()
+            return super().init_chain(genesis)
+
+    second = unstarted(clock=ManualClock(2), application=Late)
+    second.start()
+
+    assert second.genesis() == first.genesis()
+    assert second.produce() == 1

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from flask_noderpc.chain.home import genesis_document, read_genesis
 from flask_noderpc.domain.genesis import (
     BlockParams,
     ConsensusParams,
     EvidenceParams,
     Genesis,
     GenesisValidator,
+    SynchronyParams,
     ValidatorParams,
 )
 from flask_noderpc.errors import ConfigurationError
+from flask_noderpc.protocol.comet.genesis import genesis_document, read_genesis
 
 from .fixtures import GENESIS_TIME, key
 
@@ -91,6 +95,15 @@ VERSIONS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
+def without(group: str) -> dict[str, Any]:
+    return {name: members for name, members in VERSIONS["0.38"].items() if name != group}
+
+
+def with_value(group: str, name: str, value: str) -> dict[str, Any]:
+    params = VERSIONS["0.38"]
+    return {**params, group: {**params[group], name: value}}
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_document_of_each_version_is_read(version: str) -> None:
     genesis = read_genesis(document(consensus_params=VERSIONS[version]), NOW)
@@ -107,12 +120,74 @@ def test_only_the_chain_id_is_needed() -> None:
     assert genesis == Genesis("least", NOW)
 
 
-def test_numbers_may_be_numbers_or_texts() -> None:
-    as_text = read_genesis(document(initial_height="7", validators=[validator(power="3")]), NOW)
-    as_number = read_genesis(document(initial_height=7, validators=[validator(power=3)]), NOW)
+def sdk_document(**changes: Any) -> bytes:
+    consensus = {"validators": [validator()], "params": VERSIONS["0.38"]}
+    whole = {
+        "app_name": "simd",
+        "app_version": "0.50.14",
+        "genesis_time": "2020-09-13T14:26:40.000000001+02:00",
+        "chain_id": "by-hand",
+        "initial_height": 1,
+        "app_hash": None,
+        "consensus": consensus,
+    }
+    return json.dumps({**whole, **changes}).encode()
 
-    assert as_text == as_number
-    assert as_number.initial_height == 7
+
+def test_a_document_of_the_cosmos_sdk_is_read() -> None:
+    assert read_genesis(sdk_document(), NOW) == read_genesis(
+        document(consensus_params=VERSIONS["0.38"]), NOW
+    )
+    assert read_genesis(sdk_document(app_hash="AQI="), NOW).app_hash == b"\x01\x02"
+
+
+@pytest.mark.parametrize("member", ["version", "abci"])
+def test_null_is_read_where_go_reads_it(member: str) -> None:
+    params = {**VERSIONS["0.38"], member: None}
+
+    genesis = read_genesis(document(consensus_params=params, app_hash=None), NOW)
+
+    assert genesis.consensus_params == ConsensusParams()
+    assert genesis.app_hash == b""
+
+
+def test_parameters_that_are_absent_are_zero_as_in_cometbft() -> None:
+    params = {**VERSIONS["0.38"], "block": {"max_bytes": "2000000"}}
+
+    genesis = read_genesis(document(consensus_params=params), NOW)
+
+    assert genesis.consensus_params.block == BlockParams(2_000_000, 0)
+
+
+def test_the_defaults_are_those_of_the_version() -> None:
+    raw = document(consensus_params=None)
+
+    block = {
+        dialect: read_genesis(raw, NOW, dialect).consensus_params.block
+        for dialect in ("document", "comet-0.34", "comet-0.38", "comet-0.40", "comet-1.0")
+    }
+
+    assert block == {
+        "document": BlockParams(),
+        "comet-0.34": BlockParams(),
+        "comet-0.38": BlockParams(),
+        "comet-0.40": BlockParams(55_600_190),
+        "comet-1.0": BlockParams(4_194_304, 10_000_000),
+    }
+
+
+def test_a_document_without_a_dialect_is_of_the_version_whose_members_it_has() -> None:
+    feature = {"vote_extensions_enable_height": "6", "pbts_enable_height": "7"}
+    newer = {**VERSIONS["1.0"], "feature": feature, "abci": VERSIONS["0.38"]["abci"]}
+    with_authority = {**VERSIONS["0.38"], "authority": {"authority": "me"}}
+
+    of_10 = read_genesis(document(consensus_params=newer), NOW).consensus_params
+    of_038 = read_genesis(document(consensus_params=newer), NOW, "comet-0.38").consensus_params
+    of_040 = read_genesis(document(consensus_params=with_authority), NOW).consensus_params
+
+    assert (of_10.vote_extensions_enable_height, of_10.pbts_enable_height) == (6, 7)
+    assert of_038 == ConsensusParams()
+    assert of_040.authority == "me"
 
 
 def test_a_missing_time_is_now() -> None:
@@ -133,6 +208,45 @@ def test_app_state_is_stored_byte_for_byte() -> None:
     raw = b'{"chain_id": "x", "app_state": {"b" : [1.50, "\\u00e9"],  "a": null}}'
 
     assert read_genesis(raw, NOW).app_state == b'{"b" : [1.50, "\\u00e9"],  "a": null}'
+
+
+@given(
+    st.builds(
+        ConsensusParams,
+        block=st.builds(
+            BlockParams,
+            max_bytes=st.integers(1 << 20, 1 << 26) | st.just(-1),
+            max_gas=st.integers(-1, (1 << 63) - 1),
+        ),
+        evidence=st.builds(
+            EvidenceParams,
+            max_age_num_blocks=st.integers(1, (1 << 63) - 1),
+            max_age_duration=st.integers(1, (1 << 63) - 1),
+            max_bytes=st.integers(0, 1 << 20),
+        ),
+        app_version=st.integers(0, (1 << 64) - 1),
+        vote_extensions_enable_height=st.integers(0, (1 << 63) - 1),
+    ),
+    st.sampled_from(
+        [
+            {},
+            {"authority": "me"},
+            {"pbts_enable_height": 9},
+            {"synchrony": SynchronyParams(1, 2)},
+        ]
+    ),
+    st.sampled_from(["", "document", "comet-0.34", "comet-0.38", "comet-0.40", "comet-1.0"]),
+)
+def test_all_that_is_written_is_read_back(
+    params: ConsensusParams, more: dict[str, Any], dialect: str
+) -> None:
+    genesis = Genesis(
+        "there-and-back", GENESIS_TIME, 5, replace(params, **more), app_hash=b"\x01\x02"
+    )
+
+    assert read_genesis(genesis_document(genesis), NOW) == genesis
+    written = genesis_document(genesis, dialect)
+    assert read_genesis(written, NOW) == genesis
 
 
 def test_a_written_genesis_is_read_back() -> None:
@@ -165,29 +279,43 @@ def test_a_written_app_state_is_read_back() -> None:
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"chain_id": ""}, "chain_id has 1 to 50 printable bytes"),
+        ({"chain_id": ""}, "chain_id: it has 1 to 50 printable bytes"),
         ({"chain_id": "x" * 51}, "not 51"),
         ({"chain_id": 5}, "chain_id"),
         ({"genesis_time": "yesterday"}, "yesterday"),
-        ({"initial_height": "-1"}, "initial_height is negative"),
+        ({"initial_height": "-1"}, "initial_height: expected 0 or more, got -1"),
         ({"initial_height": "one"}, "one"),
         ({"initial_height": 1.5}, "initial_height"),
         ({"app_hash": "xyz"}, "hex"),
-        ({"validators": [validator(power="0")]}, "has voting power 0"),
-        ({"validators": [validator(power="-3")]}, "has voting power -3"),
+        (
+            {"validators": [validator(power="0")]},
+            "[0].power: expected 1 or more, got 0",
+        ),
+        ({"validators": [validator(power="-3")]}, "expected 1 or more, got -3"),
         ({"validators": [validator(power="many")]}, "many"),
-        ({"validators": [validator(address="00" * 20)]}, "is not that of its key"),
-        ({"validators": [validator(pub_key={"type": "tendermint/X", "value": ""})]}, "/X'"),
+        ({"validators": [validator(power=3)]}, 'in quotes, such as "1", got 3'),
+        ({"validators": [validator(), validator()]}, "is there twice"),
+        ({"validators": [validator(address="00" * 20)]}, "expected the address of its key"),
+        ({"validators": [validator(pub_key={"type": "tendermint/X", "value": ""})]}, "/X"),
         ({"validators": [validator(pub_key={**PUBLIC, "value": "AQ=="})]}, "key of 1 bytes"),
         ({"validators": [validator(pub_key={**PUBLIC, "value": "%"})]}, "base64"),
-        ({"validators": {}}, "array"),
+        ({"validators": {}}, "validators: expected a list, got {}"),
         ({"consensus_params": []}, "object"),
         ({"consensus_params": {"block": {"max_bytes": "0"}}}, "max_bytes"),
         ({"consensus_params": {"block": {"max_bytes": "-2"}}}, "max_bytes"),
         ({"consensus_params": {"block": {"max_gas": "-2"}}}, "max_gas"),
-        ({"consensus_params": {"block": {"max_gas": None}}}, "NoneType"),
         ({"consensus_params": {"evidence": {"max_bytes": "x"}}}, "x"),
-        ({"consensus_params": {"validator": {"pub_key_types": 5}}}, "int"),
+        ({"consensus_params": {"validator": {"pub_key_types": 5}}}, "expected a list, got 5"),
+        ({"consensus_params": without("evidence")}, "evidence.max_age_num_blocks: expected 1"),
+        ({"consensus_params": without("validator")}, "validator.pub_key_types: expected"),
+        ({"consensus_params": without("block")}, "block.max_bytes: expected -1, or 1 to"),
+        ({"consensus_params": with_value("evidence", "max_bytes", "22020097")}, "max_bytes"),
+        (
+            {"consensus_params": with_value("abci", "vote_extensions_enable_height", "-1")},
+            "vote_extensions_enable_height: expected 0 or more, got -1",
+        ),
+        ({"genesis_time": "2020-09-13T14:26:40+02:00"}, "genesis_time: expected a time in UTC"),
+        ({"initial_height": 7}, "consensus: it is absent"),
     ],
 )
 def test_a_wrong_document_is_refused_saying_why(
@@ -199,6 +327,54 @@ def test_a_wrong_document_is_refused_saying_why(
     assert complaint in str(refusal.value)
 
 
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    wrong = document(chain_id="", app_hash="xyz", validators=[validator(power="0")])
+
+    with pytest.raises(ConfigurationError, match="genesis document: ") as refusal:
+        read_genesis(wrong, NOW)
+
+    for member in ("chain_id", "app_hash", "validators[0].power"):
+        assert f"{member}: " in str(refusal.value)
+
+
 def test_a_chain_id_is_counted_in_bytes() -> None:
     with pytest.raises(ConfigurationError, match="not 100"):
         read_genesis(json.dumps({"chain_id": "é" * 50}).encode(), NOW)
+
+
+NAMES = ["block", "evidence", "validator", "pub_key_types", "pub_key", "type", "value", "power"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just("1"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text() | st.sampled_from(NAMES), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+MEMBERS = [
+    *("genesis_time", "chain_id", "initial_height", "consensus_params", "validators"),
+    *("app_hash", "app_state", "consensus"),
+]
+
+
+def either(document: bytes, dialect: str) -> None:
+    try:
+        genesis = read_genesis(document, NOW, dialect)
+    except ConfigurationError as error:
+        text = str(error)
+        assert text.startswith("genesis document: ")
+        assert len(text) < 3000
+        return
+    again = read_genesis(genesis_document(genesis, dialect), NOW, dialect)
+    assert replace(again, app_state=b"") == replace(genesis, app_state=b"")
+
+
+@given(st.dictionaries(st.sampled_from(MEMBERS), JSON), st.sampled_from(["", "comet-1.0"]))
+def test_any_member_is_read_or_refused(members: dict[str, Any], dialect: str) -> None:
+    either(document(**members), dialect)
+    either(sdk_document(**members), dialect)
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_any_bytes_are_read_or_refused(content: bytes) -> None:
+    either(content, "")

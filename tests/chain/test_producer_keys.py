@@ -8,7 +8,7 @@ import pytest
 
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.domain.block import ABSENT
-from flask_noderpc.errors import ChainHalted
+from flask_noderpc.errors import ChainHalted, ConfigurationError
 from flask_noderpc.protocol.comet.validators import at_round
 
 from .conftest import Open
@@ -109,3 +109,44 @@ def test_the_median_counts_the_power_of_those_that_signed(
     chain.produce()
 
     assert chain.block_meta(2).header.time == clock.now()
+
+
+@pytest.mark.parametrize("power", [5, 6])
+def test_a_start_with_two_thirds_or_less_is_refused_and_stores_nothing(
+    unstarted: Open, tmp_path: Path, power: int
+) -> None:
+    write_home(tmp_path, {1: 10, 2: power}, [1])
+    chain = unstarted(produce=True)
+
+    with pytest.raises(ConfigurationError, match=rf"hold 10 of {10 + power}.*NODERPC_PRODUCE"):
+        chain.start()
+
+    assert not chain.store.has_chain()
+    write_key(tmp_path, key(2), "priv_validator_key.second.json")
+    unstarted(produce=True).start()
+
+
+def test_a_start_counts_the_validators_of_the_next_block(
+    open_chain: Open, unstarted: Open, tmp_path: Path
+) -> None:
+    write_home(tmp_path, {1: 10}, [1])
+    chain = open_chain()
+    chain.mempool.submit(validator_tx(key(2), 10))
+    for _ in range(2):
+        chain.produce()
+    chain.close()
+
+    with pytest.raises(ConfigurationError, match="hold 10 of 20"):
+        unstarted(produce=True).start()
+
+    assert open_chain().latest_height() == 2
+
+
+def test_a_chain_without_validators_is_refused(unstarted: Open, tmp_path: Path) -> None:
+    write_home(tmp_path, {}, [1])
+    chain = unstarted()
+
+    with pytest.raises(ConfigurationError, match="the chain has no validators"):
+        chain.start()
+
+    assert not chain.store.has_chain()

@@ -12,7 +12,7 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 from tests.helpers.until import PATIENCE, until
 
 from .conftest import Open
-from .fixtures import Recorder, write_home
+from .fixtures import Recorder, key, validator_tx, write_home
 
 
 def test_with_empty_blocks_the_chain_grows_by_itself(open_chain: Open) -> None:
@@ -147,22 +147,25 @@ def test_a_producer_that_can_not_make_a_block_lets_another_try(
 def test_a_halt_is_logged_once(
     open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    write_home(tmp_path, {1: 10, 2: 10}, [1])
+    write_home(tmp_path, {1: 10}, [1])
     chain = open_chain(produce=True, schedule=BlockSchedule(0.001, empty_blocks=True))
+    chain.mempool.submit(validator_tx(key(2), 10))
     until(lambda: "two thirds are needed" in caplog.text, "two thirds are needed")
 
-    chain.wait_for_height(0, 0.2)
+    chain.wait_for_height(chain.latest_height(), 0.2)
 
     assert caplog.text.count("two thirds are needed") == 1
 
 
 def test_a_halt_leaves_reads_and_the_mempool_at_work(open_chain: Open, tmp_path: Path) -> None:
-    write_home(tmp_path, {1: 10, 2: 10}, [1])
-    chain = open_chain(produce=True, schedule=BlockSchedule(0.01))
+    write_home(tmp_path, {1: 10}, [1])
+    chain = open_chain(produce=True, schedule=BlockSchedule(0.01, empty_blocks=True))
+    chain.mempool.submit(validator_tx(key(2), 10))
+    until(lambda: len(chain.store.head().validators.validators) == 2, "the second validator")
 
     assert chain.mempool.submit(b"a=b").code == 0
     assert chain.mempool.pending(10).txs == (b"a=b",)
-    assert len(chain.validators(1).validators) == 2
+    assert len(chain.validators(chain.latest_height() + 1).validators) == 2
 
 
 def test_a_stop_gives_the_lease_back(open_chain: Open) -> None:

@@ -17,7 +17,7 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.errors import BackendError
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
-from tests.chain.fixtures import write_home
+from tests.chain.fixtures import key, validator_tx, write_home
 from tests.helpers.until import until
 
 from .conftest import MakeApp
@@ -29,8 +29,8 @@ def asked(backend: ChainBackend) -> TestResponse:
     return app_for(backend).test_client().get("/readyz")
 
 
-def make_halted(folder: Path) -> EmbeddedChain:
-    write_home(folder, {1: 10, 2: 6}, [1])
+def make_chain_of_one_key(folder: Path) -> EmbeddedChain:
+    write_home(folder, {1: 10}, [1])
     return EmbeddedChain(folder / "chain.db", schedule=BlockSchedule(0.01, empty_blocks=True))
 
 
@@ -56,10 +56,11 @@ def test_readyz_gives_the_halt_reason_in_every_process(
     tmp_path: Path,
 ) -> None:
     with (
-        closing(make_halted(tmp_path)) as producer,
+        closing(make_chain_of_one_key(tmp_path)) as producer,
         closing(EmbeddedChain(tmp_path / "chain.db", produce=False)) as other,
     ):
         producer.start()
+        producer.mempool.submit(validator_tx(key(2), 6))
         for chain in (producer, other):
             # Of a moment in which it tries once more, another process knows nothing.
             until(lambda: asked(chain).status_code == 503, "not ready")  # noqa: B023

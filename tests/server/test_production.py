@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,7 @@ from ..helpers.http import get
 from ..helpers.ports import free_port
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
-from .node_process import Node, started
+from .node_process import ANY_PORTS, Node, run_start, started
 
 QUICK = ("--block-interval", "0.05")
 
@@ -108,8 +110,68 @@ def _first_status(url: str) -> int:
     return statuses[0]
 
 
-def test_a_chain_that_cannot_start_fails_waiting_calls_at_once(tmp_path: Path) -> None:
-    # The key is too weak to make a block alone.
+@pytest.mark.parametrize(
+    ("powers", "reason"),
+    [
+        ({1: 1, 2: 10}, "the keys of this home hold 1 of 11"),
+        ({}, "the chain has no validators"),
+    ],
+)
+def test_a_chain_that_can_produce_no_block_is_refused(
+    tmp_path: Path, powers: dict[int, int], reason: str
+) -> None:
+    write_home(tmp_path, powers, [1])
+
+    done = run_start("--home", str(tmp_path), *ANY_PORTS, "--workers", "2")
+
+    assert done.returncode == 78
+    assert f"{tmp_path / 'config'}" in done.stderr
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_chain_whose_keys_are_too_weak_is_served_without_producing(tmp_path: Path) -> None:
     write_home(tmp_path, {1: 1, 2: 10}, [1])
-    with started(tmp_path, "--broadcast-timeout", "100000") as node:
-        assert _first_height(node) == 0
+
+    with started(tmp_path, "--produce", "false") as node:
+        assert node.height() == 0
+
+
+def test_a_bank_whose_validators_are_only_in_gentxs_is_refused(tmp_path: Path) -> None:
+    write_home(tmp_path, {}, [1])
+    document = tmp_path / "config" / "genesis.json"
+    state: dict[str, Any] = {"auth": {}, "bank": {}, "genutil": {"gen_txs": [{"body": {}}]}}
+    document.write_text(json.dumps({**json.loads(document.read_text()), "app_state": state}))
+
+    done = run_start("--home", str(tmp_path), *ANY_PORTS, "--application", "bank")
+
+    assert done.returncode == 78
+    assert "genutil.gen_txs: the validators of this chain are made by 1 trans" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_genesis_document_of_the_cosmos_sdk_is_started_and_served(tmp_path: Path) -> None:
+    write_home(tmp_path, {1: 10}, [1])
+    document = tmp_path / "config" / "genesis.json"
+    old = json.loads(document.read_text())
+    params = {**old["consensus_params"], "abci": None, "version": None}
+    new = {
+        "app_name": "simd",
+        "app_version": "0.50.14",
+        "genesis_time": "2024-01-02T03:04:05.6+02:00",
+        "chain_id": "sdk-1",
+        "initial_height": 5,
+        "app_hash": None,
+        "app_state": {"auth": {}, "bank": {}},
+        "consensus": {"validators": old["validators"], "params": params},
+    }
+    document.write_text(json.dumps(new))
+
+    flags = ("--application", "bank", "--dialect", "comet-0.38")
+    with started(tmp_path, *flags) as node:
+        until(lambda: node.height() >= 5, "the first block")
+        genesis = node.get("/genesis")["genesis"]
+
+    assert genesis["genesis_time"] == "2024-01-02T01:04:05.6Z"
+    assert (genesis["chain_id"], genesis["initial_height"]) == ("sdk-1", "5")
+    assert genesis["validators"] == old["validators"]

@@ -194,6 +194,14 @@ class Application(ApplicationAccess, ABC):
     def init_chain(self, genesis: Genesis) -> InitChain:
         """The state before the first block."""
 
+    def describe_genesis(self, genesis: Genesis) -> Mapping[str, str]:
+        """Return what :meth:`init_chain` would make of a genesis document, as names and texts
+        for people; raise :exc:`~flask_noderpc.errors.ConfigurationError` if it would refuse it.
+
+        Nothing is stored, and the application is not used any further.
+        """
+        return {}
+
     @abstractmethod
     def check_tx(self, tx: bytes) -> ExecTxResult:
         """Check a transaction for the mempool; code 0 accepts it."""

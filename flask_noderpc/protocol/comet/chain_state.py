@@ -56,7 +56,11 @@ def check_params(params: ConsensusParams) -> None:
         "block.max_gas is -1 or more": block.max_gas >= -1,
         "evidence.max_age_num_blocks is above 0": evidence.max_age_num_blocks > 0,
         "evidence.max_age_duration is above 0": evidence.max_age_duration > 0,
-        "evidence.max_bytes is 0 or more": evidence.max_bytes >= 0,
+        "evidence.max_bytes is 0 to block.max_bytes": 0
+        <= evidence.max_bytes
+        <= (MAX_BLOCK_BYTES if block.max_bytes == -1 else block.max_bytes),
+        "vote_extensions_enable_height is 0 or more": params.vote_extensions_enable_height >= 0,
+        "pbts_enable_height is 0 or more": params.pbts_enable_height >= 0,
         f"validator.pub_key_types are some of {', '.join(_PARAM_KEY_TYPES)}": bool(
             params.validator.pub_key_types
         )

@@ -220,3 +220,6 @@ KEY_TYPES = {
     ),
 }
 """By the names that ABCI has for them."""
+
+KEY_NAMES = {kind: known.json_name for kind, known in KEY_TYPES.items()}
+"""The names of key types in CometBFT's JSON, by those of ABCI."""

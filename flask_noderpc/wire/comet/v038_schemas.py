@@ -20,7 +20,7 @@ from ...domain.validator import (
     SECP256K1ETH,
     PublicKey,
 )
-from ...protocol.comet.key_types import KEY_TYPES
+from ...protocol.comet.key_types import KEY_NAMES, KEY_TYPES
 from .. import builders, common
 from ..fields import (
     Base64,
@@ -35,9 +35,6 @@ from ..fields import (
     Utf8,
 )
 from ..schema import ListOf, Nested, OneOf, WireSchema
-
-# CometBFT 0.40: the names that the packages of crypto register.
-KEY_NAMES = {kind: known.json_name for kind, known in KEY_TYPES.items()}
 
 # CometBFT 0.40: crypto/encoding/codec.go, of the protobuf keys in validator updates.
 PROTO_KEY_NAMES = {

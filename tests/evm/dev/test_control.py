@@ -285,11 +285,11 @@ def test_a_state_that_could_not_be_loaded_again_is_not_dumped(
     with closing(chain_of(app)) as chain, serve(app) as url:
         w3 = Web3(HTTPProvider(f"{url}/evm"))
         # As a genesis may say.
-        block = BlockParams(max_bytes=750_000, max_gas=30_000_000)
+        block = BlockParams(max_bytes=1_048_576, max_gas=30_000_000)
         done(w3, "evm_mine")
         chain.mempool.submit_local(patch_tx(Change(block=block)), replaces=False)
         done(w3, "evm_mine")
-        fill(w3, 2)
+        fill(w3, 3)
         assert message in asked(w3, "anvil_dumpState")["error"]["message"]
 
 

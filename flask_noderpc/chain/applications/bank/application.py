@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ....backends.base.application import (
@@ -22,7 +22,7 @@ from .context import Environment, Mode
 from .errors import Code, TxError
 from .execute import Decoded, Run, decode
 from .gas import GasMeter
-from .genesis import DEFAULT_PREFIX, check_prefix, first_state
+from .genesis import DEFAULT_PREFIX, check_prefix, describe, first_state
 from .messages import BANK_HANDLERS, Handler, Registry
 from .pending import PendingState, Recheck
 from .prices import Prices, parse_prices, show_prices
@@ -86,6 +86,10 @@ class Bank(Application):
             app_hash=first.app_hash,
             changes={**branch.writes, **state.head_changes(first)},
         )
+
+    def describe_genesis(self, genesis: Genesis) -> Mapping[str, str]:
+        first_state(genesis, self._prefix)
+        return describe(genesis)
 
     def check_tx(self, tx: bytes) -> ExecTxResult:
         failing, self._failing_check = self._failing_check, None

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
-from .... import jsoncodec
 from ....domain.genesis import Genesis
 from ....errors import InvalidSetting
 from ....protocol.cosmos import coins
 from ....protocol.cosmos.coins import Coins, InvalidCoins
 from ....protocol.cosmos.mnemonic import PrivateKey, derive
 from .context import Codec
-from .genesis import DEFAULT_PREFIX, check_prefix, document, prefix_of, read_coins
+from .genesis import DEFAULT_PREFIX, check_prefix, document, prefix_of, read_coins, state_of
 
 MNEMONIC = "test test test test test test test test test test test junk"
 """Known to everybody, as that of the EVM's development accounts."""
@@ -51,10 +49,9 @@ def app_state(prefix: str = DEFAULT_PREFIX, each: str = COINS) -> bytes:
 
 def accounts_of(genesis: Genesis) -> dict[str, Coins]:
     """Return the addresses of the accounts that a chain began with, and what they had."""
-    state = jsoncodec.decode(genesis.app_state or b"{}", dict[str, Any])
+    state = state_of(genesis)
     balances = {
-        each["address"]: read_coins(each.get("coins"))
-        for each in (state.get("bank") or {}).get("balances") or ()
+        each["address"].text(): read_coins(each["coins"]) for each in state["bank"]["balances"]
     }
     addresses = dev_addresses(prefix_of(state) or DEFAULT_PREFIX)
     return {address: balances[address] for address in addresses if address in balances}

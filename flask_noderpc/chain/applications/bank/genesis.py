@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
 
 from .... import jsoncodec
 from ....domain.genesis import ConsensusParams, Genesis
@@ -20,10 +19,13 @@ from .balances import METADATA
 from .context import Codec, Context, Environment
 from .errors import TxError
 from .gas import GasMeter
-from .modules import whole_number
+from .genesis_json import InvalidState, Item, refuse_older
 from .state import BANK, Branch, Head
 
 DEFAULT_PREFIX = "cosmos"
+
+# Coins and modules that a description lists, and the length of each.
+_LISTED, _LISTED_TEXT = 100, 200
 
 # In the order in which the SDK's modules make their accounts.
 _MODULES = {
@@ -31,11 +33,6 @@ _MODULES = {
     "staking": ("bonded_tokens_pool", "not_bonded_tokens_pool"),
     "mint": ("mint",),
 }
-_Object = dict[str, Any]
-
-
-class _Invalid(ValueError):
-    """Error of the document."""
 
 
 def check_prefix(prefix: str) -> None:
@@ -50,7 +47,8 @@ def first_state(genesis: Genesis, prefix: str) -> tuple[Branch, Head]:
     """Return the state of a genesis document, whose addresses have a prefix, or else get this
     one; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
     try:
-        document = jsoncodec.decode(genesis.app_state or b"{}", dict[str, Any])
+        document = state_of(genesis)
+        refuse_older(document)
         found = prefix_of(document) or prefix
         head = Head(
             genesis.chain_id,
@@ -64,15 +62,50 @@ def first_state(genesis: Genesis, prefix: str) -> tuple[Branch, Head]:
         )
         branch = Branch(lambda key: None)
         context = Context(branch, Environment(head, 0, head.time), GasMeter())
-        _write_accounts(context, _part(document, "auth"))
-        _write_balances(context, _part(document, "bank"))
+        _write_accounts(context, document["auth"])
+        _write_balances(context, document["bank"])
         modules.write(branch, document, context.codec)
         for module, names in _MODULES.items():
-            for name in names if module in document else ():
+            for name in names if module in document.members else ():
                 context.accounts.module(name)
-    except (TxError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigurationError(f"app_state of the genesis document: {_text(error)}") from None
+        if not genesis.validators:
+            _refuse_gentxs(document)
+    except (TxError, ValueError) as error:
+        raise ConfigurationError(f"app_state of the genesis document: {error}") from None
     return branch, head
+
+
+def state_of(genesis: Genesis) -> Item:
+    """Return the application's state of a genesis document; raise :exc:`ValueError`."""
+    return Item(jsoncodec.decode(genesis.app_state or b"{}"))
+
+
+def describe(genesis: Genesis) -> dict[str, str]:
+    """Return modules, accounts and supply of a state that :func:`first_state` takes."""
+    state = state_of(genesis)
+    owned = [read_coins(each["coins"]) for each in state["bank"]["balances"]]
+    return {
+        "modules": _listed(sorted(state.members)),
+        "accounts": str(len(list(state["auth"]["accounts"]))),
+        "balances": str(len(owned)),
+        "supply": _listed([str(coin) for coin in coins.add(*owned)]),
+    }
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = len(texts) - _LISTED
+    shown = ", ".join(text[:_LISTED_TEXT] for text in texts[:_LISTED]) or "none"
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _refuse_gentxs(document: Item) -> None:
+    transactions = document["genutil"]["gen_txs"]
+    if count := len(list(transactions)):
+        transactions.refuse(
+            f"the validators of this chain are made by {count} transactions, which are not"
+            " executed here: name the validators in the document itself, in"
+            " `consensus.validators` (in CometBFT's form `validators`)"
+        )
 
 
 def _params_size(params: ConsensusParams) -> int:
@@ -80,49 +113,33 @@ def _params_size(params: ConsensusParams) -> int:
     return len(b"Consensus") + len(consensus_params(params))
 
 
-def _text(error: Exception) -> str:
-    match error:
-        case KeyError():
-            return f"{error} is missing"
-        case TypeError() | AttributeError():
-            return f"a value is not of the type that the SDK writes: {error}"
-    return str(error)
-
-
-def _part(document: _Object, name: str) -> _Object:
-    part = document.get(name) or {}
-    if not isinstance(part, dict):
-        raise _Invalid(f"{name} is no object")
-    return part
-
-
-def prefix_of(document: _Object) -> str | None:
+def prefix_of(document: Item) -> str | None:
     """Return the prefix of a genesis state's addresses, ``None`` without any."""
-    balances = _part(document, "bank").get("balances") or []
-    texts = [each["address"] for each in balances]
-    texts += [_base(each)["address"] for each in _part(document, "auth").get("accounts") or []]
-    prefixes = {bech32.decode(text)[0] for text in texts}
+    addresses = [each["address"] for each in document["bank"]["balances"]]
+    addresses += [_base(each)["address"] for each in document["auth"]["accounts"]]
+    prefixes = {
+        each.read(lambda text: bech32.decode(text)[0], "an address") for each in addresses
+    }
     if len(prefixes) > 1:
-        raise _Invalid(f"addresses have several prefixes: {', '.join(sorted(prefixes))}")
+        raise InvalidState(f"addresses have several prefixes: {', '.join(sorted(prefixes))}")
     return prefixes.pop() if prefixes else None
 
 
-def _base(account: _Object) -> _Object:
-    base: _Object = account.get("base_account", account)
-    return base
+def _base(account: Item) -> Item:
+    return account["base_account"] if "base_account" in account.members else account
 
 
-def _write_accounts(context: Context, auth: _Object) -> None:
-    context.accounts.set_params(_params(auth.get("params") or {}))
-    accounts = [_account(each) for each in auth.get("accounts") or []]
+def _write_accounts(context: Context, auth: Item) -> None:
+    context.accounts.set_params(_params(auth["params"]))
+    accounts = []
     seen: set[bytes] = set()
-    for account in accounts:
-        address = context.codec.parse(account.address)
+    for each in auth["accounts"]:
+        account = _account(each)
+        address = _base(each)["address"].read(context.codec.parse, "an address")
         if address in seen:
-            raise _Invalid(
-                f"duplicate account found in genesis state; address: {account.address}"
-            )
+            each.refuse(f"duplicate account found in genesis state; address: {account.address}")
         seen.add(address)
+        accounts.append(account)
     last = -1
     for account in sorted(_with_own_numbers(accounts), key=lambda each: each.number):
         while last < account.number:
@@ -131,15 +148,13 @@ def _write_accounts(context: Context, auth: _Object) -> None:
     context.accounts.module(FEE_COLLECTOR)
 
 
-def _params(given: _Object) -> Params:
-    numbers = {
-        field.name: whole_number(given, field.name)
-        for field in fields(Params)
-        if field.name in given
-    }
-    for name, number in numbers.items():
-        if not number:
-            raise _Invalid(f"{name} is 0: the SDK takes numbers from 1")
+def _params(given: Item) -> Params:
+    numbers = {}
+    for field in fields(Params):
+        if field.name in given.members:
+            numbers[field.name] = given[field.name].whole_number()
+            if not numbers[field.name]:
+                given[field.name].refuse("it is 0: the SDK takes numbers from 1")
     return Params(**numbers)
 
 
@@ -147,7 +162,9 @@ def _with_own_numbers(accounts: Sequence[Account]) -> Iterable[Account]:
     """Yield accounts, of those with a number that another has too with the lowest unused."""
     used = {account.number for account in accounts}
     if accounts and max(used) > 1_000_000:
-        raise _Invalid(f"account_number {max(used)} is too high: the SDK counts up to it")
+        raise InvalidState(
+            f"auth.accounts: account_number {max(used)} is too high: the SDK counts up to it"
+        )
     seen: set[int] = set()
     unused = 0
     for account in accounts:
@@ -161,80 +178,83 @@ def _with_own_numbers(accounts: Sequence[Account]) -> Iterable[Account]:
         yield replace(account, number=number)
 
 
-def _account(given: _Object) -> Account:
-    kind = given["@type"]
+def _account(given: Item) -> Account:
+    kind = given["@type"].required_text()
     if kind not in (BASE, MODULE):
-        raise _Invalid(f"an account of type {short_repr(kind)}: {BASE} and {MODULE} are known")
-    base = _base(given)
-    key = base.get("pub_key")
+        given["@type"].refuse(f"{short_repr(kind)} is not known: {BASE} and {MODULE} are")
+    base, is_module = _base(given), kind == MODULE
+    key = base["pub_key"]
     return Account(
-        base["address"],
-        whole_number(base, "account_number"),
-        whole_number(base, "sequence"),
-        from_json(key) if key else None,
-        given["name"] if kind == MODULE else "",
-        tuple(given.get("permissions") or ()) if kind == MODULE else (),
+        base["address"].required_text(),
+        base["account_number"].whole_number(),
+        base["sequence"].whole_number(),
+        key.read(from_json, "a public key") if key.value is not None else None,
+        given["name"].required_text() if is_module else "",
+        tuple(each.text() for each in given["permissions"]) if is_module else (),
     )
 
 
-def read_coins(given: Iterable[Mapping[str, str]] | None) -> Coins:
-    """Return coins of JSON, sorted; raise
-    :exc:`~flask_noderpc.protocol.cosmos.coins.InvalidCoins`."""
-    found = tuple(sorted(map(_coin, given or ()), key=lambda coin: coin.denom))
-    coins.check(found)
+def read_coins(given: Item) -> Coins:
+    """Return coins of JSON, sorted; raise :exc:`InvalidState`."""
+    found = tuple(sorted(map(_coin, given), key=lambda coin: coin.denom))
+    given.read(lambda _: coins.check(found), "coins")
     return found
 
 
-def _coin(given: Mapping[str, str]) -> Coin:
-    denom, amount = given["denom"], given["amount"]
-    if not amount or not isinstance(amount, str):
-        raise _Invalid(f"amount {short_repr(amount)} of {short_repr(denom)} is no text")
-    return Coin(denom, coins.parse_amount(amount))
+def _coin(given: Item) -> Coin:
+    denom, amount = given["denom"].required_text(), given["amount"]
+    text = amount.required_text()
+    return Coin(denom, amount.read(lambda _: coins.parse_amount(text), "an amount"))
 
 
-def _write_balances(context: Context, bank: _Object) -> None:
+def _write_balances(context: Context, bank: Item) -> None:
     balances, codec = context.balances, context.codec
     supply: Coins = ()
     seen: set[bytes] = set()
-    for each in bank.get("balances") or []:
-        address, amount = codec.parse(each["address"]), read_coins(each.get("coins"))
+    for each in bank["balances"]:
+        address = each["address"].read(codec.parse, "an address")
+        amount = read_coins(each["coins"])
         if address in seen:
-            raise _Invalid(f"duplicate balance for address {each['address']}")
+            each.refuse(f"duplicate balance for address {each['address'].value}")
         seen.add(address)
         for coin in amount:
             balances.set(address, coin.denom, coin.value)
-        supply = coins.add(supply, amount)
-    given = read_coins(bank.get("supply"))
+        supply = _sum(each, supply, amount)
+    given = read_coins(bank["supply"])
     if given and given != supply:
-        raise _Invalid(
+        bank["supply"].refuse(
             f"genesis supply is incorrect, expected {coins.show(given)}, got"
             f" {coins.show(supply)}"
         )
     balances.set_supply(supply)
-    params = bank.get("params") or {}
-    enabled = (params.get("send_enabled") or []) + (bank.get("send_enabled") or [])
+    params = bank["params"]
+    enabled = (*params["send_enabled"], *bank["send_enabled"])
     balances.set_send_enabled(
-        default=params.get("default_send_enabled", True),
-        by_denom={each["denom"]: bool(each.get("enabled")) for each in enabled},
+        default=params["default_send_enabled"].flag(default=True),
+        by_denom={each["denom"].required_text(): each["enabled"].flag() for each in enabled},
     )
-    for each in bank.get("denom_metadata") or []:
-        key = BANK + METADATA + each["base"].encode()
+    for each in bank["denom_metadata"]:
+        key = BANK + METADATA + each["base"].required_text().encode()
         context.branch.writes[key] = _metadata(each)
 
 
-def _metadata(given: _Object) -> bytes:
+def _sum(balance: Item, *parts: Coins) -> Coins:
+    return balance.read(lambda _: coins.add(*parts), "coins")
+
+
+def _metadata(given: Item) -> bytes:
     units = b"".join(
         message(
             2,
-            string(1, unit["denom"])
-            + integer(2, whole_number(unit, "exponent", 32))
-            + b"".join(string(3, alias) for alias in unit.get("aliases") or ()),
+            string(1, unit["denom"].required_text())
+            + integer(2, unit["exponent"].whole_number(32))
+            + b"".join(string(3, alias.text()) for alias in unit["aliases"]),
         )
-        for unit in given.get("denom_units") or ()
+        for unit in given["denom_units"]
     )
     names = ("base", "display", "name", "symbol", "uri", "uri_hash")
-    texts = b"".join(string(at, given.get(name) or "") for at, name in enumerate(names, 3))
-    return string(1, given.get("description") or "") + units + texts
+    texts = b"".join(string(at, given[name].text()) for at, name in enumerate(names, 3))
+    return string(1, given["description"].text()) + units + texts
 
 
 def document(prefix: str, owned: Mapping[bytes, Coins]) -> bytes:

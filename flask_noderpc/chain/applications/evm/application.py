@@ -6,7 +6,7 @@ clients of Ethermint chains can read them; the app hash is the state root.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ....backends.base.application import (
     Application,
@@ -118,6 +118,15 @@ class EvmApplication(Application):
             consensus_params=update,
             changes={**change.written, **head_records(first)},
         )
+
+    def describe_genesis(self, genesis: Genesis) -> Mapping[str, str]:
+        accounts = evm_genesis.accounts(genesis.app_state)
+        supply = sum(each.balance or 0 for each in accounts.values())
+        contracts = sum(bool(each.code) for each in accounts.values())
+        return {
+            "accounts": f"{len(accounts)}, {contracts} of them with code",
+            "supply": f"{supply} wei",
+        }
 
     def check_tx(self, tx: bytes) -> ExecTxResult:
         result = self._check(tx, unsigned=False)

@@ -1,0 +1,130 @@
+"""The beginning of an embedded chain: its genesis, its first state, and who can sign."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from ..backends.base.application import Application, InitChain
+from ..backends.base.store import ChainStore
+from ..domain.genesis import Genesis
+from ..domain.validator import ValidatorSet
+from ..errors import ChainHalted, ConfigurationError, GenesisNotAvailable, InvalidBlock
+from ..protocol.comet.chain_state import ChainState
+from .clock import Clock
+from .home import Home, create, exists, genesis_path
+from .proposal import check_power
+
+log = logging.getLogger("flask_noderpc.chain")
+
+
+class NewChain(NamedTuple):
+    """Contents of the genesis document of a new chain, and the dialect that it is read by."""
+
+    chain_id: str | None
+    app_state: bytes
+    dialect: str
+
+
+def open_home(store: ChainStore, folder: Path, clock: Clock, new: NewChain) -> Home:
+    """Return genesis and keys, created if missing; raise ``ConfigurationError``."""
+    # In this order: another process may be creating both, the home before the chain.
+    if store.has_chain() and not exists(folder):
+        raise ConfigurationError(
+            f"{store.location.shown} holds a chain, and its keys are not in"
+            f" {folder}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a new file"
+        )
+    stored = _stored_genesis(store)
+    # A document without a time has the time of its first reading.
+    now = stored.genesis_time if stored else clock.now()
+    home = create(folder, new.chain_id, now, new.app_state, new.dialect)
+    return replace(home, genesis=_as_begun(home.genesis, stored, genesis_path(folder)))
+
+
+def _stored_genesis(store: ChainStore) -> Genesis | None:
+    try:
+        return store.genesis() if store.has_chain() else None
+    except GenesisNotAvailable:
+        return None
+
+
+def _as_begun(genesis: Genesis, stored: Genesis | None, document: Path) -> Genesis:
+    """Return the genesis with the consensus parameters that the stored chain began with.
+
+    Another version of CometBFT may have read others from the same document.
+    """
+    if stored is None or genesis == stored:
+        return genesis
+    if replace(genesis, consensus_params=stored.consensus_params) != stored:
+        # The store refuses it.
+        return genesis
+    log.warning(
+        "consensus_params of %s are not read as this chain began with, and the chain keeps"
+        " those that it has",
+        document,
+    )
+    return stored
+
+
+def begin(
+    store: ChainStore, application: Application, home: Home, folder: Path, *, produces: bool
+) -> None:
+    """Store the genesis and the first state of a chain; the same ones again change nothing.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the chain has no validators, or
+    if a process that ``produces`` blocks has keys of two thirds of the power or less.
+    """
+    document = genesis_path(folder)
+    state = _initial_state(store, application, home.genesis, document)
+    is_begun = store.has_chain()
+    if is_begun:
+        # The store raises an error for another genesis.
+        store.init_chain(home.genesis, state)
+        members = store.head().validators
+    else:
+        members = _first_validators(home.genesis, state, document)
+    _check_signers(members, home, document, produces=produces)
+    if not is_begun:
+        store.init_chain(home.genesis, state)
+
+
+def _first_validators(genesis: Genesis, state: InitChain, document: Path) -> ValidatorSet:
+    try:
+        return ChainState.at_genesis(genesis, updates=state.validators).validators
+    except InvalidBlock as error:
+        raise ConfigurationError(f"{document}: {error}") from None
+
+
+def _initial_state(
+    store: ChainStore, application: Application, genesis: Genesis, document: Path
+) -> InitChain:
+    # ABCI: InitChain is not sent to an application that has committed a block.
+    if store.latest_height() and application.info().last_block_height:
+        return InitChain()
+    try:
+        return application.init_chain(genesis)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{document}: {error}") from None
+
+
+def _check_signers(
+    members: ValidatorSet, home: Home, document: Path, *, produces: bool
+) -> None:
+    if not members.validators:
+        raise ConfigurationError(
+            f"{document}: the chain has no validators, and could never produce a block: name"
+            " them in `validators` (of a document of the Cosmos SDK in `consensus.validators`),"
+            " with the public key of priv_validator_key.json and a power; a chain that has"
+            " begun without them needs a new NODERPC_DATABASE"
+        )
+    if not produces:
+        return
+    try:
+        check_power(members, {key.address: key for key in home.validator_keys})
+    except ChainHalted as error:
+        raise ConfigurationError(
+            f"{document.parent}: {error}, or set NODERPC_PRODUCE = False"
+            " (noderpc start --produce=false) to serve the chain without producing blocks"
+        ) from None
