@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ..backends import open_store
@@ -28,6 +29,7 @@ from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
 from .producer import Producer
 from .proposal import replay
+from .signer import Signer, StoredChain
 
 log = logging.getLogger("flask_noderpc.chain")
 
@@ -47,7 +49,8 @@ class EmbeddedChain(StoreBackend):
     :meth:`start` or the first call. ``schedule`` sets when blocks are produced; with
     ``produce=False`` this process produces a block by :meth:`produce` alone. With ``dev``
     the chain has a ``control()``. ``retain_blocks`` is the number of latest blocks to
-    retain; all if not given.
+    retain; all if not given. With ``development_keys`` or ``dev``, the validator key of a new
+    home may sign heights again.
     """
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
@@ -70,6 +73,7 @@ class EmbeddedChain(StoreBackend):
         read_database: str | None = None,
         dev: bool = False,
         retain_blocks: int | None = None,
+        development_keys: bool = False,
     ) -> None:
         if not isinstance(database, ChainStore):
             database = open_store(
@@ -90,6 +94,7 @@ class EmbeddedChain(StoreBackend):
         self.home = Path(folder)
         self.clock = clock or SystemClock()
         self._control: DevControl | None = None
+        self._has_development_keys = development_keys or dev
         if dev:
             self.clock = shifted = ShiftedClock(self.clock)
             self._control = DevControl(self.store, self, shifted)
@@ -148,6 +153,8 @@ class EmbeddedChain(StoreBackend):
                 self._set_node_info(node_home.load(self.home, self.clock.now()))
             return
         home = self.open_home()
+        signer = Signer(home.keys)
+        signer.prepare(partial(self._stored_chain, home.genesis))
         self.store.init_chain(home.genesis, self._initial_state(home.genesis))
         replay(self.store, self._app)
         self._set_node_info(home)
@@ -156,11 +163,11 @@ class EmbeddedChain(StoreBackend):
         producer = Producer(
             self.store,
             self._app,
-            home.validator_keys,
+            signer,
             self.clock,
             self._block_schedule.lease_s,
             sender=self,
-            timely=self._control is not None,
+            timely=self._control is not None and signer.is_development,
             retain=self.retain_blocks,
         )
         self._block_scheduler = BlockScheduler(producer, self.store, self._block_schedule)
@@ -214,9 +221,27 @@ class EmbeddedChain(StoreBackend):
                 f" {self.home}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a"
                 " new file"
             )
-        return node_home.create(
-            self.home, self._genesis_chain_id, self.clock.now(), self._genesis_app_state
+        home = node_home.create(
+            self.home,
+            self._genesis_chain_id,
+            self.clock.now(),
+            self._genesis_app_state,
+            development=self._has_development_keys,
         )
+        if self._control is None:
+            return home
+        return node_home.adopt(
+            self.home, home, self._genesis_app_state, has_chain=self.store.has_chain()
+        )
+
+    def _stored_chain(self, genesis: Genesis) -> StoredChain:
+        """Return what the store shows of our signatures."""
+        if not self.store.has_chain():
+            return StoredChain(genesis.initial_height - 1, None)
+        head, stored = self.store.head(), self.store.identity()
+        # Blocks that were imported from other nodes are of no application.
+        is_ours = (stored and stored.application) or self._app.info().last_block_height
+        return StoredChain(head.height + 1, None if head.is_genesis or not is_ours else head)
 
     def _set_node_info(self, home: node_home.Home) -> None:
         """Set the node's info from its keys and its application."""

@@ -7,7 +7,7 @@ import secrets
 import string
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,15 +22,23 @@ from ..domain.genesis import (
     ValidatorParams,
 )
 from ..domain.time import ZERO_TIME, from_text, to_text
-from ..domain.validator import ED25519, PublicKey
+from ..domain.validator import PublicKey
 from ..errors import ConfigurationError, InvalidSetting, short_repr
-from ..protocol.comet.key_types import KEY_TYPES, address
+from ..protocol.comet.key_types import address
 from ..protocol.comet.keys import PrivateKey
 from ..settings import check_chain_id
-
-# CometBFT: names of its JSON key types.
-KEY_NAMES = {kind: known.json_name for kind, known in KEY_TYPES.items()}
-_PRIVATE_KEY_NAME = "tendermint/PrivKeyEd25519"
+from .comet_config import CometPaths, comet_paths, config_path
+from .last_signed import LastSigned
+from .validator_keys import (
+    KEY_NAMES,
+    ValidatorKey,
+    is_development,
+    key_files,
+    mark_development,
+    node_key_document,
+    read_key,
+    validator_key_document,
+)
 
 
 class _Key(jsoncodec.Struct):
@@ -53,10 +61,6 @@ class _Genesis(jsoncodec.Struct):
     validators: list[_Validator] | None = None
     app_hash: str = ""
     app_state: jsoncodec.Raw = jsoncodec.Raw(b"")
-
-
-class _KeyFile(jsoncodec.Struct):
-    priv_key: _Key
 
 
 def read_genesis(document: bytes, now: int) -> Genesis:
@@ -185,45 +189,9 @@ def genesis_document(genesis: Genesis) -> bytes:
     return jsoncodec.pretty(document)
 
 
-def read_key(document: bytes) -> PrivateKey:
-    """Parse a validator or node key file; raise ``ConfigurationError`` if it is invalid."""
-    try:
-        key = jsoncodec.decode(document, _KeyFile).priv_key
-    except jsoncodec.NotJSON as error:
-        raise ConfigurationError(f"key file: {error}") from None
-    if key.type != _PRIVATE_KEY_NAME or len(key.value) != 64:
-        raise ConfigurationError(f"key file: a 64-byte {_PRIVATE_KEY_NAME} is needed")
-    private = PrivateKey(key.value[:32])
-    if private.public.value != key.value[32:]:
-        raise ConfigurationError("key file: the public half is not that of the seed")
-    return private
-
-
-def _private(key: PrivateKey) -> dict[str, Any]:
-    return {"type": _PRIVATE_KEY_NAME, "value": key.seed + key.public.value}
-
-
-def validator_key_document(key: PrivateKey) -> bytes:
-    """Encode a ``priv_validator_key.json``."""
-    return jsoncodec.pretty(
-        {
-            "address": key.address.hex().upper(),
-            "pub_key": {"type": KEY_NAMES[ED25519], "value": key.public.value},
-            "priv_key": _private(key),
-        }
-    )
-
-
-def node_key_document(key: PrivateKey) -> bytes:
-    """Encode a ``node_key.json``."""
-    return jsoncodec.encode({"priv_key": _private(key)})
-
-
 T = TypeVar("T")
 
 _GENESIS = "genesis.json"
-_VALIDATOR_KEY = "priv_validator_key.json"
-_MORE_KEYS = "priv_validator_key*.json"
 _NODE_KEY = "node_key.json"
 # CometBFT: the power that init gives the one validator.
 _POWER = 10
@@ -234,9 +202,14 @@ class Home:
     """Genesis and keys of a node's home."""
 
     genesis: Genesis
-    validator_keys: tuple[PrivateKey, ...]
+    keys: tuple[ValidatorKey, ...]
     """The node's key, then those of other ``priv_validator_key*.json`` files."""
     node_key: PrivateKey
+
+    @property
+    def validator_keys(self) -> tuple[PrivateKey, ...]:
+        """The keys without their files."""
+        return tuple(each.key for each in self.keys)
 
 
 def random_chain_id() -> str:
@@ -255,19 +228,27 @@ def exists(folder: Path) -> bool:
     return genesis_path(folder).exists()
 
 
-def create(folder: Path, chain_id: str | None, now: int, app_state: bytes = b"") -> Home:
+def create(
+    folder: Path,
+    chain_id: str | None,
+    now: int,
+    app_state: bytes = b"",
+    *,
+    development: bool = False,
+) -> Home:
     """Write missing files and load the home; existing files are never changed.
 
-    Several processes may do this at once: each file is written atomically, and once.
+    With ``development`` a new validator key may sign heights again. Several processes may do
+    this at once: each file is written atomically, and once.
     """
-    config = folder / "config"
+    config, paths = folder / "config", signing_paths(folder)
     if chain_id is not None:
         _check(chain_id)
     try:
         # CometBFT 0.38: DefaultDirPerm.
-        for directory in (folder, config):
+        for directory in (folder, config, paths.key.parent, paths.state.parent):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write_missing(folder, chain_id, now, app_state)
+        _write_missing(folder, paths, chain_id, now, app_state, development)
     except OSError as error:
         raise ConfigurationError(
             f"{config}: {error.strerror}; NODERPC_HOME names a folder that can be written to"
@@ -289,17 +270,45 @@ def _check(chain_id: str) -> None:
         raise InvalidSetting(f"NODERPC_CHAIN_ID = {short_repr(chain_id)}: {error}") from None
 
 
-def _write_missing(folder: Path, chain_id: str | None, now: int, app_state: bytes) -> None:
+def signing_paths(folder: Path) -> CometPaths:
+    """Return the files of a home whose keys may sign.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for the home of a CometBFT node.
+    """
+    paths, cure = comet_paths(folder), "--upstream follows that node's chain without its keys"
+    if (store := paths.found_store()) is not None:
+        raise ConfigurationError(
+            f"{store}: this is the home of a CometBFT node, whose validator would sign its"
+            f" heights a second time here; {cure}, and for a chain of its own use a new --home"
+        )
+    if paths.remote_signer:
+        raise ConfigurationError(
+            f"{config_path(folder)}: priv_validator_laddr = {paths.remote_signer!r}: a remote"
+            " signer is not supported; leave it empty to sign with the key file of this home,"
+            f" if no other node has it, or {cure}"
+        )
+    return paths
+
+
+def _write_missing(
+    folder: Path,
+    paths: CometPaths,
+    chain_id: str | None,
+    now: int,
+    app_state: bytes,
+    development: bool,
+) -> None:
     config = folder / "config"
-    if exists(folder) and not (config / _VALIDATOR_KEY).exists():
+    if exists(folder) and not paths.key.exists():
         # A new key would be no validator of this chain.
         raise ConfigurationError(
-            f"{config / _VALIDATOR_KEY} is missing: put the key of this chain's validator back"
+            f"{paths.key} is missing: put the key of this chain's validator back"
         )
-    _write_once(config / _VALIDATOR_KEY, validator_key_document(PrivateKey.generate()))
+    if not paths.key.exists():
+        _write_new_key(config, paths, development)
     _write_once(config / _NODE_KEY, node_key_document(PrivateKey.generate()))
     if not exists(folder):
-        key = _read(config / _VALIDATOR_KEY, read_key)
+        key = _read(paths.key, read_key)
         genesis = Genesis(
             chain_id=chain_id or random_chain_id(),
             genesis_time=now,
@@ -313,15 +322,45 @@ def _write_missing(folder: Path, chain_id: str | None, now: int, app_state: byte
         _write_once(config / _GENESIS, document, mode=0o644)
 
 
+def _write_new_key(config: Path, paths: CometPaths, development: bool) -> None:
+    """Write a key, after all that is said about it: nothing but a new key has no record."""
+    key = PrivateKey.generate()
+    if development:
+        mark_development(config, key)
+    _write_once(paths.state, LastSigned().document())
+    _write_once(paths.key, validator_key_document(key))
+
+
+def adopt(folder: Path, home: Home, app_state: bytes, *, has_chain: bool) -> Home:
+    """Mark the key of a home that an older version made under NODERPC_DEV, and return it.
+
+    Such a home has one key, no record of its signatures, and a chain for development:
+    one that began with ``app_state``, or one in a folder named ``dev…``.
+    """
+    (key, *more), genesis = home.keys, home.genesis
+    is_alone = not more and [each.address for each in genesis.validators] == [key.key.address]
+    if key.is_development or key.state.exists() or not is_alone:
+        return home
+    named = has_chain and folder.name.startswith("dev")
+    if not (named or _is_same_json(genesis.app_state, app_state)):
+        return home
+    mark_development(folder / "config", key.key)
+    return replace(home, keys=(replace(key, is_development=True),))
+
+
+def _is_same_json(one: bytes, other: bytes) -> bool:
+    return bool(one and other) and jsoncodec.decode(one) == jsoncodec.decode(other)
+
+
 def load(folder: Path, now: int) -> Home:
     """Read a home; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
     config = folder / "config"
-    names = sorted(
-        config.glob(_MORE_KEYS), key=lambda path: (path.name != _VALIDATOR_KEY, path)
-    )
+    keys = ((_read(path, read_key), state) for path, state in key_files(comet_paths(folder)))
     return Home(
         genesis=_read(config / _GENESIS, lambda content: read_genesis(content, now)),
-        validator_keys=tuple(_read(name, read_key) for name in names),
+        keys=tuple(
+            ValidatorKey(key, state, is_development(config, key)) for key, state in keys
+        ),
         node_key=_read(config / _NODE_KEY, read_key),
     )
 

@@ -40,6 +40,15 @@ class PrivateKey:
         """Return a 64-byte signature."""
         return self._key.sign(message)
 
+    def sign_vote(self, vote: Vote, chain_id: str) -> CommitSig:
+        """Sign a vote for a block and return its signature entry of a commit."""
+        return CommitSig(
+            BlockIDFlag.COMMIT,
+            vote.validator_address,
+            vote.timestamp,
+            self.sign(canonical_vote(vote, chain_id)),
+        )
+
 
 def commit_vote(commit: Commit, index: int) -> Vote:
     """Return the precommit of ``commit.signatures[index]``."""
@@ -53,16 +62,6 @@ def commit_vote(commit: Commit, index: int) -> Vote:
         validator_address=sig.validator_address,
         validator_index=index,
         signature=sig.signature,
-    )
-
-
-def sign_commit_vote(vote: Vote, chain_id: str, key: PrivateKey) -> CommitSig:
-    """Sign a vote and return its signature entry of a commit."""
-    return CommitSig(
-        BlockIDFlag.COMMIT,
-        vote.validator_address,
-        vote.timestamp,
-        key.sign(canonical_vote(vote, chain_id)),
     )
 
 

@@ -1,0 +1,102 @@
+"""Key files of a home in CometBFT's formats, where their records are, and development keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import jsoncodec
+from ..domain.validator import ED25519
+from ..errors import ConfigurationError
+from ..protocol.comet.key_types import KEY_TYPES
+from ..protocol.comet.keys import PrivateKey
+from .comet_config import CometPaths
+
+# CometBFT: names of its JSON key types.
+KEY_NAMES = {kind: known.json_name for kind, known in KEY_TYPES.items()}
+_PRIVATE_KEY_NAME = "tendermint/PrivKeyEd25519"
+
+_KEY, _STATE = "priv_validator_key", "priv_validator_state"
+
+
+class _Key(jsoncodec.Struct):
+    type: str
+    value: bytes
+
+
+class _KeyDocument(jsoncodec.Struct):
+    priv_key: _Key
+
+
+def read_key(document: bytes) -> PrivateKey:
+    """Parse a validator or node key file; raise ``ConfigurationError`` if it is invalid."""
+    try:
+        key = jsoncodec.decode(document, _KeyDocument).priv_key
+    except jsoncodec.NotJSON as error:
+        raise ConfigurationError(f"key file: {error}") from None
+    if key.type != _PRIVATE_KEY_NAME or len(key.value) != 64:
+        raise ConfigurationError(f"key file: a 64-byte {_PRIVATE_KEY_NAME} is needed")
+    private = PrivateKey(key.value[:32])
+    if private.public.value != key.value[32:]:
+        raise ConfigurationError("key file: the public half is not that of the seed")
+    return private
+
+
+def _private(key: PrivateKey) -> dict[str, Any]:
+    return {"type": _PRIVATE_KEY_NAME, "value": key.seed + key.public.value}
+
+
+def validator_key_document(key: PrivateKey) -> bytes:
+    """Encode a ``priv_validator_key.json``."""
+    return jsoncodec.pretty(
+        {
+            "address": key.address.hex().upper(),
+            "pub_key": {"type": KEY_NAMES[ED25519], "value": key.public.value},
+            "priv_key": _private(key),
+        }
+    )
+
+
+def node_key_document(key: PrivateKey) -> bytes:
+    """Encode a ``node_key.json``."""
+    return jsoncodec.encode({"priv_key": _private(key)})
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorKey:
+    """A validator key of a home."""
+
+    key: PrivateKey
+    state: Path
+    """The record of the last signature."""
+    is_development: bool = False
+    """True if the key may sign a height again."""
+
+
+def key_files(paths: CometPaths) -> Iterator[tuple[Path, Path]]:
+    """Yield each key file of a home and its record: the node's first, then those beside it."""
+    yield paths.key, paths.state
+    more = sorted(paths.key.parent.glob(f"{_KEY}*.json"))
+    for path in more:
+        # A node whose settings name another file does not use the default one.
+        if path not in (paths.key, path.with_name(f"{_KEY}.json")):
+            yield path, paths.state.with_name(path.name.replace(_KEY, _STATE, 1))
+
+
+def _mark(config: Path, key: PrivateKey) -> Path:
+    return config / f"development_key_{key.address.hex().upper()}"
+
+
+def is_development(config: Path, key: PrivateKey) -> bool:
+    """Return true if the key is marked as a development key in a home's config folder."""
+    return _mark(config, key).exists()
+
+
+def mark_development(config: Path, key: PrivateKey) -> None:
+    """Mark a key: its chain may rewind, and sign heights again."""
+    _mark(config, key).write_text(
+        "The validator key of this name was made for development: its chain may rewind and"
+        " sign heights again.\nNever use it on a chain that has other validators.\n"
+    )
