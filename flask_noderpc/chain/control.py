@@ -176,7 +176,8 @@ class DevControl(Control):
 
     def set_step(self, seconds: int | None) -> None:
         producer = self._chain.block_scheduler().producer
-        producer.check_development(_OTHER_TIME)
+        if seconds is not None:
+            producer.check_development(_OTHER_TIME)
         producer.step = seconds
 
     def set_interval(self, seconds: float | None) -> None:

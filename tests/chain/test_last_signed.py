@@ -23,7 +23,7 @@ from .fixtures import key, write_home
 
 STATE = "data/priv_validator_state.json"
 # Written by CometBFT 0.38.25.
-GOLDEN = Path(__file__).parents[1] / "golden" / "priv_validator_state.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "priv_validator_state_0.38.25.json"
 
 
 def record(folder: Path, name: str = STATE) -> LastSigned:
