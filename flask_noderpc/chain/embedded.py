@@ -167,6 +167,7 @@ class EmbeddedChain(StoreBackend):
             self.clock,
             self._block_schedule.lease_s,
             sender=self,
+            genesis_time=home.genesis.genesis_time,
             timely=self._control is not None and signer.is_development,
             retain=self.retain_blocks,
         )
@@ -277,6 +278,8 @@ class EmbeddedChain(StoreBackend):
     def check_ready(self) -> None:
         """Raise as the base does, and if blocks are due and not produced."""
         super().check_ready()
+        if self._block_scheduler and (reason := self._block_scheduler.producer.not_begun()):
+            raise NotReady(f"no block is produced yet: {reason}")
         if not self._is_copy:
             # The lease uses the system's time, not the chain's clock.
             reason = not_producing_reason(
@@ -304,9 +307,10 @@ class EmbeddedChain(StoreBackend):
         """Return true until the first block, unless something prevents its production."""
         if self._is_copy or not self._block_schedule.begins_alone or self.latest_height():
             return False
-        return not not_producing_reason(
-            self.store.lease_state(), self._block_scheduler, time.time_ns()
-        )
+        scheduler = self._block_scheduler
+        if scheduler is not None and scheduler.producer.not_begun():
+            return False
+        return not not_producing_reason(self.store.lease_state(), scheduler, time.time_ns())
 
     @property
     def control(self) -> Control:

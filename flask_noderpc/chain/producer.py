@@ -16,8 +16,8 @@ from ..backends.base.application import Application, BlockLimits
 from ..backends.base.store import ChainStore, CommittedBlock, Lease
 from ..concurrency import next_turn
 from ..domain.block import Block, BlockID, Evidence
-from ..domain.time import SECOND
-from ..errors import BackendError, LeaseLost, StoreError
+from ..domain.time import SECOND, to_text
+from ..errors import BackendError, LeaseLost, NotReady, StoreError
 from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import ChainState, evidence_bytes, max_data_bytes
 from ..signals import block_committed, emit
@@ -107,17 +107,20 @@ class Producer:
         lease_s: float,
         *,
         sender: object,
+        genesis_time: int = 0,
         timely: bool = False,
         retain: int | None = None,
     ) -> None:
         """Set the chain's validator keys by ``signer``, and the lease's seconds by ``lease_s``.
 
-        ``sender`` is that of the signal ``block_committed``. With ``timely`` a block's time
+        ``sender`` is that of the signal ``block_committed``. No block is produced before
+        ``genesis_time``. With ``timely`` a block's time
         is the clock's, at least a second after the last block's, and not that of the votes
         for the last block. ``retain`` is the minimum number of latest blocks that pruning
         leaves; with ``None`` the application decides.
         """
         self._sender = sender
+        self._genesis_time = genesis_time
         self._timely = timely
         self._retain = retain
         # ABCI: the retain height of the application's last Commit.
@@ -140,6 +143,18 @@ class Producer:
         self._block_started_at: float | None = None
         self._log = block_log.BlockLog()
 
+    def not_begun(self) -> str:
+        """Return why the first block is not due yet; an empty string if it is."""
+        # CometBFT: node.go waits for the genesis time. The clock is read again each time, as
+        # it may be set meanwhile.
+        left = self._genesis_time - self._clock.now()
+        if left <= 0 or self._store.latest_height():
+            return ""
+        return (
+            f"the chain begins at its genesis_time {to_text(self._genesis_time)}, in"
+            f" {-(-left // SECOND)} seconds"
+        )
+
     @property
     def owner(self) -> str:
         """Owner name stored with the lease."""
@@ -149,10 +164,13 @@ class Producer:
         """Produce one block now and return its height.
 
         Raise :exc:`~flask_noderpc.errors.LeaseLost` if another process owns the lease,
-        and :exc:`~flask_noderpc.errors.ChainHalted` if the keys hold too little power.
+        :exc:`~flask_noderpc.errors.NotReady` before the genesis time, and
+        :exc:`~flask_noderpc.errors.ChainHalted` if the keys can't commit a block.
         """
         with self._lock:
             self._producer_lease.acquire()
+            if reason := self.not_begun():
+                raise NotReady(reason)
             began = self._block_started_at = time.monotonic()
             try:
                 committed = self._produce(evidence)
