@@ -22,7 +22,7 @@ from ..domain.genesis import (
     ValidatorParams,
 )
 from ..domain.time import ZERO_TIME, from_text, to_text
-from ..domain.validator import PublicKey
+from ..domain.validator import ED25519, PublicKey
 from ..errors import ConfigurationError, InvalidSetting, short_repr
 from ..protocol.comet.key_types import address
 from ..protocol.comet.keys import PrivateKey
@@ -36,7 +36,8 @@ from .validator_keys import (
     key_files,
     mark_development,
     node_key_document,
-    read_key,
+    read_node_key,
+    read_validator_key,
     validator_key_document,
 )
 
@@ -308,10 +309,11 @@ def _write_missing(
         _write_new_key(config, paths, development)
     _write_once(config / _NODE_KEY, node_key_document(PrivateKey.generate()))
     if not exists(folder):
-        key = _read(paths.key, read_key)
+        key = _read(paths.key, read_validator_key)
         genesis = Genesis(
             chain_id=chain_id or random_chain_id(),
             genesis_time=now,
+            consensus_params=ConsensusParams(validator=ValidatorParams((key.public.type,))),
             validators=(GenesisValidator(key.address, key.public, _POWER),),
             app_state=app_state,
         )
@@ -355,14 +357,34 @@ def _is_same_json(one: bytes, other: bytes) -> bool:
 def load(folder: Path, now: int) -> Home:
     """Read a home; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
     config = folder / "config"
-    keys = ((_read(path, read_key), state) for path, state in key_files(comet_paths(folder)))
-    return Home(
-        genesis=_read(config / _GENESIS, lambda content: read_genesis(content, now)),
-        keys=tuple(
-            ValidatorKey(key, state, is_development(config, key)) for key, state in keys
-        ),
-        node_key=_read(config / _NODE_KEY, read_key),
+    keys = (
+        (_read(path, read_validator_key), state)
+        for path, state in key_files(comet_paths(folder))
     )
+    genesis = _read(config / _GENESIS, lambda content: read_genesis(content, now))
+    found = tuple(ValidatorKey(key, state, is_development(config, key)) for key, state in keys)
+    for each in found:
+        _check_key_type(config, genesis, each.key)
+    return Home(
+        genesis=genesis,
+        keys=found,
+        node_key=_read(config / _NODE_KEY, read_node_key),
+    )
+
+
+def _check_key_type(config: Path, genesis: Genesis, key: PrivateKey) -> None:
+    """Raise ``ConfigurationError`` if the genesis does not allow a validator's type of key.
+
+    CometBFT 0.38 takes ed25519 keys in every genesis.
+    """
+    kind, allowed = key.public.type, genesis.consensus_params.validator.pub_key_types
+    is_validator = key.address in {each.address for each in genesis.validators}
+    if is_validator and kind not in (ED25519, *allowed):
+        raise ConfigurationError(
+            f"{config / _GENESIS}: consensus_params.validator.pub_key_types: expected"
+            f" {kind!r}, the type of this home's validator key, got {list(allowed)}; on a new"
+            " chain, add it"
+        )
 
 
 def _read(path: Path, parse: Callable[[bytes], T]) -> T:

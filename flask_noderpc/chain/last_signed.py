@@ -180,16 +180,26 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Exclude other threads and processes that sign with keys whose records are in a folder."""
+def make_folder(folder: Path) -> None:
+    """Create the folder of records; raise ``ConfigurationError`` if that is not possible."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
         raise ConfigurationError(
             f"{folder}: {error.strerror}; the records of validator keys are written there"
         ) from None
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Exclude other threads and processes that sign with keys whose records are in a folder.
+
+    The caller must not wait for a greenlet meanwhile: the lock stops a whole thread.
+    """
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise ChainHalted(f"nothing is signed: {folder}: {error.strerror}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

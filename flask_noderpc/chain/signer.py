@@ -89,24 +89,28 @@ class GuardedKey:
         Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the key must not sign the
         block after the head.
         """
+        record = last_signed.read(self._path)
+        # The head is read after the record: another process may be producing.
+        stored = proof()
+        if self.is_development:
+            last_signed.make_folder(self._path.parent)
+        elif record is not None:
+            self._check(record, stored.highest)
+        elif stored.made is None:
+            raise ConfigurationError(
+                f"{self._path} is missing, so nothing tells which heights the validator key has"
+                " signed, and signing one twice costs a validator its stake: copy this file"
+                " from the machine that signed last, or follow its chain with --upstream; if"
+                f" the key has never signed anything, write {_NEVER} to the file"
+            )
+        else:
+            self._write_first(_record_of(stored.made, self.key))
+
+    def _write_first(self, record: LastSigned) -> None:
+        last_signed.make_folder(self._path.parent)
         with last_signed.locked(self._path.parent):
-            record = last_signed.read(self._path)
-            # The head is read after the record: another process may be producing.
-            stored = proof()
-            if self.is_development:
-                return
-            if record is not None:
-                self._check(record, stored.highest)
-            elif stored.made is None:
-                raise ConfigurationError(
-                    f"{self._path} is missing, so nothing tells which heights the validator"
-                    " key has signed, and signing one twice costs a validator its stake: copy"
-                    " this file from the machine that signed last, or follow its chain with"
-                    " --upstream; if the key has never signed anything, write"
-                    f" {_NEVER} to the file"
-                )
-            else:
-                record = _record_of(stored.made, self.key)
+            # Another process may have written it, and signed since.
+            if last_signed.read(self._path) is None:
                 last_signed.write(self._path, record, durable=True)
 
     def _check(self, record: LastSigned, highest: int) -> None:

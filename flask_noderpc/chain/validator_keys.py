@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from .. import jsoncodec
-from ..domain.validator import ED25519
-from ..errors import ConfigurationError
+from ..domain.validator import ED25519, SECP256K1
+from ..errors import ConfigurationError, short_repr
 from ..protocol.comet.key_types import KEY_TYPES
-from ..protocol.comet.keys import PrivateKey
+from ..protocol.comet.keys import PrivateKey, Secp256k1PrivateKey
 from .comet_config import CometPaths
 
 # CometBFT: names of its JSON key types.
 KEY_NAMES = {kind: known.json_name for kind, known in KEY_TYPES.items()}
-_PRIVATE_KEY_NAME = "tendermint/PrivKeyEd25519"
+_ED25519_NAME = "tendermint/PrivKeyEd25519"
+_SECP256K1_NAME = "tendermint/PrivKeySecp256k1"
 
 _KEY, _STATE = "priv_validator_key", "priv_validator_state"
 
@@ -30,14 +31,40 @@ class _KeyDocument(jsoncodec.Struct):
     priv_key: _Key
 
 
-def read_key(document: bytes) -> PrivateKey:
-    """Parse a validator or node key file; raise ``ConfigurationError`` if it is invalid."""
+def read_validator_key(document: bytes) -> PrivateKey:
+    """Parse a ``priv_validator_key.json``; raise ``ConfigurationError`` if it is invalid."""
+    key = _priv_key(document)
+    if key.type == _SECP256K1_NAME:
+        try:
+            return Secp256k1PrivateKey(key.value)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"key file: a {_SECP256K1_NAME} is not usable: {error}; keys of types"
+                f" {ED25519} and, with coincurve, {SECP256K1} are supported"
+            ) from None
+    if key.type != _ED25519_NAME:
+        raise ConfigurationError(
+            f"key file: expected a {_ED25519_NAME} or, with coincurve (pip install"
+            f" 'flask-noderpc[evm]'), a {_SECP256K1_NAME}, got a {short_repr(key.type)}"
+        )
+    return _ed25519(key)
+
+
+def read_node_key(document: bytes) -> PrivateKey:
+    """Parse a ``node_key.json``; raise ``ConfigurationError`` if it is invalid."""
+    return _ed25519(_priv_key(document))
+
+
+def _priv_key(document: bytes) -> _Key:
     try:
-        key = jsoncodec.decode(document, _KeyDocument).priv_key
+        return jsoncodec.decode(document, _KeyDocument).priv_key
     except jsoncodec.NotJSON as error:
         raise ConfigurationError(f"key file: {error}") from None
-    if key.type != _PRIVATE_KEY_NAME or len(key.value) != 64:
-        raise ConfigurationError(f"key file: a 64-byte {_PRIVATE_KEY_NAME} is needed")
+
+
+def _ed25519(key: _Key) -> PrivateKey:
+    if key.type != _ED25519_NAME or len(key.value) != 64:
+        raise ConfigurationError(f"key file: a 64-byte {_ED25519_NAME} is needed")
     private = PrivateKey(key.value[:32])
     if private.public.value != key.value[32:]:
         raise ConfigurationError("key file: the public half is not that of the seed")
@@ -45,7 +72,9 @@ def read_key(document: bytes) -> PrivateKey:
 
 
 def _private(key: PrivateKey) -> dict[str, Any]:
-    return {"type": _PRIVATE_KEY_NAME, "value": key.seed + key.public.value}
+    if key.public.type == SECP256K1:
+        return {"type": _SECP256K1_NAME, "value": key.seed}
+    return {"type": _ED25519_NAME, "value": key.seed + key.public.value}
 
 
 def validator_key_document(key: PrivateKey) -> bytes:
@@ -53,7 +82,7 @@ def validator_key_document(key: PrivateKey) -> bytes:
     return jsoncodec.pretty(
         {
             "address": key.address.hex().upper(),
-            "pub_key": {"type": KEY_NAMES[ED25519], "value": key.public.value},
+            "pub_key": {"type": KEY_NAMES[key.public.type], "value": key.public.value},
             "priv_key": _private(key),
         }
     )
