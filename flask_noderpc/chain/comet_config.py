@@ -36,7 +36,7 @@ def config_path(home: Path) -> Path:
 
 
 def read_config(home: Path) -> dict[str, Any]:
-    """Parse a home's config.toml; return nothing if there is none.
+    """Parse a home's config.toml; return an empty mapping if the file is missing.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` if it can't be read.
     """
@@ -65,7 +65,7 @@ def comet_paths(home: Path) -> CometPaths:
             raise ConfigurationError(
                 f"{config_path(home)}: {name}: expected a string, got {value!r}"
             )
-        # CometBFT: an empty name would be the home itself, which is no file.
+        # An empty name would be the home itself.
         return value or default
 
     return CometPaths(

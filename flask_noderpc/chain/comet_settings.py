@@ -128,8 +128,8 @@ def warn_of_ignored(home: Path, settings: Settings) -> None:
         return
     if found:
         log.warning(
-            "%s is CometBFT's, of which this node reads the paths of the validator key and of"
-            " the data alone; different here: %s",
+            "%s belongs to CometBFT: this node reads only the paths of the validator key and"
+            " of the data from it; different here: %s",
             config_path(home),
             "; ".join(found),
         )

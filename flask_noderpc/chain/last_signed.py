@@ -46,9 +46,9 @@ class LastSigned:
     sign_bytes: bytes = b""
 
     def next_round(self, height: int) -> int:
-        """Return the first round of a height in which a precommit may be possible.
+        """Return the first round of a height that may take a precommit.
 
-        Raise :exc:`~flask_noderpc.errors.ChainHalted` if there is none.
+        Raise :exc:`~flask_noderpc.errors.ChainHalted` if the key must not sign this height.
         """
         if self.height > height:
             raise ChainHalted(
@@ -57,8 +57,8 @@ class LastSigned:
             )
         if self.height < height:
             return 0
-        # A stored precommit can be used again. Other steps show that the key belongs to a node
-        # which votes in this round.
+        # A stored precommit can be used again. An earlier step shows that a node with this key
+        # votes in this round.
         round_number = self.round if self.step == PRECOMMIT else self.round + 1
         if round_number >= MAX_ROUND:
             raise ChainHalted(f"height {height} can't be signed: it is at round {self.round}")

@@ -18,7 +18,7 @@ from .validator_keys import ValidatorKey
 
 
 class StoredChain(NamedTuple):
-    """What a home's store shows of the keys' signatures."""
+    """Signatures of the keys that a home's store shows."""
 
     highest: int
     """The highest height that the keys may have signed: a process may have ended between its
@@ -120,7 +120,8 @@ class GuardedKey:
                 f" blocks of this store account for height {highest} at most: later ones would"
                 " be signed a second time, which costs a validator its stake; put the store"
                 " back that belongs to this home (NODERPC_DATABASE), follow the chain with"
-                " --upstream, or begin a new chain in a new folder with `noderpc init --home`"
+                " --upstream, or begin a new chain in a new folder with `noderpc init --home`;"
+                f" if nobody else has seen the later blocks, write {_NEVER} to the file"
             )
 
 
