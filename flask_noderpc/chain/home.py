@@ -28,7 +28,7 @@ from ..protocol.comet.key_types import address
 from ..protocol.comet.keys import PrivateKey
 from ..settings import check_chain_id
 from .comet_config import CometPaths, comet_paths, config_path
-from .last_signed import LastSigned
+from .last_signed import LastSigned, make_folder
 from .validator_keys import (
     KEY_NAMES,
     ValidatorKey,
@@ -247,7 +247,7 @@ def create(
         _check(chain_id)
     try:
         # CometBFT 0.38: DefaultDirPerm.
-        for directory in (folder, config, paths.key.parent, paths.state.parent):
+        for directory in (folder, config, paths.key.parent):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write_missing(folder, paths, chain_id, now, app_state, development)
     except OSError as error:
@@ -329,6 +329,7 @@ def _write_new_key(config: Path, paths: CometPaths, development: bool) -> None:
     key = PrivateKey.generate()
     if development:
         mark_development(config, key)
+    make_folder(paths.state.parent)
     _write_once(paths.state, LastSigned().document())
     _write_once(paths.key, validator_key_document(key))
 

@@ -23,7 +23,7 @@ from ..protocol.protobuf import Malformed, Message
 PRECOMMIT = 3
 """CometBFT: the steps are 1 for a proposal, 2 for a prevote and 3 for a precommit."""
 
-MAX_ROUND = 1_000_000
+MAX_ROUND = 10_000
 """A round is found by rotating the validators once for each, so there is a limit."""
 
 
@@ -186,7 +186,8 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(
-            f"{folder}: {error.strerror}; the records of validator keys are written there"
+            f"{folder}: {error.strerror}; the records of validator keys are written there, or"
+            " to the file that priv_validator_state_file in config/config.toml names"
         ) from None
 
 

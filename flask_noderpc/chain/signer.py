@@ -39,7 +39,8 @@ class GuardedKey:
     def __init__(self, file: ValidatorKey) -> None:
         self.key = file.key
         self.is_development = file.is_development
-        self._path = file.state
+        # A link to the record stays one when the file is replaced.
+        self._path = file.state.resolve()
 
     def record(self) -> LastSigned:
         """Return the record; raise :exc:`~flask_noderpc.errors.ChainHalted` without it."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,11 +15,14 @@ from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain import home
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.last_signed import LastSigned, read
+from flask_noderpc.chain.signer import GuardedKey
 from flask_noderpc.chain.validator_keys import validator_key_document
+from flask_noderpc.domain.block import BlockID, PartSetHeader, Vote, VoteType
 from flask_noderpc.errors import ChainHalted, ConfigurationError, KeyProtected, StoreError
 from flask_noderpc.protocol.comet.keys import commit_vote
 from flask_noderpc.protocol.comet.messages import canonical_vote
 
+from ..helpers.until import PATIENCE
 from .conftest import Open
 from .fixtures import key, write_home
 
@@ -342,3 +347,79 @@ def test_a_copy_with_its_own_store_and_record_goes_on(
         assert moved.produce() == 2
     finally:
         moved.close()
+
+
+def test_a_link_to_a_record_stays_a_link(open_chain: Open, tmp_path: Path) -> None:
+    home.create(tmp_path, None, 0)
+    kept = tmp_path / "kept.json"
+    (tmp_path / STATE).rename(kept)
+    (tmp_path / STATE).symlink_to(kept)
+
+    open_chain().produce()
+
+    assert (tmp_path / STATE).is_symlink()
+    assert record(tmp_path, "kept.json").height == 1
+
+
+def test_a_round_that_is_too_high_is_refused(open_chain: Open, tmp_path: Path) -> None:
+    open_chain().close()
+    write(tmp_path, LastSigned(1, (1 << 31) - 1, 3))
+
+    with pytest.raises(ChainHalted, match="it is at round 2147483647"):
+        open_chain().produce()
+
+
+def test_threads_and_processes_sign_one_block_for_a_round(
+    chain: EmbeddedChain, tmp_path: Path
+) -> None:
+    """Two signers of one home that know nothing of each other's blocks."""
+    chain.produce()
+    (file,) = home.load(chain.home, 0).keys
+    keys = [GuardedKey(file), GuardedKey(file)]
+    votes = [
+        Vote(
+            VoteType.PRECOMMIT, 2, 0, BlockID(mark * 32, PartSetHeader(1, mark * 32)), 1, b"", 0
+        )
+        for mark in (b"\1", b"\2")
+    ]
+    signed: list[bytes] = []
+    refused: list[str] = []
+
+    def sign(number: int) -> None:
+        try:
+            signed.append(keys[number].sign_vote(votes[number], "chain").signature)
+        except ChainHalted as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=sign, args=(number,)) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+
+    assert (len(signed), len(refused)) == (1, 1)
+    assert record(chain.home).signature == signed[0]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_record_that_can_not_be_written_stops_the_chain(chain: EmbeddedChain) -> None:
+    chain.produce()
+    data = chain.home / "data"
+    data.chmod(0o500)
+    try:
+        with pytest.raises(ChainHalted, match="nothing is signed"):
+            chain.produce()
+    finally:
+        data.chmod(0o700)
+    assert chain.produce() == 2
+
+
+def test_a_record_in_place_of_a_folder_stops_the_chain(chain: EmbeddedChain) -> None:
+    chain.produce()
+    (chain.home / f"{STATE}.new").mkdir()
+
+    with pytest.raises(ChainHalted, match=r"nothing is signed.*priv_validator_state_file"):
+        chain.produce()
+
+    (chain.home / f"{STATE}.new").rmdir()
+    assert chain.produce() == 2
