@@ -157,7 +157,7 @@ def write(path: Path, record: LastSigned, *, durable: bool) -> None:
             _sync_folder(path.parent)
     except OSError as error:
         raise ChainHalted(
-            f"nothing is signed: {path}: {error.strerror}",
+            f"nothing is signed: {path.name}: {error.strerror}",
             "the file must be writable: priv_validator_state_file in config/config.toml names"
             " another place",
         ) from None
@@ -200,7 +200,7 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise ChainHalted(f"nothing is signed: {folder}: {error.strerror}") from None
+        raise ChainHalted(f"nothing is signed: {folder.name}: {error.strerror}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

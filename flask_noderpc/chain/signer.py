@@ -47,9 +47,11 @@ class GuardedKey:
         try:
             found = last_signed.read(self._path)
         except ConfigurationError as error:
-            raise ChainHalted(f"nothing is signed: {error}") from None
+            # Clients see the reason, which does not name the folder.
+            reason = str(error).replace(str(self._path), self._path.name)
+            raise ChainHalted(f"nothing is signed: {reason}") from None
         if found is None:
-            raise ChainHalted(f"nothing is signed: {self._path} is missing; put it back")
+            raise ChainHalted(f"nothing is signed: {self._path.name} is missing; put it back")
         return found
 
     def sign_vote(self, vote: Vote, chain_id: str) -> CommitSig:

@@ -423,3 +423,15 @@ def test_a_record_in_place_of_a_folder_stops_the_chain(chain: EmbeddedChain) -> 
 
     (chain.home / f"{STATE}.new").rmdir()
     assert chain.produce() == 2
+
+
+def test_the_reason_that_clients_see_has_no_path(chain: EmbeddedChain) -> None:
+    chain.produce()
+    (chain.home / STATE).write_text("{")
+
+    with pytest.raises(
+        ChainHalted, match=r"nothing is signed: priv_validator_state\.json"
+    ) as e:
+        chain.produce()
+
+    assert str(chain.home) not in str(e.value)
