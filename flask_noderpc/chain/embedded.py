@@ -115,6 +115,7 @@ class EmbeddedChain(StoreBackend):
         self._start_lock = threading.Lock()
         self._started_pid = 0
         self._block_scheduler: BlockScheduler | None = None
+        self._prepare_keys: Callable[[], None] | None = None
         self._is_copy = False
 
     @property
@@ -154,7 +155,7 @@ class EmbeddedChain(StoreBackend):
             return
         home = self.open_home()
         signer = Signer(home.keys)
-        signer.prepare(partial(self._stored_chain, home.genesis))
+        self._guard_keys(signer, home.genesis)
         self.store.init_chain(home.genesis, self._initial_state(home.genesis))
         replay(self.store, self._app)
         self._set_node_info(home)
@@ -235,14 +236,35 @@ class EmbeddedChain(StoreBackend):
             self.home, home, self._genesis_app_state, has_chain=self.store.has_chain()
         )
 
-    def _stored_chain(self, genesis: Genesis) -> StoredChain:
-        """Return what the store shows of our signatures."""
+    def _guard_keys(self, signer: Signer, genesis: Genesis) -> None:
+        """Check what our keys have signed, now or, in a process that only serves, before its
+        first block; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+        is_ours, is_new = self._has_own_chain(), not self.store.has_chain()
+        stored_chain = partial(self._stored_chain, genesis, is_ours=is_ours)
+        self._prepare_keys = partial(signer.prepare, stored_chain)
+        if self._produces or signer.is_development:
+            self._check_keys()
+        else:
+            # The store has a chain then in any case.
+            stored_chain = partial(stored_chain, is_ours=is_ours or is_new, is_new=is_new)
+            self._prepare_keys = partial(signer.prepare, stored_chain)
+
+    def _has_own_chain(self) -> bool:
+        """Return true unless the stored blocks were imported: those are of no application."""
+        stored = self.store.identity()
+        return bool((stored and stored.application) or self._app.info().last_block_height)
+
+    def _stored_chain(
+        self, genesis: Genesis, *, is_ours: bool, is_new: bool = False
+    ) -> StoredChain:
+        """Return what the store shows of our signatures; ``is_new`` is true for a chain that
+        did not exist when this process started."""
         if not self.store.has_chain():
             return StoredChain(genesis.initial_height - 1, None)
-        head, stored = self.store.head(), self.store.identity()
-        # Blocks that were imported from other nodes are of no application.
-        is_ours = (stored and stored.application) or self._app.info().last_block_height
-        return StoredChain(head.height + 1, None if head.is_genesis or not is_ours else head)
+        head = self.store.head()
+        if head.is_genesis:
+            return StoredChain(head.height + (not is_new), None)
+        return StoredChain(head.height + 1, head if is_ours else None)
 
     def _set_node_info(self, home: node_home.Home) -> None:
         """Set the node's info from its keys and its application."""
@@ -273,7 +295,15 @@ class EmbeddedChain(StoreBackend):
                 "no block is produced here: the store is read-only, or there are no keys",
                 self.path,
             )
+        self._check_keys()
         return self._block_scheduler
+
+    def _check_keys(self) -> None:
+        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if our keys must not sign the
+        next block; check this once."""
+        if self._prepare_keys is not None:
+            self._prepare_keys()
+            self._prepare_keys = None
 
     def check_ready(self) -> None:
         """Raise as the base does, and if blocks are due and not produced."""

@@ -13,6 +13,7 @@ import pytest
 
 from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain import home
+from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.last_signed import LastSigned, read
 from flask_noderpc.chain.signer import GuardedKey
@@ -89,7 +90,7 @@ def test_a_damaged_record_stops_the_node(
     (tmp_path / STATE).write_text(content)
 
     with pytest.raises(ConfigurationError, match=r"priv_validator_state\.json"):
-        open_chain()
+        open_chain().produce()
 
 
 def test_a_height_that_was_signed_in_another_store_stops_the_node(
@@ -99,7 +100,7 @@ def test_a_height_that_was_signed_in_another_store_stops_the_node(
     write(tmp_path, LastSigned(886, 0, 3))
 
     with pytest.raises(ConfigurationError, match=r"signed height 886.*for height 0 at most"):
-        open_chain()
+        open_chain().produce()
 
 
 def test_a_first_height_that_was_signed_elsewhere_stops_the_node(
@@ -109,7 +110,7 @@ def test_a_first_height_that_was_signed_elsewhere_stops_the_node(
     write(tmp_path, LastSigned(1, 0, 3))
 
     with pytest.raises(ConfigurationError, match="signed height 1"):
-        open_chain()
+        open_chain().produce()
 
 
 def test_a_lost_store_stops_the_node(open_chain: Open, chain: EmbeddedChain) -> None:
@@ -120,7 +121,7 @@ def test_a_lost_store_stops_the_node(open_chain: Open, chain: EmbeddedChain) -> 
         path.unlink()
 
     with pytest.raises(ConfigurationError, match="signed height 2"):
-        open_chain()
+        open_chain().produce()
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
@@ -234,7 +235,7 @@ def test_a_key_without_a_record_does_not_sign(open_chain: Open, tmp_path: Path) 
     (tmp_path / STATE).unlink()
 
     with pytest.raises(ConfigurationError, match=r"priv_validator_state.json is missing") as e:
-        open_chain()
+        open_chain().produce()
 
     # The cure that the message names.
     cure = str(e.value).split("write ")[1].split(" to the file")[0]
@@ -248,10 +249,26 @@ def test_a_home_of_an_older_version_goes_on(open_chain: Open, chain: EmbeddedCha
     written = (chain.home / STATE).read_bytes()
     (chain.home / STATE).unlink()
 
-    again = open_chain()
+    again = open_chain(produce=True, schedule=BlockSchedule(manual=True))
 
     assert (chain.home / STATE).read_bytes() == written
     assert again.produce() == 2
+
+
+def test_a_process_that_only_serves_needs_no_record(
+    open_chain: Open, chain: EmbeddedChain
+) -> None:
+    chain.produce()
+    chain.close()
+    write(chain.home, LastSigned(886, 0, 3))
+
+    serving = open_chain()
+
+    assert serving.latest_height() == 1
+    with pytest.raises(ConfigurationError, match="signed height 886"):
+        serving.produce()
+    with pytest.raises(ConfigurationError, match="signed height 886"):
+        open_chain(produce=True)
 
 
 def test_init_writes_a_record_like_cometbft(tmp_path: Path) -> None:
@@ -273,7 +290,7 @@ def test_the_home_of_a_cometbft_node_is_refused(
     (data / name).mkdir(parents=True)
 
     with pytest.raises(ConfigurationError, match=f"{name}.*--upstream"):
-        open_chain()
+        open_chain().produce()
 
 
 def test_a_remote_signer_is_refused(open_chain: Open, tmp_path: Path) -> None:
@@ -282,7 +299,7 @@ def test_a_remote_signer_is_refused(open_chain: Open, tmp_path: Path) -> None:
     config.write_text('priv_validator_laddr = "tcp://0.0.0.0:26658"\n')
 
     with pytest.raises(ConfigurationError, match="priv_validator_laddr"):
-        open_chain()
+        open_chain().produce()
 
     config.write_text('priv_validator_laddr = ""\n')
     open_chain().produce()
@@ -323,7 +340,7 @@ def test_an_unusable_config_toml_stops_the_node(
     path.write_bytes(content.encode(errors="surrogateescape"))
 
     with pytest.raises(ConfigurationError, match=r"config\.toml"):
-        open_chain()
+        open_chain().produce()
 
 
 def test_a_chain_with_an_ordinary_key_does_not_go_back(open_chain: Open) -> None:
