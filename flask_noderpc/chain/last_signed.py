@@ -23,7 +23,7 @@ from ..protocol.protobuf import Malformed, Message
 PRECOMMIT = 3
 """CometBFT: the steps are 1 for a proposal, 2 for a prevote and 3 for a precommit."""
 
-MAX_ROUND = 10_000
+MAX_ROUND = 100_000
 """A round is found by rotating the validators once for each, so there is a limit."""
 
 
