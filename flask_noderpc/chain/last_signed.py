@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,6 +23,9 @@ from ..protocol.protobuf import Malformed, Message
 
 PRECOMMIT = 3
 """CometBFT: the steps are 1 for a proposal, 2 for a prevote and 3 for a precommit."""
+
+# How long a signature of another process is waited for.
+_PATIENCE_S, _PAUSE_S = 1.0, 0.001
 
 MAX_ROUND = 100_000
 """A round is found by rotating the validators once for each, so there is a limit."""
@@ -100,8 +104,8 @@ def _timestamp(sign_bytes: bytes) -> int | None:
     """Return the time of a canonical vote; ``None`` if the bytes are not a vote."""
     try:
         body = Message(b"\x0a" + sign_bytes).blob(1)
-        time = Message(Message(body).blob(5))
-        return time.integer(1) * SECOND + time.integer(2)
+        stamp = Message(Message(body).blob(5))
+        return stamp.integer(1) * SECOND + stamp.integer(2)
     except Malformed:
         return None
 
@@ -191,18 +195,34 @@ def make_folder(folder: Path) -> None:
         ) from None
 
 
+def _lock(handle: int) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise ChainHalted(
+                    "nothing is signed: another process is signing with the keys of this home,"
+                    " and does not go on"
+                ) from None
+            time.sleep(_PAUSE_S)
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Exclude other threads and processes that sign with keys whose records are in a folder.
 
-    The caller must not wait for a greenlet meanwhile: the lock stops a whole thread.
+    Raise :exc:`~flask_noderpc.errors.ChainHalted` if another process holds the lock for a
+    second, as one that was stopped by a signal does.
     """
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
         raise ChainHalted(f"nothing is signed: {folder.name}: {error.strerror}") from None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _lock(handle)
         yield
     finally:
         # This releases the lock, too.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc.backends.base.verify import verify_chain
-from flask_noderpc.chain import home
+from flask_noderpc.chain import home, last_signed
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.last_signed import LastSigned, read
@@ -416,6 +417,22 @@ def test_threads_and_processes_sign_one_block_for_a_round(
 
     assert (len(signed), len(refused)) == (1, 1)
     assert record(chain.home).signature == signed[0]
+
+
+def test_a_signature_of_another_process_is_waited_for(
+    chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain.produce()
+    monkeypatch.setattr(last_signed, "_PATIENCE_S", 0.01)
+    handle = os.open(chain.home / "data", os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+
+    with pytest.raises(ChainHalted, match="another process is signing"):
+        chain.produce()
+
+    monkeypatch.undo()
+    threading.Timer(0.05, os.close, (handle,)).start()
+    assert chain.produce() == 2
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
