@@ -114,6 +114,7 @@ def test_a_first_height_that_was_signed_elsewhere_stops_the_node(
         open_chain().produce()
 
 
+@pytest.mark.sqlite  # its file is lost
 def test_a_lost_store_stops_the_node(open_chain: Open, chain: EmbeddedChain) -> None:
     chain.produce()
     chain.produce()
@@ -353,6 +354,7 @@ def test_a_chain_with_an_ordinary_key_does_not_go_back(open_chain: Open) -> None
     assert chain.latest_height() == 1
 
 
+@pytest.mark.sqlite  # its file is copied
 def test_a_copy_with_its_own_store_and_record_goes_on(
     chain: EmbeddedChain, tmp_path: Path
 ) -> None:
