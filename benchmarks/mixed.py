@@ -21,7 +21,11 @@ from tempfile import mkdtemp
 
 import click
 
-from flask_noderpc.chain.home import node_key_document, validator_key_document
+from flask_noderpc.chain.validator_keys import (
+    mark_development,
+    node_key_document,
+    validator_key_document,
+)
 from flask_noderpc.protocol.comet.genesis import genesis_document
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from tests.helpers.websocket import WebSocketClient
@@ -124,6 +128,7 @@ def _validator_home(folder: Path) -> dict[str, object]:
     (config / "genesis.json").write_bytes(genesis_document(maker.genesis))
     (config / "priv_validator_key.json").write_bytes(validator_key_document(maker.keys[0]))
     (config / "node_key.json").write_bytes(node_key_document(maker.keys[0]))
+    mark_development(config, maker.keys[0])
     return {**COMMON, "database": str(build(THOUSAND, folder)), "block_interval": 1.0}
 
 

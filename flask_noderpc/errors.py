@@ -18,6 +18,7 @@
     │   │   ├── Forbidden           this caller may not do this
     │   │   │   ├── OriginRefused() · HostRefused() · NotAuthorized(method)
     │   │   │   └── SigningRefused()    only local callers may sign with its keys
+    │   │   ├── KeyProtected(wish)  a validator key must not sign a height twice
     │   │   ├── TxRejected(reason)
     │   │   │   ├── TxInCache · TxTooLarge(size, limit) · NonceTaken()
     │   │   ├── InvalidEvidence(reason)
@@ -34,7 +35,7 @@
     │   ├── InvalidBlock(reason)    append_block refused it
     │   ├── BlockNotExecuted(height, txs, reason)  the next proposal has fewer txs
     │   ├── LeaseLost(reason)       another producer took over
-    │   ├── ChainHalted(reason)     our keys hold too little voting power
+    │   ├── ChainHalted(reason)     our keys can't commit a block
     │   ├── DecodeError(reason, path)   JSON of another node does not fit its schema
     │   ├── EvmCallFailed(error)    error object of another node's EVM JSON-RPC
     │   ├── UpstreamError           another node can't be used
@@ -217,6 +218,18 @@ class SigningRefused(Forbidden):
         )
 
 
+class KeyProtected(Refused):
+    """The call needs a validator key that may sign a height again."""
+
+    def __init__(self, wish: str) -> None:
+        super().__init__(
+            f"{wish} would sign a height again, and a validator key of this home is not a"
+            " development key",
+            "a home that NODERPC_DEV (noderpc start --dev) makes has a development key: use a"
+            " new home",
+        )
+
+
 class TxRejected(Refused):
     """The mempool rejects this transaction."""
 
@@ -374,7 +387,8 @@ class LeaseLost(BackendError):
 
 
 class ChainHalted(BackendError):
-    """The keys of this home hold too little voting power to commit a block."""
+    """The keys of this home can't commit a block: they hold too little voting power, or have
+    signed this height already."""
 
 
 class NotReady(BackendError):

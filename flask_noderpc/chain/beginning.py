@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from ..backends.base.application import Application, InitChain
 from ..backends.base.store import ChainStore
@@ -14,18 +13,10 @@ from ..domain.validator import ValidatorSet
 from ..errors import ChainHalted, ConfigurationError, GenesisNotAvailable, InvalidBlock
 from ..protocol.comet.chain_state import ChainState
 from .clock import Clock
-from .home import Home, create, exists, genesis_path
+from .home import Home, NewChain, create, exists, genesis_path
 from .proposal import check_power
 
 log = logging.getLogger("flask_noderpc.chain")
-
-
-class NewChain(NamedTuple):
-    """Contents of the genesis document of a new chain, and the dialect that it is read by."""
-
-    chain_id: str | None
-    app_state: bytes
-    dialect: str
 
 
 def open_home(store: ChainStore, folder: Path, clock: Clock, new: NewChain) -> Home:
@@ -39,7 +30,14 @@ def open_home(store: ChainStore, folder: Path, clock: Clock, new: NewChain) -> H
     stored = _stored_genesis(store)
     # A document without a time has the time of its first reading.
     now = stored.genesis_time if stored else clock.now()
-    home = create(folder, new.chain_id, now, new.app_state, new.dialect)
+    home = create(
+        folder,
+        new.chain_id,
+        now,
+        new.app_state,
+        dialect=new.dialect,
+        development=new.development,
+    )
     return replace(home, genesis=_as_begun(home.genesis, stored, genesis_path(folder)))
 
 

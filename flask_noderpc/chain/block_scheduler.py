@@ -66,6 +66,7 @@ class BlockScheduler:
         self.last_error = ""
         """Reason why the thread produces no block; empty if it does, or if none is due."""
         self._failed = False
+        self._awaited = False
         self._stopping = threading.Event()
         self._rescheduled = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -138,7 +139,7 @@ class BlockScheduler:
         owns_lease = self.producer.acquire_or_renew_lease()
         self._rescheduled.clear()
         schedule = self.schedule
-        if not owns_lease or schedule.manual:
+        if not owns_lease or schedule.manual or self._awaits_genesis_time():
             self._pause(self._max_wait_s)
             return
         early = self._last_block_at + schedule.interval_s - time.monotonic()
@@ -153,6 +154,13 @@ class BlockScheduler:
             self.producer.produce()
             # Yields the producer's lock to manual calls, even at a very short interval.
             self._stopping.wait(_YIELD_S)
+
+    def _awaits_genesis_time(self) -> bool:
+        reason = self.producer.not_begun()
+        if reason and not self._awaited:
+            log.warning("no block is produced yet: %s", reason)
+        self._awaited = bool(reason)
+        return self._awaited
 
     def _has_includable_txs(self) -> bool:
         """Return true if a pending transaction fits a block; wait a while for one."""

@@ -21,6 +21,8 @@ from .producer import Producer
 # SQLite: the highest LIMIT. The mempool has limits of its own.
 _ALL = (1 << 63) - 1
 _MAX_SNAPSHOTS = 10_000
+# The votes for the last block, whose median is the next block's time, are signed again.
+_OTHER_TIME = "a block at a chosen time"
 
 
 class SchedulerOwner(Protocol):
@@ -99,9 +101,16 @@ class DevControl(Control):
         is_stored = self._store.base_height() <= height <= self._store.latest_height()
         return self._store.hash_at(height) if is_stored and height else b""
 
+    def _resigning_producer(self, wish: str) -> Producer:
+        """Return the producer; raise ``KeyProtected`` if its keys must not sign again."""
+        producer = self._producer()
+        producer.check_development(wish)
+        return producer
+
     def revert(self, number: int) -> bool:
         with self._lock:
-            producer, snapshot = self._producer(), self._snapshots.get(number)
+            producer = self._resigning_producer("a chain that goes back")
+            snapshot = self._snapshots.get(number)
             # Another process that owned the lease meanwhile may have replaced this block.
             if snapshot is None or self._hash(snapshot.height) != snapshot.hash:
                 return False
@@ -121,7 +130,7 @@ class DevControl(Control):
 
     def reset(self) -> None:
         with self._lock:
-            self._producer().rewind(0)
+            self._resigning_producer("a chain that begins again").rewind(0)
             self._clock.offset = 0
             self._forget_failures()
             self.freeze(False)
@@ -141,7 +150,7 @@ class DevControl(Control):
 
     def shift(self, seconds: int) -> int:
         with self._lock:
-            self._producer()
+            self._resigning_producer(_OTHER_TIME)
             # Blocks in quick succession are ahead of the clock.
             # hardhat: the time increases from the last block's.
             behind = self._last_time() * SECOND - self._clock.now()
@@ -150,7 +159,7 @@ class DevControl(Control):
 
     def set_time(self, time: int) -> int:
         with self._lock:
-            self._producer()
+            self._resigning_producer(_OTHER_TIME)
             self._clock.set(time * SECOND)
             return self._clock.offset // SECOND
 
@@ -161,12 +170,15 @@ class DevControl(Control):
                 raise ValueNotAllowed(
                     f"timestamp {time} is lower than or equal to the previous block's, {last}"
                 )
-            producer = self._producer()
+            producer = self._resigning_producer(_OTHER_TIME)
             self._clock.set(time * SECOND)
             producer.next_time = time * SECOND
 
     def set_step(self, seconds: int | None) -> None:
-        self._chain.block_scheduler().producer.step = seconds
+        producer = self._chain.block_scheduler().producer
+        if seconds is not None:
+            producer.check_development(_OTHER_TIME)
+        producer.step = seconds
 
     def set_interval(self, seconds: float | None) -> None:
         self._set(manual=not seconds, empty_blocks=True, interval_s=seconds or AT_ONCE_S)

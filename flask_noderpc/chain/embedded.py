@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ..backends import open_store
@@ -23,12 +24,13 @@ from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
 from ..errors import InvalidSetting, NotReady, StoreError
 from . import home as node_home
 from .applications.kvstore import KVStore
-from .beginning import NewChain, begin, open_home
+from .beginning import begin, open_home
 from .block_scheduler import BlockSchedule, BlockScheduler, not_producing_reason
 from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
 from .producer import Producer
 from .proposal import replay
+from .signer import Signer, StoredChain
 
 log = logging.getLogger("flask_noderpc.chain")
 
@@ -49,7 +51,8 @@ class EmbeddedChain(StoreBackend):
     :meth:`start` or the first call. ``schedule`` sets when blocks are produced; with
     ``produce=False`` this process produces a block by :meth:`produce` alone. With ``dev``
     the chain has a ``control()``. ``retain_blocks`` is the number of latest blocks to
-    retain; all if not given.
+    retain; all if not given. With ``development_keys`` or ``dev``, the validator key of a new
+    home may sign heights again.
     """
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
@@ -73,6 +76,7 @@ class EmbeddedChain(StoreBackend):
         read_database: str | None = None,
         dev: bool = False,
         retain_blocks: int | None = None,
+        development_keys: bool = False,
     ) -> None:
         if not isinstance(database, ChainStore):
             database = open_store(
@@ -93,6 +97,7 @@ class EmbeddedChain(StoreBackend):
         self.home = Path(folder)
         self.clock = clock or SystemClock()
         self._control: DevControl | None = None
+        self._has_development_keys = development_keys or dev
         if dev:
             self.clock = shifted = ShiftedClock(self.clock)
             self._control = DevControl(self.store, self, shifted)
@@ -114,6 +119,7 @@ class EmbeddedChain(StoreBackend):
         self._start_lock = threading.Lock()
         self._started_pid = 0
         self._block_scheduler: BlockScheduler | None = None
+        self._prepare_keys: Callable[[], None] | None = None
         self._is_copy = False
 
     @property
@@ -151,7 +157,10 @@ class EmbeddedChain(StoreBackend):
             if node_home.exists(self.home):
                 self._set_node_info(node_home.load(self.home, self.clock.now(), self._dialect))
             return
-        home = self._begin()
+        home = self.open_home()
+        signer = Signer(home.keys)
+        self._guard_keys(signer, home.genesis)
+        home = self._begin(home)
         replay(self.store, self._app)
         self._set_node_info(home)
         if self._on_start is not None:
@@ -159,11 +168,12 @@ class EmbeddedChain(StoreBackend):
         producer = Producer(
             self.store,
             self._app,
-            home.validator_keys,
+            signer,
             self.clock,
             self._block_schedule.lease_s,
             sender=self,
-            timely=self._control is not None,
+            genesis_time=home.genesis.genesis_time,
+            timely=self._control is not None and signer.is_development,
             retain=self.retain_blocks,
         )
         self._block_scheduler = BlockScheduler(producer, self.store, self._block_schedule)
@@ -172,8 +182,7 @@ class EmbeddedChain(StoreBackend):
                 log.warning("%s", risk)
             self._block_scheduler.start()
 
-    def _begin(self) -> node_home.Home:
-        home = self.open_home()
+    def _begin(self, home: node_home.Home) -> node_home.Home:
         try:
             begin(self.store, self._app, home, self.home, produces=self._produces)
         except StoreError:
@@ -211,12 +220,48 @@ class EmbeddedChain(StoreBackend):
 
     def open_home(self) -> node_home.Home:
         """Return genesis and keys, created if missing; raise ``ConfigurationError``."""
-        return open_home(
-            self.store,
-            self.home,
-            self.clock,
-            NewChain(self._genesis_chain_id, self._genesis_app_state, self._dialect),
+        new = node_home.NewChain(
+            self._genesis_chain_id,
+            self._genesis_app_state,
+            self._dialect,
+            self._has_development_keys,
         )
+        home = open_home(self.store, self.home, self.clock, new)
+        if self._control is None:
+            return home
+        return node_home.adopt(
+            self.home, home, self._genesis_app_state, has_chain=self.store.has_chain()
+        )
+
+    def _guard_keys(self, signer: Signer, genesis: Genesis) -> None:
+        """Check what our keys have signed, now or, in a process that only serves, before its
+        first block; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+        is_ours, is_new = self._has_own_chain(), not self.store.has_chain()
+        stored_chain = partial(self._stored_chain, genesis, is_ours=is_ours)
+        self._prepare_keys = partial(signer.prepare, stored_chain)
+        if self._produces or signer.is_development:
+            self._check_keys()
+        else:
+            # The store has a chain then in any case.
+            stored_chain = partial(stored_chain, is_ours=is_ours or is_new, is_new=is_new)
+            self._prepare_keys = partial(signer.prepare, stored_chain)
+
+    def _has_own_chain(self) -> bool:
+        """Return true unless the stored blocks were imported: those are of no application."""
+        stored = self.store.identity()
+        return bool((stored and stored.application) or self._app.info().last_block_height)
+
+    def _stored_chain(
+        self, genesis: Genesis, *, is_ours: bool, is_new: bool = False
+    ) -> StoredChain:
+        """Return what the store shows of our signatures; ``is_new`` is true for a chain that
+        did not exist when this process started."""
+        if not self.store.has_chain():
+            return StoredChain(genesis.initial_height - 1, None)
+        head = self.store.head()
+        if head.is_genesis:
+            return StoredChain(head.height + (not is_new), None)
+        return StoredChain(head.height + 1, head if is_ours else None)
 
     def _set_node_info(self, home: node_home.Home) -> None:
         """Set the node's info from its keys and its application."""
@@ -247,11 +292,21 @@ class EmbeddedChain(StoreBackend):
                 "no block is produced here: the store is read-only, or there are no keys",
                 self.path,
             )
+        self._check_keys()
         return self._block_scheduler
+
+    def _check_keys(self) -> None:
+        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if our keys must not sign the
+        next block; check this once."""
+        if self._prepare_keys is not None:
+            self._prepare_keys()
+            self._prepare_keys = None
 
     def check_ready(self) -> None:
         """Raise as the base does, and if blocks are due and not produced."""
         super().check_ready()
+        if self._block_scheduler and (reason := self._block_scheduler.producer.not_begun()):
+            raise NotReady(f"no block is produced yet: {reason}")
         if not self._is_copy:
             # The lease uses the system's time, not the chain's clock.
             reason = not_producing_reason(
@@ -279,9 +334,10 @@ class EmbeddedChain(StoreBackend):
         """Return true until the first block, unless something prevents its production."""
         if self._is_copy or not self._block_schedule.begins_alone or self.latest_height():
             return False
-        return not not_producing_reason(
-            self.store.lease_state(), self._block_scheduler, time.time_ns()
-        )
+        scheduler = self._block_scheduler
+        if scheduler is not None and scheduler.producer.not_begun():
+            return False
+        return not not_producing_reason(self.store.lease_state(), scheduler, time.time_ns())
 
     @property
     def control(self) -> Control:

@@ -12,12 +12,14 @@ from typing import Any
 from ..backends.base.application import Application, AppState
 from ..backends.base.capabilities import MempoolLimits
 from ..backends.base.location import location_of
+from ..domain.genesis import Genesis
 from ..errors import ConfigurationError, InvalidSetting
 from ..lru import CacheMemory
 from ..settings import Settings
 from .applications.kvstore import kvstore_of
 from .applications.merkle_kvstore import MerkleKVStore
 from .block_scheduler import AT_ONCE_S, BlockSchedule
+from .comet_settings import warn_of_ignored
 from .embedded import EmbeddedChain
 
 Make = Callable[[AppState], Application]
@@ -99,6 +101,20 @@ CHAIN_SETTINGS = (
 """Settings of the chain itself, the same for each mount that serves it."""
 
 
+def _on_start(settings: Settings, home: Path, genesis: Genesis) -> None:
+    """Log what the process that produces the blocks has to say of its home."""
+    if settings.produce:
+        warn_of_ignored(home, settings)
+    if settings.dev and settings.application == "bank":
+        from .applications.bank import dev as bank
+
+        bank.log_accounts(genesis, new=(settings.bank_prefix, settings.bank_coins))
+    elif settings.dev:
+        from .applications.evm import dev
+
+        dev.log_accounts(genesis)
+
+
 def _dev(settings: Settings) -> dict[str, Any]:
     """Return the arguments of :class:`EmbeddedChain` for NODERPC_DEV."""
     if not settings.dev:
@@ -106,9 +122,8 @@ def _dev(settings: Settings) -> dict[str, Any]:
     if settings.application == "bank":
         from .applications.bank import dev as bank
 
-        given = settings.bank_prefix, settings.bank_coins
-        on_start = partial(bank.log_accounts, new=given)
-        return {"app_state": bank.app_state(*given), "on_start": on_start, "dev": True}
+        state = bank.app_state(settings.bank_prefix, settings.bank_coins)
+        return {"app_state": state, "dev": True}
     if settings.application != "evm":
         raise InvalidSetting(
             f"NODERPC_DEV brings accounts of Ethereum or of the Cosmos SDK, and"
@@ -117,7 +132,7 @@ def _dev(settings: Settings) -> dict[str, Any]:
         )
     from .applications.evm import dev
 
-    return {"app_state": dev.app_state(), "on_start": dev.log_accounts, "dev": True}
+    return {"app_state": dev.app_state(), "dev": True}
 
 
 def _block_schedule(settings: Settings) -> BlockSchedule:
@@ -152,10 +167,12 @@ def chain_from_settings(
     path = chain_path(settings, folder)
     memory = memory or CacheMemory(settings.cache_bytes)
     application = APPLICATIONS[settings.application](settings, path, memory)
+    home = Path(settings.home or location_of(path).folder or folder)
     return EmbeddedChain(
         path,
-        home=settings.home or location_of(path).folder or folder,
+        home=home,
         application=application,
+        on_start=partial(_on_start, settings, home),
         **_dev(settings),
         chain_id=settings.chain_id,
         dialect=settings.dialect,

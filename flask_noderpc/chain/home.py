@@ -7,70 +7,33 @@ import secrets
 import string
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 from .. import jsoncodec
-from ..domain.genesis import Genesis, GenesisValidator
+from ..domain.genesis import ConsensusParams, Genesis, GenesisValidator, ValidatorParams
 from ..domain.validator import ED25519
 from ..errors import ConfigurationError, InvalidSetting, short_repr
 from ..protocol.comet.genesis import genesis_document, read_genesis
-from ..protocol.comet.key_types import KEY_NAMES
 from ..protocol.comet.keys import PrivateKey
 from ..settings import check_chain_id
-
-_PRIVATE_KEY_NAME = "tendermint/PrivKeyEd25519"
-
-
-class _Key(jsoncodec.Struct):
-    type: str
-    value: bytes
-
-
-class _KeyFile(jsoncodec.Struct):
-    priv_key: _Key
-
-
-def read_key(document: bytes) -> PrivateKey:
-    """Parse a validator or node key file; raise ``ConfigurationError`` if it is invalid."""
-    try:
-        key = jsoncodec.decode(document, _KeyFile).priv_key
-    except jsoncodec.NotJSON as error:
-        raise ConfigurationError(f"key file: {error}") from None
-    if key.type != _PRIVATE_KEY_NAME or len(key.value) != 64:
-        raise ConfigurationError(f"key file: a 64-byte {_PRIVATE_KEY_NAME} is needed")
-    private = PrivateKey(key.value[:32])
-    if private.public.value != key.value[32:]:
-        raise ConfigurationError("key file: the public half is not that of the seed")
-    return private
-
-
-def _private(key: PrivateKey) -> dict[str, Any]:
-    return {"type": _PRIVATE_KEY_NAME, "value": key.seed + key.public.value}
-
-
-def validator_key_document(key: PrivateKey) -> bytes:
-    """Encode a ``priv_validator_key.json``."""
-    return jsoncodec.pretty(
-        {
-            "address": key.address.hex().upper(),
-            "pub_key": {"type": KEY_NAMES[ED25519], "value": key.public.value},
-            "priv_key": _private(key),
-        }
-    )
-
-
-def node_key_document(key: PrivateKey) -> bytes:
-    """Encode a ``node_key.json``."""
-    return jsoncodec.encode({"priv_key": _private(key)})
-
+from .comet_config import CometPaths, comet_paths, config_path
+from .last_signed import LastSigned, make_folder
+from .validator_keys import (
+    ValidatorKey,
+    is_development,
+    key_files,
+    mark_development,
+    node_key_document,
+    read_node_key,
+    read_validator_key,
+    validator_key_document,
+)
 
 T = TypeVar("T")
 
 _GENESIS = "genesis.json"
-_VALIDATOR_KEY = "priv_validator_key.json"
-_MORE_KEYS = "priv_validator_key*.json"
 _NODE_KEY = "node_key.json"
 # CometBFT: the power that init gives the one validator.
 _POWER = 10
@@ -81,9 +44,14 @@ class Home:
     """Genesis and keys of a node's home."""
 
     genesis: Genesis
-    validator_keys: tuple[PrivateKey, ...]
+    keys: tuple[ValidatorKey, ...]
     """The node's key, then those of other ``priv_validator_key*.json`` files."""
     node_key: PrivateKey
+
+    @property
+    def validator_keys(self) -> tuple[PrivateKey, ...]:
+        """The keys without their files."""
+        return tuple(each.key for each in self.keys)
 
 
 def random_chain_id() -> str:
@@ -102,28 +70,45 @@ def exists(folder: Path) -> bool:
     return genesis_path(folder).exists()
 
 
+class NewChain(NamedTuple):
+    """What a home is created with."""
+
+    chain_id: str | None
+    """The id that its chain must have; a random one if ``None``."""
+    app_state: bytes
+    dialect: str
+    """Dialect whose CometBFT decides how the genesis document is written and read."""
+    development: bool
+    """True if a new validator key may sign heights again."""
+
+
 def create(
-    folder: Path, chain_id: str | None, now: int, app_state: bytes = b"", dialect: str = ""
+    folder: Path,
+    chain_id: str | None,
+    now: int,
+    app_state: bytes = b"",
+    *,
+    dialect: str = "",
+    development: bool = False,
 ) -> Home:
     """Write missing files and load the home; existing files are never changed.
 
-    The CometBFT of the dialect decides how the genesis document is written and read.
-
     Several processes may do this at once: each file is written atomically, and once.
     """
-    config = folder / "config"
+    config, paths = folder / "config", signing_paths(folder)
+    new = NewChain(chain_id, app_state, dialect, development)
     if chain_id is not None:
         _check(chain_id)
     try:
         # CometBFT 0.38: DefaultDirPerm.
-        for directory in (folder, config):
+        for directory in (folder, config, paths.key.parent):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write_missing(folder, chain_id, now, app_state, dialect)
+        _write_missing(folder, paths, now, new)
     except OSError as error:
         raise ConfigurationError(
             f"{config}: {error.strerror}; NODERPC_HOME names a folder that can be written to"
         ) from None
-    home = load(folder, now, dialect)
+    home = load(folder, now, new.dialect)
     if chain_id is not None and chain_id != home.genesis.chain_id:
         raise ConfigurationError(
             f"NODERPC_CHAIN_ID is {chain_id!r} and the genesis in {config} says"
@@ -140,43 +125,114 @@ def _check(chain_id: str) -> None:
         raise InvalidSetting(f"NODERPC_CHAIN_ID = {short_repr(chain_id)}: {error}") from None
 
 
-def _write_missing(
-    folder: Path, chain_id: str | None, now: int, app_state: bytes, dialect: str
-) -> None:
+def signing_paths(folder: Path) -> CometPaths:
+    """Return the files of a home whose keys may sign.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for the home of a CometBFT node.
+    """
+    paths, cure = comet_paths(folder), "--upstream follows that node's chain without its keys"
+    if (store := paths.found_store()) is not None:
+        raise ConfigurationError(
+            f"{store}: this is the home of a CometBFT node, whose validator would sign its"
+            f" heights a second time here; {cure}, and for a chain of its own use a new --home"
+        )
+    if paths.remote_signer:
+        raise ConfigurationError(
+            f"{config_path(folder)}: priv_validator_laddr = {paths.remote_signer!r}: a remote"
+            " signer is not supported; leave it empty to sign with the key file of this home,"
+            f" if no other node has it, or {cure}"
+        )
+    return paths
+
+
+def _write_missing(folder: Path, paths: CometPaths, now: int, new: NewChain) -> None:
     config = folder / "config"
-    if exists(folder) and not (config / _VALIDATOR_KEY).exists():
+    if exists(folder) and not paths.key.exists():
         # A new key would be no validator of this chain.
         raise ConfigurationError(
-            f"{config / _VALIDATOR_KEY} is missing: put the key of this chain's validator back"
+            f"{paths.key} is missing: put the key of this chain's validator back"
         )
-    _write_once(config / _VALIDATOR_KEY, validator_key_document(PrivateKey.generate()))
+    if not paths.key.exists():
+        _write_new_key(config, paths, new.development)
     _write_once(config / _NODE_KEY, node_key_document(PrivateKey.generate()))
     if not exists(folder):
-        key = _read(config / _VALIDATOR_KEY, read_key)
+        key = _read(paths.key, read_validator_key)
         genesis = Genesis(
-            chain_id=chain_id or random_chain_id(),
+            chain_id=new.chain_id or random_chain_id(),
             genesis_time=now,
+            consensus_params=ConsensusParams(validator=ValidatorParams((key.public.type,))),
             validators=(GenesisValidator(key.address, key.public, _POWER),),
-            app_state=app_state,
+            app_state=new.app_state,
         )
         try:
-            document = genesis_document(genesis, dialect)
+            document = genesis_document(genesis, new.dialect)
         except jsoncodec.NotJSON as error:
             raise ConfigurationError(f"app_state of a new chain: {error}") from None
         _write_once(config / _GENESIS, document, mode=0o644)
 
 
+def _write_new_key(config: Path, paths: CometPaths, development: bool) -> None:
+    """Write a key, after all that is said about it: nothing but a new key has no record."""
+    key = PrivateKey.generate()
+    if development:
+        mark_development(config, key)
+    make_folder(paths.state.parent)
+    _write_once(paths.state, LastSigned().document())
+    _write_once(paths.key, validator_key_document(key))
+
+
+def adopt(folder: Path, home: Home, app_state: bytes, *, has_chain: bool) -> Home:
+    """Mark the key of a home that an older version made under NODERPC_DEV, and return it.
+
+    Such a home has one key, no record of its signatures, and a chain for development:
+    one that began with ``app_state``, or one in a folder named ``dev…``.
+    """
+    (key, *more), genesis = home.keys, home.genesis
+    is_alone = not more and [each.address for each in genesis.validators] == [key.key.address]
+    if key.is_development or key.state.exists() or not is_alone:
+        return home
+    named = has_chain and folder.name.startswith("dev")
+    if not (named or _is_same_json(genesis.app_state, app_state)):
+        return home
+    mark_development(folder / "config", key.key)
+    return replace(home, keys=(replace(key, is_development=True),))
+
+
+def _is_same_json(one: bytes, other: bytes) -> bool:
+    return bool(one and other) and jsoncodec.decode(one) == jsoncodec.decode(other)
+
+
 def load(folder: Path, now: int, dialect: str = "") -> Home:
     """Read a home; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
     config = folder / "config"
-    names = sorted(
-        config.glob(_MORE_KEYS), key=lambda path: (path.name != _VALIDATOR_KEY, path)
+    keys = (
+        (_read(path, read_validator_key), state)
+        for path, state in key_files(comet_paths(folder))
     )
+    genesis = _read(config / _GENESIS, lambda content: read_genesis(content, now, dialect))
+    found = tuple(ValidatorKey(key, state, is_development(config, key)) for key, state in keys)
+    for each in found:
+        _check_key_type(config, genesis, each.key)
     return Home(
-        genesis=_read(config / _GENESIS, lambda content: read_genesis(content, now, dialect)),
-        validator_keys=tuple(_read(name, read_key) for name in names),
-        node_key=_read(config / _NODE_KEY, read_key),
+        genesis=genesis,
+        keys=found,
+        node_key=_read(config / _NODE_KEY, read_node_key),
     )
+
+
+def _check_key_type(config: Path, genesis: Genesis, key: PrivateKey) -> None:
+    """Raise ``ConfigurationError`` if the genesis does not allow a validator's type of key.
+
+    CometBFT 0.38 takes ed25519 keys in every genesis.
+    """
+    kind, allowed = key.public.type, genesis.consensus_params.validator.pub_key_types
+    is_validator = key.address in {each.address for each in genesis.validators}
+    if is_validator and kind not in (ED25519, *allowed):
+        raise ConfigurationError(
+            f"{config / _GENESIS}: consensus_params.validator.pub_key_types: expected"
+            f" {kind!r}, the type of this home's validator key, got {list(allowed)}; on a new"
+            " chain, add it"
+        )
 
 
 def _read(path: Path, parse: Callable[[bytes], T]) -> T:

@@ -15,16 +15,16 @@ from .. import block_log
 from ..backends.base.application import Application, BlockLimits
 from ..backends.base.store import ChainStore, CommittedBlock, Lease
 from ..concurrency import next_turn
-from ..domain.block import Evidence
-from ..domain.time import SECOND
-from ..errors import BackendError, LeaseLost, StoreError
+from ..domain.block import Block, BlockID, Evidence
+from ..domain.time import SECOND, to_text
+from ..errors import BackendError, LeaseLost, NotReady, StoreError
 from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import ChainState, evidence_bytes, max_data_bytes
-from ..protocol.comet.keys import PrivateKey
 from ..signals import block_committed, emit
 from . import proposal
 from .clock import Clock
 from .proposal import replay
+from .signer import Signer
 
 log = logging.getLogger("flask_noderpc.producer")
 
@@ -102,22 +102,25 @@ class Producer:
         self,
         store: ChainStore,
         application: Application,
-        keys: Sequence[PrivateKey],
+        signer: Signer,
         clock: Clock,
         lease_s: float,
         *,
         sender: object,
+        genesis_time: int = 0,
         timely: bool = False,
         retain: int | None = None,
     ) -> None:
-        """Set the chain's validator keys by ``keys``, and the lease's seconds by ``lease_s``.
+        """Set the chain's validator keys by ``signer``, and the lease's seconds by ``lease_s``.
 
-        ``sender`` is that of the signal ``block_committed``. With ``timely`` a block's time
+        ``sender`` is that of the signal ``block_committed``. No block is produced before
+        ``genesis_time``. With ``timely`` a block's time
         is the clock's, at least a second after the last block's, and not that of the votes
         for the last block. ``retain`` is the minimum number of latest blocks that pruning
         leaves; with ``None`` the application decides.
         """
         self._sender = sender
+        self._genesis_time = genesis_time
         self._timely = timely
         self._retain = retain
         # ABCI: the retain height of the application's last Commit.
@@ -130,7 +133,7 @@ class Producer:
         """True if transactions wait, and blocks are empty."""
         self._store = store
         self._app = application
-        self._keys = {key.address: key for key in keys}
+        self._signer = signer
         self._clock = clock
         self._producer_lease = ProducerLease(store, lease_s)
         # The height up to which the application has executed the stored blocks.
@@ -139,6 +142,18 @@ class Producer:
         self._lock = threading.Lock()
         self._block_started_at: float | None = None
         self._log = block_log.BlockLog()
+
+    def not_begun(self) -> str:
+        """Return why the first block is not due yet; an empty string if it is."""
+        # CometBFT: node.go waits for the genesis time. The clock is read again each time, as
+        # it may be set meanwhile.
+        left = self._genesis_time - self._clock.now()
+        if left <= 0 or self._store.latest_height():
+            return ""
+        return (
+            f"the chain begins at its genesis_time {to_text(self._genesis_time)}, in"
+            f" {-(-left // SECOND)} seconds"
+        )
 
     @property
     def owner(self) -> str:
@@ -149,10 +164,13 @@ class Producer:
         """Produce one block now and return its height.
 
         Raise :exc:`~flask_noderpc.errors.LeaseLost` if another process owns the lease,
-        and :exc:`~flask_noderpc.errors.ChainHalted` if the keys hold too little power.
+        :exc:`~flask_noderpc.errors.NotReady` before the genesis time, and
+        :exc:`~flask_noderpc.errors.ChainHalted` if the keys can't commit a block.
         """
         with self._lock:
             self._producer_lease.acquire()
+            if reason := self.not_begun():
+                raise NotReady(reason)
             began = self._block_started_at = time.monotonic()
             try:
                 committed = self._produce(evidence)
@@ -190,15 +208,13 @@ class Producer:
         self._sync_application(head)
         if self._timely and not head.is_genesis:
             head = self._with_block_time(head)
-        round_number, proposer = proposal.first_signable_round(head.validators, self._keys)
         evidence = self._evidence(head, evidence)
         limits = _block_limits(head, evidence)
         reaped = self._reap(_ALL if self._app.selects_txs else limits)
         next_turn()
         txs = self._app.prepare_proposal(reaped, limits)
         next_turn()
-        block = proposal.next_block(head, txs, proposer, self._app.info().app_version, evidence)
-        block_id, _ = hashes.block_id(block)
+        block, block_id, round_number = self._propose(head, txs, evidence)
         proposal.check_size(txs, limits.max_bytes)
         next_turn()
         execution = self._app.finalize_block(
@@ -206,7 +222,7 @@ class Producer:
         )
         next_turn()
         commit = proposal.precommits(
-            head, block, block_id, round_number, self._keys, self._clock.now()
+            head, block, block_id, round_number, self._signer.keys, self._clock.now()
         )
         height = block.header.height
         committed = CommittedBlock(
@@ -222,6 +238,28 @@ class Producer:
         if self._app.rechecks:
             self._recheck()
         return committed
+
+    def _propose(
+        self, head: ChainState, txs: Sequence[bytes], evidence: Sequence[Evidence]
+    ) -> tuple[Block, BlockID, int]:
+        """Return the next block and the first round in which our keys may sign it.
+
+        A process may have ended between its signatures and its block: the same block gets the
+        same signatures, another one a later round.
+        """
+        records = self._signer.records()
+        first = max((record.next_round(head.height + 1) for record in records), default=0)
+        version = self._app.info().app_version
+        while True:
+            round_number, proposer = proposal.first_signable_round(
+                head.validators, self._signer.keys, first
+            )
+            block = proposal.next_block(head, txs, proposer, version, evidence)
+            block_id, _ = hashes.block_id(block)
+            vote = proposal.precommit(block, block_id, round_number)
+            if all(record.allows(vote, head.chain_id) for record in records):
+                return block, block_id, round_number
+            first = round_number + 1
 
     def _reap(self, limits: BlockLimits) -> Sequence[bytes]:
         return () if self.is_frozen else self._store.reap(limits)
@@ -244,7 +282,8 @@ class Producer:
         if time is None:
             earliest = (head.time // SECOND + (self.step or 1)) * SECOND
             time = earliest if self.step else max(self._clock.now(), earliest)
-        return replace(head, commit=proposal.commit_at_time(head, self._keys, time))
+        keys = self._signer.plain_keys()
+        return replace(head, commit=proposal.commit_at_time(head, keys, time))
 
     def acquire_lease(self) -> None:
         """Acquire the lease; raise :exc:`~flask_noderpc.errors.LeaseLost` if it is taken."""
@@ -270,8 +309,15 @@ class Producer:
         with self._lock:
             self._producer_lease.release(last_error)
 
+    def check_development(self, wish: str) -> None:
+        """Raise :exc:`~flask_noderpc.errors.KeyProtected` unless our keys may sign a height
+        again, which ``wish`` needs."""
+        self._signer.check_development(wish)
+
     def rewind(self, height: int) -> None:
-        """Remove the blocks above a height; raise as :meth:`produce` does."""
+        """Remove the blocks above a height; raise as :meth:`produce` does, and
+        :exc:`~flask_noderpc.errors.KeyProtected` for keys that must not sign heights again."""
+        self.check_development("a chain that goes back")
         with self._lock:
             lease = self._producer_lease.acquire()
             self._store.rewind(height, self._app.undo_changes(height), lease)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from ..backends.base.application import Application, BlockExecution, BlockRequest
 from ..backends.base.backend import ChainBackend
@@ -14,21 +15,29 @@ from ..domain.block import (
     Block,
     BlockID,
     Commit,
+    CommitSig,
     Evidence,
     Header,
     Version,
     Vote,
     VoteType,
 )
-from ..domain.time import MILLISECOND
+from ..domain.time import MILLISECOND, ZERO_TIME
 from ..domain.validator import ValidatorSet
 from ..errors import ChainHalted, InvalidBlock, StoreError
 from ..protocol.comet import hashes, validators
 from ..protocol.comet.chain_state import ChainState, tx_bytes
-from ..protocol.comet.keys import PrivateKey, sign_commit_vote
 
-Keys = Mapping[bytes, PrivateKey]
-"""Private keys of validators by address."""
+
+class VoteSigner(Protocol):
+    """A validator key."""
+
+    def sign_vote(self, vote: Vote, chain_id: str) -> CommitSig:
+        """Return the signature of a precommit; its time may be that of an earlier one."""
+
+
+Keys = Mapping[bytes, VoteSigner]
+"""Keys of validators by address."""
 
 
 def consumed_txs(reaped: Sequence[bytes], proposed: Sequence[bytes]) -> tuple[bytes, ...]:
@@ -47,7 +56,7 @@ def check_size(txs: Sequence[bytes], max_bytes: int) -> None:
         raise InvalidBlock(f"the application proposes {size} bytes, a block takes {max_bytes}")
 
 
-def check_power(members: ValidatorSet, keys: Keys) -> None:
+def check_power(members: ValidatorSet, keys: Container[bytes]) -> None:
     """Raise :exc:`~flask_noderpc.errors.ChainHalted` if the keys hold two thirds of the
     voting power or less: no block could be committed."""
     if not members.validators:
@@ -61,13 +70,15 @@ def check_power(members: ValidatorSet, keys: Keys) -> None:
         )
 
 
-def first_signable_round(members: ValidatorSet, keys: Keys) -> tuple[int, bytes]:
-    """Return the first round whose proposer's key is in ``keys``, and that proposer.
+def first_signable_round(
+    members: ValidatorSet, keys: Container[bytes], first: int = 0
+) -> tuple[int, bytes]:
+    """Return the first round whose proposer is in ``keys``, and that proposer.
 
-    Raise as :func:`check_power` does.
+    Earlier rounds than ``first`` are left out. Raise as :func:`check_power` does.
     """
     check_power(members, keys)
-    round_number = 0
+    members, round_number = validators.at_round(members, first), first
     while members.proposer not in keys:
         members, round_number = validators.at_round(members, 1), round_number + 1
     return round_number, members.proposer
@@ -100,6 +111,12 @@ def next_block(
     return Block(header, tuple(txs), tuple(evidence), head.commit)
 
 
+def precommit(block: Block, block_id: BlockID, round_number: int) -> Vote:
+    """Return the vote for a block, without a validator and a time."""
+    height = block.header.height
+    return Vote(VoteType.PRECOMMIT, height, round_number, block_id, ZERO_TIME, b"", 0)
+
+
 def precommits(
     head: ChainState, block: Block, block_id: BlockID, round_number: int, keys: Keys, now: int
 ) -> Commit:
@@ -113,16 +130,11 @@ def precommits(
         if key is None:
             signatures.append(ABSENT)
             continue
-        vote = Vote(
-            VoteType.PRECOMMIT,
-            header.height,
-            round_number,
-            block_id,
-            time,
-            validator.address,
-            index,
+        vote = precommit(block, block_id, round_number)
+        vote = replace(
+            vote, timestamp=time, validator_address=validator.address, validator_index=index
         )
-        signatures.append(sign_commit_vote(vote, header.chain_id, key))
+        signatures.append(key.sign_vote(vote, header.chain_id))
     return Commit(header.height, round_number, block_id, tuple(signatures))
 
 
@@ -132,7 +144,7 @@ def commit_at_time(head: ChainState, keys: Keys, now: int) -> Commit:
     The next block's time is the median of these votes.
     """
     signatures = [
-        sign_commit_vote(
+        keys[validator.address].sign_vote(
             Vote(
                 VoteType.PRECOMMIT,
                 head.height,
@@ -143,7 +155,6 @@ def commit_at_time(head: ChainState, keys: Keys, now: int) -> Commit:
                 index,
             ),
             head.chain_id,
-            keys[validator.address],
         )
         if validator.address in keys
         else signature

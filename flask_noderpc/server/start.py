@@ -84,6 +84,9 @@ def serve_own_chain(
         refuse_network(store.file)
     is_pinned = "dialect" in given or bool(settings.upstream_dialect)
     if settings.upstream:
+        from ..chain.comet_settings import warn_of_ignored
+
+        warn_of_ignored(folder, settings)
         settings = _with_dialect(settings, given, store)
         given["dialect"] = settings.dialect
     else:

@@ -21,7 +21,7 @@ from ..domain.genesis import Genesis, GenesisValidator
 from ..domain.time import SECOND
 from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import ChainState
-from ..protocol.comet.keys import PrivateKey, sign_commit_vote
+from ..protocol.comet.keys import PrivateKey
 
 GENESIS_TIME = 1_700_000_000 * SECOND
 
@@ -125,7 +125,7 @@ class ChainMaker:
                 key.address,
                 position,
             )
-            signed = sign_commit_vote(vote, self.genesis.chain_id, key)
+            signed = key.sign_vote(vote, self.genesis.chain_id)
             votes.append(replace(vote, signature=signed.signature))
         return DuplicateVoteEvidence(
             votes[0], votes[1], self.head.validators.total_power, member.voting_power, time

@@ -106,6 +106,7 @@ def run_node(folder: Path | None = None, **settings: Any) -> Iterator[Node]:
             application=kvstore_of(str(settings.get("dialect", ""))),
             clock=clock,
             produce=False,
+            development_keys=True,
         )
         chain.start()
         try:

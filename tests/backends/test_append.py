@@ -27,7 +27,6 @@ from flask_noderpc.domain.time import SECOND
 from flask_noderpc.domain.validator import ValidatorUpdate
 from flask_noderpc.errors import HeightNotAvailable, InvalidBlock, StoreError
 from flask_noderpc.protocol.comet import hashes
-from flask_noderpc.protocol.comet.keys import sign_commit_vote
 from flask_noderpc.protocol.comet.validators import median_time
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker
@@ -217,7 +216,7 @@ def signed_later(maker: ChainMaker, item: CommittedBlock, round_number: int) -> 
             validator.address,
             index,
         )
-        signatures.append(sign_commit_vote(vote, maker.genesis.chain_id, key))
+        signatures.append(key.sign_vote(vote, maker.genesis.chain_id))
     return Commit(height, round_number, item.commit.block_id, tuple(signatures))
 
 

@@ -15,7 +15,8 @@ from flask_noderpc.backends.base.application import (
     BlockRequest,
     InitChain,
 )
-from flask_noderpc.chain import home
+from flask_noderpc.chain.last_signed import LastSigned
+from flask_noderpc.chain.validator_keys import validator_key_document
 from flask_noderpc.domain.abci import AppInfo, ExecTxResult, QueryResult
 from flask_noderpc.domain.genesis import ConsensusParams, Genesis, GenesisValidator
 from flask_noderpc.domain.time import SECOND
@@ -37,7 +38,11 @@ def validator_tx(private: PrivateKey, power: int) -> bytes:
 def write_key(folder: Path, private: PrivateKey, name: str = "priv_validator_key.json") -> None:
     config = folder / "config"
     config.mkdir(parents=True, exist_ok=True)
-    (config / name).write_bytes(home.validator_key_document(private))
+    (config / name).write_bytes(validator_key_document(private))
+    # It has never signed anything.
+    record = folder / "data" / name.replace("_key", "_state")
+    record.parent.mkdir(exist_ok=True)
+    record.write_bytes(LastSigned().document())
 
 
 def write_home(

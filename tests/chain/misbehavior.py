@@ -20,12 +20,12 @@ from flask_noderpc.domain.block import (
 )
 from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.protocol.comet.evidence_rules import byzantine_validators
-from flask_noderpc.protocol.comet.keys import PrivateKey, sign_commit_vote
+from flask_noderpc.protocol.comet.keys import PrivateKey
 
 
 def signed(chain: ChainBackend, key: PrivateKey, vote: Vote) -> Vote:
     """The vote with its signature."""
-    sig = sign_commit_vote(vote, chain.chain_id(), key)
+    sig = key.sign_vote(vote, chain.chain_id())
     return replace(vote, signature=sig.signature)
 
 
@@ -70,7 +70,7 @@ def attack(
             index,
         )
         key = by_address[member.address]
-        signatures.append(sign_commit_vote(vote, chain.chain_id(), key))
+        signatures.append(key.sign_vote(vote, chain.chain_id()))
     commit = Commit(height, commit_round, block_id, tuple(signatures))
     assert members.proposer_validator is not None
     found = LightClientAttackEvidence(
@@ -100,10 +100,9 @@ def forward(
     block_id = BlockID(hashes.header_hash(header), PartSetHeader(1, b"\x07" * 32))
     by_address = {key.address: key for key in keys}
     signatures = tuple(
-        sign_commit_vote(
+        by_address[member.address].sign_vote(
             Vote(VoteType.PRECOMMIT, height, 0, block_id, time, member.address, index),
             chain.chain_id(),
-            by_address[member.address],
         )
         for index, member in enumerate(members.validators)
     )

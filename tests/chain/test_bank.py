@@ -73,7 +73,9 @@ def opened(
     app_state: bytes | None = None,
 ) -> EmbeddedChain:
     state = dev.app_state() if app_state is None else app_state
-    return open_chain(application=application, chain_id=CHAIN_ID, app_state=state)
+    return open_chain(
+        application=application, chain_id=CHAIN_ID, app_state=state, development_keys=True
+    )
 
 
 @pytest.fixture

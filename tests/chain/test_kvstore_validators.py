@@ -17,7 +17,7 @@ from flask_noderpc.domain.block import (
 )
 from flask_noderpc.domain.validator import ValidatorUpdate
 from flask_noderpc.protocol.comet import validators
-from flask_noderpc.protocol.comet.keys import PrivateKey, sign_commit_vote
+from flask_noderpc.protocol.comet.keys import PrivateKey
 
 from .conftest import Open
 from .fixtures import key, validator_tx, write_home
@@ -139,7 +139,7 @@ def double_vote(chain: EmbeddedChain, culprit: PrivateKey, power: int) -> Duplic
     for mark in (b"\x01", b"\x02"):
         block_id = BlockID(mark * 32, PartSetHeader(1, mark * 32))
         vote = Vote(VoteType.PREVOTE, 1, 0, block_id, 1, culprit.address, 0)
-        signed = sign_commit_vote(vote, chain.chain_id(), culprit)
+        signed = culprit.sign_vote(vote, chain.chain_id())
         votes.append(
             Vote(
                 VoteType.PREVOTE,

@@ -30,7 +30,7 @@ _FOLDER = os.environ.get("NODERPC_REAL_NODES", "")
 _BUILT = "0.38.25"
 _NAMES = [*VERSIONS] if _FOLDER else [_BUILT]
 # Of the kvstore that the Go client's steps are for.
-_MODERN = [name for name in _NAMES if VERSIONS[name].is_modern]
+MODERN = [name for name in _NAMES if VERSIONS[name].is_modern]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def test_cosmjs_works_through_it(
     assert len(ended.stdout.splitlines()) == STEPS
 
 
-@pytest.mark.parametrize("name", _MODERN)
+@pytest.mark.parametrize("name", MODERN)
 def test_the_client_of_cometbft_works_through_it(
     name: str, go_programs: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from flask_noderpc.domain.block import Commit
 
 from ..chain.fixtures import key, validator_tx, write_home
+from ..chain.test_secp256k1_home import write_secp256k1_key
 from ..faults.servers import Server, serving
 from ..helpers.until import until
 from .light import Refused, Trust, light_client
@@ -98,6 +99,24 @@ def test_a_transaction_through_the_proxy_is_proved_by_the_next_block(
 
     assert (found["height"], _value(found)) == (sent["height"], b"satoshi")
     assert members["total"] == "4"
+
+
+def test_a_chain_of_a_secp256k1_key_is_proved(tmp_path: Path, go_programs: Path) -> None:
+    write_secp256k1_key(tmp_path)
+    with serving(
+        "gevent", tmp_path / "chain.db", dialect="comet-0.38", application="merkle"
+    ) as node:
+        until(lambda: _latest(node) >= 1, "the first block is made")
+        chain_id = node.get("/status")["node_info"]["network"]
+        first = node.get("/commit?height=1")["signed_header"]["commit"]["block_id"]["hash"]
+        trust = Trust(chain_id, 1, bytes.fromhex(first))
+        with light_client(go_programs / "cometbft", trust, node.url, node.url) as client:
+            client.ask("broadcast_tx_sync", tx='"a=b"')
+            until(lambda: _latest(node) >= 3, "later blocks are made")
+
+            commit = client.ask("commit", height=3)["signed_header"]["commit"]
+
+    assert len(commit["signatures"]) == 1
 
 
 def _latest(node: Server) -> int:

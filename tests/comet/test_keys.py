@@ -108,7 +108,7 @@ def test_a_forged_signature_is_refused(signature: bytes) -> None:
 
 
 def test_a_signed_vote_stands_in_a_commit_and_verifies() -> None:
-    sig = keys.sign_commit_vote(VOTE, CHAIN, KEY)
+    sig = KEY.sign_vote(VOTE, CHAIN)
     commit = Commit(5, 0, BLOCK, (sig,))
 
     vote = keys.commit_vote(commit, 0)

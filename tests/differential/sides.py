@@ -18,6 +18,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base.application import Application, AppState
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.block_scheduler import BlockSchedule
+from flask_noderpc.chain.validator_keys import mark_development, read_validator_key
 from flask_noderpc.testing.node import app_for, serve
 
 from ..helpers.ports import free_port
@@ -216,6 +217,9 @@ def ours(home: Path, folder: Path, version: Version) -> Iterator[Side]:
     (folder / "config").mkdir(parents=True)
     for name in HOME_FILES:
         shutil.copy(home / "config" / name, folder / "config" / name)
+    # It signs the same heights as the real node.
+    key = read_validator_key((folder / "config" / "priv_validator_key.json").read_bytes())
+    mark_development(folder / "config", key)
     chain = EmbeddedChain(
         folder / "noderpc.db",
         home=folder,

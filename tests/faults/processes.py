@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sqlite3
@@ -137,6 +138,18 @@ def is_write_locked(database: Path) -> bool:
             return True
         connection.execute("ROLLBACK")
         return False
+
+
+def is_signing(home: Path) -> bool:
+    """Whether a process signs with the keys of a home."""
+    handle = os.open(home / "data", os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def is_long() -> bool:

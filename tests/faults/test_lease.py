@@ -15,6 +15,7 @@ from .processes import (
     Process,
     check_duration,
     is_long,
+    is_signing,
     is_write_locked,
     opened,
     processes,
@@ -31,10 +32,10 @@ def grow(backend: SQLiteBackend, blocks: int) -> None:
 
 
 def pause(process: Process, database: Path) -> None:
-    """Stop a process outside of a write: inside of one it would hold SQLite's own lock."""
+    """Stop a process outside of a write and a signature, in which it would hold a lock."""
     while True:
         process.pause()
-        if not is_write_locked(database):
+        if not (is_write_locked(database) or is_signing(database.parent)):
             return
         process.send(signal.SIGCONT)
 

@@ -18,7 +18,8 @@ from werkzeug.test import Client
 from flask_noderpc.chain.applications.bank import Bank
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.home import validator_key_document
+from flask_noderpc.chain.last_signed import LastSigned
+from flask_noderpc.chain.validator_keys import validator_key_document
 from flask_noderpc.domain.time import from_text
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.server.app import RestMiddleware
@@ -43,6 +44,9 @@ def _write_home(home: Path, genesis: dict[str, Any]) -> None:
     config = home / "config"
     config.mkdir(parents=True)
     (config / "priv_validator_key.json").write_bytes(validator_key_document(key))
+    # It has never signed anything.
+    (home / "data").mkdir()
+    (home / "data" / "priv_validator_state.json").write_bytes(LastSigned().document())
     (config / "genesis.json").write_text(
         json.dumps(
             {

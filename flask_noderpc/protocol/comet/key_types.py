@@ -118,7 +118,8 @@ def _verify_secp256k1(key: bytes, signature: bytes, message: bytes) -> bool:
 
 
 @contextmanager
-def _of_the_extra(kind: str) -> Iterator[None]:
+def needing_extra(kind: str) -> Iterator[None]:
+    """Raise :exc:`UnsupportedKey` if a library is missing that keys of this type need."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -128,13 +129,13 @@ def _of_the_extra(kind: str) -> Iterator[None]:
 
 
 def _secp256k1eth_address(key: bytes) -> bytes:
-    with _of_the_extra(SECP256K1ETH):
+    with needing_extra(SECP256K1ETH):
         from ..ethereum import crypto
     return crypto.address_of_compressed(key)
 
 
 def _verify_secp256k1eth(key: bytes, signature: bytes, message: bytes) -> bool:
-    with _of_the_extra(SECP256K1ETH):
+    with needing_extra(SECP256K1ETH):
         from ..ethereum import crypto
     if len(signature) != 65:
         return False
@@ -163,7 +164,7 @@ def _verify_ml_dsa_65(key: bytes, signature: bytes, message: bytes) -> bool:
 def _verify_bls12_381(key: bytes, signature: bytes, message: bytes) -> bool:
     # CometBFT: crypto/bls12381/key_bls12381.go: keys of 96 bytes, not compressed, and
     # signatures as of Ethereum's consensus layer, with this domain separation tag.
-    with _of_the_extra(BLS12_381):
+    with needing_extra(BLS12_381):
         from py_ecc.bls.ciphersuites import G2Basic
         from py_ecc.bls.point_compression import compress_G1
         from py_ecc.fields import optimized_bls12_381_FQ as Coordinate

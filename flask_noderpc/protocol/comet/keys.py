@@ -1,16 +1,17 @@
-"""The ed25519 keys of own validators, and the signatures of votes."""
+"""The keys of own validators, ed25519 and secp256k1, and the signatures of votes."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cached_property
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ...domain.block import NO_BLOCK as NIL
 from ...domain.block import BlockIDFlag, Commit, CommitSig, Vote, VoteType
-from ...domain.validator import ED25519, PublicKey
-from .key_types import address, verify
+from ...domain.validator import ED25519, SECP256K1, PublicKey
+from .key_types import address, needing_extra, verify
 from .messages import canonical_vote
 
 
@@ -19,7 +20,7 @@ class PrivateKey:
 
     def __init__(self, seed: bytes) -> None:
         self.seed = seed
-        self._key = Ed25519PrivateKey.from_private_bytes(seed)
+        self._sign: Callable[[bytes], bytes] = Ed25519PrivateKey.from_private_bytes(seed).sign
 
     @classmethod
     def generate(cls) -> PrivateKey:
@@ -29,7 +30,8 @@ class PrivateKey:
     @cached_property
     def public(self) -> PublicKey:
         """Public key."""
-        return PublicKey(ED25519, self._key.public_key().public_bytes_raw())
+        key = Ed25519PrivateKey.from_private_bytes(self.seed)
+        return PublicKey(ED25519, key.public_key().public_bytes_raw())
 
     @cached_property
     def address(self) -> bytes:
@@ -38,7 +40,41 @@ class PrivateKey:
 
     def sign(self, message: bytes) -> bytes:
         """Return a 64-byte signature."""
-        return self._key.sign(message)
+        return self._sign(message)
+
+    def sign_vote(self, vote: Vote, chain_id: str) -> CommitSig:
+        """Sign a vote for a block and return its signature entry of a commit."""
+        return CommitSig(
+            BlockIDFlag.COMMIT,
+            vote.validator_address,
+            vote.timestamp,
+            self.sign(canonical_vote(vote, chain_id)),
+        )
+
+
+class Secp256k1PrivateKey(PrivateKey):
+    """A secp256k1 key made from its 32-byte secret.
+
+    Raise :exc:`ValueError` for a secret that is not on the curve, and
+    :exc:`~flask_noderpc.protocol.comet.key_types.UnsupportedKey` without ``coincurve``.
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        with needing_extra(SECP256K1):
+            import coincurve
+        if len(seed) != 32:
+            raise ValueError(f"expected 32 bytes, got {len(seed)}")
+        key = coincurve.PrivateKey(seed)
+        self.seed = seed
+        self._point = key.public_key.format()
+        # CometBFT: crypto/secp256k1. A signature of the message's SHA-256 is R and the lower S,
+        # and coincurve puts the recovery id behind them.
+        self._sign = lambda message: key.sign_recoverable(message)[:64]
+
+    @cached_property
+    def public(self) -> PublicKey:
+        """Public key."""
+        return PublicKey(SECP256K1, self._point)
 
 
 def commit_vote(commit: Commit, index: int) -> Vote:
@@ -53,16 +89,6 @@ def commit_vote(commit: Commit, index: int) -> Vote:
         validator_address=sig.validator_address,
         validator_index=index,
         signature=sig.signature,
-    )
-
-
-def sign_commit_vote(vote: Vote, chain_id: str, key: PrivateKey) -> CommitSig:
-    """Sign a vote and return its signature entry of a commit."""
-    return CommitSig(
-        BlockIDFlag.COMMIT,
-        vote.validator_address,
-        vote.timestamp,
-        key.sign(canonical_vote(vote, chain_id)),
     )
 
 

@@ -1,0 +1,229 @@
+"""The record of the last vote that a validator key signed, in CometBFT's file format.
+
+CometBFT 0.38: privval/file.go. Two signatures for one height, round and step with different
+block ids are a proof of misbehaviour, for which a validator loses its stake.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .. import jsoncodec
+from ..domain.block import BlockIDFlag, CommitSig, Vote
+from ..domain.time import SECOND
+from ..errors import ChainHalted, ConfigurationError
+from ..protocol.comet.messages import canonical_vote
+from ..protocol.protobuf import Malformed, Message
+
+PRECOMMIT = 3
+"""CometBFT: the steps are 1 for a proposal, 2 for a prevote and 3 for a precommit."""
+
+# How long a signature of another process is waited for.
+_PATIENCE_S, _PAUSE_S = 1.0, 0.001
+
+MAX_ROUND = 100_000
+"""A round is found by rotating the validators once for each, so there is a limit."""
+
+
+class _Document(jsoncodec.Struct):
+    height: str | int
+    round: int
+    step: int
+    signature: bytes | None = None
+    signbytes: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LastSigned:
+    """Height, round, step and signature of the last signed message."""
+
+    height: int = 0
+    round: int = 0
+    step: int = 0
+    signature: bytes = b""
+    sign_bytes: bytes = b""
+
+    def next_round(self, height: int) -> int:
+        """Return the first round of a height that may take a precommit.
+
+        Raise :exc:`~flask_noderpc.errors.ChainHalted` if the key must not sign this height.
+        """
+        if self.height > height:
+            raise ChainHalted(
+                f"height {height} can't be signed: the validator key has signed height"
+                f" {self.height} already"
+            )
+        if self.height < height:
+            return 0
+        # A stored precommit can be used again. An earlier step shows that a node with this key
+        # votes in this round.
+        round_number = self.round if self.step == PRECOMMIT else self.round + 1
+        if round_number >= MAX_ROUND:
+            raise ChainHalted(f"height {height} can't be signed: it is at round {self.round}")
+        return round_number
+
+    def allows(self, vote: Vote, chain_id: str) -> bool:
+        """Return true if a precommit is later than all signed messages, or the same one."""
+        if (vote.height, vote.round) > (self.height, self.round):
+            return True
+        return self.signature_of(vote, chain_id) is not None
+
+    def signature_of(self, vote: Vote, chain_id: str) -> CommitSig | None:
+        """Return the stored signature and its timestamp if only the vote's time differs."""
+        signed = (self.height, self.round, self.step)
+        if signed != (vote.height, vote.round, PRECOMMIT) or not self.signature:
+            return None
+        timestamp = _timestamp(self.sign_bytes)
+        if timestamp is None:
+            return None
+        if canonical_vote(replace(vote, timestamp=timestamp), chain_id) != self.sign_bytes:
+            return None
+        return CommitSig(BlockIDFlag.COMMIT, vote.validator_address, timestamp, self.signature)
+
+    def document(self) -> bytes:
+        """Encode the record as CometBFT does."""
+        members: dict[str, object] = {
+            "height": str(self.height),
+            "round": self.round,
+            "step": self.step,
+        }
+        if self.signature:
+            members["signature"] = self.signature
+        if self.sign_bytes:
+            members["signbytes"] = self.sign_bytes.hex().upper()
+        return jsoncodec.pretty(members)
+
+
+def _timestamp(sign_bytes: bytes) -> int | None:
+    """Return the time of a canonical vote; ``None`` if the bytes are not a vote."""
+    try:
+        body = Message(b"\x0a" + sign_bytes).blob(1)
+        stamp = Message(Message(body).blob(5))
+        return stamp.integer(1) * SECOND + stamp.integer(2)
+    except Malformed:
+        return None
+
+
+def read(path: Path) -> LastSigned | None:
+    """Read a record; return ``None`` if the file is missing.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unusable file.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from None
+    try:
+        raw = jsoncodec.decode(content, _Document)
+        record = LastSigned(
+            int(raw.height),
+            raw.round,
+            raw.step,
+            raw.signature or b"",
+            bytes.fromhex(raw.signbytes or ""),
+        )
+        _check(record)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"{path}: not a record of signatures in CometBFT's format: {error}; put the file"
+            " back from the machine that signed last"
+        ) from None
+    return record
+
+
+def _check(record: LastSigned) -> None:
+    limits = {
+        "height": (record.height, (1 << 63) - 1),
+        "round": (record.round, (1 << 31) - 1),
+        "step": (record.step, PRECOMMIT),
+    }
+    for name, (value, highest) in limits.items():
+        if not 0 <= value <= highest:
+            raise ValueError(f"{name}: expected 0 to {highest}, got {value}")
+
+
+def write(path: Path, record: LastSigned, *, durable: bool) -> None:
+    """Replace the file at once; with ``durable`` wait until the disk has it."""
+    # One process writes at a time, under the lock; a killed one leaves no more than this file.
+    draft = path.with_name(f"{path.name}.new")
+    try:
+        _write_draft(draft, record.document(), durable)
+        os.replace(draft, path)
+        if durable:
+            _sync_folder(path.parent)
+    except OSError as error:
+        raise ChainHalted(
+            f"nothing is signed: {path.name}: {error.strerror}",
+            "the file must be writable: priv_validator_state_file in config/config.toml names"
+            " another place",
+        ) from None
+
+
+def _write_draft(path: Path, content: bytes, durable: bool) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """Create the folder of records; raise ``ConfigurationError`` if that is not possible."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder}: {error.strerror}; the records of validator keys are written there, or"
+            " to the file that priv_validator_state_file in config/config.toml names"
+        ) from None
+
+
+def _lock(handle: int) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise ChainHalted(
+                    "nothing is signed: another process is signing with the keys of this home,"
+                    " and does not go on"
+                ) from None
+            time.sleep(_PAUSE_S)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Exclude other threads and processes that sign with keys whose records are in a folder.
+
+    Raise :exc:`~flask_noderpc.errors.ChainHalted` if another process holds the lock for a
+    second, as one that was stopped by a signal does.
+    """
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise ChainHalted(f"nothing is signed: {folder.name}: {error.strerror}") from None
+    try:
+        _lock(handle)
+        yield
+    finally:
+        # This releases the lock, too.
+        os.close(handle)

@@ -1,0 +1,169 @@
+"""Signatures of a home's validator keys, none of which conflicts with an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from ..concurrency import in_thread
+from ..domain.block import CommitSig, Vote
+from ..errors import ChainHalted, ConfigurationError, KeyProtected
+from ..protocol.comet.chain_state import ChainState
+from ..protocol.comet.keys import PrivateKey, commit_vote
+from ..protocol.comet.messages import canonical_vote
+from . import last_signed
+from .last_signed import PRECOMMIT, LastSigned
+from .validator_keys import ValidatorKey
+
+
+class StoredChain(NamedTuple):
+    """Signatures of the keys that a home's store shows."""
+
+    highest: int
+    """The highest height that the keys may have signed: a process may have ended between its
+    signatures and its block."""
+    made: ChainState | None
+    """The state after the last block, if this home has made the blocks."""
+
+
+Proof = Callable[[], StoredChain]
+
+
+_NEVER = '{"height": "0", "round": 0, "step": 0}'
+
+
+class GuardedKey:
+    """A validator key that writes each signature to its record before it returns it."""
+
+    def __init__(self, file: ValidatorKey) -> None:
+        self.key = file.key
+        self.is_development = file.is_development
+        # A link to the record stays one when the file is replaced.
+        self._path = file.state.resolve()
+
+    def record(self) -> LastSigned:
+        """Return the record; raise :exc:`~flask_noderpc.errors.ChainHalted` without it."""
+        try:
+            found = last_signed.read(self._path)
+        except ConfigurationError as error:
+            # Clients see the reason, which does not name the folder.
+            reason = str(error).replace(str(self._path), self._path.name)
+            raise ChainHalted(f"nothing is signed: {reason}") from None
+        if found is None:
+            raise ChainHalted(f"nothing is signed: {self._path.name} is missing; put it back")
+        return found
+
+    def sign_vote(self, vote: Vote, chain_id: str) -> CommitSig:
+        """Return the signature of a precommit, once its record is on the disk.
+
+        Raise :exc:`~flask_noderpc.errors.ChainHalted` for a vote that conflicts with an
+        earlier one, or if the record can't be written.
+        """
+        if self.is_development:
+            with last_signed.locked(self._path.parent):
+                return self._sign(vote, chain_id, durable=False)
+        # The disk takes milliseconds.
+        return in_thread(partial(self._sign_once, vote, chain_id))
+
+    def _sign_once(self, vote: Vote, chain_id: str) -> CommitSig:
+        with last_signed.locked(self._path.parent):
+            # Another process may have signed since the block was proposed.
+            record = self.record()
+            if (signed := record.signature_of(vote, chain_id)) is not None:
+                return signed
+            if not record.allows(vote, chain_id):
+                raise ChainHalted(
+                    f"height {vote.height} can't be signed at round {vote.round}: the"
+                    f" validator key has signed height {record.height}, round {record.round}"
+                )
+            return self._sign(vote, chain_id, durable=True)
+
+    def _sign(self, vote: Vote, chain_id: str, *, durable: bool) -> CommitSig:
+        signed = self.key.sign_vote(vote, chain_id)
+        message = canonical_vote(vote, chain_id)
+        record = LastSigned(vote.height, vote.round, PRECOMMIT, signed.signature, message)
+        last_signed.write(self._path, record, durable=durable)
+        return signed
+
+    def prepare(self, proof: Proof) -> None:
+        """Write a missing record from the chain that this home made.
+
+        Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the key must not sign the
+        block after the head.
+        """
+        record = last_signed.read(self._path)
+        # The head is read after the record: another process may be producing.
+        stored = proof()
+        if self.is_development:
+            last_signed.make_folder(self._path.parent)
+        elif record is not None:
+            self._check(record, stored.highest)
+        elif stored.made is None:
+            raise ConfigurationError(
+                f"{self._path} is missing, so nothing tells which heights the validator key has"
+                " signed, and signing one twice costs a validator its stake: copy this file"
+                " from the machine that signed last, or follow its chain with --upstream; if"
+                f" the key has never signed anything, write {_NEVER} to the file"
+            )
+        else:
+            self._write_first(_record_of(stored.made, self.key))
+
+    def _write_first(self, record: LastSigned) -> None:
+        last_signed.make_folder(self._path.parent)
+        with last_signed.locked(self._path.parent):
+            # Another process may have written it, and signed since.
+            if last_signed.read(self._path) is None:
+                last_signed.write(self._path, record, durable=True)
+
+    def _check(self, record: LastSigned, highest: int) -> None:
+        if record.height > highest:
+            raise ConfigurationError(
+                f"{self._path}: the validator key has signed height {record.height}, and the"
+                f" blocks of this store account for height {highest} at most: later ones would"
+                " be signed a second time, which costs a validator its stake; put the store"
+                " back that belongs to this home (NODERPC_DATABASE), follow the chain with"
+                " --upstream, or begin a new chain in a new folder with `noderpc init --home`;"
+                f" if nobody else has seen the later blocks, write {_NEVER} to the file"
+            )
+
+
+def _record_of(head: ChainState, key: PrivateKey) -> LastSigned:
+    """Return the record of a key that has signed a chain up to its head."""
+    commit = head.commit
+    found = head.last_validators.by_address.get(key.address)
+    if found is None or not commit.signatures[found[0]].signature:
+        return LastSigned(head.height, commit.round, PRECOMMIT)
+    vote = commit_vote(commit, found[0])
+    message = canonical_vote(vote, head.chain_id)
+    return LastSigned(head.height, commit.round, PRECOMMIT, vote.signature, message)
+
+
+class Signer:
+    """The validator keys of a home."""
+
+    def __init__(self, files: Sequence[ValidatorKey]) -> None:
+        self.keys = {file.key.address: GuardedKey(file) for file in files}
+        """The keys by address."""
+        self.is_development = all(file.is_development for file in files)
+        """True if all keys may sign a height again."""
+
+    def prepare(self, proof: Proof) -> None:
+        """Prepare each key; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+        for key in self.keys.values():
+            key.prepare(proof)
+
+    def plain_keys(self) -> dict[bytes, PrivateKey]:
+        """Return development keys, which may sign a height again; raise as
+        :meth:`check_development` does."""
+        self.check_development("a vote with another time")
+        return {address: key.key for address, key in self.keys.items()}
+
+    def check_development(self, wish: str) -> None:
+        """Raise :exc:`~flask_noderpc.errors.KeyProtected` unless all keys may sign again."""
+        if not self.is_development:
+            raise KeyProtected(wish)
+
+    def records(self) -> tuple[LastSigned, ...]:
+        """Return what the keys have signed that must not sign a height twice."""
+        return tuple(key.record() for key in self.keys.values() if not key.is_development)
