@@ -1,4 +1,4 @@
-"""Every regular expression of the package takes linear time, whatever a client sends."""
+"""Every regular expression of the package takes linear time for every text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.helpers.backtracking import ambiguity
 
 ROOT = Path(flask_noderpc.__file__).parent
 _METHODS = ("fullmatch", "match", "search", "finditer", "findall", "sub", "split")
-# Patterns whose text is part of the package or of the host's app; no client writes it.
+# Patterns that only read texts of the package or of the host's app, and never a client's.
 _OWN_TEXTS = {
     "backends.postgres.connection._TOKENS": "SQL statements of the package",
     "rest.messages._MESSAGE": "the table of messages in the same module",

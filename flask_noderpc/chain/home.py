@@ -71,7 +71,7 @@ def exists(folder: Path) -> bool:
 
 
 class NewChain(NamedTuple):
-    """What a home is created with."""
+    """Settings for the files of a new home."""
 
     chain_id: str | None
     """The id that its chain must have; a random one if ``None``."""

@@ -36,7 +36,7 @@ from .hidden_paths import hide_path
 from .throttle import Throttle
 
 _PIECE = 1 << 16
-# zlib: 16 and the bits of the window are those of a gzip file.
+# zlib: 16 plus the window size in bits selects the gzip format.
 _GZIP = 16 + zlib.MAX_WBITS
 _CONNECT_S = 5.0
 # Of larger bodies a process reads and decodes one at a time, or several would fill its memory.
@@ -58,7 +58,7 @@ class UpstreamLimits:
     rate: float = 0.0
     """Calls per second; 0 for no limit."""
     max_bytes: int = 256 << 20
-    """Bytes of a response after decompression; it may be that of a whole batch."""
+    """Bytes of a response after decompression, also of the response to a whole batch."""
     patience: float = 60.0
     """Seconds for which a request waits for its budget."""
 

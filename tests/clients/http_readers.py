@@ -24,7 +24,7 @@ from flask_noderpc.server.response_cache import RawRequest
 
 httptools: Any = pytest.importorskip("httptools", reason="the extra test-all has it")
 
-# Headers that say how a body ends: each reader keeps them, or leaves them out, in its own way.
+# Headers that say how a body ends: some readers keep them, others remove them.
 _AUTHORITY = re.compile(r"\Ahttps?://([^/?]*)", re.IGNORECASE)
 _FRAMING = ("host", "transfer-encoding", "content-length", "trailer")
 
@@ -47,7 +47,7 @@ def _request(
     method: str, target: str, version: str, host: str, headers: dict[str, list[str]]
 ) -> Request:
     """Return a request in one form, whichever reader has seen it."""
-    # Of a whole URL our reader keeps path and query, and of these an empty query is none.
+    # Our reader keeps only path and query of a whole URL, and drops an empty query.
     path, _, query = _AUTHORITY.sub("", target).partition("?")
     target = f"{path or '/'}?{query}" if query else path or "/"
     kept = {name: values for name, values in headers.items() if name not in _FRAMING}
@@ -56,11 +56,11 @@ def _request(
 
 @dataclass
 class Seen:
-    """What a reader sees in a stream of bytes."""
+    """Requests that a reader sees in a stream of bytes."""
 
     requests: list[Request] = field(default_factory=list)
     begins: list[int] = field(default_factory=list)
-    """Where the requests begin in the stream, and then what follows them."""
+    """Offsets in the stream at which the requests begin, and at which the rest begins."""
 
 
 def ours(stream: bytes) -> Seen:
@@ -136,7 +136,7 @@ def _of_go(body: str, is_cut: bool, **parts: Any) -> Request:
 
 
 class _Events:
-    """What llhttp calls as it reads."""
+    """Callbacks of llhttp, which collect the requests."""
 
     def __init__(self) -> None:
         self.seen = Seen()
@@ -155,7 +155,7 @@ class _Events:
         """Add a header, also a trailer."""
         if not self.has_head:
             key = name.decode("latin-1").lower()
-            # llhttp keeps blanks at the end, which are no part of a value (RFC 9112, 5.1).
+            # llhttp keeps blanks behind a value, which do not belong to it (RFC 9112, 5.1).
             self._headers.setdefault(key, []).append(value.decode("latin-1").rstrip(" \t"))
 
     def on_headers_complete(self) -> None:

@@ -1,4 +1,4 @@
-"""The server reads requests as Go's net/http and Node's llhttp do, or says why it does not.
+"""The server reads requests as Go's net/http and Node's llhttp do, except for listed reasons.
 
 Two servers that see different ends of one request let a client smuggle another one past the
 first of them.
@@ -22,10 +22,10 @@ from .http_streams import stream
 
 IS_LONG = os.environ.get("NODERPC_CAMPAIGN") == "long"
 STREAMS = 5_000_000 if IS_LONG else 200_000
-"""So many take a minute, or half an hour."""
+"""Streams of one run: they take about a minute, or half an hour in the long campaign."""
 
 # Reasons why one reader accepts a request that the other refuses, each with a pattern of the
-# request's head. What both accept must be equal.
+# request's head. Requests that both accept must be equal.
 _NAME = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _HOST = rb"[!$%&'()*+,.:;=\[\]_~0-9A-Za-z-]*"
 _NAME_OF_HOST = _HOST[:-1] + rb"+[/? ]"
@@ -66,7 +66,7 @@ LAXER_THAN_LLHTTP = LAXER_THAN_BOTH | {
     "an app may have methods of its own": rb"\A(?!(?:GET|POST|HEAD|OPTIONS|PUT|M-SEARCH) )",
     "a path may have bytes beyond ASCII": rb"\A\S+ [^\n ]*[\x80-\xff]",
 }
-# The same for requests of which one reader accepts the body, too.
+# Reasons why one reader accepts the body of a request and the other does not.
 BODY_STRICTER = {
     "no blank is behind the size of a chunk": rb"[0-9A-Fa-f][ \t]+(?:;|\r?\n)",
     "lines of a body in chunks end with CRLF": rb"[^\r]\n",
@@ -118,7 +118,7 @@ def explanation(mine: Seen, their: Seen, sent: bytes, name: str) -> str | None:
         # Go finds the word anywhere in a value, and lets keep-alive win with HTTP/1.0.
         return "Connection: close is a list of options, and wins"
     if name == "llhttp" and re.search(TAB, head):
-        return "a tab behind a value is no part of it"
+        return "a tab behind a value does not belong to it"
     stricter, laxer, body_laxer = (
         (STRICTER_THAN_GO, LAXER_THAN_GO, {})
         if name == "Go"
@@ -163,7 +163,7 @@ def test_every_difference_to_other_readers_has_a_reason(go: Go) -> None:
             else:
                 equal[name] += len(mine.requests)
 
-    # So that neither a reason nor the streams lose their meaning.
+    # Enough streams are valid, and no reason has become useless.
     assert equal["Go"] > STREAMS // 5
     assert equal["llhttp"] > STREAMS // 5
     known = (

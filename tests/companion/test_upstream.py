@@ -660,7 +660,7 @@ BOMB = gzip.compress(b"{" + b" " * (100 * MEGABYTE) + b"}")
     [
         (sends(http(BOMB, Content_Encoding="gzip")), "--upstream-max-bytes"),
         (_endless, "--upstream-max-bytes"),
-        # As a str it takes four bytes for each character.
+        # One wide character makes each character of a str take four bytes.
         (sends(http(b'{"id":"\xf0\x9f\x98\x80' + b"a" * 7 * MEGABYTE)), "no JSON-RPC"),
     ],
     ids=["gzip", "endless", "wide characters"],

@@ -202,7 +202,7 @@ def test_each_message_of_a_websocket_is_authorized(app: Flask) -> None:
         assert "not authorized to call eth_subscribe" in found.websocket(
             "eth_subscribe", "/evm/ws"
         )
-    # Everybody may call health, so nobody is asked.
+    # health is open to everybody, so authorize is not called for it.
     assert "health" not in seen
     assert {"websocket", "status", "subscribe", "eth_subscribe"} <= set(seen)
 

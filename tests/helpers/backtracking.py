@@ -19,7 +19,7 @@ from typing import Any
 # The parser of CPython's re; the standard library gives it no public name.
 from re import _constants as ops, _parser as parser  # isort: skip
 
-# A repetition that is bounded by no more than this adds a constant factor, and is not a loop.
+# A repetition with a lower bound than this adds a constant factor and does not count as a loop.
 _LOOP_FROM = 256
 _COPIES = 2
 # One character stands for all others beyond Latin-1.
@@ -39,7 +39,7 @@ _ALL = (1 << len(_CHARACTERS)) - 1
 
 @dataclass
 class _Part:
-    """Where a part of a pattern can begin and end, and if it matches the empty text."""
+    """Part of a pattern: its first and last states, and if it matches the empty text."""
 
     first: tuple[int, ...] = ()
     last: tuple[int, ...] = ()
@@ -114,7 +114,7 @@ class _Automaton:
                 self.inner.append((argument[1], flags))
                 return _Part()
             case ops.AT if self.begins_anywhere and argument not in _BOUNDARIES:
-                # It holds at the first position only, or fails until the last.
+                # An anchor holds at the first position only, or at the last.
                 return self.state(0)
             case ops.AT | ops.GROUPREF:
                 return _Part()
@@ -216,11 +216,11 @@ def _competing(automaton: _Automaton) -> str | None:
 def _tried_again(
     automaton: _Automaton, first: tuple[int, ...], settled: tuple[int, ...]
 ) -> str | None:
-    """Return the loop that reads again, from a later beginning, what it has read in vain."""
+    """Return a loop that rereads the same text from later positions after it failed."""
     start = automaton.state(_ALL)
     automaton.connect(start.last, start.first)
     automaton.connect(start.last, first)
-    # Where the pattern may end, it has matched, and nothing is tried again.
+    # In a state where the pattern may end it has matched, so nothing is tried again.
     for steps in automaton.edges.values():
         for state in settled:
             steps.pop(state, None)

@@ -153,7 +153,7 @@ def test_an_empty_line_before_a_request_is_ignored_once(node: Node) -> None:
 def test_long_blanks_in_a_header_delay_nobody(
     node: Node, lines: bytes, statuses: list[int]
 ) -> None:
-    """Backtracking would take minutes to hours, in which the process serves nobody."""
+    """A pattern that backtracks would block the process for minutes to hours."""
     request = GET.replace(b"\r\n\r\n", b"\r\n" + lines + b"\r\n\r\n")
 
     assert answers(node, request + CLOSING) == statuses
