@@ -70,6 +70,10 @@ class TooLarge(UpstreamUnavailable):
     """A response has more bytes than are taken."""
 
 
+class RequestRefused(UpstreamUnavailable):
+    """A request was refused as a whole, without JSON; one with fewer calls may not be."""
+
+
 class HttpClient:
     """Posts JSON to one address; safe to share among threads and greenlets.
 
@@ -187,10 +191,19 @@ class HttpClient:
         if response.status in _OVERLOADED:
             self._throttle.overloaded(retry_after)
             raise self.unusable(f"HTTP status {response.status}", retry_after)
+        if 300 <= response.status < 400:
+            to = response.headers.get("Location", "nowhere")[:_MAX_TEXT]
+            raise self.unusable(
+                f"HTTP status {response.status}, a redirect to {to}: give that URL instead"
+            )
         if not _JSON.match(body):
-            self._throttle.overloaded(retry_after)
             kind = response.headers.get("Content-Type", "no content type")[:_MAX_TEXT]
-            raise self.unusable(f"HTTP status {response.status} with {kind}, not JSON")
+            reason = f"HTTP status {response.status} with {kind}, not JSON"
+            is_refused = 400 <= response.status < 500
+            if not is_refused or retry_after is not None:
+                self._throttle.overloaded(retry_after)
+            error = RequestRefused if is_refused else UpstreamUnavailable
+            raise error(self.name, reason[:_MAX_TEXT], retry_after)
         self._throttle.succeeded()
 
     def unusable(self, reason: str, retry_after: float | None = None) -> UpstreamUnavailable:

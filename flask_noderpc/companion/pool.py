@@ -12,6 +12,7 @@ from typing import Self, TypeVar
 
 from ..errors import (
     Busy,
+    NodeRPCError,
     UpstreamError,
     UpstreamMismatch,
     UpstreamRefused,
@@ -226,26 +227,34 @@ class Upstreams:
             is_short = isinstance(error, Misplaced)
             self.refuse(reader.name, error.reason, _MISPLACED_S if is_short else None)
             return None
-        except NotDecoded as error:
-            failures.append(error)
-            self._note_change(reader)
-            return None
-        except UpstreamUnavailable as error:
-            failures.append(error)
-            self._note_failure(reader, str(error))
-            return None
-        except UpstreamRefused as error:
-            failures.append(error)
-            self._note_success(reader)
-            return None
         except (UpstreamError, Busy) as error:
             failures.append(error)
+            self._note(reader, error)
+            return None
+        except NodeRPCError:
+            raise
+        except Exception as error:
+            # Decoding failed in a way that is not foreseen: the failure of this node alone.
+            log.exception("a response of the upstream %s can't be used", reader.name)
+            reason = f"a response that can't be used ({type(error).__name__})"
+            failures.append(UpstreamUnavailable(reader.name, reason))
+            self._note_change(reader)
             return None
         finally:
             with self._lock:
                 health.end()
         self._note_success(reader)
         return (found,)
+
+    def _note(self, reader: Reader, error: UpstreamError | Busy) -> None:
+        """Note what an error says about a node."""
+        match error:
+            case NotDecoded():
+                self._note_change(reader)
+            case UpstreamUnavailable():
+                self._note_failure(reader, str(error))
+            case UpstreamRefused():
+                self._note_success(reader)
 
     def _check_chain(self, reader: Reader) -> None:
         """Check the node before the first request, and when it may be another one."""

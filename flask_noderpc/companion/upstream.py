@@ -22,7 +22,7 @@ from . import versions
 from .address import Address
 from .batches import BatchSize
 from .decoding import IN_THIS_PROCESS, Decoders
-from .http import DEFAULT_LIMITS, HttpClient, TooLarge, UpstreamLimits
+from .http import DEFAULT_LIMITS, HttpClient, RequestRefused, TooLarge, UpstreamLimits
 
 T = TypeVar("T")
 
@@ -202,7 +202,7 @@ class Upstream:
         kind = _Response | list[_Response]
         try:
             response = self._http.post(body, kind, calls=len(calls), timeout=timeout)
-        except TooLarge:
+        except (TooLarge, RequestRefused):
             return self._ask_fewer(calls, timeout)
         if isinstance(response, _Response):
             return self._ask_fewer(calls, timeout)

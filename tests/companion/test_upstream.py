@@ -44,6 +44,7 @@ from flask_noderpc.errors import (
     UpstreamRefused,
     UpstreamUnavailable,
 )
+from flask_noderpc.jsoncodec import Raw
 from flask_noderpc.settings import read_settings
 from flask_noderpc.testing.node import run_node, serve
 from tests.helpers.until import PATIENCE, until
@@ -689,3 +690,49 @@ def test_an_encoding_that_was_not_asked_for_is_refused() -> None:
     brotli = sends(http(b"{}", Content_Encoding="br"))
     with raw_node(brotli) as url, pytest.raises(UpstreamUnavailable, match="broke"):
         node_at(url).raw("status")
+
+
+def test_calls_are_asked_one_by_one_where_batches_are_forbidden() -> None:
+    """Some gateways answer a batch with 403 and a text."""
+
+    def respond(peer: socket.socket, body: bytes) -> None:
+        if body.startswith(b"["):
+            page = http(b"no batches here", "403 Forbidden", Content_Type="text/plain")
+            peer.sendall(page)
+        else:
+            results("a")(peer, body)
+
+    with raw_node(respond) as url:
+        answers = node_at(url).ask([call("block", height=height) for height in range(7)])
+        assert [bytes(each) for each in answers if isinstance(each, Raw)] == [b'"a"'] * 7
+
+
+@pytest.mark.parametrize("status", ["301 Moved Permanently", "307 Temporary Redirect"])
+def test_a_redirect_is_told_with_its_target(status: str) -> None:
+    moved = sends(http(b"", status, Location="https://new.example/rpc"))
+    said = "a redirect to https://new.example/rpc: give that URL instead"
+    with raw_node(moved) as url, pytest.raises(UpstreamUnavailable, match=said):
+        node_at(url).raw("status")
+
+
+def test_the_pause_that_any_refusal_asks_for_is_kept() -> None:
+    busy = sends(http(b"come back", "403 Forbidden", Retry_After="7"))
+    with raw_node(busy) as url, pytest.raises(UpstreamUnavailable) as caught:
+        node_at(url).raw("status")
+    assert caught.value.retry_after == 7
+
+
+def test_a_failure_that_nobody_thought_of_leads_to_the_next_node() -> None:
+    urls = ["http://127.0.0.1:1", "http://127.0.0.1:2"]
+    nodes = Upstreams.at(urls, "comet-0.38", PATIENT, patience=0.0)
+    bad, good = (reader.name for reader in nodes.usable())
+
+    def action(reader: Reader) -> str:
+        # As a value of 5 MB of digits does.
+        return reader.name if reader.name == good else str(int("9" * 5_000))
+
+    assert bad != good
+    assert [nodes.attempt(action) for _ in range(8)] == [good] * 8
+    with pytest.raises(UpstreamUnavailable, match=r"can't be used \(ValueError\)"):
+        nodes.attempt(lambda reader: int("9" * 5_000))
+    nodes.close()
