@@ -1,4 +1,4 @@
-"""docs/reliability.rst: thirty rows, each with tests that exist."""
+"""docs/reliability.rst: numbered rows, each with tests that exist."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reliability.rst").read_text()
 
 
-def test_the_thirty_are_there_in_order() -> None:
+def test_the_rows_are_numbered_in_order() -> None:
     found = re.findall(r"^   \* - (\d+)$", PAGE, re.MULTILINE)
-    assert found == [str(number) for number in range(1, 31)]
+    assert len(found) > 30
+    assert found == [str(number) for number in range(1, len(found) + 1)]
 
 
 def test_each_names_tests_that_are_there() -> None:
