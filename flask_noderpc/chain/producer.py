@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import secrets
 import threading
 import time
 from collections.abc import Sequence
@@ -13,6 +11,7 @@ from dataclasses import replace
 
 from .. import block_log
 from ..backends.base.application import Application, BlockLimits
+from ..backends.base.process import own_name
 from ..backends.base.store import ChainStore, CommittedBlock, Lease
 from ..concurrency import next_turn
 from ..domain.block import Block, BlockID, Evidence
@@ -34,7 +33,7 @@ class ProducerLease:
 
     def __init__(self, store: ChainStore, lease_s: float) -> None:
         self._store, self._lease_s = store, lease_s
-        self.owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self.owner = own_name()
         """Owner name stored with the lease."""
         self.lease: Lease | None = None
         """The lease; ``None`` while another process may own it."""

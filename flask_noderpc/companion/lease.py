@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import logging
-import os
-import secrets
-import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ..backends.base.process import own_name
 from ..backends.base.store import ChainStore, Lease
 from ..errors import BackendError, NodeRPCError, StoreError
 
 log = logging.getLogger("flask_noderpc.companion")
 
 _SECONDS = 10.0
-# That of a process that was killed lapses within this time.
+# The lease of a process that was killed on another machine expires within this time.
 _WAIT_S = _SECONDS + 1
 _POLL_S = 0.2
 
@@ -57,7 +55,7 @@ def held_lease(store: ChainStore, stopped: threading.Event | None = None) -> Ite
 
 
 def _acquired(store: ChainStore, stopped: threading.Event) -> Lease:
-    owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+    owner = own_name()
     deadline = time.monotonic() + _WAIT_S
     while (lease := store.acquire_lease(owner, _SECONDS)) is None:
         if time.monotonic() > deadline or stopped.wait(_POLL_S):

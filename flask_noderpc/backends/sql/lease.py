@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...domain.time import SECOND
 from ...errors import LeaseLost
+from ..base.process import has_ended
 from ..base.store import Lease
 from .connection import Connection
 
@@ -23,7 +24,8 @@ def acquire(connection: Connection, owner: str, seconds: float) -> Lease | None:
     now = connection.engine.now(connection)
     # An expiry far ahead was written by a clock that was wrong.
     limit = now + max(_MAX_LEASE, int(seconds * SECOND))
-    if row is not None and row[0] not in ("", owner) and now < row[2] <= limit:
+    is_held = row is not None and row[0] not in ("", owner) and now < row[2] <= limit
+    if is_held and not has_ended(row[0]):
         return None
     lease = Lease(owner, row[1] + 1 if row else 1)
     connection.execute(
