@@ -150,7 +150,7 @@ def test_the_example_of_access_challenges_and_limits(client: FlaskClient) -> Non
     token = {"Authorization": "Bearer let-me-in"}
     challenged = client.get('/broadcast_tx_sync?tx="a=1"')
     sent = client.get('/broadcast_tx_sync?tx="a=1"', headers=token)
-    answers = [client.get("/health") for _ in range(250)]
+    answers = [client.get("/status") for _ in range(250)]
 
     assert (challenged.status_code, challenged.headers["WWW-Authenticate"]) == (401, "Bearer")
     assert sent.get_json()["result"]["code"] == "0"
@@ -163,7 +163,7 @@ def test_the_example_of_access_challenges_and_limits(client: FlaskClient) -> Non
 @example("api_keys")
 def test_the_recipe_of_keys_asks_for_one(client: FlaskClient) -> None:
     key = {"X-Api-Key": "let-me-in"}
-    batch = [{"jsonrpc": "2.0", "id": 1, "method": "health"}] * 2
+    batch = [{"jsonrpc": "2.0", "id": 1, "method": "abci_info"}] * 2
     challenged = client.get("/status")
 
     assert (challenged.status_code, challenged.headers["WWW-Authenticate"]) == (401, "ApiKey")
@@ -179,11 +179,11 @@ def test_the_recipe_of_keys_asks_for_one(client: FlaskClient) -> None:
 @example("cost_limit")
 def test_the_recipe_of_costs_charges_a_search_more_than_a_read(client: FlaskClient) -> None:
     search = '/tx_search?query="tx.height>0"'
-    batch = [{"jsonrpc": "2.0", "id": 1, "method": "health"}] * 10
+    batch = [{"jsonrpc": "2.0", "id": 1, "method": "abci_info"}] * 10
     found = [client.get(search) for _ in range(19)]
     within = client.post("/", json=batch)
     refused = client.get(search)
-    read = client.get("/health")
+    read = client.get("/abci_info")
 
     assert {one.status_code for one in [*found, within, read]} == {200}
     assert refused.status_code == 429

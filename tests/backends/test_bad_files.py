@@ -16,7 +16,7 @@ from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.sqlite import connection
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.cli import main
-from flask_noderpc.errors import InvalidBlock, StoreError
+from flask_noderpc.errors import InvalidBlock, InvalidSetting, StoreError
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker
 
@@ -96,8 +96,8 @@ def test_an_empty_file_becomes_a_store(open_store: OpenStore, path: Path) -> Non
 
 
 def test_a_folder_is_no_store(open_store: OpenStore, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="can't be opened"):
-        open_store(tmp_path).latest_height()
+    with pytest.raises(InvalidSetting, match="expected a file, got the folder"):
+        open_store(tmp_path)
 
 
 def test_an_uncreatable_folder_is_a_store_error(open_store: OpenStore, tmp_path: Path) -> None:

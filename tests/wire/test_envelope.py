@@ -190,7 +190,7 @@ def test_geth_reads_the_first_value_of_a_body(
         b"[" * 20_000,
         b'{"a" 1} {}',
         # Longer than it is scanned.
-        b"[" + b"[]," * 200_000 + b"[]] {}",
+        b"[" + b"[]" * 200_000 + b"] {}",
     ],
 )
 def test_geth_refuses_a_body_without_a_complete_first_value(body: bytes) -> None:
