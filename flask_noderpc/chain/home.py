@@ -181,17 +181,18 @@ def _write_new_key(config: Path, paths: CometPaths, development: bool) -> None:
     _write_once(paths.key, validator_key_document(key))
 
 
-def adopt(folder: Path, home: Home, app_state: bytes, *, has_chain: bool) -> Home:
+def adopt(folder: Path, home: Home, app_state: bytes, *, has_blocks: bool) -> Home:
     """Mark the key of a home that an older version made under NODERPC_DEV, and return it.
 
     Such a home has one key, no record of its signatures, and a chain for development:
-    one that began with ``app_state``, or one in a folder named ``dev…``.
+    one that began with ``app_state``, or one in a folder named ``dev…`` that ``has_blocks``
+    of this home. Without blocks, a copy of a validator's files would look the same.
     """
     (key, *more), genesis = home.keys, home.genesis
     is_alone = not more and [each.address for each in genesis.validators] == [key.key.address]
     if key.is_development or key.state.exists() or not is_alone:
         return home
-    named = has_chain and folder.name.startswith("dev")
+    named = has_blocks and folder.name.startswith("dev")
     if not (named or _is_same_json(genesis.app_state, app_state)):
         return home
     mark_development(folder / "config", key.key)
@@ -210,7 +211,11 @@ def load(folder: Path, now: int, dialect: str = "") -> Home:
         for path, state in key_files(comet_paths(folder))
     )
     genesis = _read(config / _GENESIS, lambda content: read_genesis(content, now, dialect))
-    found = tuple(ValidatorKey(key, state, is_development(config, key)) for key, state in keys)
+    files: dict[bytes, ValidatorKey] = {}
+    for key, state in keys:
+        # The first file of a key counts, with its record: others are copies of it.
+        files.setdefault(key.address, ValidatorKey(key, state, is_development(config, key)))
+    found = tuple(files.values())
     for each in found:
         _check_key_type(config, genesis, each.key)
     return Home(

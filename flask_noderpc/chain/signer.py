@@ -95,22 +95,25 @@ class GuardedKey:
         record = last_signed.read(self._path)
         # The head is read after the record: another process may be producing.
         stored = proof()
+        # The folder is there for a record that the user writes, too.
+        last_signed.make_folder(self._path.parent)
         if self.is_development:
-            last_signed.make_folder(self._path.parent)
-        elif record is not None:
+            return
+        if record is not None:
             self._check(record, stored.highest)
         elif stored.made is None:
             raise ConfigurationError(
                 f"{self._path} is missing, so nothing tells which heights the validator key has"
                 " signed, and signing one twice costs a validator its stake: copy this file"
-                " from the machine that signed last, or follow its chain with --upstream; if"
-                f" the key has never signed anything, write {_NEVER} to the file"
+                " from the machine that signed last, follow its chain with --upstream, or begin"
+                " a new chain in a new folder with `noderpc init --home`; if nobody else has"
+                " seen blocks that the key signed, as with a home that version 0.1 made and"
+                f" that has no block, write {_NEVER} to the file"
             )
         else:
             self._write_first(_record_of(stored.made, self.key))
 
     def _write_first(self, record: LastSigned) -> None:
-        last_signed.make_folder(self._path.parent)
         with last_signed.locked(self._path.parent):
             # Another process may have written it, and signed since.
             if last_signed.read(self._path) is None:

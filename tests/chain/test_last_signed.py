@@ -471,3 +471,34 @@ def test_the_reason_that_clients_see_has_no_path(chain: EmbeddedChain) -> None:
         chain.produce()
 
     assert str(chain.home) not in str(e.value)
+
+
+@pytest.mark.parametrize("height", [1, 886])
+def test_a_process_that_only_serves_begins_no_chain_beside_a_record(
+    open_chain: Open, tmp_path: Path, height: int
+) -> None:
+    home.create(tmp_path, None, 0)
+    write(tmp_path, LastSigned(height, 0, 3))
+
+    # One of several workers may come before the process that produces.
+    for produces in (False, True):
+        with pytest.raises(ConfigurationError, match=f"signed height {height}"):
+            open_chain(produce=produces).start()
+
+
+def test_a_copy_of_a_key_file_does_not_hide_the_record(
+    open_chain: Open, chain: EmbeddedChain
+) -> None:
+    chain.produce()
+    chain.close()
+    file = chain.home / "config" / "priv_validator_key.json"
+    shutil.copy(file, file.with_name("priv_validator_key-backup.json"))
+
+    again = open_chain()
+    again.produce()
+    assert record(chain.home).height == 2
+    again.close()
+
+    write(chain.home, LastSigned(886, 0, 3))
+    with pytest.raises(ConfigurationError, match="signed height 886"):
+        open_chain().produce()
