@@ -131,7 +131,14 @@ def signing_paths(folder: Path) -> CometPaths:
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for the home of a CometBFT node.
     """
     paths, cure = comet_paths(folder), "--upstream follows that node's chain without its keys"
-    if (store := paths.found_store()) is not None:
+    try:
+        store = paths.found_store()
+    except OSError as error:
+        raise ConfigurationError(
+            f"{paths.data}: {error.strerror}; db_dir in {config_path(folder)} names a folder"
+            " that can be read"
+        ) from None
+    if store is not None:
         raise ConfigurationError(
             f"{store}: this is the home of a CometBFT node, whose validator would sign its"
             f" heights a second time here; {cure}, and for a chain of its own use a new --home"
@@ -190,7 +197,7 @@ def adopt(folder: Path, home: Home, app_state: bytes, *, has_blocks: bool) -> Ho
     """
     (key, *more), genesis = home.keys, home.genesis
     is_alone = not more and [each.address for each in genesis.validators] == [key.key.address]
-    if key.is_development or key.state.exists() or not is_alone:
+    if key.is_development or os.path.lexists(key.state) or not is_alone:
         return home
     named = has_blocks and folder.name.startswith("dev")
     if not (named or _is_same_json(genesis.app_state, app_state)):

@@ -77,6 +77,8 @@ def test_a_record_has_the_bytes_that_cometbft_writes() -> None:
         '{"height":"1","round":0}',
         '{"height":"x","round":0,"step":3}',
         '{"height":"-1","round":0,"step":3}',
+        '{"height":" 1_0","round":0,"step":3}',
+        '{"height":"١","round":0,"step":3}',
         '{"height":"9223372036854775808","round":0,"step":3}',
         '{"height":"1","round":-1,"step":3}',
         '{"height":"1","round":0,"step":4}',
@@ -332,7 +334,14 @@ def test_the_files_of_config_toml_are_used(open_chain: Open, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "content", ["= 1", "priv_validator_key_file = 7", "db_dir = ['data']", "\udcff"]
+    "content",
+    [
+        "= 1",
+        "priv_validator_key_file = 7",
+        "db_dir = ['data']",
+        "\udcff",
+        f"db_dir = '{'x' * 300}'",
+    ],
 )
 def test_an_unusable_config_toml_stops_the_node(
     open_chain: Open, tmp_path: Path, content: str
@@ -379,6 +388,20 @@ def test_a_link_to_a_record_stays_a_link(open_chain: Open, tmp_path: Path) -> No
 
     assert (tmp_path / STATE).is_symlink()
     assert record(tmp_path, "kept.json").height == 1
+
+
+@pytest.mark.parametrize("target", ["unmounted/kept.json", STATE])
+def test_a_link_without_its_record_stops_the_node(
+    open_chain: Open, chain: EmbeddedChain, target: str
+) -> None:
+    chain.produce()
+    chain.close()
+    (chain.home / STATE).unlink()
+    (chain.home / STATE).symlink_to(chain.home / target)
+
+    with pytest.raises(ConfigurationError, match=r"priv_validator_state\.json|kept\.json"):
+        open_chain().produce()
+    assert not (chain.home / "unmounted").exists()
 
 
 def test_a_round_that_is_too_high_is_refused(open_chain: Open, tmp_path: Path) -> None:
