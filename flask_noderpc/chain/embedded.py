@@ -244,9 +244,11 @@ class EmbeddedChain(StoreBackend):
             self._check_keys()
 
     def _has_own_chain(self) -> bool:
-        """Return true unless the stored blocks were imported: those are of no application."""
-        stored = self.store.identity()
-        return bool((stored and stored.application) or self._app.info().last_block_height)
+        """Return true if our application made the stored blocks. Imported ones have no name
+        of an application; nor have those of an application without a name."""
+        stored, app = self.store.identity(), self._app
+        is_named = stored is not None and stored.application == app.name
+        return is_named or bool(app.info().last_block_height)
 
     def _has_own_blocks(self) -> bool:
         return (

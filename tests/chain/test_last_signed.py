@@ -26,7 +26,7 @@ from flask_noderpc.protocol.comet.messages import canonical_vote
 
 from ..helpers.until import PATIENCE
 from .conftest import Open
-from .fixtures import key, write_home
+from .fixtures import Recorder, key, write_home
 
 STATE = "data/priv_validator_state.json"
 # Written by CometBFT 0.38.25.
@@ -257,6 +257,17 @@ def test_a_home_of_an_older_version_goes_on(open_chain: Open, chain: EmbeddedCha
 
     assert (chain.home / STATE).read_bytes() == written
     assert again.produce() == 2
+
+
+def test_a_home_of_an_application_without_name_and_store_goes_on(
+    open_chain: Open, tmp_path: Path
+) -> None:
+    chain = open_chain(application=Recorder())
+    chain.produce()
+    chain.close()
+    (tmp_path / STATE).unlink()
+
+    assert open_chain(application=Recorder()).produce() == 2
 
 
 def test_a_process_that_only_serves_needs_no_record(
