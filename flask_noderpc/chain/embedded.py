@@ -244,8 +244,10 @@ class EmbeddedChain(StoreBackend):
             self._check_keys()
 
     def _has_own_chain(self) -> bool:
-        """Return true if our application made the stored blocks. Imported ones have no name
-        of an application; nor have those of an application without a name."""
+        """Return true if our application made the stored blocks.
+
+        A store of imported blocks names no application.
+        """
         stored, app = self.store.identity(), self._app
         is_named = stored is not None and stored.application == app.name
         return is_named or bool(app.info().last_block_height)
