@@ -230,38 +230,42 @@ class EmbeddedChain(StoreBackend):
         if self._control is None:
             return home
         return node_home.adopt(
-            self.home, home, self._genesis_app_state, has_chain=self.store.has_chain()
+            self.home, home, self._genesis_app_state, has_blocks=self._has_own_blocks()
         )
 
     def _guard_keys(self, signer: Signer, genesis: Genesis) -> None:
-        """Check what our keys have signed, now or, in a process that only serves, before its
-        first block; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
-        is_ours, is_new = self._has_own_chain(), not self.store.has_chain()
-        stored_chain = partial(self._stored_chain, genesis, is_ours=is_ours)
+        """Check what our keys have signed, now or, in a process that only serves a chain,
+        before its first block; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+        stored_chain = partial(self._stored_chain, genesis, is_ours=self._has_own_chain())
         self._prepare_keys = partial(signer.prepare, stored_chain)
-        if self._produces or signer.is_development:
+        # A process that only serves must not begin a chain beside a record that forbids it:
+        # the process that produces would find a chain, and take it for its own.
+        if self._produces or signer.is_development or not self.store.has_chain():
             self._check_keys()
-        else:
-            # The store has a chain then in any case.
-            stored_chain = partial(stored_chain, is_ours=is_ours or is_new, is_new=is_new)
-            self._prepare_keys = partial(signer.prepare, stored_chain)
 
     def _has_own_chain(self) -> bool:
-        """Return true unless the stored blocks were imported: those are of no application."""
-        stored = self.store.identity()
-        return bool((stored and stored.application) or self._app.info().last_block_height)
+        """Return true if our application made the stored blocks.
 
-    def _stored_chain(
-        self, genesis: Genesis, *, is_ours: bool, is_new: bool = False
-    ) -> StoredChain:
-        """Return what the store shows of our signatures; ``is_new`` is true for a chain that
-        did not exist when this process started."""
+        A store of imported blocks names no application.
+        """
+        stored, app = self.store.identity(), self._app
+        is_named = stored is not None and stored.application == app.name
+        return is_named or bool(app.info().last_block_height)
+
+    def _has_own_blocks(self) -> bool:
+        return (
+            self.store.has_chain()
+            and not self.store.head().is_genesis
+            and self._has_own_chain()
+        )
+
+    def _stored_chain(self, genesis: Genesis, *, is_ours: bool) -> StoredChain:
+        """Return what the store shows of our signatures."""
         if not self.store.has_chain():
             return StoredChain(genesis.initial_height - 1, None)
         head = self.store.head()
-        if head.is_genesis:
-            return StoredChain(head.height + (not is_new), None)
-        return StoredChain(head.height + 1, head if is_ours else None)
+        made = head if is_ours and not head.is_genesis else None
+        return StoredChain(head.height + 1, made)
 
     def _set_node_info(self, home: node_home.Home) -> None:
         """Set the node's info from its keys and its application."""

@@ -131,7 +131,14 @@ def signing_paths(folder: Path) -> CometPaths:
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for the home of a CometBFT node.
     """
     paths, cure = comet_paths(folder), "--upstream follows that node's chain without its keys"
-    if (store := paths.found_store()) is not None:
+    try:
+        store = paths.found_store()
+    except OSError as error:
+        raise ConfigurationError(
+            f"{paths.data}: {error.strerror}; db_dir in {config_path(folder)} names a folder"
+            " that can be read"
+        ) from None
+    if store is not None:
         raise ConfigurationError(
             f"{store}: this is the home of a CometBFT node, whose validator would sign its"
             f" heights a second time here; {cure}, and for a chain of its own use a new --home"
@@ -181,17 +188,18 @@ def _write_new_key(config: Path, paths: CometPaths, development: bool) -> None:
     _write_once(paths.key, validator_key_document(key))
 
 
-def adopt(folder: Path, home: Home, app_state: bytes, *, has_chain: bool) -> Home:
+def adopt(folder: Path, home: Home, app_state: bytes, *, has_blocks: bool) -> Home:
     """Mark the key of a home that an older version made under NODERPC_DEV, and return it.
 
     Such a home has one key, no record of its signatures, and a chain for development:
-    one that began with ``app_state``, or one in a folder named ``dev…``.
+    one that began with ``app_state``, or one in a folder named ``dev…`` that ``has_blocks``
+    of this home. Without blocks, a copy of a validator's files would look the same.
     """
     (key, *more), genesis = home.keys, home.genesis
     is_alone = not more and [each.address for each in genesis.validators] == [key.key.address]
-    if key.is_development or key.state.exists() or not is_alone:
+    if key.is_development or os.path.lexists(key.state) or not is_alone:
         return home
-    named = has_chain and folder.name.startswith("dev")
+    named = has_blocks and folder.name.startswith("dev")
     if not (named or _is_same_json(genesis.app_state, app_state)):
         return home
     mark_development(folder / "config", key.key)
@@ -210,7 +218,11 @@ def load(folder: Path, now: int, dialect: str = "") -> Home:
         for path, state in key_files(comet_paths(folder))
     )
     genesis = _read(config / _GENESIS, lambda content: read_genesis(content, now, dialect))
-    found = tuple(ValidatorKey(key, state, is_development(config, key)) for key, state in keys)
+    files: dict[bytes, ValidatorKey] = {}
+    for key, state in keys:
+        # The first file of a key counts, with its record: others are copies of it.
+        files.setdefault(key.address, ValidatorKey(key, state, is_development(config, key)))
+    found = tuple(files.values())
     for each in found:
         _check_key_type(config, genesis, each.key)
     return Home(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -124,7 +125,7 @@ def read(path: Path) -> LastSigned | None:
     try:
         raw = jsoncodec.decode(content, _Document)
         record = LastSigned(
-            int(raw.height),
+            _integer(raw.height),
             raw.round,
             raw.step,
             raw.signature or b"",
@@ -137,6 +138,13 @@ def read(path: Path) -> LastSigned | None:
             " back from the machine that signed last"
         ) from None
     return record
+
+
+def _integer(value: str | int) -> int:
+    # Python's int() takes blanks, signs and underscores, too; Go does not.
+    if isinstance(value, str) and not re.fullmatch("-?[0-9]{1,20}", value):
+        raise ValueError(f"height: expected an integer, got {value[:40]!r}")
+    return int(value)
 
 
 def _check(record: LastSigned) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from ..concurrency import in_thread
@@ -40,7 +42,8 @@ class GuardedKey:
         self.key = file.key
         self.is_development = file.is_development
         # A link to the record stays one when the file is replaced.
-        self._path = file.state.resolve()
+        self._path = Path(os.path.realpath(file.state))
+        self._is_link = file.state.is_symlink()
 
     def record(self) -> LastSigned:
         """Return the record; raise :exc:`~flask_noderpc.errors.ChainHalted` without it."""
@@ -89,28 +92,33 @@ class GuardedKey:
     def prepare(self, proof: Proof) -> None:
         """Write a missing record from the chain that this home made.
 
+        A link without its file is not replaced: the file may be on a disk that is not mounted.
         Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the key must not sign the
         block after the head.
         """
         record = last_signed.read(self._path)
         # The head is read after the record: another process may be producing.
         stored = proof()
-        if self.is_development:
+        if not self._is_link:
+            # The folder is there for a record that the user writes, too.
             last_signed.make_folder(self._path.parent)
-        elif record is not None:
+        if self.is_development:
+            return
+        if record is not None:
             self._check(record, stored.highest)
-        elif stored.made is None:
+        elif stored.made is None or self._is_link:
             raise ConfigurationError(
                 f"{self._path} is missing, so nothing tells which heights the validator key has"
                 " signed, and signing one twice costs a validator its stake: copy this file"
-                " from the machine that signed last, or follow its chain with --upstream; if"
-                f" the key has never signed anything, write {_NEVER} to the file"
+                " from the machine that signed last, follow its chain with --upstream, or begin"
+                " a new chain in a new folder with `noderpc init --home`; if nobody else has"
+                " seen blocks that the key signed, as with a home that version 0.1 made and"
+                f" that has no block, write {_NEVER} to the file"
             )
         else:
             self._write_first(_record_of(stored.made, self.key))
 
     def _write_first(self, record: LastSigned) -> None:
-        last_signed.make_folder(self._path.parent)
         with last_signed.locked(self._path.parent):
             # Another process may have written it, and signed since.
             if last_signed.read(self._path) is None:

@@ -149,16 +149,41 @@ def test_a_home_that_an_older_version_made_for_development_goes_back(
     assert marks(folder)
 
 
-def test_a_home_named_dev_of_another_chain_is_not_adopted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("produces", [False, True])
+def test_a_home_named_dev_of_another_chain_is_not_adopted(
+    tmp_path: Path, produces: bool
+) -> None:
     folder = tmp_path / "devnet"
     write_home(folder, {1: 10}, own=[1])
     without_marks(folder)
-    chain = EmbeddedChain(
-        folder / "chain.db", application=Bank, app_state=bank.app_state(), dev=True
-    )
 
+    # The first one may be a worker that only serves.
+    for produce in (produces, True):
+        chain = EmbeddedChain(
+            folder / "chain.db",
+            application=Bank,
+            app_state=bank.app_state(),
+            dev=True,
+            produce=produce,
+        )
+        with pytest.raises(ConfigurationError, match=r"priv_validator_state\.json is missing"):
+            chain.start()
+        chain.close()
+
+    assert not marks(folder)
+
+
+def test_a_home_named_dev_with_a_chain_without_blocks_is_not_adopted(tmp_path: Path) -> None:
+    folder = tmp_path / "devnet"
+    write_home(folder, {1: 10}, own=[1])
+    chain = EmbeddedChain(folder / "chain.db", application=Bank, produce=False)
+    chain.start()
+    chain.close()
+    without_marks(folder)
+
+    chain = EmbeddedChain(folder / "chain.db", application=Bank, produce=False, dev=True)
     with pytest.raises(ConfigurationError, match=r"priv_validator_state\.json is missing"):
-        chain.start()
+        chain.produce()
     chain.close()
 
     assert not marks(folder)

@@ -26,7 +26,7 @@ from flask_noderpc.protocol.comet.messages import canonical_vote
 
 from ..helpers.until import PATIENCE
 from .conftest import Open
-from .fixtures import key, write_home
+from .fixtures import Recorder, key, write_home
 
 STATE = "data/priv_validator_state.json"
 # Written by CometBFT 0.38.25.
@@ -77,6 +77,8 @@ def test_a_record_has_the_bytes_that_cometbft_writes() -> None:
         '{"height":"1","round":0}',
         '{"height":"x","round":0,"step":3}',
         '{"height":"-1","round":0,"step":3}',
+        '{"height":" 1_0","round":0,"step":3}',
+        '{"height":"١","round":0,"step":3}',
         '{"height":"9223372036854775808","round":0,"step":3}',
         '{"height":"1","round":-1,"step":3}',
         '{"height":"1","round":0,"step":4}',
@@ -257,6 +259,17 @@ def test_a_home_of_an_older_version_goes_on(open_chain: Open, chain: EmbeddedCha
     assert again.produce() == 2
 
 
+def test_a_home_of_an_application_without_name_and_store_goes_on(
+    open_chain: Open, tmp_path: Path
+) -> None:
+    chain = open_chain(application=Recorder())
+    chain.produce()
+    chain.close()
+    (tmp_path / STATE).unlink()
+
+    assert open_chain(application=Recorder()).produce() == 2
+
+
 def test_a_process_that_only_serves_needs_no_record(
     open_chain: Open, chain: EmbeddedChain
 ) -> None:
@@ -332,7 +345,14 @@ def test_the_files_of_config_toml_are_used(open_chain: Open, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "content", ["= 1", "priv_validator_key_file = 7", "db_dir = ['data']", "\udcff"]
+    "content",
+    [
+        "= 1",
+        "priv_validator_key_file = 7",
+        "db_dir = ['data']",
+        "\udcff",
+        f"db_dir = '{'x' * 300}'",
+    ],
 )
 def test_an_unusable_config_toml_stops_the_node(
     open_chain: Open, tmp_path: Path, content: str
@@ -379,6 +399,20 @@ def test_a_link_to_a_record_stays_a_link(open_chain: Open, tmp_path: Path) -> No
 
     assert (tmp_path / STATE).is_symlink()
     assert record(tmp_path, "kept.json").height == 1
+
+
+@pytest.mark.parametrize("target", ["unmounted/kept.json", STATE])
+def test_a_link_without_its_record_stops_the_node(
+    open_chain: Open, chain: EmbeddedChain, target: str
+) -> None:
+    chain.produce()
+    chain.close()
+    (chain.home / STATE).unlink()
+    (chain.home / STATE).symlink_to(chain.home / target)
+
+    with pytest.raises(ConfigurationError, match=r"priv_validator_state\.json|kept\.json"):
+        open_chain().produce()
+    assert not (chain.home / "unmounted").exists()
 
 
 def test_a_round_that_is_too_high_is_refused(open_chain: Open, tmp_path: Path) -> None:
@@ -471,3 +505,34 @@ def test_the_reason_that_clients_see_has_no_path(chain: EmbeddedChain) -> None:
         chain.produce()
 
     assert str(chain.home) not in str(e.value)
+
+
+@pytest.mark.parametrize("height", [1, 886])
+def test_a_process_that_only_serves_begins_no_chain_beside_a_record(
+    open_chain: Open, tmp_path: Path, height: int
+) -> None:
+    home.create(tmp_path, None, 0)
+    write(tmp_path, LastSigned(height, 0, 3))
+
+    # One of several workers may come before the process that produces.
+    for produces in (False, True):
+        with pytest.raises(ConfigurationError, match=f"signed height {height}"):
+            open_chain(produce=produces).start()
+
+
+def test_a_copy_of_a_key_file_does_not_hide_the_record(
+    open_chain: Open, chain: EmbeddedChain
+) -> None:
+    chain.produce()
+    chain.close()
+    file = chain.home / "config" / "priv_validator_key.json"
+    shutil.copy(file, file.with_name("priv_validator_key-backup.json"))
+
+    again = open_chain()
+    again.produce()
+    assert record(chain.home).height == 2
+    again.close()
+
+    write(chain.home, LastSigned(886, 0, 3))
+    with pytest.raises(ConfigurationError, match="signed height 886"):
+        open_chain().produce()
