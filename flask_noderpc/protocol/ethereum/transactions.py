@@ -46,8 +46,10 @@ def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
 
 
 def refuse_long_lists(raw: bytes) -> None:
-    """Raise :exc:`InvalidTransaction` if a list of a transaction from a client is too long to be
-    read; other faults are found by :func:`decode`."""
+    """Raise :exc:`InvalidTransaction` if a list of a client's transaction is too long.
+
+    Other faults are found by :func:`decode`.
+    """
     kind, body = _parted(raw)
     with suppress(rlp.Malformed):
         items = rlp.Reader(body).list(FORMS[kind].geth)
