@@ -28,7 +28,7 @@ _OWN_TEXTS = {
     "web.rule_conflicts._VARIABLE": "URL rules of the host's app",
 }
 _BOTH = (False, True)
-_KINDS = (
+_KINDS: tuple[Integer | Time, ...] = (
     *(Integer(is_number=number, is_unsigned=sign) for number in _BOTH for sign in _BOTH),
     *(Time(has_offset=has_offset) for has_offset in _BOTH),
 )

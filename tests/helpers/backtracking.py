@@ -13,12 +13,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import product
 from math import inf
 from typing import Any
 
 # The parser of CPython's re; the standard library gives it no public name.
-from re import _constants as ops, _parser as parser  # isort: skip
+ops: Any = import_module("re._constants")
+parser: Any = import_module("re._parser")
 
 # A repetition that is bounded by no more than this adds a constant factor, and is not a loop.
 _LOOP_FROM = 256
