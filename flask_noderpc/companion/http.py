@@ -236,7 +236,7 @@ def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
             try:
                 yield inflate.decompress(rest, _PIECE)
             except zlib.error as error:
-                raise DecodeError(f"it is no gzip file: {error}") from None
+                raise DecodeError(f"it is not a gzip file: {error}") from None
             rest = inflate.unconsumed_tail or inflate.unused_data
             is_empty = False
     # zlib holds back no more than its window of 32 KiB.

@@ -100,7 +100,7 @@ UNUSABLE: dict[str, tuple[Respond, str]] = {
         sends(http(gzip.compress(b"{" + b" " * 9_000_000 + b"}"), Content_Encoding="gzip")),
         "--upstream-max-bytes",
     ),
-    "damaged compression": (sends(http(b"{}", Content_Encoding="gzip")), "no gzip file"),
+    "damaged compression": (sends(http(b"{}", Content_Encoding="gzip")), "not a gzip file"),
 }
 
 

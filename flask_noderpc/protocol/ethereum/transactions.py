@@ -48,7 +48,7 @@ def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
 def refuse_long_lists(raw: bytes) -> None:
     """Raise :exc:`InvalidTransaction` if a list of a client's transaction is too long.
 
-    Other faults are found by :func:`decode`.
+    :func:`decode` finds other faults.
     """
     kind, body = _parted(raw)
     with suppress(rlp.Malformed):
