@@ -13,17 +13,25 @@ from typing import Any
 import pytest
 
 import flask_noderpc
+from flask_noderpc.protocol.comet.genesis.kinds import Integer, Time
+from flask_noderpc.rest.routes import Route
 from tests.helpers.backtracking import ambiguity
 
 ROOT = Path(flask_noderpc.__file__).parent
 _METHODS = ("fullmatch", "match", "search", "finditer", "findall", "sub", "split")
 # Patterns that only read texts of the package or of the host's app, and never a client's.
 _OWN_TEXTS = {
+    "backends.postgres.connection._ADD": "SQL statements of the package",
     "backends.postgres.connection._TOKENS": "SQL statements of the package",
     "rest.messages._MESSAGE": "the table of messages in the same module",
     "rest.messages._FIELD": "the table of messages in the same module",
     "web.rule_conflicts._VARIABLE": "URL rules of the host's app",
 }
+_BOTH = (False, True)
+_KINDS: tuple[Integer | Time, ...] = (
+    *(Integer(is_number=number, is_unsigned=sign) for number in _BOTH for sign in _BOTH),
+    *(Time(has_offset=has_offset) for has_offset in _BOTH),
+)
 
 
 def _modules() -> Iterator[tuple[str, str]]:
@@ -45,6 +53,8 @@ def _in(value: object) -> Iterator[re.Pattern[Any]]:
     elif isinstance(value, tuple | list):
         for each in value:
             yield from _in(each)
+    elif isinstance(value, Route):
+        yield value.pattern
 
 
 def _uses(name: str, text: str) -> set[str]:
@@ -61,6 +71,8 @@ def _patterns() -> dict[str, tuple[re.Pattern[Any], set[str]]]:
             for number, pattern in enumerate(_in(value)):
                 label = f"{module}.{name}" + (f"[{number}]" if number else "")
                 found[label] = pattern, _uses(name, text)
+    for number, kind in enumerate(_KINDS):
+        found[f"protocol.comet.genesis.kinds[{number}]"] = kind._form, {"fullmatch"}
     return found
 
 
@@ -82,18 +94,42 @@ def test_every_exception_is_needed() -> None:
         assert any(ambiguity(pattern, method) for method in methods), name
 
 
+# Modules with functions that compile patterns; those patterns are looked at, too.
+_COMPILE_IN_FUNCTIONS = {"rest.routes", "protocol.comet.genesis.kinds"}
+
+
+def _calls(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Names and lines of the functions of ``re`` that are called."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == "re"
+        ):
+            yield node.func.attr, node.lineno
+
+
 def test_no_pattern_is_hidden_in_a_call() -> None:
     calls = [
-        f"{module}:{node.lineno}"
+        f"{module}:{line}"
         for module, text in _modules()
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and node.func.value.id == "re"
-        and node.func.attr in _METHODS
+        for name, line in _calls(ast.parse(text))
+        if name in _METHODS
     ]
     assert calls == []
+
+
+def test_patterns_that_functions_compile_are_known() -> None:
+    found = {
+        module
+        for module, text in _modules()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and any(name == "compile" for name, _ in _calls(node))
+    }
+    assert found == _COMPILE_IN_FUNCTIONS
+    assert {"rest.routes.ROUTES", "protocol.comet.genesis.kinds[0]"} <= _patterns().keys()
 
 
 @pytest.mark.parametrize(
@@ -111,6 +147,13 @@ def test_no_pattern_is_hidden_in_a_call() -> None:
         (r"\s+$", "sub"),
         (r"a+(?!b)", "finditer"),
         (r"(?=a*a*b)c", "match"),
+        (r"(?=a*b)a", "finditer"),
+        (r"(?:a(?!a*b))*c", "match"),
+        (r"(?m)^\s*x", "search"),
+        (r"(?:a{0,200}){0,200}b", "match"),
+        (r"(a*)\1b", "match"),
+        (r"(?:a{1,200})*b", "match"),
+        (r"\d+[^\x00-\xff]+z", "fullmatch"),
     ],
 )
 def test_the_proof_finds_loops_that_compete(pattern: str, method: str) -> None:
@@ -124,6 +167,7 @@ def test_the_proof_finds_loops_that_compete(pattern: str, method: str) -> None:
         (r"[0-9]++\.?[0-9]*+", "fullmatch"),
         (r'"(?:[^"\\]++|\\.)*+"?', "finditer"),
         (r"(?:ab?)*c", "match"),
+        (r"(?:[0-9a-f]{2})*z", "match"),
         (r"a*b", "fullmatch"),
         (r"a+", "findall"),
         (r"^\s*x", "search"),

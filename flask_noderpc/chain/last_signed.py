@@ -25,6 +25,8 @@ from ..protocol.protobuf import Malformed, Message
 PRECOMMIT = 3
 """CometBFT: the steps are 1 for a proposal, 2 for a prevote and 3 for a precommit."""
 
+# Unlike Go, Python's int() takes blanks and underscores, too.
+_INTEGER = re.compile("-?[0-9]{1,20}")
 # How long a signature of another process is waited for.
 _PATIENCE_S, _PAUSE_S = 1.0, 0.001
 
@@ -141,8 +143,7 @@ def read(path: Path) -> LastSigned | None:
 
 
 def _integer(value: str | int) -> int:
-    # Python's int() takes blanks, signs and underscores, too; Go does not.
-    if isinstance(value, str) and not re.fullmatch("-?[0-9]{1,20}", value):
+    if isinstance(value, str) and not _INTEGER.fullmatch(value):
         raise ValueError(f"height: expected an integer, got {value[:40]!r}")
     return int(value)
 

@@ -38,6 +38,8 @@ from .throttle import Throttle
 _PIECE = 1 << 16
 # zlib: 16 plus the window size in bits selects the gzip format.
 _GZIP = 16 + zlib.MAX_WBITS
+# One without content has 20 bytes and takes two microseconds.
+_MAX_MEMBERS = 10_000
 _CONNECT_S = 5.0
 # Of larger bodies a process reads and decodes one at a time, or several would fill its memory.
 _LARGE_BYTES = 16 << 20
@@ -175,7 +177,8 @@ class HttpClient:
             if len(body) > _LARGE_BYTES and not is_large:
                 is_large = True
                 held.enter_context(_one_large)
-            if len(body) > self.limits.max_bytes:
+            # Compressed bytes count too: any number of them may decode to nothing.
+            if max(len(body), response.tell()) > self.limits.max_bytes:
                 raise TooLarge(
                     self.name,
                     f"a response of more than {self.limits.max_bytes} bytes"
@@ -220,33 +223,39 @@ def _decoded(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
 
     urllib3 would decode all that a read received at once: a piece of 64 KiB can hold 64 MB.
     """
-    coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    value = response.headers.get("Content-Encoding", "").lower()
     pieces = iter(partial(response.read1, _PIECE, decode_content=False), b"")
-    if coding == "identity":
-        return pieces
-    if coding != "gzip":
-        raise DecodeError(f"Content-Encoding: {coding[:_MAX_TEXT]}")
-    return _inflated(pieces)
+    # RFC 9110, 8.4.1.3: x-gzip is another name of gzip.
+    codings = [coding.strip() for coding in value.split(",")]
+    match [coding for coding in codings if coding not in ("", "identity")]:
+        case []:
+            return pieces
+        case ["gzip" | "x-gzip"]:
+            return _inflated(pieces)
+    raise DecodeError(f"it is encoded as {value[:_MAX_TEXT]}, expected gzip")
 
 
 def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the content of a gzip file; raise ``DecodeError`` if it is damaged or cut off."""
-    inflate = zlib.decompressobj(_GZIP)
+    inflate, members, is_empty = zlib.decompressobj(_GZIP), 1, True
     for piece in pieces:
         rest = piece
         while rest:
             if inflate.eof:
                 # RFC 1952: a file may have several members.
-                inflate = zlib.decompressobj(_GZIP)
+                inflate, members = zlib.decompressobj(_GZIP), members + 1
+                if members > _MAX_MEMBERS:
+                    raise DecodeError(f"it has more than {_MAX_MEMBERS} gzip members")
             try:
                 yield inflate.decompress(rest, _PIECE)
             except zlib.error as error:
-                raise DecodeError(str(error)) from None
+                raise DecodeError(f"it is not a gzip file: {error}") from None
             rest = inflate.unconsumed_tail or inflate.unused_data
+            is_empty = False
     # zlib holds back no more than its window of 32 KiB.
     yield inflate.flush()
-    if not inflate.eof:
-        raise DecodeError("the compressed body ends too early")
+    if not (inflate.eof or is_empty):
+        raise DecodeError("its gzip file ends too early")
 
 
 def _seconds(text: str | None) -> float | None:
@@ -267,4 +276,6 @@ def _reason(error: Exception, timeout: float) -> str:
         return f"no response within {timeout:g} s"
     if isinstance(error, SSLError):
         return "TLS failed: its certificate is not accepted, or it speaks no TLS"
+    if isinstance(error, DecodeError):
+        return f"its body can't be decoded: {error}"
     return f"the connection broke ({type(error).__name__})"

@@ -15,6 +15,8 @@ from .. import jsoncodec
 
 WORD = 32
 _MAX_ENTRIES = 5_000
+_MAX_TYPES = 6_000
+"""Types of all parameters of an ABI, also those inside arrays and tuples."""
 _MAX_DEPTH = 16
 _MAX_SAME = 16
 """Events of one signature that are tried for a log: they differ in what is indexed."""
@@ -146,16 +148,17 @@ class Abi:
 
 
 def _entries(found: list[Any]) -> Iterator[tuple[str, _Entry]]:
+    left = iter(range(_MAX_TYPES))
     for row in found:
         if not isinstance(row, dict):
             raise ValueError("an entry is no object")
         # Solidity: the type may be left out of a function.
         kind = row.get("type", "function")
         if kind in ("event", "function") and not row.get("anonymous"):
-            yield kind, _Entry(_text(row, "name"), _parameters(row.get("inputs", []), 0))
+            yield kind, _Entry(_text(row, "name"), _parameters(row.get("inputs", []), 0, left))
 
 
-def _parameters(rows: Any, depth: int) -> tuple[Parameter, ...]:
+def _parameters(rows: Any, depth: int, left: Iterator[int]) -> tuple[Parameter, ...]:
     if not isinstance(rows, list) or depth > _MAX_DEPTH:
         raise ValueError("parameters are no list, or nested too deeply")
     if len(rows) > _MAX_ENTRIES:
@@ -164,7 +167,7 @@ def _parameters(rows: Any, depth: int) -> tuple[Parameter, ...]:
     for row in rows:
         if not isinstance(row, dict):
             raise ValueError("a parameter is no object")
-        kind = _type(_text(row, "type"), row.get("components", []), depth)
+        kind = _type(_text(row, "type"), row.get("components", []), depth, left)
         name = row.get("name", "")
         found.append(Parameter(str(name), kind, row.get("indexed") is True))
     return tuple(found)
@@ -177,12 +180,14 @@ def _text(row: dict[str, Any], member: str) -> str:
     return value
 
 
-def _type(name: str, components: Any, depth: int) -> Type:
+def _type(name: str, components: Any, depth: int, left: Iterator[int]) -> Type:
     if depth > _MAX_DEPTH:
         raise ValueError("types are nested too deeply")
+    if next(left, None) is None:
+        raise ValueError(f"it has more than {_MAX_TYPES} types of parameters")
     array = _ARRAY.fullmatch(name)
     if array:
-        items = _type(array[1], components, depth + 1)
+        items = _type(array[1], components, depth + 1, left)
         if array[2] == "0":
             raise ValueError(f"{name[:40]!r} has no items")
         size = int(array[2] or 0)
@@ -195,7 +200,7 @@ def _type(name: str, components: Any, depth: int) -> Type:
             head_bytes=WORD if is_dynamic else size * items.head_bytes,
         )
     if name == "tuple":
-        members = _parameters(components, depth + 1)
+        members = _parameters(components, depth + 1, left)
         inner = ",".join(member.type.name for member in members)
         is_dynamic = any(member.type.is_dynamic for member in members)
         size = sum(member.type.head_bytes for member in members)

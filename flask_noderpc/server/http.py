@@ -22,8 +22,10 @@ from ..concurrency import next_turn
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
 # Go: httpguts.ValidHostHeader.
 _HOST = re.compile(r"[!$%&'()*+,.:;=\[\]_~0-9A-Za-z-]++")
+# Go: net/url also refuses escapes in the host of a URL, and brackets that enclose no address.
+_URL_HOST = r"\[[0-9A-Fa-f:.]++\](?::[0-9]*+)?|[!$&'()*+,.:;=_~0-9A-Za-z-]++"
 _REQUEST_LINE = re.compile(
-    rf"({_TOKEN}) (?:(?i:https?)://({_HOST.pattern}))?(/[^\x00-\x20\x7f?]*+|\*)?"
+    rf"({_TOKEN}) (?:(?i:https?)://({_URL_HOST}))?(/[^\x00-\x20\x7f?]*+|\*)?"
     r"(?:\?([^\x00-\x20\x7f]*+))? (HTTP/1\.[01])\r?\n"
 )
 # RFC 9112, 5.1: there is no blank before the colon; 5.2: folded lines are refused. The blanks

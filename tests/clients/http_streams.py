@@ -31,6 +31,14 @@ _TARGETS = (b"/",) * 8 + (
         b"ftp://b/",
         b"http:///c",
     ),
+    *(
+        b"http://%61/",
+        b"http://[/",
+        b"http://]/",
+        b"http://[::1]:1/",
+        b"http://a_b/",
+        b"http:a",
+    ),
     *(b"/\xe4", b"/\x00", b"/\x7f", b"/a b", b"b:1", b"/a\tb", b"http://b\\c/"),
 )
 _VERSIONS = (b"HTTP/1.1",) * 16 + (
@@ -137,6 +145,7 @@ _LENGTHS = (
         b"%d\r\nContent-Length: %d",
         b"1%d",
         b"99999999999999999999%d",
+        b"00000000000000000000%d",
         b"%d\r\nContent-Length: 1%d",
     ),
 )

@@ -28,9 +28,9 @@ STREAMS = 5_000_000 if IS_LONG else 200_000
 # request's head. Requests that both accept must be equal.
 _NAME = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _HOST = rb"[!$%&'()*+,.:;=\[\]_~0-9A-Za-z-]*"
-_NAME_OF_HOST = _HOST[:-1] + rb"+[/? ]"
+_HOST_OF_URL = rb"(?:\[[0-9A-Fa-f:.]+\](?::[0-9]*)?|[!$&'()*+,.:;=_~0-9A-Za-z-]+)[/? ]"
 STRICTER_THAN_GO = {
-    "a target is a path or a URL of http": rb"\A\S* (?!/|(?i:https?)://%b)" % _NAME_OF_HOST,
+    "a target is a path or a URL of http": rb"\A\S* (?!/|(?i:https?)://%b)" % _HOST_OF_URL,
     "CONNECT asks for a tunnel": rb"\ACONNECT",
     "HTTP/1.0 and 1.1 are the versions": rb"\A(?![^\n]* HTTP/1\.[01]\r?\n)",
     "HEAD has no body": rb"(?is)\AHEAD .*\ncontent-length:",
@@ -41,6 +41,7 @@ STRICTER_THAN_GO = {
     "one empty line before a request is ignored, and nothing else": (
         rb"\A(?:\r?\n\r?\n|\r?\n?\r(?!\n))"
     ),
+    "a length has at most 19 digits": rb"(?i)\ncontent-length:[ \t]*\d{20}",
     "HTTP/1.0 has no transfer codings": (
         rb"(?is)\A[^\n]* HTTP/1\.0\r?(?=\n).*\ntransfer-encoding:"
     ),

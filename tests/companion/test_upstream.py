@@ -101,7 +101,7 @@ UNUSABLE: dict[str, tuple[Respond, str]] = {
         sends(http(gzip.compress(b"{" + b" " * 9_000_000 + b"}"), Content_Encoding="gzip")),
         "--upstream-max-bytes",
     ),
-    "damaged compression": (sends(http(b"{}", Content_Encoding="gzip")), "broke"),
+    "damaged compression": (sends(http(b"{}", Content_Encoding="gzip")), "not a gzip file"),
 }
 
 
@@ -646,13 +646,17 @@ def _growth(url: str, limits: UpstreamLimits, said: str) -> int:
         node.close()
 
 
-def _endless(peer: socket.socket, body: bytes) -> None:
-    peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n{")
-    while True:
-        peer.sendall(b" " * 65_536)
+def _endless(header: bytes, start: bytes, unit: bytes) -> Respond:
+    def respond(peer: socket.socket, body: bytes) -> None:
+        peer.sendall(b"HTTP/1.1 200 OK\r\n" + header + b"\r\n" + start)
+        while True:
+            peer.sendall(unit * 8_000)
+
+    return respond
 
 
 MEGABYTE = 1_000_000
+GZIP = b"Content-Encoding: gzip\r\n"
 BOMB = gzip.compress(b"{" + b" " * (100 * MEGABYTE) + b"}")
 
 
@@ -660,11 +664,17 @@ BOMB = gzip.compress(b"{" + b" " * (100 * MEGABYTE) + b"}")
     ("respond", "said"),
     [
         (sends(http(BOMB, Content_Encoding="gzip")), "--upstream-max-bytes"),
-        (_endless, "--upstream-max-bytes"),
+        (_endless(b"", b"{", b" "), "--upstream-max-bytes"),
+        # Bytes that decode to nothing: empty blocks of deflate, and empty gzip files.
+        (
+            _endless(GZIP, gzip.compress(b"")[:10], b"\0\0\0\xff\xff"),
+            "--upstream-max-bytes",
+        ),
+        (_endless(GZIP, b"", gzip.compress(b"")), "more than 10000 gzip members"),
         # One wide character makes each character of a str take four bytes.
         (sends(http(b'{"id":"\xf0\x9f\x98\x80' + b"a" * 7 * MEGABYTE)), "no JSON-RPC"),
     ],
-    ids=["gzip", "endless", "wide characters"],
+    ids=["gzip", "endless", "empty blocks", "empty members", "wide characters"],
 )
 def test_refusing_a_large_response_takes_at_most_twice_the_limit(
     respond: Respond, said: str
@@ -682,13 +692,37 @@ def test_a_compressed_response_may_come_in_members_and_must_end(cut: int) -> Non
     with raw_node(sends(http(whole, Content_Encoding="gzip"))) as url:
         assert bytes(node_at(url, patient).raw("status")) == b'"a"'
     cut_off = sends(http(whole[:-9], Content_Encoding="gzip"))
-    with raw_node(cut_off) as url, pytest.raises(UpstreamUnavailable, match="broke"):
+    with raw_node(cut_off) as url, pytest.raises(UpstreamUnavailable, match="too early"):
         node_at(url, patient).raw("status")
 
 
-def test_an_encoding_that_was_not_asked_for_is_refused() -> None:
-    brotli = sends(http(b"{}", Content_Encoding="br"))
-    with raw_node(brotli) as url, pytest.raises(UpstreamUnavailable, match="broke"):
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "x-gzip", "gzip, identity"])
+def test_gzip_has_several_names(coding: str) -> None:
+    body = gzip.compress(b'{"jsonrpc":"2.0","id":0,"result":"a"}')
+    with raw_node(sends(http(body, Content_Encoding=coding))) as url:
+        assert bytes(node_at(url).raw("status")) == b'"a"'
+
+
+@pytest.mark.parametrize("coding", ["", "identity", ","])
+def test_a_body_may_say_that_it_is_not_encoded(coding: str) -> None:
+    plain = b'{"jsonrpc":"2.0","id":0,"result":"a"}'
+    with raw_node(sends(http(plain, Content_Encoding=coding))) as url:
+        assert bytes(node_at(url).raw("status")) == b'"a"'
+
+
+def test_an_overloaded_node_may_compress_nothing() -> None:
+    busy = b"HTTP/1.1 503 Busy\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n"
+    with raw_node(sends(busy)) as url, pytest.raises(UpstreamUnavailable, match="503"):
+        node_at(url).raw("status")
+
+
+@pytest.mark.parametrize("coding", ["br", "gzip, gzip"])
+def test_an_encoding_that_was_not_asked_for_is_refused(coding: str) -> None:
+    encoded = sends(http(b"{}", Content_Encoding=coding))
+    with (
+        raw_node(encoded) as url,
+        pytest.raises(UpstreamUnavailable, match=f"encoded as {coding}, expected gzip"),
+    ):
         node_at(url).raw("status")
 
 

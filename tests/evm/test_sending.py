@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rlp
 
 from flask_noderpc.backends.base.application import SenderNonce
 from flask_noderpc.backends.base.capabilities import MempoolLimits
@@ -262,3 +263,20 @@ def test_a_block_that_comes_while_one_is_looked_at_leaves_no_gap(
     monkeypatch.setattr(application, "sender_nonce", late)
     node.send(tx(68))
     assert pool(node) == (66, 0)
+
+
+_LONG_LISTS: list[tuple[int, list[Any], str]] = [
+    (1, [b""] * 7 + [[[b"\1" * 20, []]] * 6_000], "AccessList"),
+    (2, [b""] * 8 + [[[b"\1" * 20, [bytes(32)] * 4_000]]], "AccessList"),
+    # A transaction that travels with its blobs.
+    (3, [[b""] * 10 + [[bytes(32)] * 4_000]], "BlobHashes"),
+    (4, [b""] * 9 + [[[b"\1", b"\2" * 20, b"", b"", b"\1", b"\1"]] * 5_000], "AuthList"),
+]
+
+
+def test_lists_that_are_too_long_are_refused_unread(node: Running) -> None:
+    for kind, items, name in _LONG_LISTS:
+        raw = bytes((kind, *rlp.encode(items)))
+
+        for said in (node.refused(raw), node.chain.application.check_tx(raw).log):
+            assert said.startswith(f"{name}: expected a list of at most 131072 bytes, got 1")

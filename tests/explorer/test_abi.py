@@ -160,3 +160,16 @@ def test_offsets_that_name_the_same_bytes_again_and_again_are_refused() -> None:
 def test_what_is_no_abi_is_refused(document: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         Abi.parse(document)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        json.dumps([entry("function", "f", *["uint8"] * 400)] * 16),
+        json.dumps([entry("function", "f", *["uint8[1][1]"] * 2_100)]),
+    ],
+    ids=["parameters", "arrays"],
+)
+def test_an_abi_has_only_so_many_types(document: str) -> None:
+    with pytest.raises(ValueError, match="it has more than 6000 types of parameters"):
+        Abi.parse(document)

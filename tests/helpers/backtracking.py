@@ -13,17 +13,22 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import product
+from math import inf
 from typing import Any
 
 # The parser of CPython's re; the standard library gives it no public name.
-from re import _constants as ops, _parser as parser  # isort: skip
+ops: Any = import_module("re._constants")
+parser: Any = import_module("re._parser")
 
 # A repetition with a lower bound than this adds a constant factor and does not count as a loop.
 _LOOP_FROM = 256
 _COPIES = 2
-# One character stands for all others beyond Latin-1.
-_CHARACTERS = [*map(chr, range(256)), "\u4e00"]
+# Beyond Latin-1 one character stands for all others of its category, and two for those that are
+# the same as an ASCII letter with IGNORECASE.
+_CHARACTERS = [*map(chr, range(256)), *"\u4e00\u0660\u2003\u20ac\u03bc\u017f\u212a\ud800"]
+_SURROGATES = (0xD800, 0xDFFF)
 _CATEGORIES = {
     ops.CATEGORY_DIGIT: r"\d",
     ops.CATEGORY_NOT_DIGIT: r"\D",
@@ -53,9 +58,9 @@ class _Automaton:
     reads: list[int] = field(default_factory=list)
     edges: dict[int, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
     possessive: set[int] = field(default_factory=set)
-    inner: list[Any] = field(default_factory=list)
-    """Lookaheads: each is a pattern of its own."""
     begins_anywhere: bool = False
+    groups: dict[int | None, int] = field(default_factory=dict)
+    """How often each group repeats what is in it."""
     is_doubled: bool = False
     """True if one text leads from a state to another in two ways, as in nested loops."""
 
@@ -96,7 +101,8 @@ class _Automaton:
     def _item(self, op: Any, argument: Any, flags: int) -> _Part:
         match op:
             case ops.SUBPATTERN:
-                _, added, removed, inner = argument
+                number, added, removed, inner = argument
+                self.groups[number] = _widest(inner)
                 return self.build(inner, (flags | added) & ~removed)
             case ops.ATOMIC_GROUP:
                 return self.build(argument, flags)
@@ -111,21 +117,25 @@ class _Automaton:
             case ops.MAX_REPEAT | ops.MIN_REPEAT | ops.POSSESSIVE_REPEAT:
                 return self._repeated(op, argument, flags)
             case ops.ASSERT | ops.ASSERT_NOT:
-                self.inner.append((argument[1], flags))
-                return _Part()
+                # A lookahead is read beside the pattern, and leads to no other place.
+                return replace(self.build(argument[1], flags), last=(), is_empty=True)
             case ops.AT if self.begins_anywhere and argument not in _BOUNDARIES:
                 # An anchor holds at the first position only, or at the last.
-                return self.state(0)
+                return _Part() if flags & re.MULTILINE else self.state(0)
+            case ops.GROUPREF if self.groups[argument] >= _LOOP_FROM:
+                raise NotImplementedError("a group that repeats is referred to")
             case ops.AT | ops.GROUPREF:
                 return _Part()
         return self.state(_characters(op, argument, flags))
 
     def _repeated(self, op: Any, argument: tuple[int, int, Any], flags: int) -> _Part:
         least, most, inner = argument
-        if most < _LOOP_FROM:
-            counts = range(min(most, max(least, 1), _COPIES))
+        if most < _LOOP_FROM and most * _widest(inner, _LOOP_FROM) < _LOOP_FROM:
+            needed = min(least, _COPIES)
+            # One more that may be left out, unless their number is fixed.
+            counts = range(needed if least == most else min(most, needed + 1 + (not needed)))
             return self.joined(
-                replace(part, is_empty=part.is_empty or count >= least)
+                replace(part, is_empty=part.is_empty or count >= needed)
                 for count, part in enumerate(self.build(inner, flags) for _ in counts)
             )
         parts = [self.build(inner, flags) for _ in range(min(max(least, 1), _COPIES))]
@@ -137,9 +147,32 @@ class _Automaton:
         return self.joined(parts)
 
 
+def _widest(pattern: Any, beyond: float = inf) -> int:
+    """Return how often the innermost repetitions of a part can be repeated altogether, without
+    those that go on to ``beyond``."""
+    widest = 1
+    for op, argument in pattern:
+        match op:
+            case ops.MAX_REPEAT | ops.MIN_REPEAT | ops.POSSESSIVE_REPEAT:
+                most = argument[1] if argument[1] < beyond else 1
+                found = most * _widest(argument[2], beyond)
+            case ops.SUBPATTERN:
+                found = _widest(argument[-1], beyond)
+            case ops.ATOMIC_GROUP:
+                found = _widest(argument, beyond)
+            case ops.BRANCH:
+                found = max(_widest(each, beyond) for each in argument[1])
+            case _:
+                found = 1
+        widest = max(widest, found)
+    return widest
+
+
 def _characters(op: Any, argument: Any, flags: int) -> int:
     """Return the characters that one place of a pattern reads, a bit for each."""
     match op:
+        case ops.LITERAL | ops.NOT_LITERAL if chr(argument) not in _CHARACTERS:
+            raise NotImplementedError(f"{chr(argument)!r} is not among the characters")
         case ops.LITERAL:
             return _matching(re.escape(chr(argument)), flags)
         case ops.NOT_LITERAL:
@@ -152,6 +185,8 @@ def _characters(op: Any, argument: Any, flags: int) -> int:
                 match kind:
                     case ops.NEGATE:
                         is_negated = True
+                    case ops.RANGE if 255 < value[1] < 0x10FFFF and value != _SURROGATES:
+                        raise NotImplementedError(f"the range {value} ends within a category")
                     case ops.RANGE:
                         low, high = map(re.escape, map(chr, value))
                         found |= _matching(f"[{low}-{high}]", flags)
@@ -169,7 +204,8 @@ def _matching(pattern: str, flags: int) -> int:
 
 
 def ambiguity(pattern: re.Pattern[Any], method: str) -> str | None:
-    """Return a description of two loops that compete for the same characters, if there are any.
+    """Return a description of two loops that compete for the same characters, if there are any,
+    or of what cannot be proven.
 
     ``method`` is the method that is called: ``fullmatch``, ``match``, or one that tries the
     pattern at every position, such as ``search``.
@@ -181,19 +217,17 @@ def ambiguity(pattern: re.Pattern[Any], method: str) -> str | None:
     )
     flags = pattern.flags if isinstance(pattern.pattern, str) else pattern.flags | re.ASCII
     parsed = parser.parse(text, flags)
-    waiting: list[tuple[Any, int, str]] = [(parsed, parsed.state.flags, method)]
-    if method not in ("fullmatch", "match"):
-        # At the first position, where ^ holds.
-        waiting.append((parsed, parsed.state.flags, "match"))
-    while waiting:
-        part, part_flags, how = waiting.pop()
+    # At the first position ^ holds.
+    methods = {"match", method} - ({"match"} if method == "fullmatch" else set())
+    for how in sorted(methods):
         automaton = _Automaton(begins_anywhere=how not in ("fullmatch", "match"))
-        whole = automaton.build(part, part_flags)
-        # A lookahead is tried where it stands, and has no end that it must reach.
-        waiting += ((inner, flags, "match") for inner, flags in automaton.inner)
+        try:
+            whole = automaton.build(parsed, parsed.state.flags)
+        except NotImplementedError as error:
+            return f"not proven: {error}"
         if found := _competing(automaton):
             return found
-        settled = () if part[-1][0] in _ASSERTIONS else whole.last
+        settled = () if parsed[-1][0] in _ASSERTIONS else whole.last
         if automaton.begins_anywhere and (
             found := _tried_again(automaton, whole.first, settled)
         ):

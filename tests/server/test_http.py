@@ -181,6 +181,8 @@ def test_blanks_around_a_value_are_no_part_of_it(node: Node) -> None:
         GET.replace(b"/health", b"health"),
         GET.replace(b"/health", b"?health"),
         GET.replace(b"/health", b"http:///health"),
+        GET.replace(b"/health", b"http://%6cocalhost/health"),
+        GET.replace(b"/health", b"http://[localhost/health"),
         GET.replace(b"/health", b"http://a@localhost/health"),
         GET.replace(b"/health", b"*"),
         GET.replace(b"GET /health", b"CONNECT localhost:80"),

@@ -173,12 +173,18 @@ _TRACERS: dict[str, Callable[[Mapping[str, Any]], TracerConfig]] = {
 
 _SMALL = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3}
 _UNITS = _SMALL | {"s": 1, "m": 60, "h": 3600}
+# A duration with every unit has some 60 characters; reading a part of it takes a microsecond.
+_MAX_DURATION = 100
 _PART = re.compile(r"(\d++\.?\d*+|\.\d++)([^\d.]*+)", re.ASCII)
 
 
 def duration(text: str) -> float:
     """Seconds of a text as Go's ``time.ParseDuration`` reads it; raise :exc:`ValueError`."""
-    shown = f'"{text[:100]}"'
+    shown = f'"{text[:_MAX_DURATION]}"'
+    if len(text) > _MAX_DURATION:
+        raise ValueError(
+            f"time: expected a duration of at most {_MAX_DURATION} characters, got {len(text)}"
+        )
     body = text[1:] if text[:1] in ("+", "-") else text
     if body == "0":
         return 0.0

@@ -20,7 +20,12 @@ from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.ethereum.crypto import keccak
 from ...protocol.ethereum.execution import Receipt
-from ...protocol.ethereum.transactions import decode, encode, without_blobs
+from ...protocol.ethereum.transactions import (
+    decode,
+    encode,
+    refuse_long_lists,
+    without_blobs,
+)
 from ..codec.call_objects import TransactionObject
 from ..codec.params import Data, Quantity, Tag
 from ..errors import EvmError
@@ -149,6 +154,7 @@ class RawTransaction(Params):
 
 def send_raw(ctx: Context, params: RawTransaction) -> bytes:
     """Add a signed transaction to the mempool; return its Ethereum hash."""
+    refuse_long_lists(params.raw)
     tx = decode(without_blobs(params.raw))
     if tx.chain_id is None:
         # geth: internal/ethapi.

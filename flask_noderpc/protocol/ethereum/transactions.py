@@ -5,6 +5,7 @@ EIP-2718: a transaction is a list (legacy), or its type in one byte and a list.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -16,6 +17,9 @@ from .crypto import Key, keccak, signer
 from .forms import FORMS, WORD
 
 _FIRST_NO_TYPE = 0x80
+# geth: core/txpool/legacypool, txMaxSize, of a whole transaction. Reading an element of a list
+# takes some microseconds, so lists of megabytes would keep the process busy for a second.
+_MAX_LIST_BYTES = 131_072
 
 
 def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
@@ -39,6 +43,26 @@ def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
     return Transaction(
         **{**values, "chain_id": chain_id}, type=kind, raw=raw, hash=keccak(raw), sender=sender
     )
+
+
+def refuse_long_lists(raw: bytes) -> None:
+    """Raise :exc:`InvalidTransaction` if a list of a client's transaction is too long.
+
+    :func:`decode` finds other faults.
+    """
+    kind, body = _parted(raw)
+    with suppress(rlp.Malformed):
+        items = rlp.Reader(body).list(FORMS[kind].geth)
+        if kind == BLOB and not items.done and items.peek()[0]:
+            items = items.list(FORMS[kind].geth)
+        for field in FORMS[kind].fields:
+            is_list, size = items.peek()
+            if is_list and size > _MAX_LIST_BYTES:
+                raise InvalidTransaction(
+                    f"{field.geth}: expected a list of at most {_MAX_LIST_BYTES} bytes, got"
+                    f" {size}; split the transaction"
+                )
+            items.encoded(field.geth)
 
 
 def undecoded(raw: bytes) -> EncodedTransaction:

@@ -36,7 +36,7 @@ from ....lru import LRUCache
 from ....protocol.comet.hashes import tx_hash
 from ....protocol.ethereum import accounts, validity
 from ....protocol.ethereum.ethermint import COINBASE, Layout, Run, event, tx_events
-from ....protocol.ethereum.transactions import decode
+from ....protocol.ethereum.transactions import decode, refuse_long_lists
 from . import patches as evm_genesis
 from .patches import LaterBlockChanges, change_of, is_patch
 from .proposals import Backoff, select_txs
@@ -148,6 +148,7 @@ class EvmApplication(Application):
         if self._backoff.is_poison(tx):
             return _rejected("the transaction takes longer than a block may")
         try:
+            refuse_long_lists(tx)
             decoded = self._decode(tx)
             if not (decoded.is_signed or unsigned):
                 raise InvalidTransaction("invalid transaction v, r, s values")

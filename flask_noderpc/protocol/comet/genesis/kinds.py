@@ -21,6 +21,7 @@ from ..key_types import KEY_NAMES
 NULL = b"null"
 # A document may be wrong everywhere.
 _MAX_PROBLEMS = 100
+_HEX = re.compile(rb'"(?:[0-9a-fA-F]{2})*+"')
 _KEY_KINDS = {name: kind for kind, name in KEY_NAMES.items()}
 
 
@@ -121,7 +122,7 @@ class Hex(Kind):
     expected = "hexadecimal digits in quotes"
 
     def parse(self, raw: bytes) -> bytes:
-        if not re.fullmatch(rb'"(?:[0-9a-fA-F]{2})*"', raw):
+        if not _HEX.fullmatch(raw):
             raise ValueError
         return bytes.fromhex(raw[1:-1].decode())
 
