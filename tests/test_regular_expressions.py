@@ -7,6 +7,7 @@ import importlib
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,9 @@ def _uses(name: str, text: str) -> set[str]:
 def _patterns() -> dict[str, tuple[re.Pattern[Any], set[str]]]:
     found = {}
     for module, text in _modules():
+        if module.startswith("backends.postgres.") and find_spec("psycopg") is None:
+            # Its patterns read statements of the package, and it needs an extra.
+            continue
         for name, value in vars(importlib.import_module(f"flask_noderpc.{module}")).items():
             for number, pattern in enumerate(_in(value)):
                 label = f"{module}.{name}" + (f"[{number}]" if number else "")
@@ -90,6 +94,9 @@ def test_every_pattern_is_linear() -> None:
 
 def test_every_exception_is_needed() -> None:
     for name in _OWN_TEXTS:
+        if name not in _patterns():
+            assert name.startswith("backends.postgres.")
+            continue
         pattern, methods = _patterns()[name]
         assert any(ambiguity(pattern, method) for method in methods), name
 
