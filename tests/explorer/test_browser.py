@@ -49,9 +49,15 @@ def browser() -> Iterator[Chrome]:
 def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Servers of a chain of pairs, and of one of Ethereum's transactions."""
     folder = tmp_path_factory.mktemp("chains")
-    pairs = EmbeddedChain(folder / "pairs.db", produce=False, moniker="a node")
+    for name in ("pairs", "ethereum"):
+        (folder / name).mkdir()
+    # Each has keys of its own: a key signs for one chain.
+    pairs = EmbeddedChain(folder / "pairs" / "chain.db", produce=False, moniker="a node")
     ethereum = EmbeddedChain(
-        folder / "ethereum.db", application=EthermintDouble, produce=False, moniker="evm"
+        folder / "ethereum" / "chain.db",
+        application=EthermintDouble,
+        produce=False,
+        moniker="evm",
     )
     _grow(pairs, ethereum)
     with ExitStack() as stack:
