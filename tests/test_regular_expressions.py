@@ -69,7 +69,7 @@ def _patterns() -> dict[str, tuple[re.Pattern[Any], set[str]]]:
     found = {}
     for module, text in _modules():
         if module.startswith("backends.postgres.") and find_spec("psycopg") is None:
-            # Its patterns read statements of the package, and it needs an extra.
+            # The module needs an extra, and its patterns only read statements of the package.
             continue
         for name, value in vars(importlib.import_module(f"flask_noderpc.{module}")).items():
             for number, pattern in enumerate(_in(value)):

@@ -39,7 +39,7 @@ def write_key(folder: Path, private: PrivateKey, name: str = "priv_validator_key
     config = folder / "config"
     config.mkdir(parents=True, exist_ok=True)
     (config / name).write_bytes(validator_key_document(private))
-    # It has never signed anything.
+    # The key has never signed anything.
     record = folder / "data" / name.replace("_key", "_state")
     record.parent.mkdir(exist_ok=True)
     record.write_bytes(LastSigned().document())

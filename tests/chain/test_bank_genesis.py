@@ -26,7 +26,7 @@ KEY = {"@type": "/cosmos.crypto.ed25519.PubKey", "key": "A" * 43 + "="}
 
 
 def whole_state() -> Json:
-    """A state in which each member is there that is read."""
+    """A state that has every member that is read."""
     state = json.loads(dev.app_state())
     multisig = {
         "@type": "/cosmos.crypto.multisig.LegacyAminoPubKey",

@@ -49,7 +49,7 @@ prometheus = false
 def warnings(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest
 ) -> list[str]:
-    """What is logged when a node of these settings starts in a home with this config.toml."""
+    """Return the log of a node with these settings whose home has this config.toml."""
     content, settings = request.param
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "config.toml").write_text(content)

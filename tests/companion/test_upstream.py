@@ -762,7 +762,7 @@ def test_a_failure_that_nobody_thought_of_leads_to_the_next_node() -> None:
     bad, good = (reader.name for reader in nodes.usable())
 
     def action(reader: Reader) -> str:
-        # As a value of 5 MB of digits does.
+        # Converting a value of 5 MB of digits raises ValueError.
         return reader.name if reader.name == good else str(int("9" * 5_000))
 
     assert bad != good

@@ -217,7 +217,7 @@ def ours(home: Path, folder: Path, version: Version) -> Iterator[Side]:
     (folder / "config").mkdir(parents=True)
     for name in HOME_FILES:
         shutil.copy(home / "config" / name, folder / "config" / name)
-    # It signs the same heights as the real node.
+    # This node signs the same heights as the real node.
     key = read_validator_key((folder / "config" / "priv_validator_key.json").read_bytes())
     mark_development(folder / "config", key)
     chain = EmbeddedChain(

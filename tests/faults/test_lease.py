@@ -32,7 +32,7 @@ def grow(backend: SQLiteBackend, blocks: int) -> None:
 
 
 def pause(process: Process, database: Path) -> None:
-    """Stop a process outside of a write and a signature, in which it would hold a lock."""
+    """Stop a process while it neither writes nor signs: it would hold a lock then."""
     while True:
         process.pause()
         if not (is_write_locked(database) or is_signing(database.parent)):

@@ -44,7 +44,7 @@ def _write_home(home: Path, genesis: dict[str, Any]) -> None:
     config = home / "config"
     config.mkdir(parents=True)
     (config / "priv_validator_key.json").write_bytes(validator_key_document(key))
-    # It has never signed anything.
+    # The key has never signed anything.
     (home / "data").mkdir()
     (home / "data" / "priv_validator_state.json").write_bytes(LastSigned().document())
     (config / "genesis.json").write_text(
