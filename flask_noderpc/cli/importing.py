@@ -256,6 +256,7 @@ def _import(
     first: int,
     last: int | None,
 ) -> None:
+    from ..companion.gaps import gaps_of
     from ..companion.importer import Importer
 
     importer = Importer(store, upstreams, options)
@@ -265,6 +266,8 @@ def _import(
     click.echo(f"{shown} has blocks {low} to {high} of {store.chain_id()}")
     if low > max(first, store.initial_height()):
         click.echo(f"the nodes have no blocks below {low} any more")
+    for gap in gaps_of(store).values():
+        click.echo(f"the {gap.part} of height {gap.height} could not be fetched: {gap.reason}")
     node = next(iter(upstreams.usable())).node
     click.echo(
         f"noderpc start --produce=false --database {shown} --dialect {node.dialect.name}"

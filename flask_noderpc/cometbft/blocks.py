@@ -36,8 +36,14 @@ def block_height(backend: ChainBackend, height: int | None) -> int:
         return _positive(height)
     latest = backend.latest_height()
     if latest == 0:
+        _check_begun(backend)
         raise ResultNotFound("the chain has no block yet")
     return latest
+
+
+def _check_begun(backend: ChainBackend) -> None:
+    """Raise :exc:`~flask_noderpc.errors.NotReady` while the chain of other nodes is unknown."""
+    backend.initial_height()
 
 
 def next_height(backend: ChainBackend) -> int:
@@ -132,11 +138,14 @@ NO_RESULT = ResultBlock(NO_BLOCK, None)
 
 def _is_before_all(ctx: Context, height: int | None) -> bool:
     """Return true if the latest block is requested, there is none, and that is no error."""
-    return (
+    is_before_all = (
         ctx.behaviours.unknown_block_is_null
         and height is None
         and ctx.backend.latest_height() == 0
     )
+    if is_before_all:
+        _check_begun(ctx.backend)
+    return is_before_all
 
 
 def _height_of(ctx: Context, block_hash: bytes) -> int | None:

@@ -17,9 +17,9 @@ from ..backends.base.store import FULL, ChainStore
 from ..backends.base.store_backend import StoreBackend
 from ..domain.abci import BlockResults
 from ..domain.block import Block, BlockID, BlockMeta, Commit, SignedHeader
-from ..domain.genesis import ConsensusParams
+from ..domain.genesis import ConsensusParams, Genesis, GenesisSource
 from ..domain.network import BackfillProgress
-from ..domain.search import TxResult
+from ..domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
 from ..domain.validator import ValidatorSet
 from ..errors import BlockNotFound, HeightNotAvailable, NotFound, NotReady, TxNotFound
 from ..protocol.comet.validate_basic import HASH_SIZE
@@ -90,8 +90,27 @@ class CompanionBackend(StoreBackend):
         """Raise :exc:`~flask_noderpc.errors.NotReady` before the first block is there."""
         if not self._has_begun:
             if not self.store.has_chain():
-                raise NotReady(_NO_BLOCK)
+                error = self.network.last_error()
+                raise NotReady(f"{_NO_BLOCK}: {error}" if error else _NO_BLOCK)
             self._has_begun = True
+
+    def genesis(self) -> Genesis:
+        self._check_begun()
+        return super().genesis()
+
+    def genesis_source(self) -> GenesisSource | None:
+        self._check_begun()
+        return super().genesis_source()
+
+    def search_txs(
+        self, search: Search, page: Page, limits: SearchLimits, prove: bool = False
+    ) -> FoundTxs:
+        self._check_begun()
+        return super().search_txs(search, page, limits, prove)
+
+    def search_blocks(self, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
+        self._check_begun()
+        return super().search_blocks(search, page, limits)
 
     def is_final(self, height: int, *, results: bool) -> bool:
         return not results or self._options.head_delay > 0 or height < self.latest_height()
@@ -108,6 +127,7 @@ class CompanionBackend(StoreBackend):
     def _read(
         self, height: int, stored: Callable[[int], T], asked: Callable[[int, NotFound], T]
     ) -> T:
+        self._check_begun()
         try:
             return stored(height)
         except NotFound as missing:
@@ -122,6 +142,7 @@ class CompanionBackend(StoreBackend):
         return self._read(height, super().block_meta, self._older.meta)
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
+        self._check_begun()
         base = self.base_height()
         stored = super().block_metas(max(low, base), high) if high >= base else ()
         if low >= base:
@@ -133,6 +154,7 @@ class CompanionBackend(StoreBackend):
             return stored
 
     def height_of(self, block_hash: bytes) -> int:
+        self._check_begun()
         try:
             return super().height_of(block_hash)
         except BlockNotFound as missing:
@@ -141,6 +163,7 @@ class CompanionBackend(StoreBackend):
             return self._older.height_of(block_hash, missing)
 
     def results(self, height: int) -> BlockResults:
+        self._check_begun()
         try:
             return super().results(height)
         except NotFound as missing:
@@ -162,6 +185,7 @@ class CompanionBackend(StoreBackend):
         return self._read(height, super().consensus_params, self._older.params)
 
     def tx(self, tx_hash: bytes) -> TxResult:
+        self._check_begun()
         try:
             return super().tx(tx_hash)
         except TxNotFound as missing:
@@ -192,12 +216,12 @@ class CompanionBackend(StoreBackend):
 
     @cached_property
     def application(self) -> ApplicationAccess:
-        return ForwardedApplication(self._forward, self.latest_height)
+        return ForwardedApplication(self._forward, self.store.latest_height)
 
     @cached_property
     def network(self) -> ForwardedNetwork:
         return ForwardedNetwork(
-            self.chain_id, self._forward, self.latest_height, self._options.head_delay
+            self.chain_id, self._forward, self.store.latest_height, self._options.head_delay
         )
 
     @cached_property
@@ -209,7 +233,7 @@ class CompanionBackend(StoreBackend):
         return nodes
 
     def _latest_block(self) -> tuple[int, bytes] | None:
-        height = self.latest_height()
+        height = self.store.latest_height()
         return (height, self.hash_at(height)) if height else None
 
     # Lifecycle.
@@ -250,7 +274,7 @@ class CompanionBackend(StoreBackend):
 
     def awaits_first_block(self) -> bool:
         """Return true until the first block is stored, unless an error prevents that."""
-        return self.latest_height() == 0 and not self.store.lease_state().last_error
+        return self.store.latest_height() == 0 and not self.store.lease_state().last_error
 
     def close(self) -> None:
         """Stop to follow the chain, and close connections and files."""

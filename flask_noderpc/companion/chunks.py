@@ -9,6 +9,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ..errors import UpstreamError, UpstreamRefused
 from .pool import Upstreams
 from .reader import Reader
 
@@ -45,14 +46,19 @@ def downwards(low: int, high: int) -> Iterator[Range]:
         yield max(last - CHUNK + 1, low), last
 
 
-def fetch_one(upstreams: Upstreams, fetch: Fetch[T], wanted: Range) -> Chunk[T]:
+def fetch_one(
+    upstreams: Upstreams,
+    fetch: Fetch[T],
+    wanted: Range,
+    final: tuple[type[UpstreamError], ...] = (),
+) -> Chunk[T]:
     """Fetch a chunk from the first upstream that has it; many blocks take long."""
-    return upstreams.attempt(_chunk_of(fetch, wanted), alone=True)
+    return upstreams.attempt(_chunk_of(fetch, wanted), alone=True, final=final)
 
 
 def fetch_next(upstreams: Upstreams, fetch: Fetch[T], height: int) -> Chunk[T]:
     """Fetch the next block of a chain, which no node may have yet."""
-    return upstreams.attempt(_chunk_of(fetch, (height, height)), takes_refusals=True)
+    return upstreams.attempt(_chunk_of(fetch, (height, height)), final=(UpstreamRefused,))
 
 
 def _chunk_of(fetch: Fetch[T], wanted: Range) -> Callable[[Reader], Chunk[T]]:
@@ -60,17 +66,17 @@ def _chunk_of(fetch: Fetch[T], wanted: Range) -> Callable[[Reader], Chunk[T]]:
 
 
 def fetch_all(
-    upstreams: Upstreams, fetch: Fetch[T], ranges: Iterable[Range], jobs: int
-) -> Generator[Chunk[T], None, None]:
-    """Yield the chunks of these ranges in order; ``jobs`` are fetched at a time."""
+    fetch: Callable[[Range], T], ranges: Iterable[Range], jobs: int
+) -> Generator[T, None, None]:
+    """Yield what is fetched of these ranges, in order; ``jobs`` are fetched at a time."""
     rest = iter(ranges)
-    waiting: deque[Future[Chunk[T]]] = deque()
+    waiting: deque[Future[T]] = deque()
     threads = ThreadPoolExecutor(jobs, "noderpc-fetch")
     try:
         while True:
             while len(waiting) < jobs and (wanted := next(rest, None)):
                 run = copy_context().run
-                waiting.append(threads.submit(run, fetch_one, upstreams, fetch, wanted))
+                waiting.append(threads.submit(run, fetch, wanted))
             if not waiting:
                 return
             yield waiting.popleft().result()

@@ -1,13 +1,17 @@
-"""Connections whose responses have one deadline, from their first byte to their last."""
+"""Connections whose requests have one deadline, from the look-up of the host's name to the last
+byte of the response; several requests of one call may share it."""
 
 from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import wait
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from http.client import HTTPResponse
+from math import inf
 from typing import Any
 
 import urllib3
@@ -15,6 +19,23 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError
 
 from .threads import started
+
+_deadline: ContextVar[float] = ContextVar("noderpc_deadline", default=inf)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Bound all requests of this context together."""
+    token = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def seconds_left(seconds: float) -> float:
+    """Return the seconds that a request may take, which would otherwise have so many."""
+    return max(0.0, min(seconds, _deadline.get() - time.monotonic()))
 
 
 class _UntilDeadline(io.RawIOBase):

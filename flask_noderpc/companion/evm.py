@@ -19,6 +19,7 @@ from ..errors import (
     short_repr,
 )
 from .address import Address
+from .connection import within
 from .forward_pool import Reserve
 from .http import HttpClient, UpstreamLimits
 from .in_flight import ReadsInFlight
@@ -116,7 +117,7 @@ class ForwardedEvm(EvmForward):
 
     def __init__(self, urls: Sequence[str | Address], limits: UpstreamLimits) -> None:
         self._nodes = [_Node(url, limits) for url in urls]
-        self._first = 0
+        self._first, self._seconds = 0, limits.timeout
         # The thread of each call is occupied already.
         self._reads = ReadsInFlight(nullcontext)
         self.reserve: Reserve = nullcontext
@@ -125,7 +126,7 @@ class ForwardedEvm(EvmForward):
         """A block by which nodes of other chains are recognised; there is none at first."""
 
     def call(self, method: str, params: bytes) -> bytes:
-        with self.reserve():
+        with self.reserve(), within(self._seconds):
             if not _SHARED.fullmatch(method) or b'"pending"' in params:
                 return self._call(method, params)
             return self._reads.get((method, params), lambda: self._call(method, params))

@@ -265,6 +265,19 @@ class Follower:
         rates = [each.node.limits.rate for each in self._upstreams.usable()]
         return max(seconds, *(_CALLS_PER_POLL / rate for rate in rates if rate), 0.0)
 
+    def _fill_to(self, low: int, history: History, reported: int) -> int:
+        """Fill the store down to a height; return the lowest that the nodes have if that is
+        above it, which is logged unless it was ``reported``."""
+        base = self._store.base_height()
+        shown = ShownProgress(self._store, base - low, self._compare_older)
+        history.fill(base - 1, low, shown.add)
+        reached = self._store.base_height()
+        if reached not in (low, reported) and not history.has_ended():
+            log.info("the nodes have no blocks below %d: they are asked later", reached)
+            shown.end()
+            return reached
+        return reported
+
     def _fill_in_background(self, ended: threading.Event) -> None:
         with in_background(ended):
             self._fill(ended)
@@ -275,15 +288,11 @@ class Follower:
         history = History(store, self._upstreams, fetch.jobs, fetch.unchecked, ended)
         low = max(self._options.lowest, store.initial_height())
         pause, reported = _FIRST_PAUSE_S, 0
-        while not ended.is_set() and (base := store.base_height()) > low:
+        while not ended.is_set() and ((base := store.base_height()) > low or history.gaps):
             try:
-                shown = ShownProgress(store, base - low, self._compare_older)
-                history.fill(base - 1, low, shown.add)
-                reached = store.base_height()
-                if reached not in (low, reported) and not ended.is_set():
-                    log.info("the nodes have no blocks below %d: they are asked later", reached)
-                    shown.end()
-                    reported = reached
+                history.retry()
+                if base > low:
+                    reported = self._fill_to(low, history, reported)
             except (UpstreamError, Busy, StoreError) as error:
                 if not ended.is_set() and not self._stopped.is_set():
                     log.warning("the backfill pauses: %s", error)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
+from ..errors import UpstreamError, UpstreamRefused
+from .connection import within
 from .pool import NoUpstream, Upstreams
 from .reader import Reader
 
@@ -24,6 +26,7 @@ class ForwardUpstreams(Upstreams):
 
     def __init__(self, readers: Sequence[Reader], patience: float = 0.0) -> None:
         super().__init__(readers, patience)
+        self._seconds = max(reader.node.limits.timeout for reader in readers)
         self.refused_elsewhere: Callable[[], Mapping[str, str]] = dict
 
     def attempt(
@@ -31,15 +34,16 @@ class ForwardUpstreams(Upstreams):
         action: Callable[[Reader], T],
         *,
         alone: bool = False,
-        takes_refusals: bool = True,
+        final: tuple[type[UpstreamError], ...] = (UpstreamRefused,),
     ) -> T:
         """Return as the base does; raise also :exc:`~flask_noderpc.errors.Busy` where too many
         of the server's threads wait.
 
-        A client waits: the error of one node is an answer while others can't be reached.
+        A client waits: the error of one node is an answer while others can't be reached, and
+        all requests together take no longer than one may take.
         """
-        with self.reserve():
-            return super().attempt(action, alone=alone, takes_refusals=takes_refusals)
+        with self.reserve(), within(self._seconds):
+            return super().attempt(action, alone=alone, final=final)
 
     def usable(self) -> list[Reader]:
         """Return the readers that nobody has refused; raise :exc:`NoUpstream`."""

@@ -21,7 +21,7 @@ from ..errors import (
 )
 from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import check_signatures
-from .chunks import Chunk, fetch_all, fetch_next, fetch_one, upwards
+from .chunks import Chunk, Range, fetch_all, fetch_next, fetch_one, upwards
 from .history import Progress
 from .light import SignedBlock
 from .pool import Upstreams
@@ -109,12 +109,15 @@ class Growth:
             self._append(fetch_next(self._upstreams, fetch, last), lease)
             progress(1)
             return
-        chunks = fetch_all(self._upstreams, self._fetch, upwards(first, last), self._jobs)
+        chunks = fetch_all(self._chunk, upwards(first, last), self._jobs)
         with closing(chunks):
             for chunk in chunks:
                 self._append(chunk, lease)
                 low, high = chunk.range
                 progress(high - low + 1)
+
+    def _chunk(self, wanted: Range) -> Chunk[Newer]:
+        return fetch_one(self._upstreams, self._fetch, wanted)
 
     def _fetch(self, reader: Reader, low: int, high: int) -> Newer:
         return fetch_newer(reader, low, high + 1 if self._proven_only else high)

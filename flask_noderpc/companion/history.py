@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ..backends.base.store import ChainStore, OlderBlock
 from ..domain.block import NO_BLOCK, Header
 from ..domain.genesis import ConsensusParams
 from ..errors import (
+    Busy,
     InvalidBlock,
     NotFound,
+    UpstreamError,
     UpstreamMismatch,
     UpstreamRefused,
     UpstreamUnavailable,
 )
-from .chunks import Chunk, downwards, fetch_all, fetch_one
+from .chunks import Chunk, Range, downwards, fetch_all, fetch_one
+from .gaps import BLOCK, RESULTS, Gaps
+from .http import Unusable
 from .light import check_set
 from .pool import Upstreams
 from .reader import NoResults, ReadBlock, Reader
@@ -28,6 +33,8 @@ log = logging.getLogger("flask_noderpc.companion")
 # CometBFT: state/store.go, valSetCheckpointInterval is 100,000; ours are closer together, as
 # priorities can only be computed upwards, and those of a range have to be known at once.
 _CHECKPOINT = 128
+# Gaps that are asked for again before the backfill goes on.
+_MAX_RETRIES = 20
 
 Progress = Callable[[int], None]
 """Called with each number of blocks that were stored."""
@@ -44,6 +51,14 @@ def fetch_older(
     """Return the blocks of a range, highest first, with the state that proves them."""
     heights = range(high, low - 1, -1)
     found = reader.blocks(heights, may_lack_results=may_lack_results)
+    return with_state(reader, found, unchecked)
+
+
+def with_state(
+    reader: Reader, found: Sequence[ReadBlock], unchecked: frozenset[str]
+) -> list[OlderBlock]:
+    """Return blocks of a range, highest first, with validators and parameters at each height
+    where they change."""
     items = _with_params(reader, [_older(reader, each, unchecked) for each in found])
     # Priorities are computed upwards, from the lowest height of each set.
     for position, item in enumerate(items):
@@ -115,11 +130,28 @@ def _has_other_set(header: Header, above: Header) -> bool:
     return header.validators_hash != above.validators_hash
 
 
+@dataclass(slots=True)
+class _Fetched:
+    """A range of heights as the nodes have it."""
+
+    chunks: list[Chunk[list[OlderBlock]]]
+    """The blocks, highest first."""
+    gaps: list[tuple[int, str, str]] = field(default_factory=list)
+    """Heights that no node can give, each with the part that is missing, and the reason."""
+    error: UpstreamError | None = None
+    """Why the range ends above its lowest height."""
+
+
+# Errors that are no better a second later, while other nodes can't be reached.
+_FINAL = (Unusable, UpstreamRefused)
+
+
 class History:
     """Fills a store downwards from its lowest block, or from its trusted one.
 
-    ``unchecked`` are fields that the chain computes in its own way; ``ended`` ends it after a
-    chunk.
+    A block whose results no node returns is stored without results, and its height is recorded
+    in ``gaps``. ``unchecked`` are fields that the chain computes in its own way;
+    ``ended`` ends it after a chunk.
     """
 
     def __init__(
@@ -135,6 +167,15 @@ class History:
         self._ended = ended or threading.Event()
         self._may_lack_results = False
 
+    @cached_property
+    def gaps(self) -> Gaps:
+        """Gaps of the store, once it has a chain."""
+        return Gaps(self._store)
+
+    def has_ended(self) -> bool:
+        """Return true if no more is to be filled."""
+        return self._ended.is_set()
+
     def fill(self, top: int, low: int, progress: Progress) -> int:
         """Store the blocks from ``top`` down to ``low``; return the lowest that was stored.
 
@@ -148,19 +189,39 @@ class History:
             lowest, refusal = self._fill(lowest - 1, low, progress)
         return lowest
 
+    def retry(self, *, at_once: bool = False) -> None:
+        """Ask again for the results of some gaps that are due, or of all ``at_once``."""
+        for height in self.gaps.due(at_once=at_once)[:_MAX_RETRIES]:
+            if self._ended.is_set():
+                return
+            try:
+                chunk = fetch_one(
+                    self._upstreams, self._fetch, (height, height), final=(UpstreamError,)
+                )
+                self._store_chunk(chunk, 0)
+            except (UpstreamUnavailable, UpstreamRefused) as error:
+                self.gaps.note(height, RESULTS, _reason(error))
+            else:
+                self.gaps.remove(height)
+
     def _fill(
         self, top: int, low: int, progress: Progress
     ) -> tuple[int, UpstreamRefused | None]:
         """Store a range as far as the upstreams have it; return the lowest height, and the
         refusal of the next one."""
         lowest = top + 1
-        chunks = fetch_all(self._upstreams, self._fetch, downwards(low, top), self._jobs)
+        parts = fetch_all(self._fetched, downwards(low, top), self._jobs)
         try:
-            with closing(chunks):
-                for chunk in chunks:
-                    self._store_chunk(chunk, low)
-                    lowest = chunk.range[0]
-                    progress(chunk.range[1] - lowest + 1)
+            with closing(parts):
+                for part in parts:
+                    for chunk in part.chunks:
+                        self._store_chunk(chunk, low)
+                        lowest = chunk.range[0]
+                        progress(chunk.range[1] - lowest + 1)
+                    for gap in part.gaps:
+                        self.gaps.note(*gap)
+                    if part.error is not None:
+                        raise part.error
                     if self._ended.is_set():
                         break
         except UpstreamRefused as error:
@@ -172,26 +233,109 @@ class History:
 
         By bisection: what ``status`` says of it is wrong on some nodes.
         """
-        if isinstance(refusal, NoResults) and not self._may_lack_results:
-            log.warning("%s; blocks below %d are stored without them", refusal, high)
-            self._may_lack_results = True
-            return low
         there = min(self._upstreams.ask_all(lambda reader: lowest_block(reader, low, high)))
         if there == low:
             # They have it, and answer otherwise when they are asked for more.
-            raise refusal
+            reason = f"block of height {high - 1}: {_reason(refusal)}"
+            self.gaps.note(high - 1, BLOCK, reason)
+            raise UpstreamRefused(refusal.name, refusal.code, reason)
         if there < high:
             log.warning("the nodes have pruned the blocks below %d", there)
         return there
 
+    def _fetched(self, wanted: Range) -> _Fetched:
+        """Fetch a range; where a height of it fails at all nodes, fetch each by itself."""
+        fetch = self._fetch_all_there_is if self._may_lack_results else self._fetch
+        try:
+            chunk = fetch_one(self._upstreams, fetch, wanted, final=(Unusable, NoResults))
+        except (UpstreamUnavailable, UpstreamRefused) as error:
+            if self._is_down(error):
+                raise
+            return self._one_by_one(wanted)
+        gaps = []
+        if self._may_lack_results and any(each.results for each in chunk.content):
+            # The nodes have results again: one of them may have those that this one lacks.
+            self._may_lack_results = False
+            gaps = [
+                (each.block.header.height, RESULTS, f"{chunk.reader.name} has none")
+                for each in chunk.content
+                if each.results is None
+            ]
+        return _Fetched([chunk], gaps)
+
+    def _one_by_one(self, wanted: Range) -> _Fetched:
+        """Fetch each height of a range by itself, without its results where they fail."""
+        found, lacking = _Fetched([]), 0
+        low, high = wanted
+        for height in range(high, low - 1, -1):
+            if self._ended.is_set():
+                return found
+            alone = height, height
+            try:
+                chunk = fetch_one(self._upstreams, self._fetch_alone, alone, _FINAL)
+                lacking = 0
+            except (UpstreamUnavailable, UpstreamRefused) as error:
+                if self._is_down(error):
+                    found.error = error
+                    return found
+                found.gaps.append((height, RESULTS, _reason(error)))
+                lacking = lacking + 1 if isinstance(error, NoResults) else 0
+                try:
+                    chunk = fetch_one(self._upstreams, self._fetch_block, alone, _FINAL)
+                except (UpstreamUnavailable, UpstreamRefused) as block_error:
+                    found.gaps.pop()
+                    found.error = block_error
+                    if isinstance(block_error, Unusable):
+                        found.gaps.append((height, BLOCK, _reason(block_error)))
+                    return found
+            found.chunks.append(chunk)
+        if lacking > 1:
+            self._leave_out_results(found, lacking, low)
+        return found
+
+    def _leave_out_results(self, found: _Fetched, lacking: int, low: int) -> None:
+        """Store the blocks below without results if no node has results at the end of a range.
+
+        ``lacking`` blocks at the end of ``found``, down to the height ``low``, have none.
+        """
+        gaps = found.gaps[-lacking:]
+        try:
+            # Waits for nodes that can't be reached: they may have the results.
+            fetch_one(self._upstreams, self._fetch, (low, low))
+        except NoResults as error:
+            log.warning("%s; block %d and those below have none", error, gaps[0][0])
+            self._may_lack_results = True
+            del found.gaps[-lacking:]
+        except UpstreamUnavailable as error:
+            del found.chunks[-lacking:], found.gaps[-lacking:]
+            found.error = error
+
+    def _is_down(self, error: UpstreamError) -> bool:
+        """Return true if some node does not even answer ``status``."""
+        if isinstance(error, _FINAL):
+            return False
+        try:
+            answers = self._upstreams.ask_all(Reader.status, final=(UpstreamError,))
+        except (UpstreamError, Busy):
+            return True
+        return len(answers) < len(self._upstreams.usable())
+
     def _fetch(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
-        return fetch_older(
-            reader,
-            low,
-            high,
-            unchecked=self._unchecked,
-            may_lack_results=self._may_lack_results,
-        )
+        return fetch_older(reader, low, high, unchecked=self._unchecked)
+
+    def _fetch_all_there_is(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
+        return fetch_older(reader, low, high, unchecked=self._unchecked, may_lack_results=True)
+
+    def _fetch_alone(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
+        """Return one block with its validators: it may become the lowest of the store."""
+        (item,) = self._fetch(reader, low, high)
+        return [item if item.validators else with_validators(reader, item)]
+
+    def _fetch_block(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
+        """Return one block with its validators, without its results."""
+        found = ReadBlock(*reader.block(high), None)
+        (item,) = with_state(reader, [found], self._unchecked)
+        return [item if item.validators else with_validators(reader, item)]
 
     def _store_chunk(self, chunk: Chunk[list[OlderBlock]], low: int) -> None:
         """Store a chunk; refuse the upstreams whose chunk does not fit, and ask others."""
@@ -227,6 +371,12 @@ class History:
             # Below a trusted block alone, whose sets are known.
             return False
         return _has_other_set(header, above)
+
+
+def _reason(error: UpstreamError) -> str:
+    """Return the text of an error, with the name of the node that answered with it."""
+    text = str(error)
+    return text if error.name in text else f"upstream {error.name}: {text}"
 
 
 def lowest_block(reader: Reader, low: int, high: int) -> int:

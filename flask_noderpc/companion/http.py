@@ -24,6 +24,7 @@ from urllib3.exceptions import (
     HTTPError,
     NameResolutionError,
     NewConnectionError,
+    ProtocolError,
     ReadTimeoutError,
     SSLError,
 )
@@ -31,7 +32,7 @@ from urllib3.exceptions import (
 from .. import jsoncodec
 from ..errors import UpstreamUnavailable
 from .address import Address
-from .connection import Pool, TlsPool
+from .connection import Pool, TlsPool, seconds_left
 from .hidden_paths import hide_path
 from .throttle import Throttle
 
@@ -45,7 +46,7 @@ _CONNECT_S = 5.0
 _LARGE_BYTES = 16 << 20
 _one_large = threading.Lock()
 _OVERLOADED = (429, 503)
-_MAX_TEXT = 200
+_MAX_TEXT, _SHOWN_BYTES = 200, 60
 _JSON = re.compile(rb"\s*[{\[]")
 
 
@@ -68,12 +69,8 @@ class UpstreamLimits:
 DEFAULT_LIMITS = UpstreamLimits()
 
 
-class TooLarge(UpstreamUnavailable):
-    """A response has more bytes than are taken."""
-
-
-class RequestRefused(UpstreamUnavailable):
-    """A request was refused as a whole, without JSON; one with fewer calls may not be."""
+class Unusable(UpstreamUnavailable):
+    """A response was received, but can't be used; one to fewer or other calls may be usable."""
 
 
 class HttpClient:
@@ -126,21 +123,26 @@ class HttpClient:
         The body has so many calls; without a ``timeout`` it is that of the limits.
         """
         with ExitStack() as held:
-            with self._throttle.admitted(calls, self.limits.patience):
+            with self._throttle.admitted(calls, seconds_left(self.limits.patience)):
                 answer = self._exchange(body, timeout or self.limits.timeout, held)
             try:
                 return jsoncodec.decode(answer, kind)
             except jsoncodec.NotJSON as error:
-                raise self.unusable(f"no JSON-RPC response: {error}") from None
+                reason = f"no JSON-RPC response: {error}; {beginning(answer)}"
+                raise Unusable(self.name, reason) from None
 
     def head_of(self, body: bytes, size: int) -> bytes:
         """Return the first bytes of the response to a body; the rest is not received."""
-        with ExitStack() as held, self._throttle.admitted(1, self.limits.patience):
+        patience = seconds_left(self.limits.patience)
+        with ExitStack() as held, self._throttle.admitted(1, patience):
             return bytes(self._exchange(body, self.limits.timeout, held, size))
 
     def _exchange(
         self, body: bytes, timeout: float, held: ExitStack, most: int = 0
     ) -> bytearray:
+        left = seconds_left(timeout)
+        if not left:
+            raise self.unusable(_reason(TimeoutError(), timeout))
         try:
             response = self._pool.urlopen(
                 "POST",
@@ -150,10 +152,13 @@ class HttpClient:
                 retries=False,
                 redirect=False,
                 preload_content=False,
-                timeout=urllib3.Timeout(connect=min(_CONNECT_S, timeout), read=timeout),
+                timeout=urllib3.Timeout(left, min(_CONNECT_S, left), left),
             )
             try:
                 answer = self._body(response, held, most)
+            except (ProtocolError, DecodeError) as error:
+                response.close()
+                raise Unusable(self.name, _reason(error, timeout)) from None
             except BaseException:
                 # Its connection can't be used again.
                 response.close()
@@ -179,7 +184,7 @@ class HttpClient:
                 held.enter_context(_one_large)
             # Compressed bytes count too: any number of them may decode to nothing.
             if max(len(body), response.tell()) > self.limits.max_bytes:
-                raise TooLarge(
+                raise Unusable(
                     self.name,
                     f"a response of more than {self.limits.max_bytes} bytes"
                     " (--upstream-max-bytes raises that)",
@@ -201,12 +206,12 @@ class HttpClient:
             )
         if not _JSON.match(body):
             kind = response.headers.get("Content-Type", "no content type")[:_MAX_TEXT]
-            reason = f"HTTP status {response.status} with {kind}, not JSON"
-            is_refused = 400 <= response.status < 500
-            if not is_refused or retry_after is not None:
+            reason = f"HTTP status {response.status} with {kind}, not JSON; {beginning(body)}"
+            has_failed = response.status >= 500
+            if has_failed or retry_after is not None:
                 self._throttle.overloaded(retry_after)
-            error = RequestRefused if is_refused else UpstreamUnavailable
-            raise error(self.name, reason[:_MAX_TEXT], retry_after)
+            error = UpstreamUnavailable if has_failed else Unusable
+            raise error(self.name, reason, retry_after)
         self._throttle.succeeded()
 
     def unusable(self, reason: str, retry_after: float | None = None) -> UpstreamUnavailable:
@@ -216,6 +221,11 @@ class HttpClient:
     def close(self) -> None:
         """Close the connections."""
         self._pool.close()
+
+
+def beginning(body: bytes | bytearray | memoryview) -> str:
+    """Return the first bytes of a response as an error message shows them."""
+    return f"it begins with {bytes(body[:_SHOWN_BYTES])!r}" if body else "it is empty"
 
 
 def _decoded(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

@@ -79,6 +79,7 @@ class Importer:
             base = self._store.base_height()
             if base > self._first:
                 self._history.fill(base - 1, self._first, filled)
+            self._history.retry(at_once=True)
             comparison.compare(self._store.base_height())
             self._fetch_genesis()
         return self._store.base_height(), self._store.latest_height()

@@ -150,14 +150,14 @@ class Upstreams:
         action: Callable[[Reader], T],
         *,
         alone: bool = False,
-        takes_refusals: bool = False,
+        final: tuple[type[UpstreamError], ...] = (),
     ) -> T:
         """Return what an action has from the first upstream that can answer.
 
         A mismatch refuses the upstream. The next is asked beside one that is silent, unless it
-        is to be asked ``alone``, as for what takes long. Where all refuse the call itself, the
-        first one's error is raised; where some can't be reached, it is tried again until the
-        patience ends, unless it ``takes_refusals``.
+        is to be asked ``alone``, as for what takes long. If all refuse the call itself, the
+        first one's error is raised. If some can't be reached, all are asked again until the
+        patience ends, unless one raised an error of the ``final`` types.
         """
         deadline = self.deadline()
         pause = _FIRST_PAUSE_S
@@ -169,7 +169,7 @@ class Upstreams:
                 self._probe_others(readers)
                 return found[0]
             if failures:
-                self.wait(failure_of(failures, takes_refusals), deadline, pause)
+                self.wait(failure_of(failures, final), deadline, pause)
                 pause = min(2 * pause, _MAX_PAUSE_S)
 
     def _asked(
@@ -192,12 +192,14 @@ class Upstreams:
         found = (each.make() for each in attempts)
         return next((each for each in found if each is not None), None)
 
-    def ask_all(self, action: Callable[[Reader], T]) -> list[T]:
+    def ask_all(
+        self, action: Callable[[Reader], T], final: tuple[type[UpstreamError], ...] = ()
+    ) -> list[T]:
         """Return what an action has from each upstream that can answer, at least one.
 
         Raise as :meth:`attempt` does.
         """
-        first = self.attempt(lambda reader: (reader, action(reader)))
+        first = self.attempt(lambda reader: (reader, action(reader)), final=final)
         # At once: one that hangs takes the time of a request, not each of them.
         others = [
             started(partial(self._tried, reader, action, []), "noderpc-ask")

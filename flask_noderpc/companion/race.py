@@ -53,11 +53,15 @@ def _found(done: Iterable[Future[tuple[T] | None]]) -> tuple[T] | None:
 
 
 def failure_of(
-    failures: Sequence[UpstreamError | Busy], takes_refusals: bool
+    failures: Sequence[UpstreamError | Busy], final: tuple[type[UpstreamError], ...]
 ) -> UpstreamError | Busy:
-    """Return the failure to wait for; raise the refusal of all upstreams."""
+    """Return the failure to wait for; raise one of the ``final`` types, or the refusal of all
+    upstreams."""
     refusals = [each for each in failures if isinstance(each, UpstreamRefused)]
-    if refusals and (takes_refusals or len(refusals) == len(failures)):
+    others = [each for each in failures if each not in refusals]
+    if not others:
+        final = (UpstreamRefused,)
+    if found := [each for each in failures if isinstance(each, final)]:
         # A node that lacks results alone has more than one that lacks the block, too.
-        raise min(refusals, key=lambda error: not isinstance(error, NoResults))
-    return next(each for each in failures if each not in refusals)
+        raise min(found, key=lambda error: not isinstance(error, NoResults))
+    return others[0]

@@ -91,7 +91,7 @@ class Reader:
     ) -> list[ReadBlock]:
         """Return the blocks of these heights with their results, in this order.
 
-        Raise :exc:`NoResults` for a block without them, unless any may lack them.
+        Raise :exc:`NoResults` for a block without results, unless blocks may lack them.
         """
         calls = [
             call(method, height=height)
@@ -102,7 +102,7 @@ class Reader:
         kinds = cycle((ResultBlock, BlockResults))
         decoded = self.node.load_all(
             [
-                (kind, call.method, answer)
+                (kind, call, answer)
                 for kind, call, answer in zip(kinds, calls, answers, strict=False)
             ]
         )
@@ -113,8 +113,8 @@ class Reader:
                 raise NoResults(
                     self.name,
                     0,
-                    f"the upstream {self.name} has no results of {each.height}: its"
-                    " discard_abci_responses must be false",
+                    f"the upstream {self.name} has no results of block {each.height}: they are"
+                    " pruned, not stored yet, or discarded (discard_abci_responses)",
                 )
         return found
 
@@ -204,17 +204,16 @@ class Reader:
         """Return the headers of a range of any length, highest first; raise
         ``UpstreamRefused`` where the node has pruned some."""
         tops = range(high, low - 1, -METAS)
-        answers = self.node.ask(
-            [
-                call("blockchain", minHeight=max(low, top - METAS + 1), maxHeight=top)
-                for top in tops
-            ]
-        )
+        calls = [
+            call("blockchain", minHeight=max(low, top - METAS + 1), maxHeight=top)
+            for top in tops
+        ]
+        answers = self.node.ask(calls)
         headers: list[Header] = []
-        for top, answer in zip(tops, answers, strict=True):
+        for top, asked, answer in zip(tops, calls, answers, strict=True):
             if isinstance(answer, UpstreamRefused):
                 raise answer
-            metas = self.node.load(ResultBlockchainInfo, "blockchain", answer).block_metas
+            metas = self.node.load(ResultBlockchainInfo, asked, answer).block_metas
             self._check_down(metas, top)
             headers += [meta.header for meta in metas]
             if len(metas) < min(METAS, top - low + 1):
@@ -271,7 +270,8 @@ class Reader:
         """Decode a genesis document."""
         dialect = self.node.dialect.name
         if not dialect.startswith("comet-"):
-            return self.node.load(Genesis, "genesis_chunked", jsoncodec.Raw(document))
+            asked = call("genesis_chunked")
+            return self.node.load(Genesis, asked, jsoncodec.Raw(document))
         try:
             return read_genesis(document, ZERO_TIME, dialect)
         except ConfigurationError as error:

@@ -13,7 +13,6 @@ from ..errors import (
     DecodeError,
     UpstreamError,
     UpstreamRefused,
-    UpstreamUnavailable,
     short_repr,
 )
 from ..wire.dialect import Dialect
@@ -22,7 +21,7 @@ from . import versions
 from .address import Address
 from .batches import BatchSize
 from .decoding import IN_THIS_PROCESS, Decoders
-from .http import DEFAULT_LIMITS, HttpClient, RequestRefused, TooLarge, UpstreamLimits
+from .http import DEFAULT_LIMITS, HttpClient, Unusable, UpstreamLimits, beginning
 
 T = TypeVar("T")
 
@@ -42,6 +41,10 @@ class Call:
         params = {name: _param(value) for name, value in self.params.items()}
         return {"jsonrpc": "2.0", "id": number, "method": self.method, "params": params}
 
+    def __str__(self) -> str:
+        height = self.params.get("height")
+        return f"{self.method} of height {height}" if type(height) is int else self.method
+
 
 def call(method: str, **params: Param) -> Call:
     """Return a call."""
@@ -59,7 +62,7 @@ Answer = jsoncodec.Raw | UpstreamRefused
 """The JSON of a result, or the error of its call."""
 
 
-class NotDecoded(UpstreamUnavailable):
+class NotDecoded(Unusable):
     """A result is not as the upstream's dialect has it: it may speak another one now."""
 
 
@@ -123,11 +126,15 @@ class Upstream:
 
     def get(self, result: type[T], method: str, **params: Param) -> T:
         """Return the result of a call, decoded."""
-        return self.load(result, method, self.raw(method, **params))
+        asked = Call(method, params)
+        return self.load(result, asked, self._raw(asked))
 
     def raw(self, method: str, **params: Param) -> jsoncodec.Raw:
         """Return the JSON of a call's result."""
-        (found,) = self._ask([Call(method, params)], self.limits.timeout)
+        return self._raw(Call(method, params))
+
+    def _raw(self, asked: Call) -> jsoncodec.Raw:
+        (found,) = self._ask([asked], self.limits.timeout)
         if isinstance(found, UpstreamError):
             raise found
         return found
@@ -138,16 +145,18 @@ class Upstream:
 
     def raw_at(self, method: str, params: Sequence[str]) -> jsoncodec.Raw:
         """Return the JSON of the result of a call with parameters by their places."""
-        call = {"jsonrpc": "2.0", "id": 0, "method": method, "params": params}
-        found = self._answer(self._http.post(jsoncodec.encode(call), _Response))
+        asked = Call(method, {})
+        body = jsoncodec.encode({**asked.encode(0), "params": params})
+        found = self._answer(asked, self._http.post(body, _Response))
         if isinstance(found, UpstreamError):
             raise found
         return found
 
     def takes_any_id(self) -> bool:
         """Return true if the node answers a call whose id is no whole number."""
-        call = {"jsonrpc": "2.0", "id": 0.5, "method": "health", "params": {}}
-        found = self._answer(self._http.post(jsoncodec.encode(call), _Response))
+        asked = Call("health", {})
+        body = jsoncodec.encode({**asked.encode(0), "id": 0.5})
+        found = self._answer(asked, self._http.post(body, _Response))
         return not isinstance(found, UpstreamRefused)
 
     def takes_batch(self, count: int) -> bool:
@@ -157,16 +166,16 @@ class Upstream:
         response = self._http.post(jsoncodec.encode(calls), kind, calls=count)
         return isinstance(response, list) and len(response) == count
 
-    def load(self, result: type[T], method: str, found: jsoncodec.Raw) -> T:
-        """Decode the JSON of a result."""
+    def load(self, result: type[T], asked: Call, found: jsoncodec.Raw) -> T:
+        """Decode the JSON of the result of a call."""
         try:
             return self.dialect.decode(result, bytes(found))
         except DecodeError as error:
-            raise NotDecoded(self.name, f"{method} does not decode: {error}") from None
+            reason = f"{asked} does not decode: {error}; {beginning(memoryview(found))}"
+            raise NotDecoded(self.name, reason) from None
 
-    def load_all(self, asked: Sequence[tuple[type[Any], str, Answer]]) -> list[Any]:
-        """Decode the results of calls, each with its type and method; errors stay as they
-        are."""
+    def load_all(self, asked: Sequence[tuple[type[Any], Call, Answer]]) -> list[Any]:
+        """Decode the results of calls, each with its type; keep errors unchanged."""
         found = self._decoders.decode(
             self.dialect.name,
             [(kind, bytes(each)) for kind, _, each in asked if isinstance(each, jsoncodec.Raw)],
@@ -175,10 +184,10 @@ class Upstream:
         return [
             each
             if isinstance(each, UpstreamRefused)
-            else self.load(kind, method, each)
+            else self.load(kind, call, each)
             if found is None
             else next(values)
-            for kind, method, each in asked
+            for kind, call, each in asked
         ]
 
     def ask(self, calls: Sequence[Call], timeout: float | None = None) -> list[Answer]:
@@ -196,24 +205,28 @@ class Upstream:
         objects = [each.encode(number) for number, each in enumerate(calls)]
         body = jsoncodec.encode(objects if len(objects) > 1 else objects[0])
         if len(calls) == 1:
-            found = self._answer(self._http.post(body, _Response, timeout=timeout))
+            try:
+                found = self._http.post(body, _Response, timeout=timeout)
+            except Unusable as error:
+                reason = f"{calls[0]}: {error.reason}"
+                raise Unusable(self.name, reason, error.retry_after) from None
             self._batch.taken()
-            return [found]
+            return [self._answer(calls[0], found)]
         kind = _Response | list[_Response]
         try:
             response = self._http.post(body, kind, calls=len(calls), timeout=timeout)
-        except (TooLarge, RequestRefused):
+        except Unusable:
             return self._ask_fewer(calls, timeout)
         if isinstance(response, _Response):
             return self._ask_fewer(calls, timeout)
         self._batch.taken()
         by_id = {each.id: each for each in response if type(each.id) is int}
         if by_id.keys() != set(range(len(calls))):
-            raise self._http.unusable("a batch lacks responses")
-        return [self._answer(by_id[number]) for number in range(len(calls))]
+            return self._ask_fewer(calls, timeout)
+        return [self._answer(asked, by_id[number]) for number, asked in enumerate(calls)]
 
     def _ask_fewer(self, calls: Sequence[Call], timeout: float) -> list[Answer]:
-        """Ask in smaller batches, after one that was refused, or is too large, as a whole."""
+        """Ask in smaller batches, after the response to one can't be used as a whole."""
         self._batch.refused(len(calls))
         rest = iter(calls)
         answers: list[Answer] = []
@@ -221,7 +234,7 @@ class Upstream:
             answers += self._ask(some, timeout)
         return answers
 
-    def _answer(self, response: _Response) -> Answer:
+    def _answer(self, asked: Call, response: _Response) -> Answer:
         error = response.error
         if isinstance(error, str) and error:
             return UpstreamRefused(self.name, 0, error)
@@ -229,7 +242,7 @@ class Upstream:
             data = error.data if isinstance(error.data, str) else short_repr(error.data)
             return UpstreamRefused(self.name, error.code, error.message, data)
         if not memoryview(response.result):
-            raise self._http.unusable("a response has neither result nor error")
+            raise Unusable(self.name, f"{asked}: the response has neither result nor error")
         return response.result
 
     @property

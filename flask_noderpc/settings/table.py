@@ -187,7 +187,10 @@ class Settings:
         " ``Authorization: Bearer …`` or ``x-api-key: …``, or ``@FILE`` with one.",
     )
     upstream_timeout: float = setting(
-        "companion", 10.0, SECONDS, "Seconds of a request to a node."
+        "companion",
+        10.0,
+        SECONDS,
+        "Maximum seconds of a request to a node, and of a forwarded call as a whole.",
     )
     upstream_concurrency: int = setting(
         "companion",

@@ -55,11 +55,14 @@ def _request(peer: socket.socket) -> bytes:
     """Return the body of a request."""
     text = _head(peer)
     head, _, body = text.partition(b"\r\n\r\n")
-    size = next(
+    lengths = [
         int(line.split(b":")[1])
         for line in head.lower().split(b"\r\n")
         if line.startswith(b"content-length")
-    )
+    ]
+    if not lengths:
+        raise ConnectionAbortedError("the handshake of a websocket")
+    (size,) = lengths
     while len(body) < size:
         body += peer.recv(65536)
     return body

@@ -16,7 +16,7 @@ from flask_noderpc.companion import decoding
 from flask_noderpc.companion.decoding import Decoders, Document
 from flask_noderpc.companion.pool import Upstreams
 from flask_noderpc.companion.reader import Reader
-from flask_noderpc.companion.upstream import NotDecoded, Upstream
+from flask_noderpc.companion.upstream import NotDecoded, Upstream, call
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.domain.responses import ResultBlock
 from flask_noderpc.executors.pool import Executors
@@ -93,7 +93,7 @@ def test_what_does_not_decode_is_an_error_of_its_upstream(
     # The process goes on.
     assert decoders.decode("comet-0.38", some) is not None
     with pytest.raises(NotDecoded, match="block does not decode"):
-        node.load_all([(ResultBlock, "block", jsoncodec.Raw(b'{"block":7}'))])
+        node.load_all([(ResultBlock, call("block"), jsoncodec.Raw(b'{"block":7}'))])
 
 
 def test_few_bytes_start_no_process(

@@ -9,20 +9,26 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
+from math import inf
 from typing import Any
 
 import pytest
 
+from flask_noderpc.companion.backend import CompanionBackend
+from flask_noderpc.companion.connection import seconds_left, within
 from flask_noderpc.companion.forward import (
     ForwardedApplication,
     ForwardedMempool,
     ForwardedNetwork,
 )
+from flask_noderpc.companion.forward_pool import ForwardUpstreams
+from flask_noderpc.companion.http import UpstreamLimits
 from flask_noderpc.companion.in_flight import ReadsInFlight
 from flask_noderpc.companion.pool import Upstreams
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.upstream import Upstream
-from flask_noderpc.errors import TxRejected
+from flask_noderpc.errors import TxRejected, UpstreamUnavailable
+from flask_noderpc.testing.node import app_for
 from tests.helpers.until import PATIENCE, until
 
 from .conftest import LIMITS
@@ -166,3 +172,51 @@ def test_a_killed_reader_takes_nobody_along() -> None:
         killed.set()
         assert second.result(PATIENCE) == "found"
         assert isinstance(first.exception(PATIENCE), SystemExit)
+
+
+def test_all_requests_of_a_call_share_its_time() -> None:
+    """The check of the node, the wait for its budget, and the request itself."""
+    asked: list[bytes] = []
+    with raw_node(lambda peer, body: asked.append(body)) as url:
+        limits = UpstreamLimits(timeout=PATIENCE, patience=10 * PATIENCE)
+        upstreams = ForwardUpstreams([Reader(Upstream(url, limits=limits))])
+        assert 0 < upstreams.attempt(lambda reader: seconds_left(inf)) <= PATIENCE
+        assert seconds_left(7.0) == 7.0
+
+        with within(0.0), pytest.raises(UpstreamUnavailable, match="no response within"):
+            upstreams.attempt(lambda reader: reader.status())
+    assert not asked
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "block",
+        "block?height=1",
+        f"block_by_hash?hash=0x{'00' * 32}",
+        "block_results?height=1",
+        'block_search?query="block.height=1"',
+        "blockchain",
+        "commit?height=1",
+        "consensus_params",
+        "genesis",
+        "genesis_chunked",
+        "header?height=1",
+        "status",
+        f"tx?hash=0x{'00' * 32}",
+        'tx_search?query="tx.height=1"',
+        "validators",
+    ],
+)
+def test_what_is_said_before_the_first_block_while_no_node_answers(
+    path: str, companion: Callable[..., CompanionBackend]
+) -> None:
+    """The reason; an answer as that of a chain without blocks would be wrong."""
+    client = app_for(companion("http://127.0.0.1:1"), dialect="comet-0.38").test_client()
+
+    error = client.get(f"/{path}").get_json()["error"]
+
+    assert error["data"] == (
+        "no block of the chain has been fetched yet: upstream http://127.0.0.1:1: it can't be"
+        " reached"
+    )

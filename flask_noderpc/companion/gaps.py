@@ -1,0 +1,97 @@
+"""Heights that no node could give: the backfill goes on without them, and asks again later."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+
+from .. import jsoncodec
+from ..backends.base.store import ChainStore
+
+log = logging.getLogger("flask_noderpc.companion")
+
+BLOCK, RESULTS = "block", "results"
+_KEY = "gaps"
+# Metadata of the store is one row; an error message has some 300 characters.
+MAX_GAPS = 1_000
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 30, 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A height whose block or results are missing in the store."""
+
+    height: int
+    part: str
+    """``block`` or ``results``."""
+    reason: str
+    """Error of the node that was asked last, with its name."""
+    failures: int = 1
+    retry_at: float = 0.0
+    """Seconds since 1970."""
+
+
+def gaps_of(store: ChainStore) -> dict[int, Gap]:
+    """Return the gaps of a store by their heights, lowest first."""
+    found = store.metadata(_KEY)
+    gaps = jsoncodec.decode(found, list[Gap]) if found else []
+    return {gap.height: gap for gap in gaps}
+
+
+class Gaps:
+    """Gaps of one store, which only the process with its lease changes."""
+
+    def __init__(self, store: ChainStore) -> None:
+        self._store, self._gaps = store, gaps_of(store)
+
+    def __len__(self) -> int:
+        return len(self._gaps)
+
+    def note(self, height: int, part: str, reason: str) -> None:
+        """Record a failure; the height is due again after a pause, which doubles each time."""
+        known = self._gaps.get(height)
+        if known is None and len(self._gaps) >= MAX_GAPS:
+            log.error("the %s of height %d could not be fetched: %s", part, height, reason)
+            return
+        failures = known.failures + 1 if known is not None and known.part == part else 1
+        pause = min(_MAX_PAUSE_S, _FIRST_PAUSE_S << min(failures - 1, 10))
+        self._gaps[height] = Gap(height, part, reason, failures, time.time() + pause)
+        if failures == 1:
+            log.error("the %s of height %d could not be fetched: %s", part, height, reason)
+        self._write()
+
+    def remove(self, height: int) -> None:
+        """Record that a height is complete."""
+        if self._gaps.pop(height, None) is not None:
+            log.warning("height %d is complete now", height)
+            self._write()
+
+    def due(self, *, at_once: bool = False) -> list[int]:
+        """Return the heights whose results are to be asked for again, highest first."""
+        self._forget_old()
+        now = time.time()
+        return sorted(
+            (
+                gap.height
+                for gap in self._gaps.values()
+                if gap.part == RESULTS and (at_once or gap.retry_at <= now)
+            ),
+            reverse=True,
+        )
+
+    def _forget_old(self) -> None:
+        """Remove heights that were pruned, and blocks that are stored by now."""
+        base = self._store.base_height()
+        kept = {
+            height: gap
+            for height, gap in self._gaps.items()
+            if (height < base) == (gap.part == BLOCK)
+        }
+        if kept != self._gaps:
+            self._gaps = kept
+            self._write()
+
+    def _write(self) -> None:
+        gaps = [self._gaps[height] for height in sorted(self._gaps)]
+        self._store.set_metadata(_KEY, jsoncodec.encode(gaps))

@@ -1,0 +1,223 @@
+"""Nodes that fail at one height: the store is filled without it, and completed later."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+from click.testing import CliRunner
+
+from flask_noderpc import SQLiteBackend
+from flask_noderpc.cli import main
+from flask_noderpc.companion import gaps, throttle
+from flask_noderpc.companion.gaps import MAX_GAPS, Gaps, gaps_of
+from flask_noderpc.errors import ResultNotFound, UpstreamError
+from flask_noderpc.testing import SampleChain
+from tests.helpers.until import PATIENCE, until
+
+from .conftest import HEIGHTS, LIMITS, Companion, Serve, import_all, node_of, upstreams_at
+from .raw_node import http, raw_node
+
+BAD = 20
+HASTE = replace(LIMITS, timeout=0.5)
+
+
+class Broken:
+    """A node behind a proxy that fails at one height, in one of several ways."""
+
+    def __init__(self, node: str, method: str, how: str) -> None:
+        self._node, self._method, self._how = node, method, how
+        self.is_broken = True
+
+    def respond(self, peer: socket.socket, body: bytes) -> None:
+        """Answer a request as the node does, or break the response."""
+        asked = json.loads(body)
+        calls = asked if isinstance(asked, list) else [asked]
+        is_bad = self.is_broken and any(self._is_bad(each) for each in calls)
+        if is_bad and self._how == "no answer":
+            peer.settimeout(PATIENCE)
+            peer.recv(1)
+            return
+        request = Request(self._node, body, {"Content-Type": "application/json"})
+        with urlopen(request, timeout=PATIENCE) as found:
+            text: bytes = found.read()
+        if not is_bad:
+            peer.sendall(http(text, Content_Type="application/json"))
+        elif self._how == "text/plain":
+            peer.sendall(http(b"oops: no such file", Content_Type="text/plain"))
+        elif self._how == "cut off":
+            peer.sendall(http(text + b" " * 1000)[:-1000])
+        elif self._how == "502":
+            peer.sendall(http(b"<html>", "502 Bad Gateway", Content_Type="text/html"))
+        else:
+            self._break(peer, calls, json.loads(text), is_batch=asked is calls)
+
+    def _is_bad(self, call: dict[str, Any]) -> bool:
+        height: object = call["params"].get("height")
+        return bool(call["method"] == self._method) and height == str(BAD)
+
+    def _break(self, peer: socket.socket, calls: Any, found: Any, *, is_batch: bool) -> None:
+        answers = found if is_batch else [found]
+        bad = next(call["id"] for call in calls if self._is_bad(call))
+        answer = next(each for each in answers if each["id"] == bad)
+        if self._how == "not decodable":
+            answer["result"] = {"height": [], "block": 7}
+        else:
+            del answer["result"]
+            answer["error"] = {"code": -32603, "message": "Internal error", "data": self._how}
+        body = json.dumps(answers if is_batch else answer).encode()
+        peer.sendall(http(body, Content_Type="application/json"))
+
+
+@pytest.fixture
+def broken(chain: SampleChain, serve_node: Serve) -> Iterator[Any]:
+    """Make broken nodes; each is at the URL that is returned with it."""
+    with ExitStack() as stack:
+
+        def make(method: str, how: str) -> tuple[Broken, str]:
+            node = Broken(serve_node(node_of(chain)), method, how)
+            return node, stack.enter_context(raw_node(node.respond))
+
+        yield make
+
+
+WAYS = {
+    "text/plain": "block_results of height 20: HTTP status 200 with text/plain, not JSON; it"
+    " begins with b'oops: no such file'",
+    "cut off": "block_results of height 20: the connection broke",
+    "not decodable": "block_results of height 20 does not decode: ",
+    "proto: wrong wireType": "proto: wrong wireType",
+    "could not find results for height #20": "has no results of block 20",
+    "502": "HTTP status 502 with text/html",
+    "no answer": "no response within 0.5 s",
+}
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_a_block_is_stored_without_results_that_no_node_can_give(
+    how: str,
+    chain: SampleChain,
+    broken: Any,
+    store: SQLiteBackend,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The next import asks for the results again."""
+    # After a status of 502 requests wait, longer than the patience of these tests.
+    monkeypatch.setattr(throttle, "_FIRST_PAUSE_S", 0.0)
+    node, url = broken("block_results", how)
+    limits = HASTE if how == "no answer" else LIMITS
+
+    assert import_all(store, upstreams_at(url, limits=limits)) == (1, HEIGHTS - 1)
+
+    (gap,) = gaps_of(store).values()
+    assert (gap.height, gap.part) == (BAD, "results")
+    assert WAYS[how] in gap.reason
+    assert url.removeprefix("http://") in gap.reason
+    assert store.block(BAD)[1] == chain.blocks[BAD - 1].block
+    with pytest.raises(ResultNotFound):
+        store.results(BAD)
+    for height in (BAD - 1, BAD + 1):
+        assert store.results(height) == chain.blocks[height - 1].results
+    store.verify()
+
+    import_all(store, upstreams_at(url, limits=limits))
+    assert gaps_of(store)[BAD].failures > 1
+    node.is_broken = False
+    import_all(store, upstreams_at(url))
+    assert not gaps_of(store)
+    assert store.results(BAD) == chain.blocks[BAD - 1].results
+    assert store.lowest_results() == 1
+    store.verify()
+
+
+@pytest.mark.parametrize("how", ["text/plain", "not decodable", "could not find results"])
+def test_another_node_is_asked_for_what_one_can_not_give(
+    how: str, chain: SampleChain, broken: Any, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    _, url = broken("block_results", how)
+    upstreams = upstreams_at(url, serve_node(node_of(chain)))
+
+    assert import_all(store, upstreams) == (1, HEIGHTS - 1)
+
+    assert not gaps_of(store)
+    assert store.lowest_results() == 1
+    assert not upstreams.refused
+
+
+def test_one_broken_node_and_one_that_is_down(broken: Any, store: SQLiteBackend) -> None:
+    """The node that is down holds nothing up that the other one can give."""
+    _, url = broken("block_results", "text/plain")
+
+    assert import_all(store, upstreams_at(url, "http://127.0.0.1:1")) == (1, HEIGHTS - 1)
+
+    assert [*gaps_of(store)] == [BAD]
+
+
+@pytest.mark.parametrize("how", ["text/plain", "not decodable", "proto: wrong wireType"])
+def test_the_backfill_stops_at_a_block_that_no_node_can_give(
+    how: str, chain: SampleChain, broken: Any, store: SQLiteBackend
+) -> None:
+    node, url = broken("block", how)
+
+    with pytest.raises(UpstreamError, match=re.escape(WAYS[how].split("_results of")[-1])):
+        import_all(store, upstreams_at(url))
+
+    assert store.base_height() == BAD + 1
+    (gap,) = gaps_of(store).values()
+    assert (gap.height, gap.part) == (BAD, "block")
+    store.verify()
+
+    node.is_broken = False
+    assert import_all(store, upstreams_at(url)) == (1, HEIGHTS - 1)
+    assert not gaps_of(store)
+    assert store.block(BAD)[1] == chain.blocks[BAD - 1].block
+
+
+def test_the_command_says_what_is_missing(broken: Any, tmp_path: Path) -> None:
+    _, url = broken("block_results", "text/plain")
+    database = tmp_path / "copy.db"
+    given = ["import", url, "--database", str(database)]
+
+    done = CliRunner().invoke(main, [*given, "--trust-period", "9999d"])
+
+    assert done.exit_code == 0, done.output
+    assert "the results of height 20 could not be fetched: upstream" in done.output
+    assert WAYS["text/plain"] in done.output
+
+
+def test_a_follower_fills_a_gap_later(
+    broken: Any, companion: Companion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gaps, "_FIRST_PAUSE_S", 0)
+    node, url = broken("block_results", "not decodable")
+    backend = companion(url)
+    backend.follow()
+    until(lambda: backend.store.has_chain() and backend.base_height() == 1, "the backfill")
+    assert [*gaps_of(backend.store)] == [BAD]
+
+    node.is_broken = False
+
+    until(lambda: not gaps_of(backend.store), "the results")
+    assert backend.store.lowest_results() == 1
+
+
+def test_gaps_are_bounded_and_forgotten_where_blocks_are_pruned(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    import_all(store, upstreams_at(serve_node(node_of(chain))), 30)
+    known = Gaps(store)
+    for height in range(29, 29 + 2 * MAX_GAPS):
+        known.note(height, "results", "x")
+    assert len(known) == MAX_GAPS
+
+    assert known.due() == []
+    assert known.due(at_once=True) == [*range(28 + MAX_GAPS, 29, -1)]
+    assert min(gaps_of(store)) == 30
