@@ -77,20 +77,28 @@ def has_input(sock: socket.socket) -> bool:
     return bool(poller.poll(0))
 
 
-def wait_until_readable(descriptor: int) -> None:
-    """Let other greenlets run until a socket has input; without gevent just wait."""
+def wait_until_readable(descriptor: int, seconds: float) -> bool:
+    """Let other greenlets run until a socket has input; without gevent just wait.
+
+    Return false if it has none after so many seconds.
+    """
     if not is_patched():
-        select.select([descriptor], [], [])
-        return
+        return bool(select.select([descriptor], [], [], seconds)[0])
     from gevent.hub import get_hub
+    from gevent.timeout import Timeout
 
     hub = get_hub()
     # gevent's select and poll make many objects for a socket that is ready soon.
     watcher = hub.loop.io(descriptor, _READ)
+    is_readable = False
     try:
-        hub.wait(watcher)
+        # With false as its exception the timeout ends the block, and raises nothing.
+        with Timeout(seconds, False):
+            hub.wait(watcher)
+            is_readable = True
     finally:
         watcher.close()
+    return is_readable
 
 
 def native_lock() -> threading.Lock:

@@ -8,8 +8,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from ..backends.base.store import ChainStore, LeaseState
-from ..domain.time import SECOND
+from ..backends.base.store import ChainStore
 from ..errors import BackendError, BlockNotExecuted, StoreError
 from .producer import Producer
 
@@ -203,32 +202,3 @@ class BlockScheduler:
         if last_error != self.last_error:
             log.error("no block is produced: %s", error)
         self.last_error = last_error
-
-
-# How long a lapsed lease may stay without a new owner before the chain counts as not ready.
-_GRACE_S = 5.0
-
-
-def not_producing_reason(
-    state: LeaseState, block_scheduler: BlockScheduler | None, now: int
-) -> str:
-    """Return the reason why no blocks are produced, or an empty string if they are.
-
-    A process that can't produce releases the lease, so that another may acquire it.
-    """
-    is_ours = block_scheduler is not None and state.owner == block_scheduler.producer.owner
-    if is_ours and block_scheduler is not None and not block_scheduler.is_running:
-        # Blocks are produced manually, and the lease lapses between them.
-        return ""
-    if state.owner and not is_ours and now < state.expires:
-        return ""
-    last_error = (block_scheduler.last_error if block_scheduler else "") or state.last_error
-    if last_error:
-        return f"no block is produced: {last_error}"
-    late_s = (now - state.expires) // SECOND
-    if state.owner and late_s > _GRACE_S:
-        return (
-            "no block is produced: the producer does not answer, its lease expired"
-            f" {late_s} seconds ago, and no process took it over"
-        )
-    return ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from pathlib import Path
 from ..backends import open_store
 from ..backends.base.application import Application, AppState
 from ..backends.base.capabilities import Control, MempoolLimits
+from ..backends.base.health import Health
 from ..backends.base.identity import check_identity
 from ..backends.base.store import FULL, ChainStore
 from ..backends.base.store_backend import StoreBackend
@@ -21,13 +21,14 @@ from ..concurrency import is_patched_late
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
-from ..errors import InvalidSetting, NotReady, StoreError
+from ..errors import InvalidSetting, StoreError
 from . import home as node_home
 from .applications.kvstore import KVStore
 from .beginning import begin, open_home
-from .block_scheduler import BlockSchedule, BlockScheduler, not_producing_reason
+from .block_scheduler import BlockSchedule, BlockScheduler
 from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
+from .health import ChainHealth
 from .producer import Producer
 from .proposal import replay
 from .signer import Signer, StoredChain
@@ -306,18 +307,21 @@ class EmbeddedChain(StoreBackend):
             self._prepare_keys()
             self._prepare_keys = None
 
-    def check_ready(self) -> None:
-        """Raise as the base does, and if blocks are due and not produced."""
-        super().check_ready()
-        if self._block_scheduler and (reason := self._block_scheduler.producer.not_begun()):
-            raise NotReady(f"no block is produced yet: {reason}")
-        if not self._is_copy:
-            # The lease uses the system's time, not the chain's clock.
-            reason = not_producing_reason(
-                self.store.lease_state(), self._block_scheduler, time.time_ns()
-            )
-            if reason:
-                raise NotReady(reason)
+    @property
+    def health(self) -> Health:
+        if self._is_copy and (self.store.read_only or self.store.location.folder is not None):
+            # A copy of files gets no new blocks.
+            return Health()
+        return self._health()
+
+    def _health(self) -> ChainHealth:
+        return ChainHealth(
+            self.store,
+            self._block_schedule,
+            self._block_scheduler,
+            self.clock.now,
+            is_timed=self._control is None,
+        )
 
     def check_disk_space(self) -> None:
         """Raise :exc:`~flask_noderpc.errors.StoreError` if the disk is too full for a block.
@@ -341,7 +345,7 @@ class EmbeddedChain(StoreBackend):
         scheduler = self._block_scheduler
         if scheduler is not None and scheduler.producer.not_begun():
             return False
-        return not not_producing_reason(self.store.lease_state(), scheduler, time.time_ns())
+        return not self._health().not_producing()
 
     @property
     def control(self) -> Control:

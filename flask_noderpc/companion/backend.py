@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cached_property, partial
@@ -13,7 +12,8 @@ from typing import TypeVar
 from ..backends.base.application import ApplicationAccess
 from ..backends.base.capabilities import Mempool
 from ..backends.base.evidence import EvidencePool
-from ..backends.base.store import FULL, ChainStore
+from ..backends.base.health import Health
+from ..backends.base.store import ChainStore
 from ..backends.base.store_backend import StoreBackend
 from ..domain.abci import BlockResults
 from ..domain.block import Block, BlockID, BlockMeta, Commit, SignedHeader
@@ -26,6 +26,7 @@ from ..protocol.comet.validate_basic import HASH_SIZE
 from ..signals import emit, results_refuted
 from . import shared_state
 from .agreement import check_chain
+from .chain_health import NO_BLOCK, CompanionHealth
 from .evm import ForwardedEvm
 from .follower import Follower, FollowOptions
 from .forward import (
@@ -39,11 +40,6 @@ from .older import OlderReads
 from .pool import Upstreams
 
 T = TypeVar("T")
-
-_NO_BLOCK = "no block of the chain has been fetched yet"
-
-# Longer than a lease that is renewed, and than a follower that begins anew.
-_PATIENCE_NS = 30 * 1_000_000_000
 
 
 class CompanionBackend(StoreBackend):
@@ -91,7 +87,7 @@ class CompanionBackend(StoreBackend):
         if not self._has_begun:
             if not self.store.has_chain():
                 error = self.network.last_error()
-                raise NotReady(f"{_NO_BLOCK}: {error}" if error else _NO_BLOCK)
+                raise NotReady(f"{NO_BLOCK}: {error}" if error else NO_BLOCK)
             self._has_begun = True
 
     def genesis(self) -> Genesis:
@@ -254,23 +250,9 @@ class CompanionBackend(StoreBackend):
     def _emit_refuted(self, height: int) -> None:
         emit(results_refuted, self, height=height)
 
-    def check_ready(self) -> None:
-        """Raise :exc:`~flask_noderpc.errors.NotReady` while there are no blocks, nobody follows
-        the chain, or no node answers."""
-        super().check_ready()
-        lease = self.store.lease_state()
-        if lease.last_error:
-            raise NotReady(lease.last_error)
-        if not self.store.has_free_space():
-            # The process that follows has no space to store why it does not.
-            raise NotReady(f"{self.path}: {FULL}")
-        if self.latest_height() == 0:
-            raise NotReady(_NO_BLOCK)
-        if lease.expires + _PATIENCE_NS < time.time_ns():
-            raise NotReady("no process follows the chain: noderpc start --upstream does")
-        error = self.network.last_error()
-        if error:
-            raise NotReady(error)
+    @property
+    def health(self) -> Health:
+        return CompanionHealth(self.store, self.network)
 
     def awaits_first_block(self) -> bool:
         """Return true until the first block is stored, unless an error prevents that."""

@@ -16,6 +16,8 @@ class CachedStatus:
     _FRESH_S = 1.0
     # The first is waited for, as there is no other; later ones while they come quickly.
     _PATIENCE_S, _QUICK_S = 2.0, 0.2
+    # A node that answers later than this is as good as gone.
+    _SILENT_S = 5.0
 
     def __init__(self, upstreams: Upstreams) -> None:
         self._upstreams = upstreams
@@ -23,8 +25,17 @@ class CachedStatus:
         self._last: ResultStatus | None = None
         self._read_at = -self._FRESH_S
         self._reading: threading.Event | None = None
+        self._asked_at = 0.0
         self._patience = self._PATIENCE_S
-        self.last_error = ""
+        self._last_error = ""
+
+    def error(self) -> str:
+        """Return why no node answers now; empty if one does."""
+        self.get()
+        silent_s = time.monotonic() - self._asked_at
+        if self._reading is not None and silent_s > self._SILENT_S and not self._last_error:
+            return f"no node has answered within {silent_s:.0f} s"
+        return self._last_error
 
     def get(self) -> ResultStatus | None:
         """Return the status, or the last known one where a node is slow; ``None`` if none is
@@ -35,6 +46,7 @@ class CachedStatus:
             done = self._reading
             if done is None:
                 done = self._reading = threading.Event()
+                self._asked_at = time.monotonic()
                 threading.Thread(target=self._read, args=(done,), daemon=True).start()
         if self._patience and not done.wait(self._patience):
             # One that hangs is not waited for again.
@@ -45,11 +57,11 @@ class CachedStatus:
         began = time.monotonic()
         try:
             self._last = self._upstreams.attempt(lambda reader: reader.status())
-            self.last_error = ""
+            self._last_error = ""
             is_quick = time.monotonic() - began < self._QUICK_S
             self._patience = self._QUICK_S if is_quick else 0.0
         except (UpstreamError, Busy) as error:
-            self.last_error = str(error)
+            self._last_error = str(error)
             self._patience = 0.0
         finally:
             self._read_at = time.monotonic()

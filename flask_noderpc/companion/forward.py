@@ -262,5 +262,4 @@ class ForwardedNetwork(Network):
 
     def last_error(self) -> str:
         """Return why no node answers now; empty if one does."""
-        self._status.get()
-        return self._status.last_error
+        return self._status.error()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from prometheus_client.registry import Collector
 
 from .. import signals
 from ..backends.base.backend import ChainBackend
+from ..backends.base.health import Measure
+from ..domain.time import SECOND
 from ..errors import NodeRPCError
 from ..lru import CacheMemory
 
@@ -55,37 +58,12 @@ _LOWEST = Gauge(
     ["chain", "of"],
     multiprocess_mode="mostrecent",
 )
-_UPSTREAM_HEIGHT = Gauge(
-    "noderpc_upstream_height",
-    "The latest height of the nodes that are followed.",
+_AGE = Gauge(
+    "noderpc_block_age_seconds",
+    "Seconds since the time of the newest block, by the clock of this machine.",
     ["chain"],
     multiprocess_mode="mostrecent",
 )
-_UPSTREAMS = Gauge(
-    "noderpc_upstreams",
-    "1 for the state of each node that is asked.",
-    ["upstream", "state"],
-    multiprocess_mode="mostrecent",
-)
-_BACKFILL = Gauge(
-    "noderpc_backfill_blocks",
-    "Blocks that a backfill has stored since it began, and those that are left.",
-    ["chain", "of"],
-    multiprocess_mode="mostrecent",
-)
-_BACKFILL_RATE = Gauge(
-    "noderpc_backfill_blocks_per_second",
-    "Blocks that it stores per second.",
-    ["chain"],
-    multiprocess_mode="mostrecent",
-)
-_BACKFILL_LEFT = Gauge(
-    "noderpc_backfill_seconds_left",
-    "Seconds until its end at this rate.",
-    ["chain"],
-    multiprocess_mode="mostrecent",
-)
-_STATES = ("up", "failing", "refused")
 _CACHE = Gauge("noderpc_cache_bytes", "Memory in caches.", multiprocess_mode="liveall")
 _CACHE_LIMIT = Gauge(
     "noderpc_cache_limit_bytes",
@@ -118,27 +96,32 @@ def _pids() -> list[str]:
     return sorted(name.stem.rpartition("_")[2] for name in names)
 
 
-class _Refuted(Collector):
-    """Refuted results of each chain, as their stores count them."""
+class _Measures(Collector):
+    """What the health of each backend measures, by name and labels."""
 
     def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
+        self._last: dict[str, dict[tuple[tuple[str, str], ...], Measure]] = {}
+
+    def show(self, measures: Iterable[Measure]) -> None:
+        """Replace the values of these names and labels."""
+        for measure in measures:
+            by_labels = self._last.setdefault(measure.name, {})
+            by_labels[tuple(measure.labels.items())] = measure
 
     def collect(self) -> Iterator[Metric]:
-        """The counts, by chain id."""
-        found = CounterMetricFamily(
-            "noderpc_refuted_results",
-            "Blocks whose results the next header refuted.",
-            labels=["chain"],
-        )
-        for chain_id, count in self.counts.items():
-            found.add_metric([chain_id], count)
-        yield found
+        """The last values of each name."""
+        for name, by_labels in list(self._last.items()):
+            measures = list(by_labels.values())
+            kind = CounterMetricFamily if measures[0].is_counter else GaugeMetricFamily
+            found = kind(name, measures[0].doc, labels=[*measures[0].labels])
+            for measure in measures:
+                found.add_metric([*measure.labels.values()], measure.value)
+            yield found
 
 
-_REFUTED = _Refuted()
+_MEASURES = _Measures()
 # Those that are not counted by processes.
-_COLLECTORS = (_Resident(), _REFUTED)
+_COLLECTORS = (_Resident(), _MEASURES)
 for _collector in _COLLECTORS:
     REGISTRY.register(_collector)
 
@@ -205,8 +188,7 @@ def page(backend: ChainBackend, memory: CacheMemory) -> Response:
     with suppress(NodeRPCError):
         backend.start()
         _show_heights(backend)
-        _show_backfill(backend)
-        _show_upstreams(backend)
+        _MEASURES.show(backend.health.measures())
     _show_cache(memory)
     registry = REGISTRY
     if _MULTIPROCESS in os.environ:
@@ -220,31 +202,14 @@ def page(backend: ChainBackend, memory: CacheMemory) -> Response:
 
 def _show_heights(backend: ChainBackend) -> None:
     chain_id = backend.chain_id()
-    _HEIGHT.labels(chain_id).set(backend.latest_height())
+    height = backend.latest_height()
+    _HEIGHT.labels(chain_id).set(height)
+    if height:
+        newest = backend.block_meta(height).header.time
+        _AGE.labels(chain_id).set((time.time_ns() - newest) / SECOND)
     _LOWEST.labels(chain_id, "blocks").set(backend.base_height())
     _LOWEST.labels(chain_id, "results").set(backend.lowest_results())
     _LOWEST.labels(chain_id, "index").set(backend.lowest_indexed())
-
-
-def _show_backfill(backend: ChainBackend) -> None:
-    progress = backend.backfill_progress()
-    if progress is not None:
-        chain_id = backend.chain_id()
-        _BACKFILL.labels(chain_id, "done").set(progress.done)
-        _BACKFILL.labels(chain_id, "left").set(progress.left)
-        _BACKFILL_RATE.labels(chain_id).set(progress.rate)
-        _BACKFILL_LEFT.labels(chain_id).set(progress.seconds_left)
-
-
-def _show_upstreams(backend: ChainBackend) -> None:
-    height = backend.network.upstream_height()
-    if backend.network.upstreams():
-        _REFUTED.counts[backend.chain_id()], _ = backend.refuted_since(0)
-    if height is not None:
-        _UPSTREAM_HEIGHT.labels(backend.chain_id()).set(height)
-    for name, state in backend.network.upstreams().items():
-        for each in _STATES:
-            _UPSTREAMS.labels(name, each).set(each == state)
 
 
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:

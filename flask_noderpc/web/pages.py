@@ -107,20 +107,20 @@ class Readiness:
             return Response(
                 f"{detail}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain"
             )
-        missing = _what_is_missing(self._backend) if self._may_see() else ""
-        return Response(f"ready{missing}\n", mimetype="text/plain")
+        notes = "; ".join(_notes(self._backend)) if self._may_see() else ""
+        return Response(f"ready: {notes}\n" if notes else "ready\n", mimetype="text/plain")
 
 
-def _what_is_missing(backend: ChainBackend) -> str:
-    """Name the lowest heights of a chain whose lower blocks lack results or are not indexed."""
+def _notes(backend: ChainBackend) -> Iterator[str]:
+    """Yield what is incomplete although the node is ready, each as a phrase."""
     base, results, index = (
         backend.base_height(),
         backend.lowest_results(),
         backend.lowest_indexed(),
     )
-    if base == results == index:
-        return ""
-    return f": blocks from height {base}, results from {results}, searches from {index}"
+    if not base == results == index:
+        yield f"blocks from height {base}, results from {results}, searches from {index}"
+    yield from backend.health.notes()
 
 
 def _description(described: Callable[[str], bytes]) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,9 +19,11 @@ from click.testing import CliRunner
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.cli import main
 from flask_noderpc.companion import gaps, throttle
+from flask_noderpc.companion.cached_status import CachedStatus
 from flask_noderpc.companion.gaps import MAX_GAPS, Gaps, gaps_of
 from flask_noderpc.errors import ResultNotFound, UpstreamError
 from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.node import app_for
 from tests.helpers.until import PATIENCE, until
 
 from .conftest import HEIGHTS, LIMITS, Companion, Serve, import_all, node_of, upstreams_at
@@ -36,9 +39,13 @@ class Broken:
     def __init__(self, node: str, method: str, how: str) -> None:
         self._node, self._method, self._how = node, method, how
         self.is_broken = True
+        self.hangs = False
+        self.released = threading.Event()
 
     def respond(self, peer: socket.socket, body: bytes) -> None:
         """Answer a request as the node does, or break the response."""
+        if self.hangs:
+            self.released.wait(PATIENCE)
         asked = json.loads(body)
         calls = asked if isinstance(asked, list) else [asked]
         is_bad = self.is_broken and any(self._is_bad(each) for each in calls)
@@ -202,11 +209,74 @@ def test_a_follower_fills_a_gap_later(
     backend.follow()
     until(lambda: backend.store.has_chain() and backend.base_height() == 1, "the backfill")
     assert [*gaps_of(backend.store)] == [BAD]
+    client = app_for(backend, dialect="comet-0.38", metrics=True).test_client()
+    ready = client.get("/readyz")
+    assert ready.status_code == 200
+    assert f"no results of {BAD} (1 in all): upstream {url}: block_results of" in ready.text
+    missing = 'noderpc_missing_heights{chain="sample-chain",of="results"}'
+    assert f"{missing} 1.0" in client.get("/metrics").text
 
     node.is_broken = False
 
     until(lambda: not gaps_of(backend.store), "the results")
     assert backend.store.lowest_results() == 1
+    assert client.get("/readyz").text == "ready\n"
+    assert f"{missing} 0.0" in client.get("/metrics").text
+
+
+def test_a_backfill_that_stands_still_is_told(broken: Any, companion: Companion) -> None:
+    _, url = broken("block", "text/plain")
+    backend = companion(url)
+    backend.follow()
+    client = app_for(backend, dialect="comet-0.38").test_client()
+
+    said = f"block {BAD} could not be fetched: upstream {url}: block of height {BAD}: HTTP"
+    until(lambda: said in client.get("/readyz").text, said)
+    assert client.get("/readyz").status_code == 200
+
+
+def test_a_head_that_stands_still_is_not_ready(
+    broken: Any, chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """The nodes have more blocks, and the newest that is stored is old."""
+    node = node_of(chain, BAD - 2)
+    proxy = Broken(serve_node(node), "block_results", "not decodable")
+    with raw_node(proxy.respond) as url:
+        backend = companion(url)
+        backend.follow()
+        client = app_for(backend, dialect="comet-0.38").test_client()
+        until(lambda: client.get("/readyz").text.startswith("ready"), "ready")
+
+        for block in chain.blocks[BAD - 2 :]:
+            node.append_block(block)
+
+        until(lambda: client.get("/readyz").status_code == 503, "not ready")
+        until(lambda: "the store is behind" in client.get("/readyz").text, "the reason")
+        proxy.is_broken = False
+        until(lambda: client.get("/readyz").status_code == 200, "ready again")
+        assert backend.latest_height() == HEIGHTS
+
+
+def test_a_node_that_hangs_is_told(
+    chain: SampleChain, serve_node: Serve, companion: Companion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CachedStatus, "_SILENT_S", 0.0)
+    monkeypatch.setattr(CachedStatus, "_FRESH_S", 0.0)
+    proxy = Broken(serve_node(node_of(chain)), "status", "no answer")
+    proxy.is_broken = False
+    with raw_node(proxy.respond) as url:
+        backend = companion(url)
+        backend.follow()
+        client = app_for(backend, dialect="comet-0.38").test_client()
+        until(lambda: client.get("/readyz").text.startswith("ready"), "ready")
+
+        proxy.hangs = True
+
+        until(lambda: "no node has answered within" in client.get("/readyz").text, "the node")
+        assert client.get("/readyz").status_code == 503
+        proxy.hangs = False
+        proxy.released.set()
+        until(lambda: client.get("/readyz").text.startswith("ready"), "ready again")
 
 
 def test_gaps_are_bounded_and_forgotten_where_blocks_are_pruned(

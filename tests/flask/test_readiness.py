@@ -13,6 +13,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from flask_noderpc import ChainBackend, EmbeddedChain, SQLiteBackend, noderpc_bp
+from flask_noderpc.backends.base import health
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.errors import BackendError
 from flask_noderpc.testing import make_chain
@@ -105,6 +106,42 @@ def test_a_read_only_copy_is_ready_without_producer(tmp_path: Path) -> None:
 
     with closing(EmbeddedChain(copy, produce=False)) as served:
         assert asked(served).status_code == 200
+
+
+def test_a_process_that_only_serves_is_not_ready_without_new_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The producer ended in an orderly way, and left no error and no lease."""
+    schedule = BlockSchedule(0.01, empty_blocks=True)
+    database = tmp_path / "chain.db"
+    with closing(EmbeddedChain(database, produce=False, schedule=schedule)) as serving:
+        with closing(EmbeddedChain(database, schedule=schedule)) as producer:
+            producer.start()
+            until(lambda: producer.latest_height() > 1, "a block")
+            assert asked(serving).status_code == 200
+
+        monkeypatch.setattr(health, "_LATE_S", 0.0)
+        until(lambda: asked(serving).status_code == 503, "the newest block is late")
+
+        newest = serving.latest_height()
+        text = f"no block is produced: the newest block, {newest}, is 0 seconds old"
+        assert text in re.sub(r"\d+ seconds old", "0 seconds old", asked(serving).text)
+
+
+@pytest.mark.parametrize(
+    "schedule", [BlockSchedule(0.01), BlockSchedule(0.01, empty_blocks=True, manual=True)]
+)
+def test_blocks_that_are_not_due_are_not_late(
+    schedule: BlockSchedule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait for transactions, or for a call."""
+    monkeypatch.setattr(health, "_LATE_S", -(10.0**9))
+    with closing(
+        EmbeddedChain(tmp_path / "chain.db", produce=False, schedule=schedule)
+    ) as chain:
+        chain.produce()
+
+        assert asked(chain).status_code == 200
 
 
 def newer(path: Path) -> None:

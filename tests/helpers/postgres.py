@@ -6,10 +6,11 @@ import itertools
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -38,6 +39,17 @@ def binary(name: str) -> str:
     found = shutil.which(name, path=os.pathsep.join(map(str, folders))) or shutil.which(name)
     if found is None:
         skip_or_fail("PostgreSQL is not installed: apt-get install postgresql")
+    return found
+
+
+def _children(parent: int) -> list[int]:
+    """Return the ids of the processes that a process has started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # The name of the program, in parentheses, may have spaces.
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(stat.parent.name))
     return found
 
 
@@ -96,6 +108,23 @@ class Cluster:
     def stop(self, mode: str = "fast") -> None:
         """Stop the server."""
         self._run(binary("pg_ctl"), "-D", str(self._data), "-w", "-m", mode, "stop")
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop all processes of the server: its sockets stay open, and nothing is answered."""
+        server = int((self._data / "postmaster.pid").read_text().split()[0])
+        stopped: list[int] = []
+        try:
+            # The server starts no processes while it is stopped.
+            for pid in (server, *_children(server)):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+                    stopped.append(pid)
+            yield
+        finally:
+            for pid in stopped:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
     def url(self, database: str) -> str:
         """URL of a database."""

@@ -21,9 +21,11 @@ collect_ignore_glob = [] if find_spec("psycopg") else ["test_*.py"]
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a transaction stay open while a busy machine gives its process no turn."""
-    from flask_noderpc.backends.postgres import handles
+    """Let transactions stay open, and reads wait, while a busy machine gives a process no
+    turn."""
+    from flask_noderpc.backends.postgres import green, handles
 
+    monkeypatch.setattr(green, "_FIRST_S", PATIENCE)
     for name in ("CHAIN", "MEMPOOL"):
         begin = getattr(handles, name)
         assert "'10s'" in begin

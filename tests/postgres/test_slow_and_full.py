@@ -12,10 +12,12 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base.store import FULL
+from flask_noderpc.backends.postgres import database, green
 from flask_noderpc.backends.postgres.backend import PostgresBackend
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.testing.node import app_for
 from tests.helpers.ports import free_port
 from tests.helpers.postgres import Cluster
 from tests.helpers.relay import SlowRelay
@@ -47,6 +49,34 @@ def test_a_chain_goes_on_beside_a_database_that_is_far_away(
             assert chain.store.lease_state().last_error == ""
     with closing(PostgresBackend(url)) as store:
         assert store.verify() == store.latest_height() > 0
+
+
+def test_reads_of_a_database_that_hangs_end_with_an_error(
+    near: Cluster, maker: ChainMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(green, "_FIRST_S", 0.5)
+    monkeypatch.setitem(database._DEFAULTS, "connect_timeout", "2")
+    name = _name(near.new_database())
+    url = f"postgresql://noderpc@127.0.0.1:{near.options['port']}/{name}"
+    with closing(PostgresBackend(url)) as store:
+        store.init_chain(maker.genesis, maker.state)
+        store.append_block(maker.block(b"a=1"))
+        client = app_for(store).test_client()
+        assert client.get("/status").status_code == 200
+
+        with near.frozen():
+            # What was read just now is remembered for a moment.
+            until(lambda: client.get("/status").status_code == 500, "an error")
+            # The connections that were open, and then new ones.
+            for path in ("/status", "/block?height=1", "/readyz", "/status"):
+                answer = client.get(path)
+
+                assert answer.status_code == (503 if path == "/readyz" else 500)
+                assert "database" in answer.text
+                assert "does not answer: no answer" in answer.text or "timeout" in answer.text
+
+        until(lambda: client.get("/readyz").status_code == 200, "an answer")
+        assert client.get("/status").status_code == 200
 
 
 @pytest.fixture

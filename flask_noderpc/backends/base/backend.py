@@ -14,7 +14,7 @@ from ...domain.block import Evidence, LightClientAttackEvidence
 from ...domain.genesis import GenesisSource
 from ...domain.network import BackfillProgress
 from ...domain.validator import ED25519, PublicKey, Validator
-from ...errors import GenesisNotAvailable, NotFound
+from ...errors import GenesisNotAvailable, NotFound, NotReady
 from .application import ApplicationAccess
 from .capabilities import (
     Control,
@@ -28,6 +28,7 @@ from .capabilities import (
 )
 from .evidence import EvidencePool
 from .filters import Clock, Filters, MemoryFilters
+from .health import Health
 from .reads import SearchedChain
 
 
@@ -112,6 +113,11 @@ class ChainBackend(SearchedChain):
         """Return such a chunk; raise :exc:`~flask_noderpc.errors.GenesisNotAvailable`."""
         raise GenesisNotAvailable
 
+    @property
+    def health(self) -> Health:
+        """Health of what the chain depends on; by default nothing but :meth:`latest_height`."""
+        return Health()
+
     def backfill_progress(self) -> BackfillProgress | None:
         """Return the progress of a backfill from other nodes; by default there is none."""
         return None
@@ -138,9 +144,11 @@ class ChainBackend(SearchedChain):
         """
 
     def check_ready(self) -> None:
-        """Raise :exc:`~flask_noderpc.errors.BackendError` where calls can't be answered, or no
-        blocks are made that should be."""
+        """Raise :exc:`~flask_noderpc.errors.BackendError` if calls can't be answered, or
+        :attr:`health` has a problem."""
         self.latest_height()
+        if problem := self.health.problem():
+            raise NotReady(problem)
 
     def check_disk_space(self) -> None:
         """Raise :exc:`~flask_noderpc.errors.BackendError` if the store is full and can

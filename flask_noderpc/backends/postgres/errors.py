@@ -12,6 +12,7 @@ from psycopg import errors
 from ...errors import StoreError, StoreUnavailable
 from ..base.store import FULL
 from ..sql.packed.row import DamagedRow
+from .green import NoAnswer
 
 _CURES: tuple[tuple[type[psycopg.Error], str], ...] = (
     (errors.DiskFull, f"{FULL}: make space on the database's host"),
@@ -87,6 +88,8 @@ def _cause(error: psycopg.Error) -> str:
     for kind, cure in _CURES:
         if isinstance(error, kind):
             return f"{cure} ({text})"
+    if isinstance(error, NoAnswer):
+        return f"the database does not answer: {text}"
     if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
         return f"{_cure_of_text(str(error))} ({text})"
     return text

@@ -1,8 +1,11 @@
-"""A connection whose waits for answers take little time under gevent."""
+"""A connection whose waits for answers end, and take little time under gevent."""
 
 from __future__ import annotations
 
 import select
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import psycopg
@@ -13,21 +16,46 @@ from ...concurrency import is_patched, wait_until_readable
 
 T = TypeVar("T")
 
+# Each read begins with a statement that takes a millisecond, by which a database that hangs is
+# recognised. Other statements may scan a table; searches have a time limit of their own.
+_FIRST_S, _OTHERS_S = 5.0, 60.0
+
+
+class NoAnswer(psycopg.OperationalError):
+    """The database accepts what is sent to it, and answers nothing."""
+
 
 class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection for greenlets.
+    """A connection for threads and greenlets, which is closed if the database does not answer.
 
-    psycopg waits by gevent's ``poll``, which takes longer than most answers do.
+    psycopg would wait for an answer without a limit: the kernel of a host whose database hangs
+    still acknowledges what it receives. Under gevent it waits by gevent's ``poll``, which takes
+    longer than most answers do.
     """
 
-    def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
-        """Run what psycopg does on the connection to its end, and return its result."""
-        if args or kwargs or not is_patched():
-            return super().wait(gen, *args, **kwargs)
+    _patience_s = _OTHERS_S
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Wait only a few seconds for the answer to a statement that takes no time."""
+        self._patience_s = _FIRST_S
         try:
+            yield
+        finally:
+            self._patience_s = _OTHERS_S
+
+    def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
+        """Run what psycopg does on the connection to its end, and return its result; raise
+        :exc:`NoAnswer`."""
+        try:
+            if args or kwargs or not is_patched():
+                return super().wait(_bounded(gen, self._patience_s), *args, **kwargs)
             wanted = next(gen)
             while True:
-                wanted = gen.send(_ready(self.pgconn.socket, wanted))
+                wanted = gen.send(_ready(self.pgconn.socket, wanted, self._patience_s))
+        except NoAnswer:
+            self.close()
+            raise
         except OSError as error:
             raise psycopg.OperationalError("the connection was closed") from error
         except StopIteration as ended:
@@ -35,12 +63,37 @@ class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
             return result
 
 
-def _ready(descriptor: int, wanted: Wait) -> Ready | int:
-    """Wait until a socket is ready."""
+def _bounded(gen: PQGen[T], seconds: float) -> Generator[Wait, Ready | int, T]:
+    """Run what psycopg does; raise :exc:`NoAnswer` if one wait takes too long.
+
+    psycopg's wait sends ``Ready.NONE`` several times a second while nothing comes.
+    """
+    try:
+        wanted = next(gen)
+        while True:
+            deadline = time.monotonic() + seconds
+            while not (ready := (yield wanted)):
+                if time.monotonic() > deadline:
+                    raise _no_answer(seconds)
+            wanted = gen.send(ready)
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+
+
+def _ready(descriptor: int, wanted: Wait, seconds: float) -> Ready | int:
+    """Wait until a socket is ready; raise :exc:`NoAnswer` if that takes too long."""
     if wanted == Wait.R:
-        wait_until_readable(descriptor)
+        if not wait_until_readable(descriptor, seconds):
+            raise _no_answer(seconds)
         return Ready.R
     readable, writable, _ = select.select(
-        [descriptor] if wanted & Wait.R else [], [descriptor], []
+        [descriptor] if wanted & Wait.R else [], [descriptor], [], seconds
     )
+    if not (readable or writable):
+        raise _no_answer(seconds)
     return (Ready.R if readable else Ready.NONE) | (Ready.W if writable else Ready.NONE)
+
+
+def _no_answer(seconds: float) -> NoAnswer:
+    return NoAnswer(f"no answer within {seconds:g} s")

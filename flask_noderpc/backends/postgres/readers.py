@@ -21,11 +21,11 @@ from ..sql.connection import Rows
 from ..sql.readers import version_of
 from ..sql.turns import Turns
 from . import schema
-from .connection import Connection, RawConnection
+from .connection import Connection
 from .database import Database
 from .engine import POSTGRES
 from .errors import postgres_errors
-from .green import GreenConnection
+from .green import GreenConnection, NoAnswer
 
 MAX_READERS = 8
 """Connections that read in each process."""
@@ -63,7 +63,9 @@ class Reader(Connection):
     A snapshot takes one round trip, which also reads its standing, and its end none.
     """
 
-    def __init__(self, raw: RawConnection, is_pooled: bool) -> None:
+    raw: GreenConnection
+
+    def __init__(self, raw: GreenConnection, is_pooled: bool) -> None:
         super().__init__(raw)
         self._is_ending = False
         self.standing = _UNKNOWN
@@ -76,8 +78,9 @@ class Reader(Connection):
 
     def begin(self) -> None:
         """Begin a snapshot."""
-        self._finish_ending()
-        self.standing = Standing.of(self.script(self._begin).fetchone())
+        with self.raw.checked():
+            self._finish_ending()
+            self.standing = Standing.of(self.script(self._begin).fetchone())
 
     def version(self) -> ChainVersion | None:
         """Return the chain's version in the snapshot."""
@@ -139,6 +142,7 @@ class Readers(readers.Readers[Reader]):
 
     def _connect(self) -> Reader:
         raw = self._database.connect(GreenConnection)
+        assert isinstance(raw, GreenConnection), "it connects as the given kind does"
         try:
             return Reader(raw, self._database.url.is_pooled)
         except BaseException:
@@ -183,7 +187,10 @@ class Readers(readers.Readers[Reader]):
         for _ in range(2):
             connection = self._take()
             try:
-                return connection.execute(sql, args).fetchone()
+                with connection.raw.checked():
+                    return connection.execute(sql, args).fetchone()
+            except NoAnswer:
+                raise
             except psycopg.OperationalError as error:
                 lost = error
                 if not connection.raw.closed:
@@ -195,6 +202,8 @@ class Readers(readers.Readers[Reader]):
     def _begun(self) -> Reader:
         try:
             return super()._begun()
+        except NoAnswer:
+            raise
         except psycopg.OperationalError:
             # This one is new.
             return super()._begun()

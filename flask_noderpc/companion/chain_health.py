@@ -1,0 +1,137 @@
+"""Health of a companion: its follower, its nodes, and what no node could give."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from ..backends.base.health import Health, Measure, late_age
+from ..backends.base.store import FULL, ChainStore
+from ..domain.time import SECOND
+from . import shared_state
+from .forward import ForwardedNetwork
+from .gaps import BLOCK, RESULTS, gaps_of
+
+NO_BLOCK = "no block of the chain has been fetched yet"
+
+# Longer than a lease that is renewed, and than a follower that begins anew.
+_PATIENCE_NS = 30 * SECOND
+# Blocks whose times tell how often there is one.
+_SAMPLE = 20
+_SHOWN_GAPS = 5
+_STATES = ("up", "failing", "refused")
+
+
+class CompanionHealth(Health):
+    """Health of a chain that is followed into a store."""
+
+    def __init__(self, store: ChainStore, network: ForwardedNetwork) -> None:
+        self._store, self._network = store, network
+
+    def problem(self) -> str:
+        lease = self._store.lease_state()
+        if lease.last_error:
+            return lease.last_error
+        if not self._store.has_free_space():
+            # The process that follows has no space to store why it does not.
+            return f"{self._store.location.shown}: {FULL}"
+        if self._store.latest_height() == 0:
+            return NO_BLOCK
+        if lease.expires + _PATIENCE_NS < time.time_ns():
+            return "no process follows the chain: noderpc start --upstream does"
+        return self._network.last_error() or self._late()
+
+    def _late(self) -> str:
+        """Return the reason why the store is behind the nodes, or an empty string."""
+        top = self._network.upstream_height()
+        if top is None or not self._network.catching_up():
+            # A chain that stands still has an old block at its nodes, too.
+            return ""
+        height = self._store.latest_height()
+        low = max(self._store.base_height(), height - _SAMPLE)
+        newest, oldest = (self._store.block_meta(each).header.time for each in (height, low))
+        interval_s = (newest - oldest) / SECOND / max(1, height - low)
+        age = late_age(time.time_ns(), newest, interval_s)
+        if age is None:
+            return ""
+        return (
+            f"the store is behind: its newest block, {height}, is {age:.0f} seconds old; the"
+            f" nodes have block {top}"
+        )
+
+    def notes(self) -> Sequence[str]:
+        gaps = gaps_of(self._store)
+        results = [height for height, gap in gaps.items() if gap.part == RESULTS]
+        notes = [
+            f"block {gap.height} could not be fetched: {gap.reason}"
+            for gap in gaps.values()
+            if gap.part == BLOCK
+        ]
+        if results:
+            shown = ", ".join(str(height) for height in results[:_SHOWN_GAPS])
+            more = ", ..." if len(results) > _SHOWN_GAPS else ""
+            reason = gaps[results[0]].reason
+            notes.append(f"no results of {shown}{more} ({len(results)} in all): {reason}")
+        return notes
+
+    def measures(self) -> list[Measure]:
+        return [*self._of_chain(), *self._of_nodes()]
+
+    def _of_chain(self) -> Iterator[Measure]:
+        chain = {"chain": self._store.chain_id()}
+        gaps = gaps_of(self._store).values()
+        for part in (BLOCK, RESULTS):
+            yield Measure(
+                "noderpc_missing_heights",
+                "Heights whose block or results no node returned; they are retried.",
+                sum(gap.part == part for gap in gaps),
+                chain | {"of": part},
+            )
+        refuted, _ = self._store.refuted_since(0)
+        yield Measure(
+            "noderpc_refuted_results",
+            "Blocks whose results the next header refuted.",
+            refuted,
+            chain,
+            is_counter=True,
+        )
+        progress = shared_state.backfill(self._store)
+        if progress is None:
+            return
+        for part, blocks in (("done", progress.done), ("left", progress.left)):
+            yield Measure(
+                "noderpc_backfill_blocks",
+                "Blocks that a backfill has stored since it began, and those that are left.",
+                blocks,
+                chain | {"of": part},
+            )
+        yield Measure(
+            "noderpc_backfill_blocks_per_second",
+            "Blocks that it stores per second.",
+            progress.rate,
+            chain,
+        )
+        yield Measure(
+            "noderpc_backfill_seconds_left",
+            "Seconds until its end at this rate.",
+            progress.seconds_left,
+            chain,
+        )
+
+    def _of_nodes(self) -> Iterator[Measure]:
+        height = self._network.upstream_height()
+        if height is not None:
+            yield Measure(
+                "noderpc_upstream_height",
+                "The latest height of the nodes that are followed.",
+                height,
+                {"chain": self._store.chain_id()},
+            )
+        for name, state in self._network.upstreams().items():
+            for each in _STATES:
+                yield Measure(
+                    "noderpc_upstreams",
+                    "1 for the state of each node that is asked.",
+                    each == state,
+                    {"upstream": name, "state": each},
+                )
