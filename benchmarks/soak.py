@@ -1,9 +1,10 @@
 """Measure the memory of ``noderpc start``: ``python -m benchmarks.soak --minutes 30``.
 
 Clients subscribe, read events, unsubscribe, hang up and come back, all the time, while
-others ask for ever other answers and blocks are made; with ``--evm`` they also send and
-trace transactions of Ethereum. Prints for each process its memory over the last third, the
-slope, and its open files and threads; fails when a slope is more than ``--at-most``.
+others ask for ever other answers and blocks are made. The node has the application of
+``--kind``, or is a companion that follows a node of kvstore; with ``evm`` clients also send and
+trace transactions of Ethereum. Prints the private memory of each process, its slope in the last
+third, and open files and threads; fails when a slope is more than ``--at-most``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -24,14 +25,17 @@ from urllib.parse import urlsplit
 
 import click
 
+from tests.helpers.until import until
 from tests.helpers.websocket import WebSocketClient
 from tests.server.node_process import Node, started
 
+KINDS = ("kvstore", "evm", "bank", "companion")
 CLIENTS, READERS = 6, 2
 _QUERIES = ("tm.event='Tx'", "tm.event='NewBlock'", "app.key='{}'", "tx.height>{}")
 _READ = ("block", "block_results", "commit", "header", "validators")
 _ROUND = 20
 _LOOK_S = 1.0
+_FILES = ("status", "smaps_rollup")
 
 
 @dataclass(slots=True)
@@ -48,18 +52,20 @@ class Look:
 
     minutes: float
     memory_kb: int
+    """Memory that no other process shares."""
     files: int
     threads: int
 
 
 def look(pid: int, began: float) -> Look:
     """Return what the kernel reports of a process."""
-    status = dict(
-        line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+    status, memory = (
+        dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+        for text in (Path(f"/proc/{pid}/{name}").read_text() for name in _FILES)
     )
     return Look(
         (time.monotonic() - began) / 60,
-        int(status["VmRSS"].split()[0]),
+        sum(int(memory[f"Private_{kind}"].split()[0]) for kind in ("Clean", "Dirty")),
         sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()),
         int(status["Threads"]),
     )
@@ -136,8 +142,10 @@ class Ethereum:
 class Crowd:
     """Threads that do their round again and again until they are stopped."""
 
-    def __init__(self, url: str, rounds: list[Callable[[str, random.Random], None]]) -> None:
-        self.rounds = 0
+    def __init__(
+        self, url: str, rounds: list[Callable[[str, random.Random], None]], pause: float
+    ) -> None:
+        self.rounds, self._pause = 0, pause
         self.failure: Exception | None = None
         self._url = url
         self._stopping = threading.Event()
@@ -153,6 +161,7 @@ class Crowd:
             while not self._stopping.is_set():
                 each(self._url, dice)
                 self.rounds += 1
+                self._stopping.wait(self._pause)
         except Exception as error:
             self.failure = error
 
@@ -212,21 +221,45 @@ def tell(pid: int, watched: Watched, minutes: float, say: Callable[[str], None])
 @click.command()
 @click.option("--minutes", default=1.0, show_default=True)
 @click.option("--at-most", default=1000.0, show_default=True, help="Kilobytes a minute.")
-@click.option("--evm", is_flag=True, help="A chain of Ethereum.")
+@click.option("--kind", type=click.Choice(KINDS), default="kvstore", show_default=True)
 @click.option("--cache-bytes", default=64 << 20, show_default=True)
 @click.option("--workers", default=1, show_default=True)
-def main(minutes: float, at_most: float, evm: bool, cache_bytes: int, workers: int) -> None:
+@click.option("--pause", default=0.0, show_default=True, help="Seconds after each round.")
+@click.option("--block-interval", default=0.01, show_default=True)
+def main(
+    minutes: float,
+    at_most: float,
+    kind: str,
+    cache_bytes: int,
+    workers: int,
+    pause: float,
+    block_interval: float,
+) -> None:
     """Print memory, files and threads, and fail when memory grows."""
     flags = ["--cache-bytes", str(cache_bytes), "--workers", str(workers)]
     # A block every hundredth of a second: SQLite's cache of pages is full early on, and
     # would look like a leak while it fills.
-    flags += ["--dev"] if evm else ["--block-interval", "0.01", "--empty-blocks"]
-    with tempfile.TemporaryDirectory() as folder, started(Path(folder), *flags) as node:
+    blocks = ["--block-interval", str(block_interval), "--empty-blocks"]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        match kind:
+            case "evm":
+                flags += ["--dev"]
+            case "companion":
+                (folder / "followed").mkdir()
+                followed = stack.enter_context(started(folder / "followed", *blocks))
+                followed.until_up()
+                flags += ["--upstream", followed.url()]
+            case _:
+                flags += ["--application", kind, *blocks]
+        node = stack.enter_context(started(folder, *flags))
         node.until_up()
+        if kind != "evm":
+            until(lambda: node.height() > 1, "blocks")
         rounds: list[Callable[[str, random.Random], None]] = [visit] * CLIENTS
         rounds += [read] * READERS
-        rounds += [Ethereum(node.url("EVM JSON-RPC"))] * READERS if evm else []
-        crowd = Crowd(node.url(), rounds)
+        rounds += [Ethereum(node.url("EVM JSON-RPC"))] * READERS if kind == "evm" else []
+        crowd = Crowd(node.url(), rounds, pause)
         found = soak(node, crowd, minutes)
         click.echo(f"{crowd.rounds} rounds in {minutes:g} minutes, {node.height()} blocks")
         slopes = [tell(pid, each, minutes, click.echo) for pid, each in found.items()]
