@@ -44,6 +44,7 @@ class Gaps:
 
     def __init__(self, store: ChainStore) -> None:
         self._store, self._gaps = store, gaps_of(store)
+        self._is_full = False
 
     def __len__(self) -> int:
         return len(self._gaps)
@@ -52,7 +53,9 @@ class Gaps:
         """Record a failure; the height is due again after a pause, which doubles each time."""
         known = self._gaps.get(height)
         if known is None and len(self._gaps) >= MAX_GAPS:
-            log.error("the %s of height %d could not be fetched: %s", part, height, reason)
+            if not self._is_full:
+                log.error("%d heights are missing; others are not recorded", MAX_GAPS)
+                self._is_full = True
             return
         failures = known.failures + 1 if known is not None and known.part == part else 1
         pause = min(_MAX_PAUSE_S, _FIRST_PAUSE_S << min(failures - 1, 10))

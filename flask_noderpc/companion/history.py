@@ -46,12 +46,10 @@ def fetch_older(
     high: int,
     *,
     unchecked: frozenset[str] = frozenset(),
-    may_lack_results: bool = False,
 ) -> list[OlderBlock]:
     """Return the blocks of a range, highest first, with the state that proves them."""
     heights = range(high, low - 1, -1)
-    found = reader.blocks(heights, may_lack_results=may_lack_results)
-    return with_state(reader, found, unchecked)
+    return with_state(reader, reader.blocks(heights), unchecked)
 
 
 def with_state(
@@ -165,7 +163,7 @@ class History:
         self._store, self._upstreams, self._jobs = store, upstreams, jobs
         self._unchecked = unchecked
         self._ended = ended or threading.Event()
-        self._may_lack_results = False
+        self._are_results_gone = False
 
     @cached_property
     def gaps(self) -> Gaps:
@@ -244,98 +242,111 @@ class History:
         return there
 
     def _fetched(self, wanted: Range) -> _Fetched:
-        """Fetch a range; where a height of it fails at all nodes, fetch each by itself."""
-        fetch = self._fetch_all_there_is if self._may_lack_results else self._fetch
+        """Fetch a range; if a height of it fails at all nodes, fetch each height by itself."""
+        gaps: list[tuple[int, str, str]] = []
+        fetch = self._fetch
+        if self._are_results_gone and (error := self._results_error(wanted[1])):
+            fetch = self._fetch_blocks
+            gaps = _gaps(wanted, error)
         try:
-            chunk = fetch_one(self._upstreams, fetch, wanted, final=(Unusable, NoResults))
+            chunk = fetch_one(self._upstreams, fetch, wanted, (Unusable, NoResults))
         except (UpstreamUnavailable, UpstreamRefused) as error:
             if self._is_down(error):
                 raise
             return self._one_by_one(wanted)
-        gaps = []
-        if self._may_lack_results and any(each.results for each in chunk.content):
-            # The nodes have results again: one of them may have those that this one lacks.
-            self._may_lack_results = False
-            gaps = [
-                (each.block.header.height, RESULTS, f"{chunk.reader.name} has none")
-                for each in chunk.content
-                if each.results is None
-            ]
         return _Fetched([chunk], gaps)
 
+    def _results_error(self, height: int) -> UpstreamError | None:
+        """Return why no node has the results of a height, or ``None`` if one has them again."""
+        try:
+            fetch_one(self._upstreams, self._fetch, (height, height), _FINAL)
+        except (UpstreamUnavailable, UpstreamRefused) as error:
+            return error
+        self._are_results_gone = False
+        return None
+
     def _one_by_one(self, wanted: Range) -> _Fetched:
-        """Fetch each height of a range by itself, without its results where they fail."""
-        found, lacking = _Fetched([]), 0
+        """Fetch each height of a range by itself, without results where these fail."""
+        found = _Fetched([])
         low, high = wanted
+        errors: list[UpstreamError] = []
         for height in range(high, low - 1, -1):
             if self._ended.is_set():
                 return found
             alone = height, height
             try:
-                chunk = fetch_one(self._upstreams, self._fetch_alone, alone, _FINAL)
-                lacking = 0
+                found.chunks.append(
+                    fetch_one(self._upstreams, self._fetch_alone, alone, _FINAL)
+                )
+                errors.clear()
+                continue
             except (UpstreamUnavailable, UpstreamRefused) as error:
-                if self._is_down(error):
-                    found.error = error
-                    return found
-                found.gaps.append((height, RESULTS, _reason(error)))
-                lacking = lacking + 1 if isinstance(error, NoResults) else 0
-                try:
-                    chunk = fetch_one(self._upstreams, self._fetch_block, alone, _FINAL)
-                except (UpstreamUnavailable, UpstreamRefused) as block_error:
-                    found.gaps.pop()
-                    found.error = block_error
-                    if isinstance(block_error, Unusable):
-                        found.gaps.append((height, BLOCK, _reason(block_error)))
-                    return found
-            found.chunks.append(chunk)
-        if lacking > 1:
-            self._leave_out_results(found, lacking, low)
+                errors.append(error)
+            if self._is_down(errors[-1]):
+                found.error = errors[-1]
+                return found
+            try:
+                # Waits for nodes that can't be reached: they may have the block.
+                chunk = fetch_one(self._upstreams, self._fetch_block_alone, alone, (Unusable,))
+                found.chunks.append(chunk)
+            except (UpstreamUnavailable, UpstreamRefused) as error:
+                found.error = error
+                if not (isinstance(error, UpstreamRefused) or self._is_down(error)):
+                    found.gaps.append((height, BLOCK, _reason(error)))
+                return found
+            found.gaps.append((height, RESULTS, _reason(errors[-1])))
+        if len(errors) > 1:
+            self._leave_out_results(found, errors, low)
         return found
 
-    def _leave_out_results(self, found: _Fetched, lacking: int, low: int) -> None:
-        """Store the blocks below without results if no node has results at the end of a range.
+    def _leave_out_results(
+        self, found: _Fetched, errors: Sequence[UpstreamError], low: int
+    ) -> None:
+        """Expect no results below a range whose last heights, down to ``low``, had ``errors``.
 
-        ``lacking`` blocks at the end of ``found``, down to the height ``low``, have none.
+        Nodes that discard results have none of a whole range: such heights are not recorded.
         """
-        gaps = found.gaps[-lacking:]
-        try:
-            # Waits for nodes that can't be reached: they may have the results.
-            fetch_one(self._upstreams, self._fetch, (low, low))
-        except NoResults as error:
-            log.warning("%s; block %d and those below have none", error, gaps[0][0])
-            self._may_lack_results = True
-            del found.gaps[-lacking:]
-        except UpstreamUnavailable as error:
-            del found.chunks[-lacking:], found.gaps[-lacking:]
-            found.error = error
+        if all(isinstance(error, NoResults) for error in errors):
+            gaps = found.gaps[-len(errors) :]
+            try:
+                # Waits for nodes that can't be reached: they may have the results.
+                fetch_one(self._upstreams, self._fetch, (low, low), (Unusable,))
+                return
+            except NoResults as error:
+                log.warning("%s; block %d and those below have none", error, gaps[0][0])
+                del found.gaps[-len(errors) :]
+            except UpstreamUnavailable as error:
+                if not isinstance(error, Unusable):
+                    del found.chunks[-len(errors) :], found.gaps[-len(errors) :]
+                    found.error = error
+                    return
+        self._are_results_gone = True
 
     def _is_down(self, error: UpstreamError) -> bool:
-        """Return true if some node does not even answer ``status``."""
+        """Return true if an error came about because no node answers, not even ``status``."""
         if isinstance(error, _FINAL):
             return False
         try:
-            answers = self._upstreams.ask_all(Reader.status, final=(UpstreamError,))
+            self._upstreams.attempt(Reader.status, final=(UpstreamError,))
         except (UpstreamError, Busy):
             return True
-        return len(answers) < len(self._upstreams.usable())
+        return False
 
     def _fetch(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
         return fetch_older(reader, low, high, unchecked=self._unchecked)
 
-    def _fetch_all_there_is(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
-        return fetch_older(reader, low, high, unchecked=self._unchecked, may_lack_results=True)
-
     def _fetch_alone(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
-        """Return one block with its validators: it may become the lowest of the store."""
-        (item,) = self._fetch(reader, low, high)
-        return [item if item.validators else with_validators(reader, item)]
+        """Return a block with its validators: it may become the lowest of the store."""
+        return _with_sets(reader, self._fetch(reader, low, high))
 
-    def _fetch_block(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
-        """Return one block with its validators, without its results."""
-        found = ReadBlock(*reader.block(high), None)
-        (item,) = with_state(reader, [found], self._unchecked)
-        return [item if item.validators else with_validators(reader, item)]
+    def _fetch_blocks(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
+        """Return blocks without their results."""
+        found = [ReadBlock(*each, None) for each in reader.blocks_alone(low, high)]
+        return with_state(reader, found, self._unchecked)
+
+    def _fetch_block_alone(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
+        """Return a block with its validators, without its results."""
+        return _with_sets(reader, self._fetch_blocks(reader, low, high))
 
     def _store_chunk(self, chunk: Chunk[list[OlderBlock]], low: int) -> None:
         """Store a chunk; refuse the upstreams whose chunk does not fit, and ask others."""
@@ -371,6 +382,18 @@ class History:
             # Below a trusted block alone, whose sets are known.
             return False
         return _has_other_set(header, above)
+
+
+def _with_sets(reader: Reader, items: Sequence[OlderBlock]) -> list[OlderBlock]:
+    return [item if item.validators else with_validators(reader, item) for item in items]
+
+
+def _gaps(wanted: Range, error: UpstreamError) -> list[tuple[int, str, str]]:
+    """Return the gaps of a range without results, none if the nodes discard results."""
+    if isinstance(error, NoResults):
+        return []
+    low, high = wanted
+    return [(height, RESULTS, _reason(error)) for height in range(high, low - 1, -1)]
 
 
 def _reason(error: UpstreamError) -> str:

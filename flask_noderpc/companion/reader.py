@@ -136,11 +136,7 @@ class Reader:
         found: ResultBlock | UpstreamRefused,
         results: BlockResults | UpstreamRefused,
     ) -> ReadBlock:
-        if isinstance(found, UpstreamRefused):
-            raise found
-        if found.block is None or found.block.header.height != height:
-            raise self._other("block", height)
-        return ReadBlock(found.block_id, found.block, self._results(height, results))
+        return ReadBlock(*self._own(height, found), self._results(height, results))
 
     def _results(
         self, height: int, found: BlockResults | UpstreamRefused
@@ -153,9 +149,22 @@ class Reader:
             raise self._other("block_results", height)
         return found
 
+    def blocks_alone(self, low: int, high: int) -> list[tuple[BlockID, Block]]:
+        """Return the blocks of a range, highest first, without their results."""
+        heights = range(high, low - 1, -1)
+        calls = [call("block", height=height) for height in heights]
+        answers = zip(calls, self.node.ask(calls), strict=True)
+        found = self.node.load_all([(ResultBlock, *each) for each in answers])
+        return [self._own(*each) for each in zip(heights, found, strict=True)]
+
     def block(self, height: int) -> tuple[BlockID, Block]:
         """Return one block without its results."""
-        found = self.node.get(ResultBlock, "block", height=height)
+        return self._own(height, self.node.get(ResultBlock, "block", height=height))
+
+    def _own(self, height: int, found: ResultBlock | UpstreamRefused) -> tuple[BlockID, Block]:
+        """Return the block of a height; raise its error, or ``Misplaced`` for another one."""
+        if isinstance(found, UpstreamRefused):
+            raise found
         if found.block is None or found.block.header.height != height:
             raise self._other("block", height)
         return found.block_id, found.block

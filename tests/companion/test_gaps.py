@@ -36,8 +36,11 @@ HASTE = replace(LIMITS, timeout=0.5)
 class Broken:
     """A node behind a proxy that fails at one height, in one of several ways."""
 
-    def __init__(self, node: str, method: str, how: str) -> None:
+    def __init__(
+        self, node: str, method: str, how: str, below: int = BAD + 1, above: int = BAD - 1
+    ) -> None:
         self._node, self._method, self._how = node, method, how
+        self._heights = range(above + 1, below)
         self.is_broken = True
         self.hangs = False
         self.released = threading.Event()
@@ -65,22 +68,25 @@ class Broken:
         elif self._how == "502":
             peer.sendall(http(b"<html>", "502 Bad Gateway", Content_Type="text/html"))
         else:
-            self._break(peer, calls, json.loads(text), is_batch=asked is calls)
+            self._break(peer, calls, json.loads(text))
 
     def _is_bad(self, call: dict[str, Any]) -> bool:
-        height: object = call["params"].get("height")
-        return bool(call["method"] == self._method) and height == str(BAD)
+        height = int(call["params"].get("height", 0))
+        return bool(call["method"] == self._method) and height in self._heights
 
-    def _break(self, peer: socket.socket, calls: Any, found: Any, *, is_batch: bool) -> None:
-        answers = found if is_batch else [found]
-        bad = next(call["id"] for call in calls if self._is_bad(call))
-        answer = next(each for each in answers if each["id"] == bad)
-        if self._how == "not decodable":
-            answer["result"] = {"height": [], "block": 7}
-        else:
-            del answer["result"]
-            answer["error"] = {"code": -32603, "message": "Internal error", "data": self._how}
-        body = json.dumps(answers if is_batch else answer).encode()
+    def _break(self, peer: socket.socket, calls: Any, found: Any) -> None:
+        answers = found if isinstance(found, list) else [found]
+        bad = [call["id"] for call in calls if self._is_bad(call)]
+        for answer in answers:
+            if answer["id"] not in bad:
+                continue
+            if self._how == "not decodable":
+                answer["result"] = {"height": [], "block": 7}
+            else:
+                del answer["result"]
+                error = {"code": -32603, "message": "Internal error", "data": self._how}
+                answer["error"] = error
+        body = json.dumps(found).encode()
         peer.sendall(http(body, Content_Type="application/json"))
 
 
@@ -89,8 +95,9 @@ def broken(chain: SampleChain, serve_node: Serve) -> Iterator[Any]:
     """Make broken nodes; each is at the URL that is returned with it."""
     with ExitStack() as stack:
 
-        def make(method: str, how: str) -> tuple[Broken, str]:
-            node = Broken(serve_node(node_of(chain)), method, how)
+        def make(method: str, how: str, below: int = BAD + 1, above: int | None = None) -> Any:
+            lowest = BAD - 1 if below == BAD + 1 else above or 0
+            node = Broken(serve_node(node_of(chain)), method, how, below, lowest)
             return node, stack.enter_context(raw_node(node.respond))
 
         yield make
@@ -157,6 +164,39 @@ def test_another_node_is_asked_for_what_one_can_not_give(
     assert not gaps_of(store)
     assert store.lowest_results() == 1
     assert not upstreams.refused
+
+
+@pytest.mark.parametrize("how", ["text/plain", "proto: wrong wireType"])
+def test_a_node_that_gives_no_results_at_all(
+    how: str, chain: SampleChain, broken: Any, store: SQLiteBackend
+) -> None:
+    """Its blocks are stored, and their results once it gives them."""
+    node, url = broken("block_results", how, below=50)
+
+    assert import_all(store, upstreams_at(url)) == (1, HEIGHTS - 1)
+
+    assert [*gaps_of(store)] == [*range(1, 50)]
+    assert store.lowest_results() == 50
+    store.verify()
+
+    node.is_broken = False
+    for _ in range(3):
+        import_all(store, upstreams_at(url))
+    assert not gaps_of(store)
+    assert store.results(3) == chain.blocks[2].results
+
+
+def test_results_that_a_node_has_again_below(
+    chain: SampleChain, broken: Any, store: SQLiteBackend
+) -> None:
+    """It lacks those of two chunks, as after a restart without them."""
+    _, url = broken("block_results", "could not find results", below=60, above=15)
+
+    assert import_all(store, upstreams_at(url)) == (1, HEIGHTS - 1)
+
+    assert store.results(10) == chain.blocks[9].results
+    with pytest.raises(ResultNotFound):
+        store.results(30)
 
 
 def test_one_broken_node_and_one_that_is_down(broken: Any, store: SQLiteBackend) -> None:
