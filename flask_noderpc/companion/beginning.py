@@ -46,15 +46,6 @@ class FetchOptions:
             object.__setattr__(self, "trust", trust)
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """State after a trusted block."""
-
-    validators: tuple[ValidatorSet, ValidatorSet, ValidatorSet]
-    params: ConsensusParams
-    initial_height: int
-
-
 def begin(
     store: ChainStore, upstreams: Upstreams, agreed: Agreed, height: int, options: FetchOptions
 ) -> None:
@@ -81,20 +72,21 @@ def _init(
     store: ChainStore, upstreams: Upstreams, chain_id: str, height: int, trust: TrustOptions
 ) -> None:
     trusted = trusted_block(upstreams, chain_id, height, trust)
-    state = upstreams.attempt(lambda reader: _state_after(reader, trusted, trust))
-    signed = trusted.signed_header
-    store.init_at(
-        chain_id,
-        state.initial_height,
-        signed.header,
-        signed.commit,
-        state.validators,
-        state.params,
+    sets, params, initial_height = upstreams.attempt(
+        lambda reader: (*state_after(reader, trusted, trust), reader.initial_height())
     )
+    signed = trusted.signed_header
+    store.init_at(chain_id, initial_height, signed.header, signed.commit, sets, params)
 
 
-def _state_after(reader: Reader, trusted: SignedBlock, trust: TrustOptions) -> _State:
-    """Read the state after a trusted block, which the next header proves."""
+def state_after(
+    reader: Reader, trusted: SignedBlock, trust: TrustOptions
+) -> tuple[tuple[ValidatorSet, ValidatorSet, ValidatorSet], ConsensusParams]:
+    """Read the state after a trusted block, which the next header proves.
+
+    Return the validator sets of its height and of the two following ones, and the parameters
+    in force at the next height.
+    """
     height, takes = trusted.height, trust.takes_unknown_keys
     # All of one node: another one may have shown other priorities, which nothing proves.
     own, last = reader.validators(height), reader.validators(height + 2)
@@ -114,8 +106,7 @@ def _state_after(reader: Reader, trusted: SignedBlock, trust: TrustOptions) -> _
     params = reader.params(height + 1)
     if hashes.consensus_hash(params) != header.consensus_hash:
         raise UpstreamMismatch(reader.name, f"header {height + 1} refutes the parameters")
-    sets = own, following.validators, last
-    return _State(sets, params, reader.initial_height())
+    return (own, following.validators, last), params
 
 
 def check_rotation(before: ValidatorSet, after: ValidatorSet, height: int) -> None:

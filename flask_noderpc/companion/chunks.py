@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ..errors import UpstreamError, UpstreamRefused
+from .http import Unusable
 from .pool import Upstreams
 from .reader import Reader
 
@@ -58,7 +59,8 @@ def fetch_one(
 
 def fetch_next(upstreams: Upstreams, fetch: Fetch[T], height: int) -> Chunk[T]:
     """Fetch the next block of a chain, which no node may have yet."""
-    return upstreams.attempt(_chunk_of(fetch, (height, height)), final=(UpstreamRefused,))
+    final = (UpstreamRefused, Unusable)
+    return upstreams.attempt(_chunk_of(fetch, (height, height)), final=final)
 
 
 def _chunk_of(fetch: Fetch[T], wanted: Range) -> Callable[[Reader], Chunk[T]]:

@@ -19,16 +19,19 @@ from ..errors import (
     StoreError,
     UpstreamError,
     UpstreamRefused,
+    UpstreamUnavailable,
 )
 from . import shared_state
 from .agreement import agree, check_chain
 from .background import in_background
 from .beginning import FetchOptions, begin
 from .comparison import Comparison
+from .gaps import RESULTS, Gaps
 from .genesis import GenesisThread
 from .growth import Growth
 from .heads import Heads
 from .history import History
+from .http import Unusable
 from .lease import LeaseTaken, held_lease
 from .pool import Upstreams
 from .progress import ShownProgress
@@ -94,6 +97,7 @@ class Follower:
             proven_only=options.head_delay > 0,
         )
         self._risk = ""
+        self._gaps: Gaps
         self._log = block_log.BlockLog()
         self._thread = threading.Thread(target=self._run, name="noderpc-follow", daemon=True)
 
@@ -141,11 +145,13 @@ class Follower:
             head = agreed.latest - 1 - self._options.head_delay
             begin(self._store, self._upstreams, agreed, max(1, head), fetch)
             ended = threading.Event()
+            history = History(self._store, self._upstreams, fetch.jobs, fetch.unchecked, ended)
+            self._gaps = history.gaps
             comparison = Comparison(self._store, self._upstreams, ended)
             self._compare_older = comparison.add_older
             filling = threading.Thread(
                 target=self._fill_in_background,
-                args=(ended,),
+                args=(ended, history),
                 name="noderpc-backfill",
                 daemon=True,
             )
@@ -228,12 +234,15 @@ class Follower:
         """Append the blocks up to the highest that there is; return true if there is any."""
         delay = self._options.head_delay
         for height in heads.above(self._store.latest_height() + delay):
+            # One by one after a refusal: a range is stored as a whole.
+            is_refused = self._refused_since is not None
+            last = self._store.latest_height() + 1 if is_refused else height - delay
             try:
-                self._growth.extend(height - delay, self._log_blocks, lease)
-            except UpstreamRefused as error:
+                self._growth.extend(last, self._log_blocks, lease)
+            except (UpstreamRefused, Unusable) as error:
                 # Its results are not there yet, or its node has reported more than it shows.
                 heads.forget(height)
-                self._note_refusal(error)
+                self._note_refusal(error, lease)
             else:
                 self._refused_since = None
                 return True
@@ -249,13 +258,20 @@ class Follower:
         lag = max(0.0, time.time() - metas[0].header.time / SECOND)
         self._log.add(high - count + 1, high, {"txs": txs, "lag_seconds": lag})
 
-    def _note_refusal(self, error: UpstreamRefused) -> None:
-        """Raise the error of a block that no node shows for too long."""
+    def _note_refusal(self, error: UpstreamError, lease: Lease) -> None:
+        """Store the next block without its results if no node has returned them for too long;
+        raise the error if no node returns the block, either."""
         now = time.monotonic()
         if self._refused_since is None:
             self._refused_since = now
-        if now - self._refused_since > _MAX_REFUSED_S:
-            raise error
+        if now - self._refused_since <= _MAX_REFUSED_S:
+            return
+        try:
+            reason = self._growth.step_over(lease)
+        except (UpstreamRefused, UpstreamUnavailable):
+            raise error from None
+        if reason:
+            self._gaps.note(self._store.latest_height(), RESULTS, reason)
 
     def _poll_s(self, ticker: Ticker) -> float:
         """Return the seconds after which to ask without a notification."""
@@ -278,17 +294,20 @@ class Follower:
             return reached
         return reported
 
-    def _fill_in_background(self, ended: threading.Event) -> None:
+    def _fill_in_background(self, ended: threading.Event, history: History) -> None:
         with in_background(ended):
-            self._fill(ended)
+            self._fill(ended, history)
 
-    def _fill(self, ended: threading.Event) -> None:
-        """Fill the store downwards; begin anew after an error, and where the nodes end."""
-        fetch, store = self._options.fetch, self._store
-        history = History(store, self._upstreams, fetch.jobs, fetch.unchecked, ended)
+    def _fill(self, ended: threading.Event, history: History) -> None:
+        """Fill the store downwards; begin anew after an error, and where the nodes end.
+
+        Ask again for what is missing, until the follower ends.
+        """
+        store = self._store
         low = max(self._options.lowest, store.initial_height())
         pause, reported = _FIRST_PAUSE_S, 0
-        while not ended.is_set() and ((base := store.base_height()) > low or history.gaps):
+        while not ended.is_set():
+            base = store.base_height()
             try:
                 history.retry()
                 if base > low:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from dataclasses import dataclass
 
 from .. import jsoncodec
 from ..backends.base.store import ChainStore
+from ..errors import UpstreamError
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -39,10 +41,18 @@ def gaps_of(store: ChainStore) -> dict[int, Gap]:
     return {gap.height: gap for gap in gaps}
 
 
+def reason_of(error: UpstreamError) -> str:
+    """Return the text of an error, with the name of the node that answered with it."""
+    text = str(error)
+    return text if error.name in text else f"upstream {error.name}: {text}"
+
+
 class Gaps:
-    """Gaps of one store, which only the process with its lease changes."""
+    """Gaps of one store, which only the process with its lease changes; safe to share among
+    threads."""
 
     def __init__(self, store: ChainStore) -> None:
+        self._lock = threading.Lock()
         self._store, self._gaps = store, gaps_of(store)
         self._is_full = False
 
@@ -51,6 +61,10 @@ class Gaps:
 
     def note(self, height: int, part: str, reason: str) -> None:
         """Record a failure; the height is due again after a pause, which doubles each time."""
+        with self._lock:
+            self._note(height, part, reason)
+
+    def _note(self, height: int, part: str, reason: str) -> None:
         known = self._gaps.get(height)
         if known is None and len(self._gaps) >= MAX_GAPS:
             if not self._is_full:
@@ -66,22 +80,22 @@ class Gaps:
 
     def remove(self, height: int) -> None:
         """Record that a height is complete."""
-        if self._gaps.pop(height, None) is not None:
-            log.warning("height %d is complete now", height)
-            self._write()
+        with self._lock:
+            if self._gaps.pop(height, None) is not None:
+                log.warning("height %d is complete now", height)
+                self._write()
 
     def due(self, *, at_once: bool = False) -> list[int]:
         """Return the heights whose results are to be asked for again, highest first."""
-        self._forget_old()
-        now = time.time()
-        return sorted(
-            (
+        with self._lock:
+            self._forget_old()
+            now = time.time()
+            due = [
                 gap.height
                 for gap in self._gaps.values()
                 if gap.part == RESULTS and (at_once or gap.retry_at <= now)
-            ),
-            reverse=True,
-        )
+            ]
+        return sorted(due, reverse=True)
 
     def _forget_old(self) -> None:
         """Remove heights that were pruned, and blocks that are stored by now."""

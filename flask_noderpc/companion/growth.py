@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
-from ..backends.base.store import ChainStore, CommittedBlock, Lease
+from ..backends.base.store import BlockWithoutResults, ChainStore, CommittedBlock, Lease
 from ..domain.abci import BlockResults
 from ..domain.block import Header, SignedHeader
 from ..domain.responses import ResultABCIInfo
@@ -21,7 +22,9 @@ from ..errors import (
 )
 from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import check_signatures
+from .beginning import state_after
 from .chunks import Chunk, Range, fetch_all, fetch_next, fetch_one, upwards
+from .gaps import reason_of
 from .history import Progress
 from .light import SignedBlock
 from .pool import Upstreams
@@ -125,6 +128,42 @@ class Growth:
     def _fetch_next(self, reader: Reader, low: int, high: int) -> Newer:
         return _newer(reader, low, high, self._store.validators(high))
 
+    def step_over(self, lease: Lease) -> str:
+        """Append the next block, without its results if no node returns them.
+
+        Return the reason why they are missing; empty if they are not. Raise as :meth:`extend`
+        does if the nodes do not have the block after it, either.
+        """
+        height = self._store.latest_height() + 1
+        try:
+            self.extend(height, lambda count: None, lease)
+        except (UpstreamRefused, UpstreamUnavailable) as error:
+            reason = reason_of(error)
+        else:
+            return ""
+        chunk = fetch_next(self._upstreams, self._fetch_without_results, height)
+        item, top = chunk.content
+        try:
+            self._prove(chunk.reader, [item.block.header], top)
+            self._store.append_without_results(item, lease)
+        except InvalidBlock as error:
+            self._upstreams.refuse(chunk.reader.name, error.text)
+            raise UpstreamMismatch(chunk.reader.name, error.text) from None
+        return reason
+
+    def _fetch_without_results(
+        self, reader: Reader, low: int, high: int
+    ) -> tuple[BlockWithoutResults, SignedBlock]:
+        """Return a block with the state after it, and its signed header."""
+        _, block = reader.block(high)
+        header, commit = reader.commit(high)
+        top = SignedBlock(SignedHeader(header, commit), self._store.validators(high))
+        (_, _, following), params = state_after(reader, top, self._trust)
+        item = BlockWithoutResults(
+            block, commit, following, params, unchecked=self._unchecked, source=reader.name
+        )
+        return item, top
+
     def _append(self, chunk: Chunk[Newer], lease: Lease | None) -> None:
         deadline = self._upstreams.deadline()
         while True:
@@ -153,11 +192,15 @@ class Growth:
 
     def _check_headers(self, chunk: Chunk[Newer]) -> None:
         """Raise ``UpstreamMismatch`` unless the head's validators prove the chunk's headers."""
-        top, name = chunk.content.top, chunk.reader.name
-        prove(chunk.reader, self._head(), top, self._trust)
+        headers = [each.block.header for each in chunk.content.blocks]
+        self._prove(chunk.reader, headers, chunk.content.top)
+
+    def _prove(self, reader: Reader, headers: Sequence[Header], top: SignedBlock) -> None:
+        name = reader.name
+        prove(reader, self._head(), top, self._trust)
         # The proof needs two thirds of them; all are served while it is the latest block.
         check_signatures(self._store.chain_id(), top.signed_header.commit, top.validators)
-        *below, highest = headers = [each.block.header for each in chunk.content.blocks]
+        *below, highest = headers
         above = top.signed_header.header
         if highest != above:
             raise UpstreamMismatch(name, f"it shows two blocks at height {top.height}")

@@ -22,7 +22,7 @@ from ..errors import (
     UpstreamUnavailable,
 )
 from .chunks import Chunk, Range, downwards, fetch_all, fetch_one
-from .gaps import BLOCK, RESULTS, Gaps
+from .gaps import BLOCK, RESULTS, Gaps, reason_of
 from .http import Unusable
 from .light import check_set
 from .pool import Upstreams
@@ -198,7 +198,7 @@ class History:
                 )
                 self._store_chunk(chunk, 0)
             except (UpstreamUnavailable, UpstreamRefused) as error:
-                self.gaps.note(height, RESULTS, _reason(error))
+                self.gaps.note(height, RESULTS, reason_of(error))
             else:
                 self.gaps.remove(height)
 
@@ -234,7 +234,7 @@ class History:
         there = min(self._upstreams.ask_all(lambda reader: lowest_block(reader, low, high)))
         if there == low:
             # They have it, and answer otherwise when they are asked for more.
-            reason = f"block of height {high - 1}: {_reason(refusal)}"
+            reason = f"block of height {high - 1}: {reason_of(refusal)}"
             self.gaps.note(high - 1, BLOCK, reason)
             raise UpstreamRefused(refusal.name, refusal.code, reason)
         if there < high:
@@ -292,9 +292,9 @@ class History:
             except (UpstreamUnavailable, UpstreamRefused) as error:
                 found.error = error
                 if not (isinstance(error, UpstreamRefused) or self._is_down(error)):
-                    found.gaps.append((height, BLOCK, _reason(error)))
+                    found.gaps.append((height, BLOCK, reason_of(error)))
                 return found
-            found.gaps.append((height, RESULTS, _reason(errors[-1])))
+            found.gaps.append((height, RESULTS, reason_of(errors[-1])))
         if len(errors) > 1:
             self._leave_out_results(found, errors, low)
         return found
@@ -393,13 +393,7 @@ def _gaps(wanted: Range, error: UpstreamError) -> list[tuple[int, str, str]]:
     if isinstance(error, NoResults):
         return []
     low, high = wanted
-    return [(height, RESULTS, _reason(error)) for height in range(high, low - 1, -1)]
-
-
-def _reason(error: UpstreamError) -> str:
-    """Return the text of an error, with the name of the node that answered with it."""
-    text = str(error)
-    return text if error.name in text else f"upstream {error.name}: {text}"
+    return [(height, RESULTS, reason_of(error)) for height in range(high, low - 1, -1)]
 
 
 def lowest_block(reader: Reader, low: int, high: int) -> int:

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from ..backends.base.store import ChainStore
-from ..errors import Busy, ConfigurationError, UpstreamError
+from ..backends.base.store import ChainStore, Lease
+from ..errors import Busy, ConfigurationError, UpstreamError, UpstreamRefused
 from .agreement import agree, check_chain
 from .beginning import FetchOptions, begin
 from .comparison import Comparison
+from .gaps import RESULTS
 from .genesis import fetch_genesis
 from .growth import Growth
 from .history import History, Progress
+from .http import Unusable
 from .lease import held_lease
 from .pool import Upstreams
 
@@ -75,7 +77,7 @@ class Importer:
                 progress(count)
                 comparison.add_older(self._store.base_height())
 
-            self._growth.extend(self._last, grown, lease)
+            self._grow(grown, lease)
             base = self._store.base_height()
             if base > self._first:
                 self._history.fill(base - 1, self._first, filled)
@@ -83,6 +85,16 @@ class Importer:
             comparison.compare(self._store.base_height())
             self._fetch_genesis()
         return self._store.base_height(), self._store.latest_height()
+
+    def _grow(self, grown: Progress, lease: Lease) -> None:
+        """Append the blocks up to the last one; those without results, too."""
+        while self._store.latest_height() < self._last:
+            try:
+                self._growth.extend(self._last, grown, lease)
+            except (UpstreamRefused, Unusable):
+                if reason := self._growth.step_over(lease):
+                    self._history.gaps.note(self._store.latest_height(), RESULTS, reason)
+                grown(1)
 
     @contextmanager
     def _comparison(self) -> Iterator[Comparison]:

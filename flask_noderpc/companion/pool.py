@@ -22,7 +22,7 @@ from .address import Address, names_of
 from .background import has_ended
 from .decoding import IN_THIS_PROCESS, Decoders
 from .health import Health
-from .http import UpstreamLimits
+from .http import Unusable, UpstreamLimits
 from .race import Attempt, failure_of, first_answer
 from .reader import Misplaced, Reader
 from .threads import started
@@ -217,13 +217,14 @@ class Upstreams:
     ) -> tuple[T] | None:
         """Return what an action has from one upstream; add to ``failures`` if it fails, and
         refuse the upstream after a mismatch."""
-        health = self._health[reader.name]
+        health, is_checked = self._health[reader.name], False
         with self._lock:
             health.begin()
         try:
             if self.stopped.is_set():
                 raise UpstreamUnavailable(reader.name, "it is asked no more, as all ends")
             self._check_chain(reader)
+            is_checked = self.check is not None
             found = action(reader)
         except UpstreamMismatch as error:
             is_short = isinstance(error, Misplaced)
@@ -231,7 +232,7 @@ class Upstreams:
             return None
         except (UpstreamError, Busy) as error:
             failures.append(error)
-            self._note(reader, error)
+            self._note(reader, error, is_checked=is_checked)
             return None
         except NodeRPCError:
             raise
@@ -248,10 +249,13 @@ class Upstreams:
         self._note_success(reader)
         return (found,)
 
-    def _note(self, reader: Reader, error: UpstreamError | Busy) -> None:
-        """Note what an error says about a node."""
+    def _note(self, reader: Reader, error: UpstreamError | Busy, *, is_checked: bool) -> None:
+        """Note what an error says about a node, which may have answered its check just now."""
         match error:
             case NotDecoded():
+                self._note_change(reader)
+            case Unusable() if is_checked:
+                # It may fail at one call alone; if it fails at all, its next check does.
                 self._note_change(reader)
             case UpstreamUnavailable():
                 self._note_failure(reader, str(error))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..backends.base.backend import ChainBackend
-from ..errors import BackendError
+from ..errors import BackendError, ResultNotFound
 
 log = logging.getLogger("flask_noderpc.events")
 
@@ -35,7 +35,8 @@ class HeightSource:
     """Source of committed heights, delivered in order and without gaps.
 
     After a reorg of a test chain, the heights that replace others are delivered again.
-    ``refute`` is called with the reason if the results of the last one are refuted afterwards.
+    ``refute`` is called with the reason if the results of the last one are refuted afterwards,
+    or are missing.
     """
 
     def __init__(
@@ -69,7 +70,10 @@ class HeightSource:
         # The first height of a chain need not be 1.
         height = max(after + 1, self._backend.base_height())
         self._delivered = height
-        self._deliver(height)
+        try:
+            self._deliver(height)
+        except ResultNotFound:
+            self._refute(f"the results of block {height} are missing: no node returned them")
         return height
 
 

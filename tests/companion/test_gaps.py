@@ -7,7 +7,7 @@ import re
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,14 @@ from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.cli import main
-from flask_noderpc.companion import gaps, throttle
+from flask_noderpc.companion import follower, gaps, throttle
 from flask_noderpc.companion.cached_status import CachedStatus
 from flask_noderpc.companion.gaps import MAX_GAPS, Gaps, gaps_of
 from flask_noderpc.errors import ResultNotFound, UpstreamError
 from flask_noderpc.testing import SampleChain
-from flask_noderpc.testing.node import app_for
+from flask_noderpc.testing.node import app_for, serve
 from tests.helpers.until import PATIENCE, until
+from tests.helpers.websocket import WebSocketClient
 
 from .conftest import HEIGHTS, LIMITS, Companion, Serve, import_all, node_of, upstreams_at
 from .raw_node import http, raw_node
@@ -295,6 +296,67 @@ def test_a_head_that_stands_still_is_not_ready(
         proxy.is_broken = False
         until(lambda: client.get("/readyz").status_code == 200, "ready again")
         assert backend.latest_height() == HEIGHTS
+
+
+def test_new_blocks_are_stored_without_results_that_no_node_gives(
+    chain: SampleChain,
+    serve_node: Serve,
+    companion: Companion,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Subscribers are told which events they miss; validators and parameters are proven."""
+    monkeypatch.setattr(follower, "_MAX_REFUSED_S", 0.0)
+    monkeypatch.setattr(gaps, "_FIRST_PAUSE_S", 0)
+    node = node_of(chain, BAD - 2)
+    proxy = Broken(serve_node(node), "block_results", "text/plain", BAD + 3, BAD - 1)
+    with raw_node(proxy.respond) as url:
+        backend = companion(url)
+        backend.follow()
+        until(lambda: backend.latest_height() == BAD - 2, "the first blocks")
+        with (
+            serve(app_for(backend, dialect="comet-0.38")) as served,
+            closing(WebSocketClient(served, timeout=PATIENCE)) as client,
+        ):
+            client.call("subscribe", {"query": "tm.event='NewBlock'"}, "blocks")
+            assert client.json()["result"] == {}
+            for block in chain.blocks[BAD - 2 :]:
+                node.append_block(block)
+
+            while "error" not in (told := client.json()):
+                pass
+            assert f"the results of block {BAD} are missing" in told["error"]["data"]
+        until(lambda: backend.latest_height() == HEIGHTS, "the last block")
+        assert {*gaps_of(backend.store)} == {BAD, BAD + 1, BAD + 2}
+        with pytest.raises(ResultNotFound):
+            backend.store.results(BAD)
+        for height in range(1, HEIGHTS + 1):
+            stored, shown = backend.store.validators(height), node.validators(height)
+            assert stored.validators == shown.validators
+            assert backend.store.consensus_params(height) == node.consensus_params(height)
+        backend.store.verify()
+
+        proxy.is_broken = False
+        until(lambda: not gaps_of(backend.store), "the results")
+        assert backend.store.results(BAD + 1) == chain.blocks[BAD].results
+        backend.store.verify()
+
+
+@pytest.mark.parametrize("how", ["text/plain", "could not find results", "not decodable"])
+def test_an_import_upwards_goes_on_without_results(
+    how: str, chain: SampleChain, broken: Any, store: SQLiteBackend
+) -> None:
+    node, url = broken("block_results", how)
+    import_all(store, upstreams_at(url), 1, BAD - 5)
+
+    import_all(store, upstreams_at(url), 1, HEIGHTS - 1)
+
+    assert [*gaps_of(store)] == [BAD]
+    assert store.latest_height() == HEIGHTS - 1
+    store.verify()
+    node.is_broken = False
+    import_all(store, upstreams_at(url))
+    assert store.results(BAD) == chain.blocks[BAD - 1].results
+    store.verify()
 
 
 def test_a_node_that_hangs_is_told(

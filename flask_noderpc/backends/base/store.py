@@ -84,6 +84,26 @@ class CommittedBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockWithoutResults:
+    """A block on its way into a store whose results no node returns."""
+
+    block: Block
+    commit: Commit
+    """The precommits that finalised this block."""
+    next_validators: ValidatorSet
+    """The set of the height after the next one; results might have changed it."""
+    params: ConsensusParams
+    """The parameters in force at the next height."""
+    unchecked: frozenset[str] = frozenset()
+    """As of a :class:`CommittedBlock`."""
+    source: str = ""
+    results: None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        _check_unchecked(self.unchecked)
+
+
+@dataclass(frozen=True, slots=True)
 class OlderBlock:
     """A block on its way into a store, below its lowest block."""
 
@@ -176,6 +196,14 @@ class BlockWriter(ABC):
         seen by others', and count it for :meth:`refuted_since`. Raise
         :exc:`~flask_noderpc.errors.InvalidBlock` for another block."""
         raise NotSupported("this store takes each block once")
+
+    def append_without_results(self, item: BlockWithoutResults, lease: Lease) -> None:
+        """Store the next block without results, which :meth:`backfill` may add later.
+
+        The caller has checked its validators and parameters against the next header. Raise as
+        ``append_block`` does.
+        """
+        raise NotSupported("this store takes no blocks without results")
 
     def backfill(self, *blocks: OlderBlock) -> None:
         """Store blocks below the lowest one, highest first, in several short transactions.

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from ...domain.abci import BlockResults, ExecTxResult
-from ...domain.block import NO_BLOCK, NO_COMMIT, Block, BlockID, BlockMeta, Commit, Header
+from ...domain.abci import BlockResults
+from ...domain.block import NO_BLOCK, NO_COMMIT, BlockMeta, Header
 from ...domain.validator import ValidatorSet, ValidatorUpdate
 from ...errors import GenesisNotAvailable, InvalidBlock, NotFound, ResultNotFound
 from ...protocol.comet import validators
@@ -127,8 +127,7 @@ def _check(
         head = replace(head, unchecked=head.unchecked | unchecked)
     stored_id, block = backend.block(height)
     commit, results = backend.commit(height), _results(backend, height)
-    known = results or BlockResults(height, (ExecTxResult(),) * len(block.txs))
-    hashes = head.check(block, commit, known, block_hashes(block))
+    hashes = head.check(block, commit, results, block_hashes(block))
     block_id = hashes.block_id
     meta = BlockMeta(block_id, hashes.size, block.header, len(block.txs))
     if (stored_id, backend.block_meta(height)) != (block_id, meta):
@@ -139,7 +138,8 @@ def _check(
         raise InvalidBlock(f"block {height}: found under another hash than its own")
     unsupported |= check_signatures(head.chain_id, commit, head.validators)
     if results is None:
-        return _after_unknown(backend, head, block_id, block, commit)
+        sets = backend.validators(height + 2), backend.consensus_params(height + 1)
+        return head.after_unknown(block_id, block.header.time, commit, *sets)
     for tx, tx_hash in zip(block.txs, hashes.tx_hashes, strict=True):
         _check_tx(backend, height, tx, tx_hash)
     after = head.next_state(block_id, block.header.time, commit, results)
@@ -170,22 +170,3 @@ def _check_tx(backend: ChainBackend, height: int, tx: bytes, tx_hash: bytes) -> 
         found = None
     if found is None or found.tx != tx:
         raise InvalidBlock(f"block {height}: tx {tx_hash.hex().upper()} is not indexed")
-
-
-def _after_unknown(
-    backend: ChainBackend, head: ChainState, block_id: BlockID, block: Block, commit: Commit
-) -> ChainState:
-    """Return the state after a block whose results nobody has."""
-    height = block.header.height
-    return replace(
-        head,
-        height=height,
-        block_id=block_id,
-        time=block.header.time,
-        commit=commit,
-        last_validators=head.validators,
-        validators=head.next_validators,
-        next_validators=backend.validators(height + 2),
-        params=backend.consensus_params(height + 1),
-        unchecked=frozenset({"app_hash", "last_results_hash"}),
-    )

@@ -25,7 +25,13 @@ from ..base.capabilities import EvmIndex, EvmState, Mempool, MempoolLimits
 from ..base.evidence import EvidencePool
 from ..base.filters import Filters
 from ..base.location import Location
-from ..base.store import CommittedBlock, Lease, LeaseState, OlderBlock
+from ..base.store import (
+    BlockWithoutResults,
+    CommittedBlock,
+    Lease,
+    LeaseState,
+    OlderBlock,
+)
 from . import chain, evidence, ledger, lookups, mempool, metadata, prune
 from . import lease as leases
 from .capabilities import SQLEvidencePool, SQLEvmIndex, SQLFilters
@@ -178,6 +184,21 @@ class SQLBackend(SQLReads):
             return head
 
         with self._adding(item.block for item in blocks):
+            files.ledger.committed(files.writer.run(work))
+        files.changes.notify()
+
+    def append_without_results(self, item: BlockWithoutResults, lease: Lease) -> None:
+        files, (prepared,) = self._open(), prepare([item])
+
+        def work(at: Connection) -> ChainState:
+            leases.fence(at, lease)
+            head = files.ledger.append_without_results(at, prepared)
+            ledger.forget(at, [prepared], self._limits.cache_size)
+            evidence.settle(at, [item.block])
+            at.engine.announce(at)
+            return head
+
+        with self._adding([item.block]):
             files.ledger.committed(files.writer.run(work))
         files.changes.notify()
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ...domain.block import BlockMeta
 from ...domain.validator import ValidatorSet
 from ...errors import InvalidBlock
 from ...protocol.comet.chain_state import ChainState
-from ...protocol.comet.hashes import tx_hash
+from ...protocol.comet.hashes import BlockHashes, tx_hash
 from ...protocol.comet.validators import is_rescaled_next
-from ..base.store import CommittedBlock, OlderBlock
+from ..base.store import BlockWithoutResults, CommittedBlock, OlderBlock
 from . import backfill, block_writes, chain, prune, state
 from .app_state import write_changes
 from .batch import Batch, NewBlock
@@ -21,6 +22,8 @@ from .prepared import Prepared
 # Weight of the blocks that are written together: some 50 blocks with 10 transactions each.
 _BATCH = 20_000
 
+AppendedBlock = CommittedBlock | BlockWithoutResults
+
 
 def append(
     connection: Connection, head: ChainState, blocks: Iterable[Prepared[CommittedBlock]]
@@ -28,7 +31,12 @@ def append(
     """Write blocks that follow ``head``; return the new head."""
     batch = Batch(connection, _BATCH)
     for number, prepared in enumerate(blocks):
-        after = _append(connection, batch, head, prepared)
+        item = prepared.item
+        head, hashes = _checked(head, item, prepared)
+        time = item.block.header.time
+        after = head.next_state(hashes.block_id, time, item.commit, item.results)
+        _add(connection, batch, head, after, prepared._replace(hashes=hashes))
+        write_changes(connection, item.changes)
         # Of a head without results, which is replaced, the store knows those of two heights
         # apart.
         if after.params != head.params or not (
@@ -49,35 +57,58 @@ def _write(batch: Batch) -> None:
         raise InvalidBlock(f"{batch.shown}: {error}") from None
 
 
-def _append(
-    connection: Connection, batch: Batch, head: ChainState, prepared: Prepared[CommittedBlock]
+def append_without_results(
+    connection: Connection, head: ChainState, prepared: Prepared[BlockWithoutResults]
 ) -> ChainState:
-    item = prepared.item
-    if unknown := head.of_unknown_keys:
-        item = replace(item, unchecked=item.unchecked | unknown)
-    if item.unchecked:
-        head = replace(head, unchecked=head.unchecked | item.unchecked)
-    hashes = head.check(item.block, item.commit, item.results, prepared.hashes)
-    height = item.block.header.height
-    after = head.next_state(hashes.block_id, item.block.header.time, item.commit, item.results)
+    """Write a block that follows ``head``, whose results are unknown; return the new head."""
+    item, batch = prepared.item, Batch(connection, _BATCH)
+    head, hashes = _checked(head, item, prepared)
+    time = item.block.header.time
+    after = head.after_unknown(
+        hashes.block_id, time, item.commit, item.next_validators, item.params
+    )
+    _add(connection, batch, head, after, prepared._replace(hashes=hashes))
+    state.write_params(connection, after.height + 1, after.params)
+    _write(batch)
+    return after
+
+
+def _checked(
+    head: ChainState, item: AppendedBlock, prepared: Prepared[Any]
+) -> tuple[ChainState, BlockHashes]:
+    """Check a block; return the head with the fields that could not be checked, and the hashes
+    of the block."""
+    if unchecked := item.unchecked | head.of_unknown_keys:
+        head = replace(head, unchecked=head.unchecked | unchecked)
+    return head, head.check(item.block, item.commit, item.results, prepared.hashes)
+
+
+def _add(
+    connection: Connection,
+    batch: Batch,
+    head: ChainState,
+    after: ChainState,
+    prepared: Prepared[CommittedBlock] | Prepared[BlockWithoutResults],
+) -> None:
+    item, height = prepared.item, after.height
     if "app_hash" in head.unchecked:
         _write(batch)
         block_writes.write_app_hash(connection, height - 1, item.block.header.app_hash)
-    batch.add(_new_block(Prepared(item, hashes, prepared.slices), head.unchecked))
+    batch.add(_new_block(prepared, head))
     # The commit that the block carries is the canonical one of its parent.
     if item.block.last_commit != head.commit:
         batch.add_commit(item.block.last_commit)
     batch.add_commit(item.commit)
     _write_validators(connection, head, after, height + 2)
-    write_changes(connection, item.changes)
-    return after
 
 
-def _new_block(prepared: Prepared[CommittedBlock], unchecked: frozenset[str]) -> NewBlock:
+def _new_block(
+    prepared: Prepared[CommittedBlock] | Prepared[BlockWithoutResults], head: ChainState
+) -> NewBlock:
     item, hashes, slices = prepared
-    block = item.block
-    unverified = (unchecked - item.unchecked) | ({"signatures"} if item.source else set())
-    marks = block_writes.Provenance(item.unchecked, unverified, item.source)
+    block, unchecked = item.block, item.unchecked | head.of_unknown_keys
+    unverified = (head.unchecked - unchecked) | ({"signatures"} if item.source else set())
+    marks = block_writes.Provenance(unchecked, unverified, item.source)
     meta = BlockMeta(hashes.block_id, hashes.size, block.header, len(block.txs))
     return NewBlock(meta, block, hashes.tx_hashes, slices, item.results, marks)
 
@@ -110,6 +141,14 @@ class Ledger:
         head = self.head(connection)
         self._head = None
         return append(connection, head, blocks)
+
+    def append_without_results(
+        self, connection: Connection, prepared: Prepared[BlockWithoutResults]
+    ) -> ChainState:
+        """Write a block without results; return the head, for :meth:`committed`."""
+        head = self.head(connection)
+        self._head = None
+        return append_without_results(connection, head, prepared)
 
     def committed(self, head: ChainState) -> None:
         """Remember a head whose transaction was committed."""
@@ -157,14 +196,19 @@ def _is_head(connection: Connection, head: ChainState) -> bool:
 
 
 def forget(
-    connection: Connection, blocks: Sequence[Prepared[CommittedBlock]], cache_size: int
+    connection: Connection,
+    blocks: Sequence[Prepared[CommittedBlock]] | Sequence[Prepared[BlockWithoutResults]],
+    cache_size: int,
 ) -> None:
     """Take the blocks' transactions out of the mempool, and remember them."""
     connection.engine.lock_mempool(connection)
     gone: dict[bytes, bool] = {}
     for item, hashes, _ in blocks:
+        gone |= dict.fromkeys(hashes.tx_hashes, False)
+        if isinstance(item, BlockWithoutResults):
+            continue
+        gone |= dict.fromkeys(map(tx_hash, item.consumed), False)
         results = zip(hashes.tx_hashes, item.results.tx_results, strict=True)
-        gone |= dict.fromkeys((*hashes.tx_hashes, *map(tx_hash, item.consumed)), False)
         # CometBFT: a transaction that failed in its block may be sent again.
         gone |= {each: True for each, result in results if result.code}
     connection.executemany("DELETE FROM mempool WHERE hash = ?", [(each,) for each in gone])

@@ -8,10 +8,10 @@ from typing import Generic, NamedTuple, TypeVar
 from ...concurrency import next_turn
 from ...protocol.comet import hashes
 from ...protocol.comet.hashes import BlockHashes
-from ..base.store import CommittedBlock, OlderBlock
+from ..base.store import BlockWithoutResults, CommittedBlock, OlderBlock
 from . import block_writes
 
-B = TypeVar("B", CommittedBlock, OlderBlock)
+B = TypeVar("B", CommittedBlock, BlockWithoutResults, OlderBlock)
 
 
 class Prepared(NamedTuple, Generic[B]):
@@ -32,7 +32,9 @@ def prepare(items: Iterable[B]) -> list[Prepared[B]]:
     return found
 
 
-def _slices(item: CommittedBlock | OlderBlock) -> Sequence[block_writes.PackedSlice]:
+def _slices(
+    item: CommittedBlock | BlockWithoutResults | OlderBlock,
+) -> Sequence[block_writes.PackedSlice]:
     results = item.results
     if results is not None and len(results.tx_results) != len(item.block.txs):
         # It is refused later.

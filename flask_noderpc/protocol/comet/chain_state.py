@@ -205,6 +205,32 @@ class ChainState:
             unchecked=frozenset(),
         )
 
+    def after_unknown(
+        self,
+        block_id: BlockID,
+        time: int,
+        commit: Commit,
+        next_validators: ValidatorSet,
+        params: ConsensusParams,
+    ) -> ChainState:
+        """Return the state after a block whose results are unknown.
+
+        ``next_validators`` is the set of the height after the next one, ``params`` are in force
+        at the next height.
+        """
+        return replace(
+            self,
+            height=self.height + 1,
+            block_id=block_id,
+            time=time,
+            commit=commit,
+            last_validators=self.validators,
+            validators=self.next_validators,
+            next_validators=next_validators,
+            params=params,
+            unchecked=frozenset({"app_hash", "last_results_hash"}),
+        )
+
     @property
     def of_unknown_keys(self) -> frozenset[str]:
         """Fields of the next block that nobody here can compute, as a key's type is unknown."""
@@ -215,10 +241,11 @@ class ChainState:
         return frozenset(name for name, members in sets.items() if not are_known(members))
 
     def check(
-        self, block: Block, commit: Commit, results: BlockResults, found: BlockHashes
+        self, block: Block, commit: Commit, results: BlockResults | None, found: BlockHashes
     ) -> BlockHashes:
         """Return the hashes of a valid next block, of which ``found`` are those computed.
 
+        ``results`` is ``None`` if they are unknown.
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` naming the first rule that it
         violates. Signatures are not checked: see :func:`check_signatures`.
         """
@@ -234,11 +261,15 @@ class ChainState:
                 "commit.height": (commit.height, header.height),
                 "commit.block_id": (commit.block_id, found.block_id),
                 "commit.signatures": (len(commit.signatures), len(members.validators)),
-                "results.height": (results.height, header.height),
-                "results.tx_results": (len(results.tx_results), len(block.txs)),
             },
             self.unchecked,
         )
+        if results is not None:
+            rules: Expected = {
+                "results.height": (results.height, header.height),
+                "results.tx_results": (len(results.tx_results), len(block.txs)),
+            }
+            compare(block, rules)
         return found
 
     def _parent_fields(self, block: Block) -> Expected:
