@@ -1,4 +1,4 @@
-"""Migration steps: an ordered list for each owner of tables, of which a store has a prefix."""
+"""Each owner of tables has an ordered list of steps, and a store has taken the first ones."""
 
 from __future__ import annotations
 

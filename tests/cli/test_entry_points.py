@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 import flask_noderpc
 from flask_noderpc import ConfigurationError, EmbeddedChain, SQLiteBackend
+from flask_noderpc.backends.sql.packed.row import key_checksum
 from flask_noderpc.chain.applications.evm.state import EvmHead
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cli import cli, main
@@ -382,7 +383,11 @@ def test_prune_retains_256_block_hashes_of_an_evm_chain(
 ) -> None:
     with closing(sqlite3.connect(database)) as at, at:
         state = EvmHead(6, b"root", 1, 0, 1)
-        at.execute("INSERT INTO app_state (key, value) VALUES (?, ?)", (b"evm", state.encode()))
+        row = b"evm", state.encode()
+        at.execute(
+            "INSERT INTO app_state (key, content, checksum) VALUES (?, ?, ?)",
+            (*row, key_checksum(*row)),
+        )
 
     found = CliRunner().invoke(main, ["prune", str(database), "--retain", "5"])
 

@@ -35,7 +35,7 @@ class Owner:
 
     def __init__(self, name: str, steps: Sequence[Step]) -> None:
         self._steps = tuple(steps)
-        # Of the library: the table of the steps that were taken.
+        # The table of the steps that were taken is the library's.
         self._taken = Migrations(name)
 
     @property

@@ -1,6 +1,6 @@
 """Tables of the store, and the steps that make them.
 
-What the node answers is in packed rows, each with a checksum (``backends.sql.packed``). The
+Answers of the node come from packed rows, each with a checksum (``backends.sql.packed``). The
 columns beside them are for look-ups and for an operator's SQL: heights, hashes and keys are
 plain, times are integer nanoseconds since 1970, and the views have them readable.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sqlite_utils import Database
 
+from ..sql.checksums import fill_checksums
 from .steps import Owner, Step
 
 _CHAIN = """
@@ -208,6 +209,15 @@ CREATE VIEW block_events AS
     JOIN block_values AS v ON v.id = listed.value JOIN block_keys AS k ON k.id = v.key_id;
 """
 
+# The column ``value`` gets another name: a process of the version before, which would write
+# rows without checksums, fails instead. The index finds the rows that have none yet.
+_WITH_CHECKSUMS = ("app_state", "metadata")
+_CHECKSUMS = """
+ALTER TABLE {table} RENAME COLUMN value TO content;
+ALTER TABLE {table} ADD COLUMN checksum INTEGER;
+CREATE INDEX {table}_unfilled ON {table} (checksum) WHERE checksum IS NULL;
+"""
+
 
 def _packed_rows(db: Database) -> None:
     _create(db, _UNCHANGED)
@@ -221,13 +231,30 @@ def create_new(db: Database) -> None:
         _create(db, script)
 
 
+def _checksums(db: Database) -> None:
+    for table in _WITH_CHECKSUMS:
+        _create(db, _CHECKSUMS.format(table=table))
+
+
+def _checksums_filled(db: Database) -> None:
+    for table in _WITH_CHECKSUMS:
+        _create(db, f"DROP INDEX {table}_unfilled")
+
+
 def _create(db: Database, script: str) -> None:
     # Not executescript, which commits.
     for statement in script.strip().split(";\n"):
         db.execute(statement)
 
 
-CORE = Owner("flask_noderpc", (Step("m101_packed_rows", _packed_rows),))
+CORE = Owner(
+    "flask_noderpc",
+    (
+        Step("m101_packed_rows", _packed_rows),
+        Step("m102_checksums", _checksums),
+        Step("m103_checksums_filled", _checksums_filled, fill_checksums),
+    ),
+)
 """The tables of the chain."""
 
 OWNERS = (CORE,)
