@@ -53,7 +53,8 @@ class EmbeddedChain(StoreBackend):
     ``produce=False`` this process produces a block by :meth:`produce` alone. With ``dev``
     the chain has a ``control()``. ``retain_blocks`` is the number of latest blocks to
     retain; all if not given. With ``development_keys`` or ``dev``, the validator key of a new
-    home may sign heights again.
+    home may sign heights again; such a key goes on with ``accept_loss`` if the store has lost
+    blocks that it signed.
     """
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
@@ -78,6 +79,7 @@ class EmbeddedChain(StoreBackend):
         dev: bool = False,
         retain_blocks: int | None = None,
         development_keys: bool = False,
+        accept_loss: bool = False,
     ) -> None:
         if not isinstance(database, ChainStore):
             database = open_store(
@@ -99,6 +101,7 @@ class EmbeddedChain(StoreBackend):
         self.clock = clock or SystemClock()
         self._control: DevControl | None = None
         self._has_development_keys = development_keys or dev
+        self._accept_loss = accept_loss
         if dev:
             self.clock = shifted = ShiftedClock(self.clock)
             self._control = DevControl(self.store, self, shifted)
@@ -238,10 +241,12 @@ class EmbeddedChain(StoreBackend):
         """Check what our keys have signed, now or, in a process that only serves a chain,
         before its first block; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
         stored_chain = partial(self._stored_chain, genesis, is_ours=self._has_own_chain())
-        self._prepare_keys = partial(signer.prepare, stored_chain)
+        self._prepare_keys = partial(
+            signer.prepare, stored_chain, accept_loss=self._accept_loss
+        )
         # A process that only serves must not begin a chain beside a record that forbids it:
         # the process that produces would find a chain, and take it for its own.
-        if self._produces or signer.is_development or not self.store.has_chain():
+        if self._produces or not self.store.has_chain():
             self._check_keys()
 
     def _has_own_chain(self) -> bool:
@@ -263,10 +268,11 @@ class EmbeddedChain(StoreBackend):
     def _stored_chain(self, genesis: Genesis, *, is_ours: bool) -> StoredChain:
         """Return what the store shows of our signatures."""
         if not self.store.has_chain():
-            return StoredChain(genesis.initial_height - 1, None)
+            before = genesis.initial_height - 1
+            return StoredChain(self._shown, before, before, None)
         head = self.store.head()
         made = head if is_ours and not head.is_genesis else None
-        return StoredChain(head.height + 1, made)
+        return StoredChain(self._shown, head.height, head.height + 1, made)
 
     def _set_node_info(self, home: node_home.Home) -> None:
         """Set the node's info from its keys and its application."""

@@ -319,7 +319,10 @@ class Producer:
         self.check_development("a chain that goes back")
         with self._lock:
             lease = self._producer_lease.acquire()
-            self._store.rewind(height, self._app.undo_changes(height), lease)
+            changes = self._app.undo_changes(height)
+            # First: a record above the head would count as a loss of blocks at the next start.
+            self._signer.lower(height)
+            self._store.rewind(height, changes, lease)
             self._synced_height = -1
             # It was set for a block after the removed ones.
             self.next_time = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,6 +23,10 @@ from .validator_keys import ValidatorKey
 class StoredChain(NamedTuple):
     """Signatures of the keys that a home's store shows."""
 
+    shown: str
+    """The store, for errors."""
+    head: int
+    """The height of the last block; without blocks the height before the first."""
     highest: int
     """The highest height that the keys may have signed: a process may have ended between its
     signatures and its block."""
@@ -30,6 +35,8 @@ class StoredChain(NamedTuple):
 
 
 Proof = Callable[[], StoredChain]
+
+log = logging.getLogger("flask_noderpc.chain")
 
 
 _NEVER = '{"height": "0", "round": 0, "step": 0}'
@@ -89,12 +96,13 @@ class GuardedKey:
         last_signed.write(self._path, record, durable=durable)
         return signed
 
-    def prepare(self, proof: Proof) -> None:
+    def prepare(self, proof: Proof, *, accept_loss: bool) -> None:
         """Write a missing record from the chain that this home made.
 
         A link without its file is not replaced: the file may be on a disk that is not mounted.
         Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the key must not sign the
-        block after the head.
+        block after the head, as the store has lost blocks that the key signed; with
+        ``accept_loss`` a development key goes on from the head.
         """
         record = last_signed.read(self._path)
         # The head is read after the record: another process may be producing.
@@ -102,10 +110,11 @@ class GuardedKey:
         if not self._is_link:
             # The folder is there for a record that the user writes, too.
             last_signed.make_folder(self._path.parent)
-        if self.is_development:
-            return
         if record is not None:
-            self._check(record, stored.highest)
+            if record.height > stored.highest:
+                self._lose(stored, accept_loss=accept_loss)
+        elif self.is_development:
+            return
         elif stored.made is None or self._is_link:
             raise ConfigurationError(
                 f"{self._path} is missing, so nothing tells which heights the validator key has"
@@ -124,16 +133,54 @@ class GuardedKey:
             if last_signed.read(self._path) is None:
                 last_signed.write(self._path, record, durable=True)
 
-    def _check(self, record: LastSigned, highest: int) -> None:
-        if record.height > highest:
-            raise ConfigurationError(
-                f"{self._path}: the validator key has signed height {record.height}, and the"
-                f" blocks of this store account for height {highest} at most: later ones would"
-                " be signed a second time, which costs a validator its stake; put the store"
-                " back that belongs to this home (NODERPC_DATABASE), follow the chain with"
-                " --upstream, or begin a new chain in a new folder with `noderpc init --home`;"
-                f" if nobody else has seen the later blocks, write {_NEVER} to the file"
+    def _lose(self, stored: StoredChain, *, accept_loss: bool) -> None:
+        """Let a development key go on without blocks that the store has lost; raise
+        :exc:`~flask_noderpc.errors.ConfigurationError` for other keys."""
+        # Read again, behind the head: a chain that goes back lowers the record first.
+        record = last_signed.read(self._path)
+        if record is None or record.height <= stored.highest:
+            return
+        count = record.height - stored.head
+        lost = f"blocks {stored.head + 1} to {record.height}"
+        if accept_loss and self.is_development:
+            self.lower(stored.head)
+            log.warning(
+                "%s: --accept-loss: %s are missing (%s), and the chain goes on from block %s:"
+                " clients that saw the missing blocks will see others in their place",
+                stored.shown,
+                lost,
+                count,
+                stored.head,
             )
+            return
+        raise ConfigurationError(
+            f"{stored.shown}: {lost} are missing ({count}; the last one may not have been"
+            f" committed): the head of the store is block {stored.head}, and {self._path} says"
+            f" that the validator key has signed height {record.height}; put back the store, or"
+            " a backup, or another host's database that has them (NODERPC_DATABASE), follow the"
+            " chain with --upstream, or begin a new chain, with a new key or chain id, in a new"
+            f" folder with `noderpc init --home`; {self._last_cure(accept_loss=accept_loss)}"
+        )
+
+    def _last_cure(self, *, accept_loss: bool) -> str:
+        if self.is_development:
+            return (
+                "as this is a development key, `noderpc start --accept-loss`"
+                " (NODERPC_ACCEPT_LOSS) goes on without them"
+            )
+        refused = "--accept-loss is for development keys: " if accept_loss else ""
+        return (
+            f"{refused}signing a height twice costs a validator its stake; if no other node or"
+            f" client has seen these blocks, write {_NEVER} to {self._path.name}"
+        )
+
+    def lower(self, height: int) -> None:
+        """Lower the record of a development key to a height, if it is above."""
+        with last_signed.locked(self._path.parent):
+            record = last_signed.read(self._path)
+            if record is not None and record.height > height:
+                lowered = LastSigned(height, 0, PRECOMMIT) if height else LastSigned()
+                last_signed.write(self._path, lowered, durable=False)
 
 
 def _record_of(head: ChainState, key: PrivateKey) -> LastSigned:
@@ -156,10 +203,16 @@ class Signer:
         self.is_development = all(file.is_development for file in files)
         """True if all keys may sign a height again."""
 
-    def prepare(self, proof: Proof) -> None:
+    def prepare(self, proof: Proof, *, accept_loss: bool) -> None:
         """Prepare each key; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
         for key in self.keys.values():
-            key.prepare(proof)
+            key.prepare(proof, accept_loss=accept_loss)
+
+    def lower(self, height: int) -> None:
+        """Lower the records of development keys to a height."""
+        for key in self.keys.values():
+            if key.is_development:
+                key.lower(height)
 
     def plain_keys(self) -> dict[bytes, PrivateKey]:
         """Return development keys, which may sign a height again; raise as

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..backends.base.location import is_url
-from ..errors import BackendError, StoreError
+from ..errors import BackendError, ConfigurationError, StoreError
 from ..server.exit_status import INTERRUPTED, REFUSED
 from ..server.logs import LogOptions
 from ..server.progress import Progress
@@ -60,7 +60,11 @@ def verify(store: ChainStore, first: int = 0) -> None:
     """Verify a chain from a height on, with progress, and close its store."""
 
     with closing(store):
+        check_chain(store)
+        unproven = _add_application(store)
         click.echo(f"{_verify(store, first)} blocks verified")
+        if unproven:
+            click.echo(f"not verified: the app hash of the state, {unproven}")
         for source, (count, low, high) in store.sources().items():
             click.echo(f"from {source}: {count} blocks between {low} and {high}")
         for field, (count, low, high) in store.all_unverified().items():
@@ -76,8 +80,27 @@ def verify(store: ChainStore, first: int = 0) -> None:
             )
 
 
+def _add_application(store: ChainStore) -> str:
+    """Give the store the application that proves its state by the app hash; return why that is
+    not possible, if so."""
+    from ..chain.from_settings import APPLICATIONS
+    from ..lru import CacheMemory
+    from ..settings import Settings
+
+    found = store.identity()
+    if store.abci is not None or found is None or not found.application:
+        return ""
+    if found.application not in APPLICATIONS:
+        return f"as application {found.application!r} is not known here"
+    try:
+        make = APPLICATIONS[found.application](Settings(), store.location.path, CacheMemory())
+        store.abci = make(store.app_state())
+    except ConfigurationError as error:
+        return str(error)
+    return ""
+
+
 def _verify(store: ChainStore, first: int) -> int:
-    check_chain(store)
     low = verified = max(first, store.base_height())
     with Progress("verifying", max(0, store.latest_height() - low + 1)) as bar:
 

@@ -106,6 +106,13 @@ class Settings:
         SWITCH,
         "True to produce blocks in this process, if no other holds the lease.",
     )
+    accept_loss: bool = setting(
+        "chain",
+        False,
+        SWITCH,
+        "True to go on from the head of a store that has lost blocks which its development key"
+        " signed; other keys never sign a height twice.",
+    )
     block_interval: float = setting(
         "chain",
         1.0,

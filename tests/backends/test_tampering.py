@@ -340,7 +340,7 @@ LOOKUPS = (
     "UPDATE tx_counts SET txs = txs + 1",
     "UPDATE evidence SET offence = offence + 1",
     "UPDATE evidence SET hash = X'07'",
-    "UPDATE app_state SET value = X'31' WHERE key = CAST('size' AS BLOB)",
+    "UPDATE app_state SET content = X'31' WHERE key = CAST('size' AS BLOB)",
     *(f"DELETE FROM {table} {AT}" for table in ("blocks", "commits", "results")),
     *(f"DELETE FROM {table} {ONE}" for table in ("txs", "tx_slices", "tx_hits")),
     "DELETE FROM evidence",

@@ -32,7 +32,7 @@ def writer(path: Path) -> Iterator[Writer]:
 
 def put(key: bytes) -> Work:
     return lambda at: (
-        at.execute("INSERT INTO app_state (key, value) VALUES (?, X'00')", (key,)).rowcount
+        at.execute("INSERT INTO app_state (key, content) VALUES (?, X'00')", (key,)).rowcount
     )
 
 

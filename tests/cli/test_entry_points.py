@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 import flask_noderpc
 from flask_noderpc import ConfigurationError, EmbeddedChain, SQLiteBackend
+from flask_noderpc.backends.sql.packed.row import key_checksum
 from flask_noderpc.chain.applications.evm.state import EvmHead
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cli import cli, main
@@ -176,7 +177,7 @@ def test_help_of_start_shows_settings_by_group_and_the_ten_for_a_newcomer_first(
     own = {"--explorer", "--log-format", "--help"}
     assert own <= {*groups["Options:"]}
     assert sum(map(len, groups.values())) == len(SETTINGS) + len(own)
-    assert len(SETTINGS) <= 86
+    assert len(SETTINGS) <= 87
 
 
 @pytest.mark.parametrize("former", ["POLL_INTERVAL", "INDEX", "CORS_METHODS"])
@@ -275,7 +276,9 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
     again = EmbeddedChain(database, produce=False)
     again.start()
     try:
-        with pytest.raises(ConfigurationError, match="nobody else has seen the later blocks"):
+        with pytest.raises(
+            ConfigurationError, match="no other node or client has seen these blocks"
+        ):
             again.produce()
         # The later blocks are given up.
         record = tmp_path / "data" / "priv_validator_state.json"
@@ -382,7 +385,11 @@ def test_prune_retains_256_block_hashes_of_an_evm_chain(
 ) -> None:
     with closing(sqlite3.connect(database)) as at, at:
         state = EvmHead(6, b"root", 1, 0, 1)
-        at.execute("INSERT INTO app_state (key, value) VALUES (?, ?)", (b"evm", state.encode()))
+        row = b"evm", state.encode()
+        at.execute(
+            "INSERT INTO app_state (key, content, checksum) VALUES (?, ?, ?)",
+            (*row, key_checksum(*row)),
+        )
 
     found = CliRunner().invoke(main, ["prune", str(database), "--retain", "5"])
 

@@ -14,6 +14,7 @@ from flask_noderpc.backends import open_store, stored_identity
 from flask_noderpc.backends.postgres import partitions, schema
 from flask_noderpc.backends.postgres.backend import PostgresBackend
 from flask_noderpc.backends.postgres.connection import ADAPTERS, Connection
+from flask_noderpc.backends.sql import app_state
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.errors import NotSupported, StoreError
 from flask_noderpc.protocol.comet.hashes import tx_hash
@@ -114,6 +115,10 @@ def test_a_host_stops_where_a_newer_version_has_removed_from_the_tables(
 VERSION_2 = Path(__file__).with_name("version_2.sql").read_text()
 
 
+# The columns of tables that have more now.
+COLUMNS_2 = {"app_state": "key, content", "metadata": "name, content"}
+
+
 def go_back(url: str) -> None:
     """Let a store have the tables of version 2, with the rows that it has."""
     with psycopg.connect(url) as at:
@@ -127,8 +132,10 @@ def go_back(url: str) -> None:
         ).fetchall()
         for (table,) in tables:
             if table != "noderpc_schema":
+                columns = COLUMNS_2.get(table, "*")
                 at.execute(
-                    f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM public.{table}"
+                    f"INSERT INTO {table} OVERRIDING SYSTEM VALUE"
+                    f" SELECT {columns} FROM public.{table}"
                 )
         identities = at.execute(
             "SELECT table_name, column_name FROM information_schema.columns"
@@ -143,6 +150,7 @@ def go_back(url: str) -> None:
 def second_version(url: str, host: PostgresBackend, maker: ChainMaker) -> str:
     """A database with blocks and the tables of version 2."""
     host.append_block(*(maker.block(b"a=%d" % number) for number in range(20)))
+    host.set_metadata("note", b"left by a process")
     host.close()
     go_back(url)
     return url
@@ -163,6 +171,7 @@ def test_tables_of_an_earlier_version_are_migrated_once(
 ) -> None:
     """Hosts that open them at once share the steps, and the chain goes on."""
     monkeypatch.setattr(schema, "_FILLED", 3)
+    monkeypatch.setattr(app_state, "_FILLED", 3)
     monkeypatch.setattr(partitions, "HEIGHTS", heights)
     found: list[int] = []
 
@@ -178,14 +187,16 @@ def test_tables_of_an_earlier_version_are_migrated_once(
 
     assert found == [20] * 5
     with psycopg.connect(first_version) as at:
-        assert at.execute("SELECT * FROM noderpc_schema").fetchall() == [(schema.VERSION, 3)]
+        assert at.execute("SELECT * FROM noderpc_schema").fetchall() == [(schema.VERSION, 5)]
     goes_on(first_version, maker)
 
 
 def goes_on(url: str, maker: ChainMaker) -> None:
     """Look at a chain of 20 blocks, and add others."""
-    with closing(PostgresBackend(url)) as store:
+    with closing(PostgresBackend(url, application=KVStore)) as store:
         assert store.verify() == 20
+        assert store.app_state().get(b"pair:a") == b"19"
+        assert store.metadata("note") == b"left by a process"
         assert [store.height_of(store.hash_at(height)) for height in (1, 20)] == [1, 20]
         assert store.tx(tx_hash(b"a=7")).height == 8
         store.append_block(*(maker.block(b"b=%d" % number) for number in range(20)))

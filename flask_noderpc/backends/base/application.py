@@ -11,8 +11,9 @@ from ...domain.abci import AppInfo, Event, ExecTxResult, QueryResult
 from ...domain.block import Commit, Evidence
 from ...domain.genesis import ConsensusParamsUpdate, Genesis
 from ...domain.validator import ValidatorSet, ValidatorUpdate
-from ...errors import NotSupported
+from ...errors import InvalidBlock, NotSupported
 from .capabilities import EvmState, no_evm_state
+from .reads import ChainReads
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +262,18 @@ class Application(ApplicationAccess, ABC):
             "the application keeps no earlier states, its blocks stay",
             "NODERPC_APPLICATION = 'bank' and 'evm' keep them",
         )
+
+    def verify_state(self, chain: ChainReads) -> None:
+        """Check the committed state against the app hash of the chain's blocks; raise
+        :exc:`~flask_noderpc.errors.InvalidBlock`.
+
+        The default compares the app hash of :meth:`info`. An application whose app hash
+        commits to its state computes it anew from the state.
+        """
+        info = self.info()
+        height, app_hash = info.last_block_height, info.last_block_app_hash
+        if height and app_hash and app_hash != chain.results(height).app_hash:
+            raise InvalidBlock(f"the application's state is not that of block {height}")
 
     @abstractmethod
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:

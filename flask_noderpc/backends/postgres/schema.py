@@ -8,16 +8,17 @@ timestamps.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ...errors import StoreError
 from ..sql.blocks import places
+from ..sql.checksums import fill_checksums
 from . import partitions
 from .connection import Connection
 
-VERSION = 4
-"""Of the tables."""
+VERSION = 5
+"""Version of the tables: the number of the last step."""
 
 log = logging.getLogger("flask_noderpc.postgres")
 
@@ -71,11 +72,15 @@ CREATE TABLE pending_evidence (
     size bigint NOT NULL,
     evidence bytea NOT NULL
 );
-CREATE TABLE metadata (name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL);
+CREATE TABLE metadata (
+    name text COLLATE "C" PRIMARY KEY, content bytea NOT NULL, checksum bigint NOT NULL
+);
 CREATE TABLE refuted_results (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, height bigint NOT NULL
 );
-CREATE TABLE app_state (key bytea NOT NULL, value bytea NOT NULL);
+CREATE TABLE app_state (
+    key bytea NOT NULL, content bytea NOT NULL, checksum bigint NOT NULL
+);
 CREATE UNIQUE INDEX app_state_key ON app_state (sha256(key));
 CREATE TABLE rewinds (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, height bigint NOT NULL
@@ -300,6 +305,22 @@ _STATE_ORDER = """
 CREATE INDEX app_state_order ON app_state (substring(key, 1, 500));
 """
 
+# The index finds the rows that have no checksum yet.
+_CHECKSUMS = "".join(
+    f"""
+ALTER TABLE {table} RENAME COLUMN value TO content;
+ALTER TABLE {table} ADD checksum bigint;
+CREATE INDEX {table}_unfilled ON {table} (checksum) WHERE checksum IS NULL;
+"""
+    for table in ("app_state", "metadata")
+)
+_CHECKSUMS_FILLED = """
+DROP INDEX app_state_unfilled;
+DROP INDEX metadata_unfilled;
+ALTER TABLE app_state ALTER checksum SET NOT NULL;
+ALTER TABLE metadata ALTER checksum SET NOT NULL;
+"""
+
 # Indexed transactions of each 1,024 heights: a search of a range of heights asks for them.
 _TX_COUNTS = """
 CREATE TABLE tx_counts (heights bigint PRIMARY KEY, txs bigint NOT NULL)
@@ -342,7 +363,7 @@ _EXTERNAL = (
     ("tx_slices", "txs"),
     ("validator_sets", "members"),
     ("mempool", "tx"),
-    ("app_state", "value"),
+    ("app_state", "content"),
 )
 
 
@@ -410,7 +431,8 @@ def _fill_hashes(at: Connection) -> bool:
 
 def _attach_existing(at: Connection) -> None:
     partitions.add_existing(at)
-    _keep_uncompressed(at)
+    # The other tables have it since they were made.
+    _keep_uncompressed(at, list(partitions.TABLES))
 
 
 # Of versions 2, 3 ... A step adds what is new and leaves what was there, so that processes of
@@ -420,6 +442,8 @@ _STEPS = (
     # A process of version 2 would write no hashes.
     _Step(_TO_PARTITIONS, 3, _HASHES, _fill_hashes, _attach_existing),
     _Step(_STATE_ORDER, 3),
+    # A process of version 4 would write no checksums.
+    _Step(_CHECKSUMS_FILLED, 5, _CHECKSUMS, fill_checksums),
 )
 
 # Each transaction that writes reads the version first: those under way are waited for, others
@@ -518,10 +542,11 @@ def _create(at: Connection) -> None:
     tables = (_CHAIN, _STATE_ORDER, *indexes, _MEMPOOL, _TX_COUNTS, _HASHES, _PARTITIONED)
     for script in (*tables, _TRIGGERS, _VIEWS):
         at.script(script)
-    _keep_uncompressed(at)
+    _keep_uncompressed(at, [table for table, _ in _EXTERNAL])
     at.execute("INSERT INTO noderpc_schema VALUES (?, ?)", (VERSION, _STEPS[-1].oldest))
 
 
-def _keep_uncompressed(at: Connection) -> None:
+def _keep_uncompressed(at: Connection, tables: Sequence[str]) -> None:
     for table, column in _EXTERNAL:
-        at.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET STORAGE EXTERNAL")
+        if table in tables:
+            at.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET STORAGE EXTERNAL")

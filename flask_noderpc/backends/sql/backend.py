@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 
 from ...domain.block import Block, Commit, Evidence, Header
 from ...domain.genesis import ConsensusParams, Genesis
@@ -32,7 +32,7 @@ from ..base.store import (
     LeaseState,
     OlderBlock,
 )
-from . import chain, evidence, ledger, lookups, mempool, metadata, prune
+from . import app_state, chain, evidence, ledger, lookups, mempool, metadata, prune
 from . import lease as leases
 from .capabilities import SQLEvidencePool, SQLEvmIndex, SQLFilters
 from .connection import Connection
@@ -304,4 +304,13 @@ class SQLBackend(SQLReads):
         checked = super().verify(check_lookups, first)
         with self._open().readers.snapshot() as at:
             lookups.check_counts(at)
+            lookups.check_waiting(at)
+            metadata.check(at)
+        self._check_state()
         return checked
+
+    def _check_state(self) -> None:
+        files = self._open()
+        last = files.read(partial(app_state.check_some, after=None))
+        while last is not None:
+            last = files.read(partial(app_state.check_some, after=last))

@@ -83,11 +83,12 @@ def reap(connection: Connection, max_bytes: int) -> tuple[Evidence, ...]:
     for evidence_hash, size in found:
         if size <= max_bytes:
             max_bytes -= size
-            taken.append(_waiting(connection, evidence_hash))
+            taken.append(waiting(connection, evidence_hash))
     return tuple(taken)
 
 
-def _waiting(connection: Connection, evidence_hash: bytes) -> Evidence:
+def waiting(connection: Connection, evidence_hash: bytes) -> Evidence:
+    """Return the pending evidence of a hash."""
     row, height = connection.execute(
         "SELECT evidence, height FROM pending_evidence WHERE hash = ?", (evidence_hash,)
     ).fetchone()

@@ -139,6 +139,31 @@ def _check_evidence(at: Connection, height: int) -> None:
     _expect(height, "evidence", found.fetchall(), expected)
 
 
+# Transactions of the mempool that are read at once, each of up to a megabyte.
+_WAITING = 20
+
+
+def check_waiting(at: Connection) -> None:
+    """Check what waits for a block, by its hashes; raise :exc:`InvalidBlock`."""
+    last = 0
+    while found := at.execute(
+        "SELECT seq, hash, size, tx FROM mempool WHERE seq > ? ORDER BY seq LIMIT ?",
+        (last, _WAITING),
+    ).fetchall():
+        for last, digest, size, tx in found:
+            if (digest, size) != (tx_hash(tx), len(tx)):
+                raise InvalidBlock(
+                    f"mempool: transaction {last} has another hash or size: restore a backup,"
+                    " or remove it with unsafe_flush_mempool"
+                )
+    hashes = at.execute("SELECT hash FROM pending_evidence ORDER BY hash").fetchall()
+    for (digest,) in hashes:
+        if evidence_hash_of(evidence.waiting(at, digest)) != digest:
+            raise InvalidBlock(
+                f"pending_evidence: {digest.hex().upper()} has another hash: restore a backup"
+            )
+
+
 def check_counts(at: Connection) -> None:
     """Check that keys and values count their places, and blocks and mempool their transactions;
     raise :exc:`InvalidBlock`."""

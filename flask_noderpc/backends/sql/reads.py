@@ -25,6 +25,7 @@ from . import app_state, blocks, chain, metadata, state
 from . import search as index_search
 from .connection import Connection, Engine
 from .opened_store import OpenedStore
+from .packed.row import DamagedRow
 
 T = TypeVar("T")
 
@@ -36,8 +37,7 @@ class SQLReads(OpenedStore):
 
     @cached_property
     def _state_sql(self) -> str:
-        long = self.engine.long
-        return f"SELECT value FROM app_state WHERE {long('key')} = {long('?')}"
+        return app_state.select_one(self.engine)
 
     # Blocks.
 
@@ -274,7 +274,12 @@ class SQLReads(OpenedStore):
     def get(self, key: bytes) -> bytes | None:
         """A value of the application's committed state."""
         row = self._open().readers.one(self._state_sql, key)
-        return None if row is None else bytes(row[0])
+        if row is None:
+            return None
+        try:
+            return bytes(app_state.value(key, *row))
+        except DamagedRow as error:
+            raise StoreError(str(error), self._location.shown) from None
 
     def range(
         self, prefix: bytes, after: bytes | None = None, limit: int = 1000

@@ -109,6 +109,14 @@ def _write_ahead(connection: Connection) -> None:
         connection.rollback()
 
 
+def _prepare_tables(connection: Connection) -> None:
+    schema.announce(connection)
+    has_more = True
+    while has_more:
+        with _transaction(connection):
+            has_more = schema.prepare(connection)
+
+
 def _index_stored(connection: Connection) -> None:
     """Index blocks that an earlier version stored, or one without the extra.
 
@@ -256,8 +264,8 @@ class Store(FileLocation):
         return connection
 
     def migrate(self) -> Generator[int, None, None]:
-        """Migrate a store of version 0.1 in many short transactions; yield the number of blocks
-        that are left, before the first and after each."""
+        """Migrate a store of an earlier version in many short transactions; yield the number of
+        blocks of version 0.1 that are left, before the first and after each."""
         wal.check(self.real_file)
         connection = self._connect(Connection, _WRITE_PATIENCE_S, mode="rw")
         with sqlite_errors(self.shown), closing(connection):
@@ -272,6 +280,7 @@ class Store(FileLocation):
                 with _transaction(connection):
                     remaining = schema.migrate_some(connection)
                     wal.count(connection)
+            _prepare_tables(connection)
             yield 0
 
     def open_writer(self) -> Connection:
@@ -296,11 +305,10 @@ class Store(FileLocation):
         if self.read_only:
             if schema.is_empty(connection):
                 raise StoreError("no chain here, and none can be written", self.shown)
-            schema.prepare(connection, read_only=True)
+            schema.check(connection)
             return
         self._configure(connection)
-        with _transaction(connection):
-            schema.prepare(connection)
+        _prepare_tables(connection)
         _index_stored(connection)
 
     def _configure(self, connection: Connection) -> None:

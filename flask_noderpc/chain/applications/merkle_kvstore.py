@@ -7,17 +7,26 @@ the root, and a past state can be read until its nodes are pruned.
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from struct import Struct
 
 from ...backends.base.application import AppState, BlockRequest, Changes
+from ...backends.base.reads import ChainReads
 from ...domain.abci import AppInfo, ProofOp, QueryResult
 from ...domain.block import MerkleProof
-from ...errors import StoreError, short_repr
-from ...protocol.comet.merkle import EMPTY_HASH, inner_hash, pair_hash, split_point, value_op
+from ...errors import InvalidBlock, StoreError, short_repr
+from ...protocol.comet.merkle import (
+    EMPTY_HASH,
+    inner_hash,
+    pair_hash,
+    root_of_proof,
+    split_point,
+    value_op,
+)
 from .kvstore import KeyValueApplication
 
 _NODE, _STATE = Struct(">Q32s"), Struct(">QQQ32s")
@@ -183,6 +192,36 @@ class MerkleKVStore(KeyValueApplication):
             last_block_app_hash=_app_hash(tree),
         )
 
+    def verify_state(self, chain: ChainReads) -> None:
+        """Prove each pair by the root in the app hash, and count the pairs."""
+        super().verify_state(chain)
+        height = self._height()
+        tree = self._required_tree(height) if height else TreeState()
+        pairs, last = 0, b""
+        while keys := self._state.range(_POSITION, last or None):
+            for last, _ in keys:
+                self._check_pair(tree, last.removeprefix(_POSITION))
+            pairs += len(keys)
+        if pairs != tree.count:
+            raise InvalidBlock(
+                f"app_state: {pairs} keys are stored, and the app hash of block {height} has"
+                f" {tree.count}: restore a backup"
+            )
+
+    def _check_pair(self, tree: TreeState, key: bytes) -> None:
+        position = self._position(key)
+        assert position is not None
+        try:
+            value, proof = find(self._state, tree, position)
+            root = root_of_proof(replace(proof, leaf_hash=pair_hash(key, value)))
+        except (NodePruned, struct.error):
+            root = None
+        if root != tree.root.hash:
+            raise InvalidBlock(
+                f"app_state: the pair of key 0x{key.hex()} is not in the app hash of the last"
+                " block: restore a backup"
+            )
+
     def _begin(self, height: int) -> tuple[bytes, Changes]:
         tree = TreeState()
         return _app_hash(tree), {_tree_key(height): tree.encode()}
@@ -290,5 +329,8 @@ def _replaced_key(height: int) -> bytes:
     return b"replaced:%d" % height
 
 
+_POSITION = b"place:"
+
+
 def _position_key(key: bytes) -> bytes:
-    return b"place:" + key
+    return _POSITION + key

@@ -15,6 +15,8 @@ from .... import jsoncodec
 Key = tuple[int, int | None]
 
 _CRC_BYTES = 4
+# Bytes of a key in an error.
+_SHOWN = 64
 
 
 class DamagedRow(ValueError):
@@ -24,6 +26,31 @@ class DamagedRow(ValueError):
         super().__init__(
             f"the {kind} of height {height} is damaged ({cause}): restore a backup"
         )
+
+
+class DamagedValue(DamagedRow):
+    """A row with a key of bytes is not what was written."""
+
+    def __init__(self, table: str, key: bytes) -> None:
+        shown = key[:_SHOWN].hex() + ("..." if len(key) > _SHOWN else "")
+        ValueError.__init__(
+            self,
+            f"{table}: the row of key 0x{shown} is damaged (its checksum differs): restore a"
+            " backup",
+        )
+
+
+def key_checksum(key: bytes, content: bytes) -> int:
+    """Return the checksum for the column beside a row with a key of bytes."""
+    return zlib.crc32(content, zlib.crc32(key))
+
+
+def checked(table: str, key: bytes, content: bytes, checksum: int | None) -> bytes:
+    """Return the content of such a row; raise :exc:`DamagedValue` if it is not what was
+    written."""
+    if checksum != zlib.crc32(content, zlib.crc32(key)):
+        raise DamagedValue(table, key)
+    return content
 
 
 def seal(value: object, kind: str, height: int, *key: object) -> bytes:

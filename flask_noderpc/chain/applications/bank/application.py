@@ -13,6 +13,7 @@ from ....backends.base.application import (
     Changes,
     InitChain,
 )
+from ....backends.base.reads import ChainReads
 from ....domain.abci import AppInfo, ExecTxResult, QueryResult
 from ....domain.genesis import Genesis
 from ....errors import InvalidSetting
@@ -161,6 +162,10 @@ class Bank(Application):
     def undo_changes(self, height: int) -> Changes:
         self._pending.forget()
         return state.undo_changes(self._state, head(self._state), height)
+
+    def verify_state(self, chain: ChainReads) -> None:
+        super().verify_state(chain)
+        state.verify(self._state, chain)
 
     def sdk_prefix(self) -> str:
         return head(self._state).prefix

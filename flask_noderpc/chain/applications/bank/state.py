@@ -13,7 +13,8 @@ from typing import cast
 
 from .... import jsoncodec
 from ....backends.base.application import AppState, Changes
-from ....errors import NotSupported, StoreError
+from ....backends.base.reads import ChainReads
+from ....errors import InvalidBlock, NotSupported, StoreError
 from . import gas
 from .gas import GasMeter
 
@@ -227,6 +228,22 @@ def read_at(state: AppState, height: int) -> Get:
         return cast("bytes | None", jsoncodec.unpack(found[0][1])[0]) if found else value
 
     return get
+
+
+def verify(state: AppState, chain: ChainReads) -> None:
+    """Check each retained height's app hash against what its block wrote; raise
+    :exc:`~flask_noderpc.errors.InvalidBlock`."""
+    height = head(state).height
+    while (keys := _written(state, height)) is not None and height >= chain.base_height():
+        get = read_at(state, height)
+        changed = {key: get(key) for key in keys if key != _HEAD}
+        before = chain.block_meta(height).header.app_hash
+        if app_hash(before, changed) != chain.results(height).app_hash:
+            raise InvalidBlock(
+                f"app_state: what block {height} wrote is not what its app hash has: restore"
+                " a backup"
+            )
+        height -= 1
 
 
 _PAGE = 500

@@ -19,6 +19,7 @@ from ....backends.base.application import (
     SenderNonce,
 )
 from ....backends.base.capabilities import EvmState
+from ....backends.base.reads import ChainReads
 from ....domain.abci import AppInfo, Event, ExecTxResult, QueryResult
 from ....domain.ethereum import Transaction
 from ....domain.evm import NO_STORAGE, Account, Environment, Outcome, Overrides, StateChange
@@ -48,6 +49,7 @@ from .state import (
     head,
     head_records,
     undo_changes,
+    verify_records,
 )
 
 BLOCK_GAS = 15_000_000
@@ -252,6 +254,11 @@ class EvmApplication(Application):
 
     def undo_changes(self, height: int) -> Changes:
         return undo_changes(self._state, self._head().height, height)
+
+    def verify_state(self, chain: ChainReads) -> None:
+        super().verify_state(chain)
+        latest = self._head()
+        verify_records(self._state, latest.height, latest.root)
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
         """Return an error: the methods of the EVM layer read the state."""

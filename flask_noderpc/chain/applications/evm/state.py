@@ -11,10 +11,12 @@ from ....backends.base.application import AppState
 from ....backends.base.capabilities import EvmState
 from ....backends.base.location import is_url
 from ....engine.base import Job
-from ....errors import ResultNotFound
+from ....errors import InvalidBlock, ResultNotFound
 from ....executors.pool import Executors, module_command
 from ....lru import CacheMemory, LRUCache
-from ....protocol.ethereum import rlp
+from ....protocol.ethereum import accounts, rlp
+from ....protocol.ethereum.crypto import keccak
+from ....protocol.ethereum.trie import NodeMissing
 from ....protocol.ethereum.validity import next_base_fee
 
 INITIAL_BASE_FEE = 10**9
@@ -85,6 +87,24 @@ def head_records(new_head: EvmHead) -> dict[bytes, bytes]:
     """Return the key-value records of a new latest block."""
     encoded = new_head.encode()
     return {LATEST: encoded, _AT % new_head.height: encoded}
+
+
+def verify_records(state: AppState, height: int, root: bytes) -> None:
+    """Check that each trie node and contract code of a state is stored under its own hash;
+    raise :exc:`~flask_noderpc.errors.InvalidBlock`."""
+
+    def proven(digest: bytes) -> bytes | None:
+        found = state.get(digest)
+        return found if found is not None and keccak(found) == digest else None
+
+    try:
+        for _ in accounts.records(proven, root):
+            pass
+    except NodeMissing as error:
+        raise InvalidBlock(
+            f"app_state: record 0x{error} of the state of block {height} is missing, or has"
+            " another hash: restore a backup"
+        ) from None
 
 
 # Trie nodes have some hundred bytes, and code up to 24 thousand.
