@@ -21,6 +21,11 @@ from .response_cache import ResponseCache
 from .wsgi import WSGI
 
 _TICK_S = 0.25
+_PLAIN_BYTES = 65_536
+_PLAIN_HTTP = (
+    b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+    b"Content-Length: 35\r\n\r\nthis port speaks TLS; use https://\n"
+)
 # Connections that are refused at once for each that is accepted: clients that reconnect without
 # pause fill the queue of the system, and others wait in it for as many turns as that takes.
 _MOST_REFUSED = 64
@@ -141,6 +146,11 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         self._tls_pending[sock] = client, time.monotonic()
         try:
             with gevent.Timeout(self.limits.header_s, TimeoutError()):
+                if sock.recv(1, socket.MSG_PEEK).isalpha():
+                    # A TLS record begins with its type, 22.
+                    sock.recv(_PLAIN_BYTES)
+                    _refuse(sock, _PLAIN_HTTP)
+                    return
                 wrapped = self.wrap_socket(sock, **self.ssl_args)
         except OSError:
             return

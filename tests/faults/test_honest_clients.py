@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -102,7 +103,8 @@ def crowd(node: Node, count: int, sent: bytes) -> Iterator[None]:
 
 def _press(url: str, count: int, sent: bytes, is_there: Event) -> None:
     reads = len(sent) == len(READ)
-    poller, socks = select.poll(), {}
+    poller = select.poll()
+    socks: dict[int, socket.socket] = {}
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         while len(socks) < count:
