@@ -32,6 +32,7 @@ from .web.pages import Index, Readiness, base_path, descriptions, service_pages
 from .web.paths import Paths
 from .web.rest import RestView
 from .web.rules.admit import Policy
+from .web.rules.client_address import ClientLimit
 from .web.rules.head import EVM, EVM_WEBSOCKET, WEBSOCKET
 from .web.threads import reserve_thread
 from .web.try_page import TryPage
@@ -141,7 +142,7 @@ class Mount:
         self._connections = Connections(
             self.backend,
             limit=settings.max_websockets,
-            per_client=settings.max_connections_per_client,
+            per_client=ClientLimit(settings.max_connections_per_client),
         )
         server = WebSocketServer(self.views, self._connections, settings.server_threads)
         self.websocket_routes = WebSocketRoutes(

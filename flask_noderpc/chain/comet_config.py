@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +38,18 @@ def config_path(home: Path) -> Path:
     return home / "config" / _CONFIG
 
 
+def read_file(path: Path) -> bytes:
+    """Return what a regular file holds.
+
+    Raise :exc:`OSError` for others, too: reading a FIFO would wait for a writer, and a device
+    may have no end.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "expected a regular file, got a FIFO or a device")
+        return file.read()
+
+
 def read_config(home: Path) -> dict[str, Any]:
     """Parse a home's config.toml; return an empty mapping if the file is missing.
 
@@ -42,7 +57,7 @@ def read_config(home: Path) -> dict[str, Any]:
     """
     path = config_path(home)
     try:
-        return tomllib.loads(path.read_bytes().decode())
+        return tomllib.loads(read_file(path).decode())
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:

@@ -28,7 +28,6 @@ Make = Callable[[AppState], Application]
 _ENGINE = {
     "eth": "py-evm",
     "py_arkworks_bls12381": "py-arkworks-bls12381",
-    "zksnake": "zksnake",
 }
 
 

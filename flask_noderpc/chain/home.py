@@ -6,7 +6,7 @@ import os
 import secrets
 import string
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -18,7 +18,7 @@ from ..errors import ConfigurationError, InvalidSetting, short_repr
 from ..protocol.comet.genesis import genesis_document, read_genesis
 from ..protocol.comet.keys import PrivateKey
 from ..settings import check_chain_id
-from .comet_config import CometPaths, comet_paths, config_path
+from .comet_config import CometPaths, comet_paths, config_path, read_file
 from .last_signed import LastSigned, make_folder
 from .validator_keys import (
     ValidatorKey,
@@ -223,6 +223,7 @@ def load(folder: Path, now: int, dialect: str = "") -> Home:
         # The first file of a key counts, with its record: others are copies of it.
         files.setdefault(key.address, ValidatorKey(key, state, is_development(config, key)))
     found = tuple(files.values())
+    _check_records(found)
     for each in found:
         _check_key_type(config, genesis, each.key)
     return Home(
@@ -230,6 +231,20 @@ def load(folder: Path, now: int, dialect: str = "") -> Home:
         keys=found,
         node_key=_read(config / _NODE_KEY, read_node_key),
     )
+
+
+def _check_records(keys: Iterable[ValidatorKey]) -> None:
+    """Raise ``ConfigurationError`` if two keys have one record: each would read the heights
+    that the other has signed as its own."""
+    seen: set[str] = set()
+    for each in keys:
+        state = os.path.realpath(each.state)
+        if state in seen:
+            raise ConfigurationError(
+                f"{state}: expected a record for each validator key, and two keys of this home"
+                " have this one; priv_validator_state_file in config/config.toml names another"
+            )
+        seen.add(state)
 
 
 def _check_key_type(config: Path, genesis: Genesis, key: PrivateKey) -> None:
@@ -249,7 +264,7 @@ def _check_key_type(config: Path, genesis: Genesis, key: PrivateKey) -> None:
 
 def _read(path: Path, parse: Callable[[bytes], T]) -> T:
     try:
-        return parse(path.read_bytes())
+        return parse(read_file(path))
     except OSError as error:
         raise ConfigurationError(
             f"{path}: {error.strerror}; `flask noderpc init` makes a new home"

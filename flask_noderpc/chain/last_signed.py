@@ -21,6 +21,7 @@ from ..domain.time import SECOND
 from ..errors import ChainHalted, ConfigurationError
 from ..protocol.comet.messages import canonical_vote
 from ..protocol.protobuf import Malformed, Message
+from .comet_config import read_file
 
 PRECOMMIT = 3
 """CometBFT: the steps are 1 for a proposal, 2 for a prevote and 3 for a precommit."""
@@ -119,7 +120,7 @@ def read(path: Path) -> LastSigned | None:
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unusable file.
     """
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -38,11 +38,11 @@ def read_validator_key(document: bytes) -> PrivateKey:
         except ValueError as error:
             raise ConfigurationError(
                 f"key file: a {_SECP256K1_NAME} is not usable: {error}; keys of types"
-                f" {ED25519} and, with coincurve, {SECP256K1} are supported"
+                f" {ED25519} and, with btclib-secp256k1, {SECP256K1} are supported"
             ) from None
     if key.type != _ED25519_NAME:
         raise ConfigurationError(
-            f"key file: expected a {_ED25519_NAME} or, with coincurve (pip install"
+            f"key file: expected a {_ED25519_NAME} or, with btclib-secp256k1 (pip install"
             f" 'flask-noderpc[evm]'), a {_SECP256K1_NAME}, got a {short_repr(key.type)}"
         )
     return _ed25519(key)

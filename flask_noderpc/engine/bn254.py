@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
-# Its classes stop with a panic at points that are not on the curve.
-from zksnake.ecc import CurveType
-
-_CURVE: Any = CurveType.BN254.value
-_G1, _G2 = _CURVE.PointG1, _CURVE.PointG2
+# A pairing takes py-ecc, which is pure Python, 200 times as long.
+if find_spec("zksnake"):
+    from .bn254_zksnake import g2_point, has_product_one, times
+else:
+    from .bn254_py_ecc import g2_point, has_product_one, times
 
 _MODULUS = 0x30644E72E131A029B85045B68181585D97816A916871CA8D3C208C16D87CFD47
 _ORDER = 0x30644E72E131A029B85045B68181585D2833E84879B9709143E1F593F0000001
@@ -37,7 +38,9 @@ def add(data: bytes) -> bytes:
 def multiply(data: bytes) -> bytes:
     """Return a multiple of a point of G1; raise :exc:`ValueError` with geth's text."""
     data = data[:96].ljust(96, b"\0")
-    return _encoded(_g1(data[:64]) * (int.from_bytes(data[64:]) % _ORDER))
+    point, factor = _checked(data[:64]), int.from_bytes(data[64:]) % _ORDER
+    x, y = times(point, factor) if any(point) and factor else (0, 0)
+    return x.to_bytes(_WORD) + y.to_bytes(_WORD)
 
 
 def pairing(data: bytes) -> bytes:
@@ -46,12 +49,10 @@ def pairing(data: bytes) -> bytes:
     if len(data) % _PAIR:
         raise ValueError("bad elliptic curve pairing size")
     starts = range(0, len(data), _PAIR)
-    pairs = [(_g1(data[at : at + 64]), _g2(data[at + 64 : at + _PAIR])) for at in starts]
-    pairs = [(g1, g2) for g1, g2 in pairs if not (g1.is_zero() or g2.is_zero())]
-    if not pairs:
-        return _TRUE
-    product = _CURVE.multi_pairing([g1 for g1, _ in pairs], [g2 for _, g2 in pairs])
-    return _TRUE if product == _ONE else _FALSE
+    pairs = [(_checked(data[at : at + 64]), _g2(data[at + 64 : at + _PAIR])) for at in starts]
+    # The pairing of a point at infinity is 1.
+    pairs = [(g1, g2) for g1, g2 in pairs if any(g1) and g2 is not None]
+    return _TRUE if not pairs or has_product_one(pairs) else _FALSE
 
 
 def _checked(data: bytes) -> tuple[int, int]:
@@ -79,16 +80,12 @@ def _sum(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     return x, (slope * (x1 - x) - y1) % _MODULUS
 
 
-def _g1(data: bytes) -> Any:
-    x, y = _checked(data)
-    return _G1(x, y) if x or y else _G1.identity()
-
-
 def _g2(data: bytes) -> Any:
+    """Return a point of G2, or ``None`` for the point at infinity."""
     # EIP-197: the imaginary part comes first.
     x_i, x_r, y_i, y_r = _numbers(data)
     if not (x_r or x_i or y_r or y_i):
-        return _G2_ZERO
+        return None
     x, y = (x_r, x_i), (y_r, y_i)
     cubed = _product(_product(x, x), x)
     if any(
@@ -96,13 +93,10 @@ def _g2(data: bytes) -> Any:
         for left, right, b in zip(_product(y, y), cubed, _B2, strict=True)
     ):
         raise ValueError(NOT_ON_CURVE)
-    # The constructor stops with a panic at a point outside the subgroup, this raises.
-    is_larger = (y_i, y_r) > (-y_i % _MODULUS, -y_r % _MODULUS)
-    compressed = x_r | x_i << 256 | is_larger << 511
-    try:
-        return _G2.from_bytes(compressed.to_bytes(2 * _WORD, "little"))
-    except ValueError:
-        raise ValueError(NOT_IN_SUBGROUP) from None
+    point = g2_point(x, y)
+    if point is None:
+        raise ValueError(NOT_IN_SUBGROUP)
+    return point
 
 
 def _product(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
@@ -116,13 +110,3 @@ def _numbers(data: bytes) -> list[int]:
     if max(found) >= _MODULUS:
         raise ValueError(NOT_CANONICAL)
     return found
-
-
-def _encoded(point: Any) -> bytes:
-    if point.is_zero():
-        return bytes(2 * _WORD)
-    return int(point.x).to_bytes(_WORD) + int(point.y).to_bytes(_WORD)
-
-
-_G2_ZERO = _CURVE.g2() + (-_CURVE.g2())
-_ONE = _CURVE.multi_pairing([_CURVE.g1(), -_CURVE.g1()], [_CURVE.g2()] * 2)

@@ -18,6 +18,7 @@ from eth.vm.forks.prague.computation import PragueComputation
 from eth_typing import Address
 
 from ..domain.evm import OUT_OF_GAS, REVERTED
+from ..protocol.ethereum import crypto
 from . import bls12_381, bn254
 from .base import name_of
 
@@ -91,8 +92,19 @@ def _gas(base: int, each: int = 0, size: int = 1) -> Gas:
     return lambda data: base + len(data) // size * each
 
 
-# EIP-1108 and EIP-2537: gas, and what is computed.
+def _ecrecover(data: bytes) -> bytes:
+    """Return the padded address whose key made a signature; empty if there is none."""
+    digest, *words = (data[at : at + 32].ljust(32, b"\0") for at in range(0, 128, 32))
+    v, r, s = map(int.from_bytes, words)
+    if v not in (27, 28) or not (0 < r < crypto.ORDER and 0 < s < crypto.ORDER):
+        return b""
+    address = crypto.recovered(digest, v - 27, r, s)
+    return b"" if address is None else address.rjust(32, b"\0")
+
+
+# EIP-1108 and EIP-2537: gas, and what is computed. py-evm recovers a key in pure Python, too.
 _CURVES: dict[int, tuple[Gas, Callable[[bytes], bytes]]] = {
+    0x01: (_gas(3_000), _ecrecover),
     0x06: (_gas(150), bn254.add),
     0x07: (_gas(6_000), bn254.multiply),
     0x08: (_gas(45_000, 34_000, 192), bn254.pairing),

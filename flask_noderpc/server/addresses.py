@@ -8,7 +8,9 @@ import ssl
 import stat
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from ..chain.comet_config import read_file
 from ..errors import ConfigurationError, InvalidSetting, short_repr
 from ..web.rules.client_address import is_loopback
 
@@ -145,6 +147,8 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
         raise ConfigurationError(f"{key}: the key for TLS must have no passphrase")
 
     try:
+        for path in (certificate, key):
+            read_file(Path(path))
         context.load_cert_chain(certificate, key, refuse)
     except ssl.SSLError as error:
         why = (error.reason or "no certificate or no key").lower().replace("_", " ")

@@ -14,11 +14,10 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
-import gevent
 from gevent import GreenletExit
 
 from ..concurrency import next_turn
-from ..web.rules.client_address import client_key, unmapped
+from ..web.rules.client_address import ClientLimit, client_key, unmapped
 from .direct import Answer
 from .http import (
     Body,
@@ -63,7 +62,7 @@ class Limits:
     write_s: float = 10.0
     idle_s: float = 120.0
     connections: int = 900
-    per_client: int | None = None
+    per_client: ClientLimit | None = None
 
 
 class Phase(Enum):
@@ -88,10 +87,9 @@ class Connection:
         self._rfile = BufferedReader(self._bytes)
         self._heads = HeadReader(self._rfile)
         self.client = client_of(address)
-        self.greenlet = gevent.getcurrent()
         self.deadline = inf
-        self.since = 0.0
-        self.phase = Phase.NOTHING
+        self.since = time.monotonic()
+        self.phase = Phase.REQUEST
         self.exempt = 0
         """Above 0 for a websocket and while a call waits: other limits count these."""
 
@@ -99,7 +97,9 @@ class Connection:
         """Answer requests until one is the last; close the socket."""
         try:
             while self._serve_one():
-                self.phase, self.exempt = Phase.NOTHING, 0
+                self.phase = Phase.NOTHING
+                if self.exempt:
+                    self.server.places.exempt(self, 0)
                 next_turn()
                 self._bytes.has_read = False
         finally:

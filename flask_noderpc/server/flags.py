@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from ..chain.comet_config import read_file
 from ..errors import ConfigurationError, InvalidSetting
 from ..settings import (
     PREFIX,
@@ -72,7 +73,7 @@ def read_config(home: Path) -> dict[str, Any]:
     :exc:`~flask_noderpc.errors.ConfigurationError`."""
     path = config_path(home)
     try:
-        found = tomllib.loads(path.read_text())
+        found = tomllib.loads(read_file(path).decode())
     except FileNotFoundError:
         return {}
     except OSError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import sys
 import time
-from collections.abc import Collection
 from contextlib import closing, suppress
 from typing import Any
 
@@ -17,23 +16,26 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
 from .connection import PATIENCE_S, Connection, Limits, Phase, client_of
 from .direct import DirectAdapter
+from .places import Places
 from .response_cache import ResponseCache
 from .wsgi import WSGI
 
 _TICK_S = 0.25
-
-
-def _refusal(said: bytes) -> bytes:
-    return (
-        b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
-        b"Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s\n" % (len(said) + 1, said)
-    )
-
-
-_FULL = _refusal(b"too many open connections (NODERPC_MAX_OPEN_CONNECTIONS raises this)")
-_FULL_FOR_CLIENT = _refusal(
-    b"too many open connections of this client (NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this)"
+_PLAIN_BYTES = 65_536
+_PLAIN_HTTP = (
+    b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+    b"Content-Length: 35\r\n\r\nthis port speaks TLS; use https://\n"
 )
+# Connections that are refused at once for each that is accepted: clients that reconnect without
+# pause fill the queue of the system, and others wait in it for as many turns as that takes.
+_MOST_REFUSED = 64
+
+
+def _refuse(sock: Any, answer: bytes) -> None:
+    """Answer and close a connection that has just been accepted, which waits for nothing."""
+    with suppress(OSError):
+        sock._sock.send(answer)
+    sock.close()
 
 
 def _proxy_fix(hops: int) -> ProxyFix:
@@ -66,8 +68,8 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
     ``proxies`` is the number of trusted proxies before it.
     """
 
-    # In one turn: those have their places, or are turned away, before more take a file, and
-    # what else waits is shared with the other processes.
+    # In one turn: those have their greenlets before more take a file, and what else waits is
+    # shared with the other processes.
     max_accept = 16
 
     def __init__(
@@ -91,8 +93,11 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         self.proxy_fix = _proxy_fix(proxies) if proxies else None
         """Puts what trusted proxies say of the client into a WSGI environ."""
         self.ending = False
-        self._open: dict[Any, Connection] = {}
-        """Open connections, by their greenlets."""
+        self.places = Places(limits.connections, limits.per_client)
+        self._starting = 0
+        """Accepted connections whose greenlets have not begun."""
+        self._served: dict[Any, Connection] = {}
+        """Connections by their greenlets."""
         self._tls_pending: dict[socket.socket, tuple[str, float]] = {}
         """Clients of TLS handshakes in progress, and the times when they began."""
         self._clock: Any = None
@@ -105,68 +110,73 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         super().start()
         self._clock = gevent.spawn(self._enforce_deadlines)
 
+    def do_read(self) -> tuple[Any, Any] | None:
+        """Accept the next connection that has a place; refuse others without a greenlet."""
+        if self._starting >= self.max_accept:
+            # More would only wait in this process, where nothing can be evicted for them.
+            return None
+        for _ in range(_MOST_REFUSED):
+            accepted: tuple[Any, Any] | None = super().do_read()
+            if accepted is None or self.ssl_enabled:
+                return accepted
+            sock, address = accepted
+            refusal = self.places.refusal(client_of(address))
+            if not refusal:
+                connection = Connection(sock, address, self)
+                self.places.add(connection)
+                self._starting += 1
+                return sock, connection
+            _refuse(sock, refusal)
+        return None
+
+    def do_close(self, sock: Any, served: Any) -> None:
+        """Close a connection, whose place is free again."""
+        if isinstance(served, Connection):
+            self.places.remove(served)
+        sock.close()
+
     def wrap_socket_and_handle(self, sock: Any, address: Any) -> None:
         """Agree on TLS, within the time for headers, and serve."""
         client, limit = client_of(address), self.limits.per_client
         pending = sum(client == other for other, _ in self._tls_pending.values())
-        if client and limit is not None and pending >= limit:
+        if limit is not None and limit.counts(client) and pending >= limit.count:
             return
         if len(self._tls_pending) >= self.limits.connections and not self._evict_handshake():
             return
         self._tls_pending[sock] = client, time.monotonic()
         try:
             with gevent.Timeout(self.limits.header_s, TimeoutError()):
+                if sock.recv(1, socket.MSG_PEEK).isalpha():
+                    # A TLS record begins with its type, 22.
+                    sock.recv(_PLAIN_BYTES)
+                    _refuse(sock, _PLAIN_HTTP)
+                    return
                 wrapped = self.wrap_socket(sock, **self.ssl_args)
         except OSError:
             return
         finally:
             self._tls_pending.pop(sock, None)
         with suppress(OSError), closing(wrapped):
-            self.handle(wrapped, address)
+            refusal = self.places.refusal(client)
+            if refusal:
+                wrapped.sendall(refusal)
+                return
+            connection = Connection(wrapped, address, self)
+            self.places.add(connection)
+            self.handle(wrapped, connection)
 
-    def handle(self, sock: Any, address: Any) -> None:
+    def handle(self, _sock: Any, connection: Connection) -> None:
         """Serve a connection to its end."""
-        refusal = self._refusal(client_of(address))
-        if refusal:
-            with suppress(OSError):
-                sock.sendall(refusal)
-            return
-        connection = Connection(sock, address, self)
-        self._open[connection.greenlet] = connection
+        self._starting = max(0, self._starting - 1)
+        greenlet = gevent.getcurrent()
+        self._served[greenlet] = connection
         try:
             # The client may have left.
             with suppress(OSError):
                 connection.serve()
         finally:
-            self._open.pop(connection.greenlet, None)
-
-    def _refusal(self, client: str) -> bytes:
-        """Return the answer to a client for which no connection can be evicted."""
-        limit = self.limits.per_client
-        if client and limit is not None:
-            same = [each for each in self._open.values() if each.client == client]
-            if len(same) >= limit and not self._evict(same):
-                return _FULL_FOR_CLIENT
-        if len(self._open) >= self.limits.connections:
-            counted = [each for each in self._open.values() if not each.exempt]
-            if len(counted) >= self.limits.connections and not self._evict(counted):
-                return _FULL
-        return b""
-
-    def _evict(self, among: Collection[Connection]) -> bool:
-        """Drop the connection that has been idle the longest, or else slow the longest; return
-        false if there is none."""
-        now = time.monotonic()
-        first = min(
-            (connection for connection in among if connection.may_go(now)),
-            key=lambda connection: (connection.phase is not Phase.REQUEST, connection.since),
-            default=None,
-        )
-        if first is None:
-            return False
-        first.drop()
-        del self._open[first.greenlet]
-        return True
+            del self._served[greenlet]
+            self.places.remove(connection)
 
     def _evict_handshake(self) -> bool:
         """Drop the oldest TLS handshake if it is slow; return false if it is not."""
@@ -185,22 +195,22 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         self._count_exemptions(-1)
 
     def _count_exemptions(self, more: int) -> None:
-        connection = self._open.get(gevent.getcurrent())
+        connection = self._served.get(gevent.getcurrent())
         if connection is not None:
-            connection.exempt = max(0, connection.exempt + more)
+            self.places.exempt(connection, max(0, connection.exempt + more))
 
     def _enforce_deadlines(self) -> None:
         while True:
             gevent.sleep(_TICK_S)
             now = time.monotonic()
-            for connection in [each for each in self._open.values() if each.is_overdue(now)]:
+            for connection in [each for each in self.places if each.is_overdue(now)]:
                 connection.drop()
 
     def stop(self, timeout: float | None = None) -> None:
         """Accept no connection, drop idle ones, and wait for the others."""
         self.ending = True
         self.close()
-        for connection in [each for each in self._open.values() if each.phase is Phase.REQUEST]:
+        for connection in [each for each in self.places if each.phase is Phase.REQUEST]:
             connection.drop()
         super().stop(timeout)
         if self._clock is not None:

@@ -138,6 +138,7 @@ def _show_address(app: Flask, spec: WorkerSpec) -> None:
 
 def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
     from ..extension import mounts
+    from ..web.rules.client_address import ClientLimit
     from .connection import Limits
     from .fd_limits import FdBudget, budget_within
 
@@ -161,7 +162,9 @@ def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
         idle_s=settings.idle_timeout,
         connections=budget.connections,
         # Connections of proxies carry many clients.
-        per_client=None if settings.trusted_proxies else settings.max_connections_per_client,
+        per_client=None
+        if settings.trusted_proxies
+        else ClientLimit(settings.max_connections_per_client),
     )
     # One for each listener: the other addresses do not serve the node RPC.
     cache_bytes = settings.cache_bytes // 4 // max(1, len(spec.listeners))

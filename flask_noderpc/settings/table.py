@@ -492,8 +492,8 @@ class Settings:
         None,
         COUNT,
         "Maximum websockets of one client in a process, and its connections at an address of"
-        " ``noderpc start``, with websockets and without trusted proxies; no limit per client"
-        " when not given.",
+        " ``noderpc start``, with websockets and without trusted proxies; when not given 256,"
+        " and no limit for clients of this machine.",
     )
     max_websockets: int = setting(
         "server", 900, COUNT, "Maximum open websockets in a process, of both APIs together."

@@ -17,6 +17,7 @@ from ..errors import Busy
 from ..fairness import FairLimit, LimitReached
 from ..signals import emit, websocket_closed, websocket_opened
 from .connection import Connection
+from .rules.client_address import ClientLimit
 
 log = logging.getLogger("flask_noderpc.websocket")
 
@@ -27,7 +28,7 @@ _GOING_AWAY = "the server goes away"
 class Connections:
     """Checks the deadlines of open websockets, and closes all of them at the end.
 
-    ``per_client`` is the maximum of each client, if there is one.
+    ``per_client`` is the maximum of each client.
     """
 
     def __init__(
@@ -35,9 +36,9 @@ class Connections:
         sender: object = None,
         tick_s: float = _TICK_S,
         limit: int = 900,
-        per_client: int | None = None,
+        per_client: ClientLimit | None = None,
     ) -> None:
-        self._limits = limit, per_client
+        self._limit, self._per_client = limit, per_client or ClientLimit()
         self._sender = sender
         self._tick_s = tick_s
         self._begin()
@@ -45,7 +46,7 @@ class Connections:
     def _begin(self) -> None:
         self._process = os.getpid()
         self._open: set[Connection] = set()
-        self._slots = FairLimit[object](*self._limits)
+        self._slots = FairLimit[object](self._limit, self._per_client.count)
         self._lock = threading.Lock()
         self._is_ticking = False
         self._is_closed = False
@@ -66,6 +67,8 @@ class Connections:
     def _acquire(self, slot: object, client: str) -> None:
         if self._is_closed:
             raise Busy(_GOING_AWAY)
+        if not self._per_client.counts(client):
+            client = ""
         try:
             # A websocket is there to stay: it is not evicted for another.
             self._slots.acquire(slot, client, evict=False)
@@ -81,8 +84,7 @@ class Connections:
 
     def lower(self, limit: int) -> None:
         """Lower the limit to what a server with fewer resources can hold."""
-        self._limits = min(self._limits[0], limit), self._limits[1]
-        self._slots.limit = self._limits[0]
+        self._limit = self._slots.limit = min(self._limit, limit)
 
     def _begin_after_fork(self) -> None:
         if self._process != os.getpid():

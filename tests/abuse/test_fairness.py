@@ -178,3 +178,20 @@ def test_behind_a_proxy_a_client_is_its_forwarded_address(tmp_path: Path) -> Non
             named("2001:db8::2")
         named("2001:db8:0:1::1").close()
         named("10.0.0.1").close()
+
+
+def test_without_a_setting_a_forwarded_client_may_have_256_websockets(tmp_path: Path) -> None:
+    def named(client: str) -> WebSocketClient:
+        headers = {"X-Forwarded-For": client}
+        return WebSocketClient(node.url(), timeout=PATIENCE, headers=headers)
+
+    with started(tmp_path, "--trusted-proxies", "1") as node, ExitStack() as stack:
+        node.until_up()
+        for client in ("192.0.2.1", "127.0.0.1"):
+            for _ in range(256):
+                stack.enter_context(closing(named(client)))
+        with pytest.raises(ConnectionRefusedError, match="503"):
+            named("192.0.2.1")
+        named("192.0.2.2").close()
+        # A client of this machine has no limit of its own.
+        named("127.0.0.1").close()

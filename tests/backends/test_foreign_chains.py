@@ -67,14 +67,14 @@ def _secp256k1() -> tuple[bytes, Sign]:
 
 
 def _secp256k1eth() -> tuple[bytes, Sign]:
-    coincurve = pytest.importorskip("coincurve")
+    secp256k1 = pytest.importorskip("btclib_secp256k1")
     from flask_noderpc.protocol.ethereum.crypto import keccak
 
-    private = coincurve.PrivateKey(SEED)
-    return (
-        private.public_key.format(),
-        lambda message: private.sign_recoverable(keccak(message), hasher=None),
-    )
+    def sign(message: bytes) -> bytes:
+        signature, parity = secp256k1.recovery.sign(keccak(message), SEED)
+        return bytes((*signature, parity))
+
+    return secp256k1.keys.pubkey_from_prvkey(SEED), sign
 
 
 def _ml_dsa_65() -> tuple[bytes, Sign]:

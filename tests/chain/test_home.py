@@ -213,3 +213,22 @@ def test_a_missing_validator_key_is_an_error_and_not_recreated(tmp_path: Path) -
         home.create(tmp_path, None, GENESIS_TIME)
 
     assert not (tmp_path / "config" / "priv_validator_key.json").exists()
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_two_keys_with_one_record_are_refused(tmp_path: Path, is_link: bool) -> None:
+    write_home(tmp_path, {1: 10, 2: 10}, own=[1])
+    config, data = tmp_path / "config", tmp_path / "data"
+    write_key(tmp_path, key(2), "priv_validator_key_2.json")
+    if is_link:
+        (data / "priv_validator_state_2.json").unlink()
+        (data / "priv_validator_state_2.json").symlink_to("priv_validator_state.json")
+    else:
+        (config / "config.toml").write_text(
+            'priv_validator_state_file = "data/priv_validator_state_2.json"\n'
+        )
+
+    with pytest.raises(
+        ConfigurationError, match=r"validator_state\S*: expected a record for each"
+    ):
+        home.load(tmp_path, GENESIS_TIME)

@@ -84,8 +84,8 @@ def test_a_genesis_that_does_not_allow_the_type_is_refused(tmp_path: Path) -> No
         home.load(tmp_path, 1)
 
 
-def test_without_coincurve_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "coincurve", None)
+def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "btclib_secp256k1", None)
 
     with pytest.raises(ConfigurationError) as caught:
         read_validator_key(json.dumps(DOCUMENT).encode())

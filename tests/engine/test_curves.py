@@ -12,7 +12,9 @@ import pytest
 from eth.exceptions import VMError
 from eth.vm.forks.prague.computation import PragueComputation
 
+from flask_noderpc.engine import bn254, bn254_py_ecc
 from flask_noderpc.engine.pyevm_precompiles import precompiles
+from flask_noderpc.protocol.ethereum.crypto import ORDER, Key
 from tests.oracle.precompiles import precompile_input
 
 THEIRS = PragueComputation.get_precompiles()
@@ -63,5 +65,49 @@ def test_they_give_what_those_of_py_evm_give(number: int) -> None:
 @pytest.mark.parametrize("size", [0, 1, 64, 128, 192, 256, 384])
 def test_zeros_are_points_at_infinity_where_the_length_is_right(number: int, size: int) -> None:
     address, data = number.to_bytes(20), bytes(size)
+    expected = outcome(THEIRS[address], data)  # type: ignore[index]
+    assert outcome(OURS[address], data) == expected  # type: ignore[index]
+
+
+@pytest.mark.parametrize("number", [0x07, 0x08])
+def test_without_zksnake_py_ecc_gives_the_same(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, random = number.to_bytes(20), Random(number)
+    inputs = [precompile_input(random, number) for _ in range(4)]
+    expected = [outcome(OURS[address], data) for data in inputs]  # type: ignore[index]
+    for name in ("g2_point", "has_product_one", "times"):
+        monkeypatch.setattr(bn254, name, getattr(bn254_py_ecc, name))
+
+    assert [outcome(OURS[address], data) for data in inputs] == expected  # type: ignore[index]
+    assert len(set(expected)) > 1
+
+
+# A signature of the key 1, and what no key has signed.
+DIGEST = bytes(range(32))
+PARITY, R, S = Key((1).to_bytes(32)).sign(DIGEST)
+
+
+@pytest.mark.parametrize(
+    ("v", "r", "s"),
+    [
+        (27 + PARITY, R, S),
+        (28 - PARITY, R, ORDER - S),
+        (28 - PARITY, R, S),
+        (26, R, S),
+        (29, R, S),
+        (27, 0, S),
+        (27, ORDER, S),
+        (27, R, 0),
+        (27, R, ORDER),
+        (27, 5, S),
+        (27, 2**256 - 1, 2**256 - 1),
+    ],
+)
+@pytest.mark.parametrize("size", [128, 97, 64, 200])
+def test_recovery_gives_what_py_evm_gives(v: int, r: int, s: int, size: int) -> None:
+    words = DIGEST + b"".join(number.to_bytes(32) for number in (v, r, s))
+    data = words.ljust(200, b"\1")[:size]
+    address = (1).to_bytes(20)
     expected = outcome(THEIRS[address], data)  # type: ignore[index]
     assert outcome(OURS[address], data) == expected  # type: ignore[index]

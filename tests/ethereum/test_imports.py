@@ -21,7 +21,7 @@ chain.start()
 chain.mempool.submit(b"a=1")
 chain.produce()
 chain.close()
-libraries = {"coincurve", "eth_hash", "eth_keys", "Crypto", "sha3", "rlp", "trie"}
+libraries = {"btclib_secp256k1", "eth_hash", "eth_keys", "Crypto", "sha3", "rlp", "trie"}
 sys.exit(", ".join(libraries & set(sys.modules)) or None)
 """
 
@@ -70,7 +70,7 @@ except ModuleNotFoundError as error:
 """
 
 
-@pytest.mark.parametrize("missing", ["coincurve", "eth_hash"])
+@pytest.mark.parametrize("missing", ["btclib_secp256k1", "eth_hash"])
 def test_the_ethermint_double_names_the_missing_extra(missing: str) -> None:
     words = [sys.executable, "-c", _A_DOUBLE_WITHOUT.format(missing=missing)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)

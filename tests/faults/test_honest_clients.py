@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import select
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from multiprocessing.synchronize import Event
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +24,8 @@ from ..abuse.attacks import (
     under,
     websockets,
 )
+from ..helpers.raw_http import CLOSING, GET, answers, connect
+from ..helpers.until import PATIENCE
 from ..server.node_process import Node, started
 from .processes import is_long
 
@@ -32,6 +40,14 @@ REQUESTS = {
     "a body that nobody reads": UNREAD_BODY,
 }
 AIM_S, WEBSOCKET_AIM_S = 0.1, 0.05
+# They come from one address, which has a limit as others than this machine's have.
+HOG, PER_CLIENT = "127.0.0.2", "256"
+NEW_AIM_S = 0.5
+READ = GET.replace(b"/health", b"/status")
+CROWDS = {
+    "900 connections that call and reconnect at once": (900, READ),
+    "300 clients that never read": (300, READ * 50),
+}
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +82,72 @@ def test_beside_five_websockets_that_flood(node: Node, name: str) -> None:
     first, again = FLOODS[name]
     attacks = [Attack(websockets(node, first), again) for _ in range(5)]
     assert p99(node, name, *attacks) < WEBSOCKET_AIM_S
+
+
+@contextmanager
+def crowd(node: Node, count: int, sent: bytes) -> Iterator[None]:
+    """So many connections of one address, each of which sends again what was answered, and is
+    opened again as soon as it is closed."""
+    # In a process of its own: threads would take this one's time.
+    context = get_context("spawn")
+    is_there = context.Event()
+    process = context.Process(target=_press, args=(node.url(), count, sent, is_there))
+    process.start()
+    assert is_there.wait(PATIENCE)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.join(PATIENCE)
+
+
+def _press(url: str, count: int, sent: bytes, is_there: Event) -> None:
+    reads = len(sent) == len(READ)
+    poller = select.poll()
+    socks: dict[int, socket.socket] = {}
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        while len(socks) < count:
+            with suppress(OSError):
+                sock = connect(url, HOG)
+                sock.setblocking(False)
+                socks[sock.fileno()] = sock
+                poller.register(sock, select.POLLIN if reads else select.POLLOUT)
+                sock.send(sent)
+        is_there.set()
+        for number, _ in poller.poll(100):
+            try:
+                if reads and not socks[number].recv(65_536):
+                    raise ConnectionResetError
+                socks[number].send(sent)
+            except BlockingIOError:
+                continue
+            except OSError:
+                poller.unregister(number)
+                socks.pop(number).close()
+
+
+def new_connections(node: Node, name: str) -> float:
+    """Measure how long a client waits that opens a connection for each call."""
+    took: list[float] = []
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        began = time.monotonic()
+        assert answers(node, CLOSING) == [200]
+        took.append(time.monotonic() - began)
+    took.sort()
+    half, most = (took[int(share * len(took))] for share in (0.5, 0.99))
+    print(
+        f"\n{name}: {len(took)} new connections, half answered within {1000 * half:.1f} ms,"
+        f" 99 % within {1000 * most:.1f} ms, the slowest {1000 * took[-1]:.0f} ms"
+    )
+    return most
+
+
+@pytest.mark.parametrize("name", CROWDS)
+def test_new_connections_beside_a_crowd_of_one_address(tmp_path: Path, name: str) -> None:
+    with started(tmp_path, "--max-connections-per-client", PER_CLIENT) as node:
+        node.until_up()
+        new_connections(node, "control")
+        with crowd(node, *CROWDS[name]):
+            assert new_connections(node, name) < NEW_AIM_S

@@ -267,7 +267,7 @@ def test_a_name_that_is_not_known_is_refused_with_those_that_are(
 
 @pytest.mark.parametrize(
     ("module", "package"),
-    [("eth", "py-evm"), ("py_arkworks_bls12381", "py-arkworks-bls12381"), ("zksnake",) * 2],
+    [("eth", "py-evm"), ("py_arkworks_bls12381", "py-arkworks-bls12381")],
 )
 def test_the_evm_names_the_package_that_is_missing(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, module: str, package: str

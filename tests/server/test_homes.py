@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 from contextlib import closing
@@ -11,10 +12,11 @@ import pytest
 from web3 import HTTPProvider, Web3
 
 from flask_noderpc import ConfigurationError, EmbeddedChain
+from flask_noderpc.chain import home
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
 
-from .node_process import COMMAND, Node, refusal, started
+from .node_process import ANY_PORTS, COMMAND, Node, refusal, run_start, started
 
 PORTS = ("--rpc.laddr", "--api.address", "--json-rpc.address", "--json-rpc.ws-address")
 ANYWHERE = [word for flag in PORTS for word in (flag, "127.0.0.1:0")]
@@ -139,3 +141,40 @@ def test_a_store_without_recorded_application_is_opened(tmp_path: Path) -> None:
         at.execute("UPDATE chain SET application = ''")
 
     run_once(tmp_path, "--database", str(database), "--home", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config/noderpc.toml",
+        "config/config.toml",
+        "config/genesis.json",
+        "config/node_key.json",
+        "config/priv_validator_key.json",
+        "data/priv_validator_state.json",
+    ],
+)
+def test_a_fifo_in_the_place_of_a_file_is_refused_with_its_path(
+    tmp_path: Path, name: str
+) -> None:
+    home.create(tmp_path, "a-chain", 0)
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+
+    done = run_start("--home", str(tmp_path), *ANY_PORTS)
+
+    assert f"{tmp_path / name}: expected a regular file, got a FIFO" in done.stderr
+    assert done.returncode == 78
+    assert "Traceback" not in done.stderr
+
+
+def test_a_fifo_in_the_place_of_a_certificate_is_refused(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    os.mkfifo(certificate)
+    key.touch()
+    flags = "--rpc.tls_cert_file", str(certificate), "--rpc.tls_key_file", str(key)
+
+    done = run_start("--home", str(tmp_path), *ANY_PORTS, *flags)
+
+    assert "expected a regular file, got a FIFO" in done.stderr
+    assert (str(certificate) in done.stderr, done.returncode) == (True, 78)

@@ -82,12 +82,22 @@ def test_each_listener_uses_its_certificate(
             request(url, tls=wrong)
 
 
-def test_plain_http_on_a_tls_port_gets_no_answer_and_affects_no_other(
-    node: Node, own: ssl.SSLContext
+@pytest.mark.parametrize(
+    "sent", [b"GET /health HTTP/1.0\r\n\r\n", b"POST / HTTP/1.1\r\n", b"p"]
+)
+def test_plain_http_on_a_tls_port_is_told_and_affects_no_other(
+    node: Node, own: ssl.SSLContext, sent: bytes
 ) -> None:
     url = node.url()
     with connect(url) as sock:
-        sock.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+        sock.sendall(sent)
+        answer = sock.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    head, _, text = answer.partition(b"\r\n\r\n")
+    assert text == b"this port speaks TLS; use https://\n"
+    assert b"Content-Length: %d\r\n" % len(text) in head + b"\r\n"
+    with connect(url) as sock:
+        sock.sendall(b"\0\0\0")
         with suppress(ConnectionResetError):
             assert not sock.recv(100).startswith(b"HTTP/")
     assert request(f"{url}/health", tls=own).result == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cached_property
+from hashlib import sha256
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -56,20 +57,20 @@ class Secp256k1PrivateKey(PrivateKey):
     """A secp256k1 key made from its 32-byte secret.
 
     Raise :exc:`ValueError` for a secret that is not on the curve, and
-    :exc:`~flask_noderpc.protocol.comet.key_types.UnsupportedKey` without ``coincurve``.
+    :exc:`~flask_noderpc.protocol.comet.key_types.UnsupportedKey` without ``btclib-secp256k1``.
     """
 
     def __init__(self, seed: bytes) -> None:
         with needing_extra(SECP256K1):
-            import coincurve
+            from btclib_secp256k1 import dsa, keys
         if len(seed) != 32:
             raise ValueError(f"expected 32 bytes, got {len(seed)}")
-        key = coincurve.PrivateKey(seed)
         self.seed = seed
-        self._point = key.public_key.format()
-        # CometBFT: crypto/secp256k1. A signature of the message's SHA-256 is R and the lower S,
-        # and coincurve puts the recovery id behind them.
-        self._sign = lambda message: key.sign_recoverable(message)[:64]
+        self._point = keys.pubkey_from_prvkey(seed)
+        # CometBFT: crypto/secp256k1. A signature of the message's SHA-256 is R and the lower S.
+        self._sign = lambda message: dsa.sign(
+            sha256(message).digest(), seed, compact=True, pubkey=self._point
+        )
 
     @cached_property
     def public(self) -> PublicKey:

@@ -18,8 +18,7 @@ from ..protobuf import blob, delimited, integer, message, string
 from .fields import ANY, BLOB, UINT, AnyValue, Field, InvalidMessage, Kind
 
 try:
-    import coincurve
-    from coincurve.ecdsa import cdata_to_der, deserialize_compact
+    from btclib_secp256k1 import dsa
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"the bank needs {error.name}: pip install 'flask-noderpc[bank]'", name=error.name
@@ -102,8 +101,7 @@ class Secp256k1Key(Key):
             return False
         try:
             # libsecp256k1 takes no signature whose S is in the upper half, as the SDK.
-            der: bytes = cdata_to_der(deserialize_compact(signature))
-            return coincurve.PublicKey(self.key).verify(der, signed)
+            return dsa.verify(sha256(signed).digest(), self.key, signature, compact=True)
         except ValueError:
             return False
 

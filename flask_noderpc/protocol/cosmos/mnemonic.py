@@ -7,7 +7,7 @@ import unicodedata
 from functools import lru_cache
 from hashlib import pbkdf2_hmac, sha256
 
-import coincurve
+from btclib_secp256k1 import dsa, keys
 
 from .keys import Secp256k1Key
 
@@ -26,12 +26,12 @@ class PrivateKey:
 
     def __init__(self, secret: bytes) -> None:
         self.secret = secret
-        self._key = coincurve.PrivateKey(secret)
-        self.public = Secp256k1Key(self._key.public_key.format())
+        self.public = Secp256k1Key(keys.pubkey_from_prvkey(secret))
 
     def sign(self, message: bytes) -> bytes:
         """Return R and S of the deterministic signature of a message's SHA-256."""
-        return self._key.sign_recoverable(sha256(message).digest(), hasher=None)[:64]
+        digest = sha256(message).digest()
+        return dsa.sign(digest, self.secret, compact=True, pubkey=self.public.key)
 
 
 def seed(mnemonic: str) -> bytes:
@@ -60,11 +60,7 @@ def _split(digest: bytes) -> tuple[bytes, bytes]:
 
 
 def _child(secret: bytes, code: bytes, index: int) -> tuple[bytes, bytes]:
-    own = (
-        b"\0" + secret
-        if index >= _HARDENED
-        else coincurve.PrivateKey(secret).public_key.format()
-    )
+    own = b"\0" + secret if index >= _HARDENED else keys.pubkey_from_prvkey(secret)
     tweak, code = _split(hmac.digest(code, own + index.to_bytes(4), "sha512"))
     number = (int.from_bytes(tweak) + int.from_bytes(secret)) % _ORDER
     return number.to_bytes(32), code

@@ -58,7 +58,7 @@ def to_checksum(address: bytes) -> str:
 
 
 with of_the_extra():
-    from coincurve import PublicKey
+    from btclib_secp256k1 import keys, recovery
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
@@ -82,28 +82,30 @@ def signer(digest: bytes, parity: int, r: int, s: int) -> bytes:
     """
     if parity not in (0, 1) or not 0 < r < ORDER or not 0 < s <= ORDER // 2:
         raise InvalidTransaction("invalid transaction v, r, s values")
-    signature = r.to_bytes(32) + s.to_bytes(32) + bytes((parity,))
+    address = recovered(digest, parity, r, s)
+    if address is None:
+        raise InvalidTransaction("recovery failed")
+    return address
+
+
+def recovered(digest: bytes, parity: int, r: int, s: int) -> bytes | None:
+    """Return the address whose key made a signature, whose S may be in the upper half, too;
+    ``None`` if R is not the coordinate of a point."""
+    signature = r.to_bytes(32) + s.to_bytes(32)
     try:
-        key = PublicKey.from_signature_and_message(signature, digest, hasher=None)
+        return _address_of(recovery.recover(digest, signature, parity, compressed=False))
     except ValueError:
-        # Some R is no point of the curve.
-        raise InvalidTransaction("recovery failed") from None
-    return address_of(key)
+        return None
 
 
-def address_of(key: PublicKey) -> bytes:
-    """The address of a key's account."""
-    # It is of the two coordinates, without the mark in front of them.
-    return keccak(key.format(compressed=False)[1:])[12:]
+def _address_of(key: bytes) -> bytes:
+    # The hash is of the two coordinates, without the byte in front of them.
+    return keccak(key[1:])[12:]
 
 
 def address_of_compressed(key: bytes) -> bytes:
     """The address of a public key of 33 bytes; raise :exc:`ValueError` if it is none."""
-    return address_of(PublicKey(key))
-
-
-with of_the_extra():
-    from coincurve import PrivateKey
+    return _address_of(keys.reserialize(key, compressed=False))
 
 
 class Key:
@@ -111,17 +113,17 @@ class Key:
 
     def __init__(self, secret: bytes) -> None:
         self.secret = secret
-        self._key = PrivateKey(secret)
+        self._point = keys.pubkey_from_prvkey(secret, compressed=False)
 
     @cached_property
     def address(self) -> bytes:
         """Address of the key's account."""
-        return address_of(self._key.public_key)
+        return _address_of(self._point)
 
     def sign(self, digest: bytes) -> tuple[int, int, int]:
         """Return parity, R and S of the deterministic signature (RFC 6979)."""
-        signature = self._key.sign_recoverable(digest, hasher=None)
-        return signature[64], int.from_bytes(signature[:32]), int.from_bytes(signature[32:64])
+        signature, parity = recovery.sign(digest, self.secret, pubkey=self._point)
+        return parity, int.from_bytes(signature[:32]), int.from_bytes(signature[32:])
 
     def sign_digest(self, digest: bytes) -> bytes:
         """Return R, S and 27 or 28, the format of wallets for messages."""

@@ -2,8 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv6Address, IPv6Network, ip_address
+
+_CONNECTIONS_PER_CLIENT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLimit:
+    """Maximum connections of one client, of ``NODERPC_MAX_CONNECTIONS_PER_CLIENT``.
+
+    The default does not count clients of this machine, which proxies and the node's own user
+    are; a limit that is given does.
+    """
+
+    given: int | None = None
+
+    @property
+    def count(self) -> int:
+        """The maximum."""
+        return _CONNECTIONS_PER_CLIENT if self.given is None else self.given
+
+    def counts(self, client: str) -> bool:
+        """Return true if the client of a key has a limit; without an address there is none."""
+        return bool(client) and (self.given is not None or not is_loopback(client))
 
 
 @lru_cache
@@ -17,6 +40,8 @@ def client_key(address: str) -> str:
     except ValueError:
         # What a proxy or a socket of the system calls it.
         return host
+    if wide.is_loopback:
+        return str(wide)
     # RFC 4291: a host with one address has the 64 bits behind the network's.
     network = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)
     return str(network)
@@ -56,6 +81,7 @@ def is_ip(name: str) -> bool:
     return True
 
 
+@lru_cache
 def is_loopback(address: str | None) -> bool:
     """Return true for an IP address of this machine alone."""
     try:

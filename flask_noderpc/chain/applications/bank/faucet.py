@@ -66,6 +66,7 @@ def _send(
     found = backend.application.query(path, string(1, own), 0, False)
     if found.code:
         raise NotSupported(f"this chain began without the development accounts: {found.log}")
+    _check_denoms(backend, amount)
     account = decode(Message(found.value).blob(1))
     chain_id, sequence = backend.network.node_info().network, account.sequence
     body = _body(own, recipient, amount)
@@ -78,6 +79,22 @@ def _send(
             break
         sequence = int(expected[1])
     return raw, check
+
+
+def _check_denoms(backend: ChainBackend, amount: Coins) -> None:
+    """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for coins that nobody has."""
+
+    def supply(method: str, request: bytes = b"") -> list[Message]:
+        path = f"/cosmos.bank.v1beta1.Query/{method}"
+        found = backend.application.query(path, request, 0, False)
+        return [Message(each) for each in Message(found.value).blobs(1)]
+
+    for denom in (coin.denom for coin in amount):
+        if not any(int(each.text(2)) for each in supply("SupplyOf", string(1, denom))):
+            known = ", ".join(each.text(1) for each in supply("TotalSupply"))
+            raise ValueNotAllowed(
+                f"coins: expected coins that this chain has ({known}), got {denom}"
+            )
 
 
 def _body(sender: str, recipient: str, amount: Coins) -> bytes:

@@ -1,0 +1,131 @@
+"""The open connections at an address, in total and of each client, and their limits."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .connection import Phase
+
+if TYPE_CHECKING:
+    from ..web.rules.client_address import ClientLimit
+    from .connection import Connection
+
+
+def _refusal(said: bytes) -> bytes:
+    return (
+        b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
+        b"Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s\n" % (len(said) + 1, said)
+    )
+
+
+_FULL = _refusal(b"too many open connections (NODERPC_MAX_OPEN_CONNECTIONS raises this)")
+_FULL_FOR_CLIENT = _refusal(
+    b"too many open connections of this client (NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this)"
+)
+
+# Looking through all connections for each new one would keep the process busy while clients
+# reconnect at once: what one look finds is used up first, and if it finds nothing, the next is
+# after this time.
+_SCAN_S = 0.01
+# In that time, so many connections of a client at its limit give way to its new ones; the
+# others are refused, which costs a tenth.
+_MOST_OF_CLIENT = 2
+
+
+class _Group:
+    """Connections that share a limit, and those that may be evicted next."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.connections: set[Connection] = set()
+        self._most = most
+        self._candidates: deque[tuple[Connection, float]] = deque()
+        self._scanned_at = 0.0
+        self._finds_more = False
+
+    def next_to_go(self) -> Connection | None:
+        """Return the connection that has been idle the longest, or else slow the longest."""
+        now = time.monotonic()
+        if now - self._scanned_at > _SCAN_S:
+            self._scan(now)
+        found = self._next_candidate(now)
+        if found is None and self._finds_more:
+            self._scan(now)
+            found = self._next_candidate(now)
+        return found
+
+    def _scan(self, now: float) -> None:
+        self._scanned_at = now
+        found = [each for each in self.connections if each.may_go(now)]
+        found.sort(key=lambda each: (each.phase is not Phase.REQUEST, each.since))
+        self._finds_more = bool(found) and self._most is None
+        self._candidates = deque((each, each.since) for each in found[: self._most])
+
+    def _next_candidate(self, now: float) -> Connection | None:
+        while self._candidates:
+            connection, since = self._candidates.popleft()
+            is_same = connection in self.connections and connection.since == since
+            if is_same and connection.may_go(now):
+                return connection
+        return None
+
+
+class Places:
+    """Open connections: at most ``limit``, and ``per_client`` of each client."""
+
+    def __init__(self, limit: int, per_client: ClientLimit | None) -> None:
+        self._limit, self._per_client = limit, per_client
+        self._all = _Group()
+        self._clients: dict[str, _Group] = {}
+        self._exempt = 0
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(tuple(self._all.connections))
+
+    def refusal(self, client: str) -> bytes:
+        """Return the answer to a client for which no connection can be evicted."""
+        if not self._has_room_of(client):
+            return _FULL_FOR_CLIENT
+        if len(self._all.connections) - self._exempt >= self._limit:
+            return b"" if self._evict(self._all) else _FULL
+        return b""
+
+    def _has_room_of(self, client: str) -> bool:
+        group = self._clients.get(client)
+        if group is None or self._per_client is None or not self._per_client.counts(client):
+            return True
+        return len(group.connections) < self._per_client.count or self._evict(group)
+
+    def _evict(self, group: _Group) -> bool:
+        connection = group.next_to_go()
+        if connection is None:
+            return False
+        connection.drop()
+        self.remove(connection)
+        return True
+
+    def add(self, connection: Connection) -> None:
+        """Count a connection."""
+        self._all.connections.add(connection)
+        group = self._clients.setdefault(connection.client, _Group(_MOST_OF_CLIENT))
+        group.connections.add(connection)
+
+    def remove(self, connection: Connection) -> None:
+        """Count a connection no more, if it was."""
+        if connection not in self._all.connections:
+            return
+        self._all.connections.remove(connection)
+        self._exempt -= bool(connection.exempt)
+        group = self._clients[connection.client]
+        group.connections.remove(connection)
+        if not group.connections:
+            del self._clients[connection.client]
+
+    def exempt(self, connection: Connection, count: int) -> None:
+        """Say by how many other limits a connection is counted: above 0 the total limit does
+        not count it."""
+        if connection in self._all.connections:
+            self._exempt += bool(count) - bool(connection.exempt)
+        connection.exempt = count

@@ -1,0 +1,97 @@
+"""Which connections give way to new ones, and how many are looked at for that."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from flask_noderpc.server.connection import Connection, Phase
+from flask_noderpc.server.places import Places
+from flask_noderpc.web.rules.client_address import ClientLimit, client_key
+
+OPEN = 900
+HOG, GUEST = "192.0.2.1", "192.0.2.2"
+
+
+class Open:
+    """An open connection that counts how often it is looked at."""
+
+    looks = 0
+
+    def __init__(self, client: str, since: float, phase: Phase, can_go: bool = True) -> None:
+        self.client, self.since, self.phase, self.can_go = client, since, phase, can_go
+        self.exempt = 0
+        self.is_open = True
+
+    def may_go(self, _now: float) -> bool:
+        Open.looks += 1
+        return self.can_go
+
+    def drop(self) -> None:
+        self.is_open = False
+
+
+def _filled(client: str, count: int, *, can_go: bool) -> tuple[Places, list[Open]]:
+    places = Places(count, None)
+    found = [Open(client, float(number), Phase.HEADERS, can_go) for number in range(count)]
+    for each in found:
+        places.add(cast(Connection, each))
+    Open.looks = 0
+    return places, found
+
+
+def test_the_idle_one_goes_first_and_all_are_looked_at_once() -> None:
+    places, found = _filled(HOG, OPEN, can_go=True)
+    found[99].phase = Phase.REQUEST
+    assert places.refusal(GUEST) == b""
+    assert not found[99].is_open
+    places.add(cast(Connection, Open(GUEST, 1e9, Phase.NOTHING, False)))
+
+    for _ in range(99):
+        assert places.refusal(GUEST) == b""
+        places.add(cast(Connection, Open(GUEST, 1e9, Phase.NOTHING, False)))
+
+    # The idle one first, then those that have been slow the longest.
+    assert [each for each in found if not each.is_open] == found[:100]
+    # Once, and each that went once more.
+    assert Open.looks <= OPEN + 2 * 100
+
+
+def test_where_none_can_go_all_are_looked_at_once_for_many() -> None:
+    places, _ = _filled(HOG, OPEN, can_go=False)
+
+    refused = sum(places.refusal(GUEST) != b"" for _ in range(100))
+
+    assert refused == 100
+    # Again after a hundredth of a second, which a slow machine may need for these steps.
+    assert Open.looks < 50 * OPEN
+
+
+def test_a_client_at_its_limit_is_refused_after_a_few_of_its_connections() -> None:
+    _, found = _filled(HOG, 256, can_go=True)
+    places = Places(OPEN, ClientLimit())
+    for each in found:
+        places.add(cast(Connection, each))
+
+    refused = 0
+    for _ in range(100):
+        if places.refusal(HOG):
+            refused += 1
+        else:
+            places.add(cast(Connection, Open(HOG, 1e9, Phase.REQUEST)))
+
+    assert 0 < refused < 100
+    assert places.refusal(GUEST) == b""
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.9", ""])
+def test_without_a_setting_this_machine_has_no_limit(address: str) -> None:
+    assert not ClientLimit().counts(client_key(address))
+    assert ClientLimit(2).counts(client_key(address)) == bool(address)
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", "::2", "pages at 127.0.0.1"])
+def test_without_a_setting_others_have_a_limit_of_256(address: str) -> None:
+    limit = ClientLimit()
+    assert (limit.counts(client_key(address)), limit.count) == (True, 256)
