@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from typing import Any
 
 from ..helpers.http import connection_to
 from ..helpers.raw_http import connect, post
@@ -22,6 +23,40 @@ TRAILERS = CHUNKED + b"0\r\n", b"A: " + b"b" * 8000 + b"\r\n"
 """The beginning of a request, and what is sent after it again and again."""
 TINY_CHUNKS = CHUNKED, b"1\r\n \r\n"
 UNREAD_BODY = post("Content-Length: 1000000000000"), b" " * 1000
+
+BLANKS = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX:" + b" \t" * 30_000 + b"\0\r\n\r\n"
+"""A request that is refused for its last byte."""
+
+
+def _call(method: str, *params: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+
+
+def _whole(body: bytes) -> bytes:
+    return post(f"Content-Length: {len(body)}") + body
+
+
+_ADDRESSES = [f"0x{number:040x}" for number in range(40_000)]
+_ACCOUNT = {"code": "0x" + "00" * 1_000, "stateDiff": {f"0x{1:064x}": f"0x{1:064x}"}}
+_LARGE = {"to": _ADDRESSES[1], "data": "0x" + "00" * 2_400_000}
+HEAVY = {
+    name: _whole(body)
+    for name, body in {
+        "480,000 keys": b"{%s}" % b",".join(b'"%x":1' % number for number in range(480_000)),
+        "5 MB of JSON without an end": b'{"a":[' + b"1," * 2_500_000,
+        "40,000 addresses": _call(
+            "eth_getStorageValues", {address: [] for address in _ADDRESSES}, "latest"
+        ),
+        "overrides of 1,900 accounts": _call(
+            "eth_call", {}, "latest", dict.fromkeys(_ADDRESSES[:1_900], _ACCOUNT)
+        ),
+        "2.4 MB of calldata": _call("eth_call", _LARGE, "latest"),
+        "20,000 simulated calls": _call(
+            "eth_simulateV1", {"blockStateCalls": [{"calls": [{}] * 20_000}]}, "latest"
+        ),
+    }.items()
+}
+"""Single requests to the EVM layer that take much work to read, or to refuse."""
 
 FLOODS = {
     "pings": (b"", b"\x89\x80\0\0\0\0"),
@@ -60,7 +95,7 @@ class Attack(threading.Thread):
                 self._send(sock)
 
     def _send(self, sock: socket.socket) -> None:
-        piece = self._again * (_PIECE // len(self._again))
+        piece = self._again * max(1, _PIECE // len(self._again))
         sock.settimeout(0.05)
         begun = 0
         while not self.is_over and not self._over.is_set():
@@ -80,11 +115,11 @@ class Attack(threading.Thread):
         self.join(PATIENCE)
 
 
-def requests(node: Node, first: bytes) -> Callable[[], socket.socket]:
-    """Opens connections that have sent the beginning of a request."""
+def requests(node: Node, first: bytes, title: str = "node RPC") -> Callable[[], socket.socket]:
+    """Opens connections that have sent the beginning of a request to what the node serves."""
 
     def open_() -> socket.socket:
-        sock = connect(node.url())
+        sock = connect(node.url(title))
         sock.sendall(first)
         return sock
 

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from ..abuse.attacks import (
+    BLANKS,
     FLOODS,
+    HEAVY,
     TINY_CHUNKS,
     TRAILERS,
     UNREAD_BODY,
@@ -75,6 +77,25 @@ def p99(node: Node, name: str, *attacks: Attack) -> float:
 def test_beside_a_request_without_end(node: Node, name: str) -> None:
     first, again = REQUESTS[name]
     assert p99(node, name, Attack(requests(node, first), again)) < AIM_S
+
+
+@pytest.fixture(scope="module")
+def evm_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with started(tmp_path_factory.mktemp("evm"), "--dev") as found:
+        found.until_up()
+        p99(found, "control")
+        yield found
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_beside_heavy_requests_one_after_the_other(evm_node: Node, name: str) -> None:
+    attack = Attack(requests(evm_node, b"", "EVM JSON-RPC"), HEAVY[name])
+    assert p99(evm_node, name, attack) < AIM_S
+
+
+def test_beside_headers_of_blanks(evm_node: Node) -> None:
+    attack = Attack(requests(evm_node, b""), BLANKS)
+    assert p99(evm_node, "60 kB of blanks", attack) < AIM_S
 
 
 @pytest.mark.parametrize("name", FLOODS)
