@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ import pytest
 
 from flask_noderpc import ChainBackend
 from flask_noderpc.backends.postgres.backend import PostgresBackend
+from flask_noderpc.errors import StoreError
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.contract import ChainBackendContract
 from tests.helpers.postgres import Cluster, run_as_user
@@ -77,3 +79,20 @@ class TestPooled(ChainBackendContract):
         backend.init_chain(chain.genesis, chain.state)
         backend.append_block(*chain.blocks)
         return backend
+
+
+def test_a_url_without_the_mode_of_the_pooler_names_the_cure(url: str, pooler: Path) -> None:
+    name = url.rpartition("/")[2].partition("?")[0]
+    host = quote(str(pooler), safe="")
+
+    def read_by_turns() -> None:
+        with ExitStack() as stack:
+            plain = f"postgresql://noderpc@:6432/{name}?host={host}"
+            opened = [stack.enter_context(closing(PostgresBackend(plain))) for _ in range(4)]
+            for _ in range(20):
+                for store in opened:
+                    with store.read_view():
+                        store.latest_height()
+
+    with pytest.raises(StoreError, match="add pool_mode=transaction to the URL"):
+        read_by_turns()

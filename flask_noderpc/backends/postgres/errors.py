@@ -14,6 +14,10 @@ from ..base.store import FULL
 from ..sql.packed.row import DamagedRow
 from .green import NoAnswer
 
+_POOLED = (
+    "a pooler such as PgBouncer gives each transaction another connection: add"
+    " pool_mode=transaction to the URL of the database"
+)
 _CURES: tuple[tuple[type[psycopg.Error], str], ...] = (
     (errors.DiskFull, f"{FULL}: make space on the database's host"),
     (errors.OutOfMemory, "the database has too little memory"),
@@ -30,6 +34,8 @@ _CURES: tuple[tuple[type[psycopg.Error], str], ...] = (
         " max_standby_streaming_delay there",
     ),
     (errors.QueryCanceled, "the database took too long"),
+    (errors.DuplicatePreparedStatement, _POOLED),
+    (errors.InvalidSqlStatementName, _POOLED),
     (errors.AdminShutdown, "the database is shutting down"),
     (errors.CannotConnectNow, "the database is starting or shutting down"),
 )
