@@ -177,7 +177,7 @@ def test_help_of_start_shows_settings_by_group_and_the_ten_for_a_newcomer_first(
     own = {"--explorer", "--log-format", "--help"}
     assert own <= {*groups["Options:"]}
     assert sum(map(len, groups.values())) == len(SETTINGS) + len(own)
-    assert len(SETTINGS) <= 86
+    assert len(SETTINGS) <= 87
 
 
 @pytest.mark.parametrize("former", ["POLL_INTERVAL", "INDEX", "CORS_METHODS"])
@@ -276,7 +276,9 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
     again = EmbeddedChain(database, produce=False)
     again.start()
     try:
-        with pytest.raises(ConfigurationError, match="nobody else has seen the later blocks"):
+        with pytest.raises(
+            ConfigurationError, match="other node or client has seen these blocks"
+        ):
             again.produce()
         # The later blocks are given up.
         record = tmp_path / "data" / "priv_validator_state.json"
