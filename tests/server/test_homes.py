@@ -12,6 +12,7 @@ import pytest
 from web3 import HTTPProvider, Web3
 
 from flask_noderpc import ConfigurationError, EmbeddedChain
+from flask_noderpc.backends.sql.packed.row import key_checksum
 from flask_noderpc.chain import home
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
@@ -90,7 +91,11 @@ def test_the_chain_of_another_is_refused_before_anything_listens(
 def test_a_version_of_the_application_that_is_not_known_is_refused(tmp_path: Path) -> None:
     run_once(tmp_path)
     with closing(sqlite3.connect(tmp_path / "data" / "noderpc.db")) as at, at:
-        at.execute("UPDATE app_state SET value = X'392E39' WHERE key = CAST('version' AS BLOB)")
+        at.execute(
+            "UPDATE app_state SET content = X'392E39', checksum = ?"
+            " WHERE key = CAST('version' AS BLOB)",
+            (key_checksum(b"version", b"9.9"),),
+        )
         assert at.execute("SELECT changes()").fetchone() == (1,)
 
     (message,) = refusal("--home", str(tmp_path)).splitlines()
