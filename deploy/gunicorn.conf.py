@@ -1,9 +1,14 @@
 """gunicorn -c gunicorn.conf.py 'yourapp:create_app()'"""
 
+import os
 import threading
 import time
 
-bind = "unix:/run/noderpc/node.sock"
+# systemd makes this folder, with RuntimeDirectory=noderpc, and names it. Without it the node is
+# at a port of this machine.
+_folder = os.environ.get("RUNTIME_DIRECTORY")
+_port = os.environ.get("PORT", "26657")
+bind = f"unix:{_folder}/node.sock" if _folder else f"127.0.0.1:{_port}"
 # The socket is for the user and its group, which has nginx as a member.
 umask = 0o007
 

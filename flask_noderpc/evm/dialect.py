@@ -54,9 +54,9 @@ _SCALAR = re.compile(
 # Commas of a body. A million values, however small, would keep the process busy for a second;
 # filters and batches have some thousand.
 _MAX_VALUES = 100_000
-# A body that is no single value, and has more strings and brackets, is refused unread: to scan
-# five megabytes of them would delay everyone else by a second.
-_MAX_TOKENS = 200_000
+# The first value of a body that is no single value is looked for in so many bytes, strings and
+# brackets: to scan five megabytes would delay everyone else by a tenth of a second.
+_MAX_TOKENS, _MAX_SCANNED = 50_000, 1 << 20
 _NESTING = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 
@@ -168,7 +168,7 @@ def _end_of_value(body: bytes) -> int:
         scalar = _SCALAR.match(body)
         return scalar.end() if scalar else 0
     depth = 0
-    for token in islice(_STRING_OR_BRACKET.finditer(body), _MAX_TOKENS):
+    for token in islice(_STRING_OR_BRACKET.finditer(body, 0, _MAX_SCANNED), _MAX_TOKENS):
         depth += _NESTING.get(token[0], 0)
         if depth == 0:
             return token.end()

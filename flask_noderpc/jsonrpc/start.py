@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
+import sys
 import threading
 import time
 import weakref
@@ -21,6 +23,7 @@ class Start:
         self._failure: NodeRPCError | None = None
         self._failed_at = 0.0
         self._lock = threading.Lock()
+        _exit_at_sigterm()
 
     def __call__(self) -> None:
         """Start the backend, unless this process has."""
@@ -44,6 +47,18 @@ class Start:
             raise
         atexit.register(_close, weakref.ref(self._backend))
         self._done_in = os.getpid()
+
+
+def _exit_at_sigterm() -> None:
+    """Let SIGTERM end the commands of ``flask`` as Ctrl-C does.
+
+    By default it kills the process, whose lease another machine then waits for. Servers that
+    have a handler of their own keep it.
+    """
+    is_command = os.environ.get("FLASK_RUN_FROM_CLI") == "true"
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_command and is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def _close(reference: weakref.ref[ChainBackend]) -> None:

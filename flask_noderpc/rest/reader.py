@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..concurrency import in_turns
 from ..domain.time import from_text
 from ..protocol.protobuf import blob, integer, message, string, timestamp
 from ..wire.comet import gojson
@@ -27,7 +28,7 @@ def read(name: str, given: Any, depth: int = _MAX_DEPTH) -> bytes:
     return b"".join(
         _field(field, each, depth - 1)
         for field in MESSAGES[name]
-        for each in _values(field, given)
+        for each in in_turns(_values(field, given))
     )
 
 

@@ -80,6 +80,7 @@ class Supervisor:
         self._plans = [replace(spec, watched=self._theirs.fileno()) for spec in plans]
         self._children: list[_Child] = []
         self._ending = False
+        self._signal = 0
 
     def run(self) -> None:
         """Look after the processes until a signal comes; raise
@@ -110,8 +111,20 @@ class Supervisor:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _end(self, *_: object) -> None:
-        self._ending = True
+    def _end(self, number: int, _frame: object) -> None:
+        self._ending, self._signal = True, number
+
+    def _say_stopped(self) -> None:
+        if not self._signal:
+            # An error ends it, which is reported.
+            return
+        self._reports.read()
+        name, height = signal.Signals(self._signal).name, self._reports.stored
+        last = f", and the last that it has made is {height}" if height else ""
+        extra = {"event": "stopped", "signal": name, **({"height": height} if height else {})}
+        log.info(
+            "the node has stopped after %s: all blocks are stored%s", name, last, extra=extra
+        )
 
     def _start(self, spec: WorkerSpec) -> subprocess.Popen[bytes]:
         descriptors = [spec.watched, *(each.descriptor for each in spec.listeners)]
@@ -200,5 +213,6 @@ class Supervisor:
                 log.error("process %d does not end, and is killed", child.process.pid)
                 child.process.kill()
                 child.process.wait()
+        self._say_stopped()
         self._own.close()
         self._theirs.close()

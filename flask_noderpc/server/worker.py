@@ -57,8 +57,9 @@ def main() -> None:
     monkey.patch_all()
     from . import logs
     from .tracing import end_export
-    from .worker_spec import VARIABLE, WorkerSpec, report_ready
+    from .worker_spec import VARIABLE, WorkerSpec, report_ready, report_stored
 
+    parent = os.getppid()
     spec = WorkerSpec.decode(os.environ.pop(VARIABLE))
     logs.configure(spec.logs)
     # The parent shows them once.
@@ -67,18 +68,39 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     threading.Thread(target=_watch, args=(spec.watched, ended), daemon=True).start()
+    stored = [0]
+    _note_blocks(stored)
     app, servers = _started(spec, ended)
     report_ready(spec.watched)
     gc.freeze()
     gc.enable()
     ended.wait()
     _stop(app, servers)
+    if stored[0]:
+        report_stored(spec.watched, stored[0])
+    if os.getppid() != parent:
+        logging.getLogger("flask_noderpc.start").info(
+            "process %d has stopped, as the node's first process has gone: all blocks are"
+            " stored",
+            os.getpid(),
+            extra={"event": "stopped", "pid": os.getpid()},
+        )
     end_export()
     logging.shutdown()
     sys.stderr.flush()
     # Past this point the interpreter takes gevent apart before logging's patched locks, and
     # with some versions says so.
     os._exit(0)
+
+
+def _note_blocks(stored: list[int]) -> None:
+    """Keep the height of the last block that this process has committed."""
+    from ..signals import block_committed
+
+    def note(_sender: object, height: int) -> None:
+        stored[0] = height
+
+    block_committed.connect(note, weak=False)
 
 
 def _watch(descriptor: int, ended: threading.Event) -> None:

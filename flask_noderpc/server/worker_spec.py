@@ -67,11 +67,17 @@ class _Report(jsoncodec.Struct):
     process: int
     refusal: str = ""
     status: int = 0
+    stored: int = 0
 
 
 def report_ready(descriptor: int) -> None:
     """Report to the parent process that this one serves."""
     _write(descriptor, _Report(os.getpid()))
+
+
+def report_stored(descriptor: int, height: int) -> None:
+    """Report to the parent process the last block that this one has stored."""
+    _write(descriptor, _Report(os.getpid(), stored=height))
 
 
 def report_refusal(descriptor: int, error: NodeRPCError) -> None:
@@ -95,6 +101,8 @@ class Reports:
         """The processes that are."""
         self.refusal: WorkerFailed | None = None
         """Why the first that knew can't start: all have the same settings."""
+        self.stored = 0
+        """The last block that a process has reported at its end."""
 
     def read(self) -> None:
         """Take what has come, without waiting for more."""
@@ -107,6 +115,8 @@ class Reports:
             report = jsoncodec.decode(text, _Report)
             if report.refusal:
                 self.refusal = self.refusal or WorkerFailed(report.refusal, report.status)
+            elif report.stored:
+                self.stored = max(self.stored, report.stored)
             else:
                 self.ready.add(report.process)
 

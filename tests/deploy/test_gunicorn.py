@@ -15,7 +15,17 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.helpers.until import PATIENCE, until
 
-from .fixtures import MempoolSource, Way, call, converse, serving
+from ..helpers.ports import free_port
+from .fixtures import (
+    MempoolSource,
+    Way,
+    call,
+    converse,
+    gunicorn_command,
+    running,
+    says_ready,
+    serving,
+)
 
 KINDS = ("gevent", "gthread")
 
@@ -32,6 +42,22 @@ def test_calls_events_and_an_end_in_good_order(kind: str, tmp_path: Path) -> Non
                 each.recv(PATIENCE)
             assert each.close_code == 1001
         assert "Traceback" not in server.log()
+
+
+def test_the_file_serves_at_a_port_and_with_systemd_at_a_socket(tmp_path: Path) -> None:
+    command = gunicorn_command()
+    port, path = free_port(), tmp_path / "node.sock"
+    plain = {"FLASK_NODERPC_DATABASE": str(tmp_path / "a.db"), "PORT": str(port)}
+    with running(command, tmp_path / "a.log", plain) as server:
+        server.until_answered(lambda: Way(port).get("/health"))
+        assert server.stop() == 0
+    systemd = {
+        "FLASK_NODERPC_DATABASE": str(tmp_path / "b.db"),
+        "RUNTIME_DIRECTORY": str(tmp_path),
+    }
+    with running(command, tmp_path / "b.log", systemd) as server:
+        until(lambda: says_ready(path), "an answer")
+        assert server.stop() == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

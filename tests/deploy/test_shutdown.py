@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import sqlite3
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -15,10 +16,13 @@ from pathlib import Path
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection
 
+from flask_noderpc.backends import open_store
+
 from ..faults.processes import is_long
+from ..helpers.ports import free_port
 from ..helpers.until import PATIENCE, until
 from ..server.node_process import started
-from .fixtures import Way, call, serving
+from .fixtures import Way, call, running, serving
 
 CLIENTS = 8
 GOING_AWAY = 1001
@@ -152,3 +156,15 @@ def test_noderpc_start_shutdown_does_not_wait_for_reconnecting_clients(tmp_path:
             assert node.end() == 0
         check_goodbyes(clients)
         assert "does not end" not in node.log.read_text()
+
+
+def test_flask_run_releases_its_lease_at_sigterm(tmp_path: Path) -> None:
+    port, database = free_port(), str(tmp_path / "noderpc.db")
+    flask = [sys.executable, "-m", "flask", "--app", "example_app", "run", "--port", str(port)]
+    with running(flask, tmp_path / "log", {"FLASK_NODERPC_DATABASE": database}) as server:
+        server.until_answered(lambda: Way(port).get("/status"))
+        with closing(open_store(database, read_only=True)) as store:
+            until(lambda: bool(store.lease_state().owner), "a lease")
+            assert server.stop() == 128 + signal.SIGTERM
+            assert store.lease_state().owner == ""
+        assert "Traceback" not in server.log()

@@ -7,9 +7,14 @@ import os
 import re
 import signal
 import subprocess
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from flask_noderpc.backends import open_store
 
 from ..helpers.http import get
 from ..helpers.until import PATIENCE, until
@@ -70,6 +75,36 @@ def test_json_is_an_object_a_line(tmp_path: Path) -> None:
     assert any(line.get("method") == "status" for line in lines)
     (ended,) = (line for line in lines if line["event"] == "process-ended")
     assert (ended["pid"], ended["level"], ended["status"]) == (victim, "error", -9)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_the_last_line_says_why_a_node_has_stopped_and_its_height(
+    tmp_path: Path, workers: str, number: signal.Signals
+) -> None:
+    with started(tmp_path, "--workers", workers, *BUSY) as node:
+        node.until_up()
+        until(lambda: node.height() > 2, "some blocks")
+        node.end(number)
+        last = node.log.read_text().splitlines()[-1]
+    found = re.search(
+        r"the node has stopped after (\w+): all blocks are stored, and the last that it has"
+        r" made is (\d+)$",
+        last,
+    )
+    assert found, last
+    assert found[1] == number.name
+    with closing(open_store(str(tmp_path / "data" / "noderpc.db"), read_only=True)) as store:
+        assert store.latest_height() == int(found[2])
+
+
+def test_a_node_whose_first_process_was_killed_says_that_it_has_stopped(tmp_path: Path) -> None:
+    with started(tmp_path, "--workers", "2", "--log-format", "json", *BUSY) as node:
+        until(lambda: bool(events_of(node, "ready")), "that it is ready")
+        children = set(node.children())
+        os.kill(node.pid, signal.SIGKILL)
+        until(lambda: len(events_of(node, "stopped")) == len(children), "their lines")
+        assert {line["pid"] for line in events_of(node, "stopped")} == children
 
 
 def test_an_error_of_the_start_is_json_too(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import jsoncodec
+from ...concurrency import in_turns
 from ...domain.ethereum import Header, Inclusion, Log
 from ...domain.evm import BlockChanges, CallArgs
 from ...engine.simulation import CallBlock, Called, Rules, Simulate, Simulated
@@ -109,9 +110,8 @@ def _block(value: Any) -> CallBlock:
         raise mismatch(value, "ethapi.simBlock")
     value = _BLOCK.of(value)
     changes, overrides = value.get("blockOverrides"), value.get("stateOverrides")
-    calls: tuple[CallArgs, ...] = tuple(
-        map(CallObject().from_json, _list(value.get("calls"), "[]ethapi.TransactionArgs"))
-    )
+    given = _list(value.get("calls"), "[]ethapi.TransactionArgs")
+    calls: tuple[CallArgs, ...] = tuple(map(CallObject().from_json, in_turns(given)))
     return CallBlock(
         BlockChanges() if changes is None else BlockOverride().from_json(changes),
         {} if overrides is None else StateOverride().from_json(overrides),
