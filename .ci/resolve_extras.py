@@ -29,7 +29,7 @@ def main() -> None:
     """End with status 1 if a combination has no solution."""
     (wheel,) = Path(sys.argv[1]).resolve().glob("*.whl")
     jobs = [(wheel, *job, platform) for job in EXTRAS.items() for platform in PLATFORMS]
-    # They wait for the index most of the time.
+    # Most of the time uv waits for the index.
     with ThreadPoolExecutor(6) as pool:
         failures = list(filter(None, pool.map(lambda job: resolve(*job), jobs)))
     sys.exit("\n".join(failures) or None)

@@ -93,7 +93,7 @@ def _gas(base: int, each: int = 0, size: int = 1) -> Gas:
 
 
 def _ecrecover(data: bytes) -> bytes:
-    """Return the padded address whose key made a signature; empty if there is none."""
+    """Return the padded address whose key made a signature; empty for an invalid signature."""
     digest, *words = (data[at : at + 32].ljust(32, b"\0") for at in range(0, 128, 32))
     v, r, s = map(int.from_bytes, words)
     if v not in (27, 28) or not (0 < r < crypto.ORDER and 0 < s < crypto.ORDER):

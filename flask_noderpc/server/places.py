@@ -113,7 +113,7 @@ class Places:
         group.connections.add(connection)
 
     def remove(self, connection: Connection) -> None:
-        """Count a connection no more, if it was."""
+        """Stop counting a connection that is closed or evicted."""
         if connection not in self._all.connections:
             return
         self._all.connections.remove(connection)

@@ -113,7 +113,7 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
     def do_read(self) -> tuple[Any, Any] | None:
         """Accept the next connection that has a place; refuse others without a greenlet."""
         if self._starting >= self.max_accept:
-            # More would only wait in this process, where nothing can be evicted for them.
+            # Further connections would only wait in this process instead of the system's queue.
             return None
         for _ in range(_MOST_REFUSED):
             accepted: tuple[Any, Any] | None = super().do_read()

@@ -1,4 +1,4 @@
-"""Others are served while the elements of one call are read."""
+"""Other requests are served while the elements of one call are read."""
 
 from __future__ import annotations
 

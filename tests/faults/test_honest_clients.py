@@ -42,7 +42,7 @@ REQUESTS = {
     "a body that nobody reads": UNREAD_BODY,
 }
 AIM_S, WEBSOCKET_AIM_S = 0.1, 0.05
-# They come from one address, which has a limit as others than this machine's have.
+# The address of the attackers; the limit is the default for other machines.
 HOG, PER_CLIENT = "127.0.0.2", "256"
 NEW_AIM_S = 0.5
 READ = GET.replace(b"/health", b"/status")
@@ -107,8 +107,8 @@ def test_beside_five_websockets_that_flood(node: Node, name: str) -> None:
 
 @contextmanager
 def crowd(node: Node, count: int, sent: bytes) -> Iterator[None]:
-    """So many connections of one address, each of which sends again what was answered, and is
-    opened again as soon as it is closed."""
+    """Connections of one address, each of which sends again what was answered, and is opened
+    again as soon as it is closed."""
     # In a process of its own: threads would take this one's time.
     context = get_context("spawn")
     is_there = context.Event()

@@ -1,4 +1,4 @@
-"""Others are served while a transaction in JSON is read."""
+"""Other requests are served while a transaction in JSON is read."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class ClientLimit:
         return _CONNECTIONS_PER_CLIENT if self.given is None else self.given
 
     def counts(self, client: str) -> bool:
-        """Return true if the client of a key has a limit; without an address there is none."""
+        """Return true if a client has a limit; one without an address has not."""
         return bool(client) and (self.given is not None or not is_loopback(client))
 
 
