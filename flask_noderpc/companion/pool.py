@@ -255,7 +255,7 @@ class Upstreams:
             case NotDecoded():
                 self._note_change(reader)
             case Unusable() if is_checked:
-                # It may fail at one call alone; if it fails at all, its next check does.
+                # It may be this call alone that fails; otherwise the next check fails, too.
                 self._note_change(reader)
             case UpstreamUnavailable():
                 self._note_failure(reader, str(error))

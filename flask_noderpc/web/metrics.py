@@ -97,7 +97,7 @@ def _pids() -> list[str]:
 
 
 class _Measures(Collector):
-    """What the health of each backend measures, by name and labels."""
+    """Measures that the backends' health reports, by name and labels."""
 
     def __init__(self) -> None:
         self._last: dict[str, dict[tuple[tuple[str, str], ...], Measure]] = {}

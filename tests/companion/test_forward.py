@@ -211,7 +211,7 @@ def test_all_requests_of_a_call_share_its_time() -> None:
 def test_what_is_said_before_the_first_block_while_no_node_answers(
     path: str, companion: Callable[..., CompanionBackend]
 ) -> None:
-    """The reason; an answer as that of a chain without blocks would be wrong."""
+    """Calls are refused with the reason, and not answered as if the chain had no blocks."""
     client = app_for(companion("http://127.0.0.1:1"), dialect="comet-0.38").test_client()
 
     error = client.get(f"/{path}").get_json()["error"]

@@ -171,7 +171,7 @@ def test_another_node_is_asked_for_what_one_can_not_give(
 def test_a_node_that_gives_no_results_at_all(
     how: str, chain: SampleChain, broken: Any, store: SQLiteBackend
 ) -> None:
-    """Its blocks are stored, and their results once it gives them."""
+    """The blocks are stored, and their results as soon as the node returns them."""
     node, url = broken("block_results", how, below=50)
 
     assert import_all(store, upstreams_at(url)) == (1, HEIGHTS - 1)
@@ -190,7 +190,7 @@ def test_a_node_that_gives_no_results_at_all(
 def test_results_that_a_node_has_again_below(
     chain: SampleChain, broken: Any, store: SQLiteBackend
 ) -> None:
-    """It lacks those of two chunks, as after a restart without them."""
+    """The node lacks the results of two chunks in the middle of its chain."""
     _, url = broken("block_results", "could not find results", below=60, above=15)
 
     assert import_all(store, upstreams_at(url)) == (1, HEIGHTS - 1)

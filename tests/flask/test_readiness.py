@@ -134,7 +134,7 @@ def test_a_process_that_only_serves_is_not_ready_without_new_blocks(
 def test_blocks_that_are_not_due_are_not_late(
     schedule: BlockSchedule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They wait for transactions, or for a call."""
+    """Such blocks wait for a transaction, or for a call."""
     monkeypatch.setattr(health, "_LATE_S", -(10.0**9))
     with closing(
         EmbeddedChain(tmp_path / "chain.db", produce=False, schedule=schedule)

@@ -65,7 +65,7 @@ def test_reads_of_a_database_that_hangs_end_with_an_error(
         assert client.get("/status").status_code == 200
 
         with near.frozen():
-            # What was read just now is remembered for a moment.
+            # The last height is remembered for a moment.
             until(lambda: client.get("/status").status_code == 500, "an error")
             # The connections that were open, and then new ones.
             for path in ("/status", "/block?height=1", "/readyz", "/status"):

@@ -25,7 +25,8 @@ class Measure:
 
 
 class Health:
-    """What a chain depends on beside its store. The default depends on nothing."""
+    """State of everything that a chain depends on beside its store; by default there is
+    nothing."""
 
     def problem(self) -> str:
         """Return why calls can't be answered well now, such as blocks that are late; empty if

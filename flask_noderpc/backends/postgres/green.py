@@ -16,8 +16,8 @@ from ...concurrency import is_patched, wait_until_readable
 
 T = TypeVar("T")
 
-# Each read begins with a statement that takes a millisecond, by which a database that hangs is
-# recognised. Other statements may scan a table; searches have a time limit of their own.
+# The first statement of each read takes a millisecond, so a database that does not answer it in
+# time hangs. The statements after it may scan a table; searches have their own time limit.
 _FIRST_S, _OTHERS_S = 5.0, 60.0
 
 
