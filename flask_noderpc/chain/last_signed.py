@@ -235,5 +235,7 @@ def locked(folder: Path) -> Iterator[None]:
         _lock(handle)
         yield
     finally:
-        # This releases the lock, too.
+        # A child that was forked meanwhile has a copy of the descriptor: closing ours alone
+        # would not release the lock.
+        fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)

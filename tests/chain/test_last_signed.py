@@ -536,3 +536,22 @@ def test_a_copy_of_a_key_file_does_not_hide_the_record(
     write(chain.home, LastSigned(886, 0, 3))
     with pytest.raises(ConfigurationError, match="signed height 886"):
         open_chain().produce()
+
+
+# Python 3.12 warns of threads that a fork leaves behind.
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_that_is_forked_while_a_key_signs_keeps_no_lock(tmp_path: Path) -> None:
+    waits, released = os.pipe()
+    with last_signed.locked(tmp_path):
+        child = os.fork()
+        if child == 0:
+            os.close(released)
+            os.read(waits, 1)
+            os._exit(0)
+    try:
+        with last_signed.locked(tmp_path):
+            pass
+    finally:
+        os.close(released)
+        os.close(waits)
+        os.waitpid(child, 0)
