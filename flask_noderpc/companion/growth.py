@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..backends.base.store import BlockWithoutResults, ChainStore, CommittedBlock, Lease
 from ..domain.abci import BlockResults
@@ -141,15 +142,18 @@ class Growth:
             reason = reason_of(error)
         else:
             return ""
-        chunk = fetch_next(self._upstreams, self._fetch_without_results, height)
-        item, top = chunk.content
-        try:
-            self._prove(chunk.reader, [item.block.header], top)
-            self._store.append_without_results(item, lease)
-        except InvalidBlock as error:
-            self._upstreams.refuse(chunk.reader.name, error.text)
-            raise UpstreamMismatch(chunk.reader.name, error.text) from None
-        return reason
+        while True:
+            chunk = fetch_next(self._upstreams, self._fetch_without_results, height)
+            self._check_not_overtaken(chunk)
+            item, top = chunk.content
+            try:
+                self._prove(chunk.reader, [item.block.header], top)
+                self._store.append_without_results(item, lease)
+            except (InvalidBlock, UpstreamMismatch) as error:
+                self._check_not_overtaken(chunk)
+                self._upstreams.refuse(chunk.reader.name, error.text)
+            else:
+                return reason
 
     def _fetch_without_results(
         self, reader: Reader, low: int, high: int
@@ -186,7 +190,7 @@ class Growth:
                 return
             chunk = fetch_one(self._upstreams, self._fetch, chunk.range)
 
-    def _check_not_overtaken(self, chunk: Chunk[Newer]) -> None:
+    def _check_not_overtaken(self, chunk: Chunk[Any]) -> None:
         if self._store.latest_height() + 1 != chunk.range[0]:
             raise LeaseLost("another process has added blocks to the store")
 
