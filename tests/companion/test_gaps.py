@@ -301,6 +301,21 @@ def test_a_head_that_stands_still_is_not_ready(
         assert backend.latest_height() == HEIGHTS
 
 
+def test_a_node_that_is_behind_its_peers_is_not_ready(
+    chain: SampleChain, serve_node: Serve, companion: Companion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = node_of(chain)
+    backend = companion(serve_node(node))
+    backend.follow()
+    client = app_for(backend, dialect="comet-0.38").test_client()
+    until(lambda: backend.store.latest_height() == HEIGHTS, "the newest block")
+    monkeypatch.setattr(node.network, "catching_up", lambda: True)
+
+    said = f"the nodes are behind their peers: the newest block, {HEIGHTS}, is "
+    until(lambda: said in client.get("/readyz").text, said)
+    assert client.get("/readyz").status_code == 503
+
+
 def test_new_blocks_are_stored_without_results_that_no_node_gives(
     chain: SampleChain,
     serve_node: Serve,
