@@ -170,6 +170,18 @@ def test_another_node_is_asked_for_what_one_can_not_give(
     assert not upstreams.refused
 
 
+def test_the_reason_of_a_gap_is_one_short_line(broken: Any, store: SQLiteBackend) -> None:
+    """Nodes answer with the trace of a panic."""
+    _, url = broken("block_results", "goroutine 7 [running]:\n" * 10_000)
+
+    import_all(store, upstreams_at(url))
+
+    reason = gaps_of(store)[BAD].reason
+    assert "goroutine 7 [running]: goroutine 7" in reason
+    assert "\n" not in reason
+    assert len(reason) < 400
+
+
 @pytest.mark.parametrize("how", ["text/plain", "proto: wrong wireType"])
 def test_a_node_that_gives_no_results_at_all(
     how: str, chain: SampleChain, broken: Any, store: SQLiteBackend
