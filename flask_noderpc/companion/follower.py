@@ -25,7 +25,6 @@ from . import shared_state
 from .agreement import agree, check_chain
 from .background import in_background
 from .beginning import FetchOptions, begin
-from .chunks import are_down
 from .comparison import Comparison
 from .gaps import RESULTS, Gaps
 from .genesis import GenesisThread
@@ -240,7 +239,7 @@ class Follower:
             try:
                 self._growth.extend(last, self._log_blocks, lease)
             except (UpstreamRefused, UpstreamUnavailable) as error:
-                if are_down(self._upstreams, error):
+                if not self._growth.may_step_over(error):
                     raise
                 # Its results are not there yet, or its node has reported more than it shows.
                 heads.forget(height)

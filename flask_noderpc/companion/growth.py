@@ -24,13 +24,13 @@ from ..errors import (
 from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import check_signatures
 from .beginning import state_after
-from .chunks import Chunk, Range, fetch_all, fetch_next, fetch_one, upwards
+from .chunks import Chunk, Range, are_down, fetch_all, fetch_next, fetch_one, upwards
 from .gaps import reason_of
 from .history import Progress
 from .light import SignedBlock
 from .pool import Upstreams
 from .reader import Reader
-from .trust import TrustOptions, check_trusted, links, prove
+from .trust import HeaderAhead, TrustOptions, check_trusted, links, prove
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -128,6 +128,11 @@ class Growth:
 
     def _fetch_next(self, reader: Reader, low: int, high: int) -> Newer:
         return _newer(reader, low, high, self._store.validators(high))
+
+    def may_step_over(self, error: UpstreamError) -> bool:
+        """Return true for an error of the next block alone, while nodes answer and this
+        machine's clock is not behind them."""
+        return not (isinstance(error, HeaderAhead) or are_down(self._upstreams, error))
 
     def step_over(self, lease: Lease) -> str:
         """Append the next block, without its results if no node returns them.

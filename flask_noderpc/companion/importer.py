@@ -18,7 +18,6 @@ from ..errors import (
 )
 from .agreement import agree, check_chain
 from .beginning import FetchOptions, begin
-from .chunks import are_down
 from .comparison import Comparison
 from .gaps import RESULTS
 from .genesis import fetch_genesis
@@ -98,7 +97,7 @@ class Importer:
             try:
                 self._growth.extend(self._last, grown, lease)
             except (UpstreamRefused, UpstreamUnavailable) as error:
-                if are_down(self._upstreams, error):
+                if not self._growth.may_step_over(error):
                     raise
                 if reason := self._growth.step_over(lease):
                     self._history.gaps.note(self._store.latest_height(), RESULTS, reason)
