@@ -61,8 +61,8 @@ class ChainHealth(Health):
         )
 
     def _is_timed_elsewhere(self) -> bool:
-        """Return true if another process holds the lease, and this one only serves: its
-        interval need not be that of the chain."""
+        """Return true if another process holds the lease, and this one only serves: the chain
+        need not have its interval."""
         state = self._store.lease_state()
         is_running = self._scheduler is not None and self._scheduler.is_running
         return not is_running and bool(state.owner) and time.time_ns() < state.expires

@@ -185,7 +185,7 @@ class History:
     def retry(self, *, at_once: bool = False) -> None:
         """Ask again for the results of some gaps that are due, or of all ``at_once``.
 
-        Those of the highest block are not proven before there is a header above it.
+        The highest block is left out: a header above it has to prove its results.
         """
         head = self._store.latest_height()
         due = [each for each in self.gaps.due(at_once=at_once) if each < head]

@@ -221,7 +221,7 @@ class Upstreams:
         refuse the upstream after a mismatch."""
         if not seconds_left(inf):
             # That says nothing about the node.
-            reason = "no response within the time of the call, in which it was not asked"
+            reason = "no response within the time of the call: it was not asked"
             failures.append(UpstreamUnavailable(reader.name, reason))
             return None
         health, is_checked = self._health[reader.name], False

@@ -85,7 +85,7 @@ def test_reads_of_a_database_that_hangs_end_with_an_error(
 def test_a_verification_may_take_longer_than_other_reads(
     near: Cluster, maker: ChainMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its statements read whole tables."""
+    """A verification reads whole tables."""
     monkeypatch.setattr(green, "_OTHERS_S", 0.1)
 
     def sleep(at: Connection) -> None:

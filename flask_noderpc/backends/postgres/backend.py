@@ -29,7 +29,7 @@ log = logging.getLogger("flask_noderpc.postgres")
 
 # After one that others were in the way of.
 _DROP_AGAIN_S = 60.0
-# A statement that reads a whole table, of which a verification has some.
+# A verification has statements that read whole tables.
 _MAX_VERIFY_S = 86_400.0
 
 

@@ -17,8 +17,8 @@ from ...concurrency import is_patched, wait_until_readable
 
 T = TypeVar("T")
 
-# Each read begins with a statement that takes a millisecond, by which a database that hangs is
-# recognised. Other statements may take longer; those that read whole tables say so.
+# Each read begins with a statement that takes a millisecond: a database that does not answer it
+# hangs. Later statements may take longer, and those that read whole tables ask for more.
 _FIRST_S, _OTHERS_S = 5.0, 60.0
 _allowed_s: ContextVar[float] = ContextVar("noderpc_allowed_s", default=0.0)
 
