@@ -52,13 +52,20 @@ class ChainHealth(Health):
             return ""
         newest = self._store.block_meta(height).header.time
         age = late_age(self._clock(), newest, schedule.interval_s)
-        if age is None:
+        if age is None or self._is_timed_elsewhere():
             return ""
         return (
             f"no block is produced: the newest block, {height}, is {age:.0f} seconds old, and"
             f" one is due every {schedule.interval_s:g} seconds; is a process running that"
             " produces blocks?"
         )
+
+    def _is_timed_elsewhere(self) -> bool:
+        """Return true if another process holds the lease, and this one only serves: the chain
+        need not have its interval."""
+        state = self._store.lease_state()
+        is_running = self._scheduler is not None and self._scheduler.is_running
+        return not is_running and bool(state.owner) and time.time_ns() < state.expires
 
 
 def _not_producing(state: LeaseState, block_scheduler: BlockScheduler | None, now: int) -> str:

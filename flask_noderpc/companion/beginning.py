@@ -11,7 +11,6 @@ from ..errors import (
     ConfigurationError,
     InvalidSetting,
     UpstreamMismatch,
-    UpstreamUnavailable,
 )
 from ..protocol.comet import hashes
 from ..protocol.comet.validators import is_rescaled_next, rotated
@@ -20,7 +19,7 @@ from .history import History
 from .light import FromTheFuture, SignedBlock, check_follows, check_set
 from .pool import Upstreams
 from .reader import Reader
-from .trust import TrustOptions, trusted_block
+from .trust import HeaderAhead, TrustOptions, trusted_block
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ def state_after(
         check_rotation(own, following.validators, height + 1)
         check_rotation(following.validators, last, height + 2)
     except FromTheFuture as error:
-        raise UpstreamUnavailable(reader.name, str(error)) from None
+        raise HeaderAhead(reader.name, str(error)) from None
     except ValueError as error:
         raise UpstreamMismatch(reader.name, str(error)) from None
     params = reader.params(height + 1)

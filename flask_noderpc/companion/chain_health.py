@@ -42,7 +42,8 @@ class CompanionHealth(Health):
         return self._network.last_error() or self._late()
 
     def _late(self) -> str:
-        """Return the reason why the store is behind the nodes, or an empty string."""
+        """Return the reason why the store is behind the nodes, or these behind their peers, or
+        an empty string."""
         top = self._network.upstream_height()
         if top is None or not self._network.catching_up():
             # A chain that stands still has an old block at its nodes, too.
@@ -54,10 +55,10 @@ class CompanionHealth(Health):
         age = late_age(time.time_ns(), newest, interval_s)
         if age is None:
             return ""
-        return (
-            f"the store is behind: its newest block, {height}, is {age:.0f} seconds old; the"
-            f" nodes have block {top}"
-        )
+        newest_block = f"newest block, {height}, is {age:.0f} seconds old"
+        if height < top:
+            return f"the store is behind: its {newest_block}; the nodes have block {top}"
+        return f"the nodes are behind their peers: the {newest_block}"
 
     def notes(self) -> Sequence[str]:
         gaps = gaps_of(self._store)

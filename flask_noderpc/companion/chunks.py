@@ -9,7 +9,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ..errors import UpstreamError, UpstreamRefused
+from ..errors import Busy, UpstreamError, UpstreamRefused
 from .http import Unusable
 from .pool import Upstreams
 from .reader import Reader
@@ -24,6 +24,9 @@ Range = tuple[int, int]
 
 Fetch = Callable[[Reader, int, int], T]
 """Fetches a range of heights from an upstream."""
+
+FINAL = (Unusable, UpstreamRefused)
+"""Errors that are no better a second later, while other nodes can't be reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,18 @@ def fetch_one(
 
 def fetch_next(upstreams: Upstreams, fetch: Fetch[T], height: int) -> Chunk[T]:
     """Fetch the next block of a chain, which no node may have yet."""
-    final = (UpstreamRefused, Unusable)
-    return upstreams.attempt(_chunk_of(fetch, (height, height)), final=final)
+    return upstreams.attempt(_chunk_of(fetch, (height, height)), final=FINAL)
+
+
+def are_down(upstreams: Upstreams, error: UpstreamError) -> bool:
+    """Return true if an error came about because no node answers, not even ``status``."""
+    if isinstance(error, FINAL):
+        return False
+    try:
+        upstreams.attempt(Reader.status, final=(UpstreamError,))
+    except (UpstreamError, Busy):
+        return True
+    return False
 
 
 def _chunk_of(fetch: Fetch[T], wanted: Range) -> Callable[[Reader], Chunk[T]]:

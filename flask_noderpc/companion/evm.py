@@ -19,7 +19,7 @@ from ..errors import (
     short_repr,
 )
 from .address import Address
-from .connection import within
+from .connection import seconds_left, within
 from .forward_pool import Reserve
 from .http import HttpClient, UpstreamLimits
 from .in_flight import ReadsInFlight
@@ -142,6 +142,10 @@ class ForwardedEvm(EvmForward):
                 if isinstance(error, EvmCallFailed) and not _NO_STATE.search(error.text):
                     raise
                 failures.append(error)
+                if not seconds_left(self._seconds):
+                    # The time of the call is over: the next call begins with another node.
+                    self._first = (place + 1) % len(self._nodes)
+                    break
                 continue
             # Until it fails: the next call may need what this one has done.
             self._first = place

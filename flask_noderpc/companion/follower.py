@@ -31,7 +31,6 @@ from .genesis import GenesisThread
 from .growth import Growth
 from .heads import Heads
 from .history import History
-from .http import Unusable
 from .lease import LeaseTaken, held_lease
 from .pool import Upstreams
 from .progress import ShownProgress
@@ -239,7 +238,9 @@ class Follower:
             last = self._store.latest_height() + 1 if is_refused else height - delay
             try:
                 self._growth.extend(last, self._log_blocks, lease)
-            except (UpstreamRefused, Unusable) as error:
+            except (UpstreamRefused, UpstreamUnavailable) as error:
+                if not self._growth.may_step_over(error):
+                    raise
                 # Its results are not there yet, or its node has reported more than it shows.
                 heads.forget(height)
                 self._note_refusal(error, lease)

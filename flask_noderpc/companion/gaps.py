@@ -15,8 +15,8 @@ log = logging.getLogger("flask_noderpc.companion")
 
 BLOCK, RESULTS = "block", "results"
 _KEY = "gaps"
-# Metadata of the store is one row; an error message has some 300 characters.
-MAX_GAPS = 1_000
+# Metadata of the store is one row, which is written for each change.
+MAX_GAPS, _MAX_REASON = 1_000, 300
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 30, 3_600
 
 
@@ -42,9 +42,11 @@ def gaps_of(store: ChainStore) -> dict[int, Gap]:
 
 
 def reason_of(error: UpstreamError) -> str:
-    """Return the text of an error, with the name of the node that answered with it."""
+    """Return the text of an error in one line, with the name of the node that answered with
+    it; the node's own text may be long."""
     text = str(error)
-    return text if error.name in text else f"upstream {error.name}: {text}"
+    shown = " ".join(text[:_MAX_REASON].split()) + ("..." if len(text) > _MAX_REASON else "")
+    return shown if error.name in shown else f"upstream {error.name}: {shown}"
 
 
 class Gaps:

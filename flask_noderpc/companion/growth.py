@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..backends.base.store import BlockWithoutResults, ChainStore, CommittedBlock, Lease
 from ..domain.abci import BlockResults
@@ -23,13 +24,13 @@ from ..errors import (
 from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import check_signatures
 from .beginning import state_after
-from .chunks import Chunk, Range, fetch_all, fetch_next, fetch_one, upwards
+from .chunks import Chunk, Range, are_down, fetch_all, fetch_next, fetch_one, upwards
 from .gaps import reason_of
 from .history import Progress
 from .light import SignedBlock
 from .pool import Upstreams
 from .reader import Reader
-from .trust import TrustOptions, check_trusted, links, prove
+from .trust import HeaderAhead, TrustOptions, check_trusted, links, prove
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -128,6 +129,11 @@ class Growth:
     def _fetch_next(self, reader: Reader, low: int, high: int) -> Newer:
         return _newer(reader, low, high, self._store.validators(high))
 
+    def may_step_over(self, error: UpstreamError) -> bool:
+        """Return true for an error of the next block alone, while nodes answer and this
+        machine's clock is not behind them."""
+        return not (isinstance(error, HeaderAhead) or are_down(self._upstreams, error))
+
     def step_over(self, lease: Lease) -> str:
         """Append the next block, without its results if no node returns them.
 
@@ -141,15 +147,18 @@ class Growth:
             reason = reason_of(error)
         else:
             return ""
-        chunk = fetch_next(self._upstreams, self._fetch_without_results, height)
-        item, top = chunk.content
-        try:
-            self._prove(chunk.reader, [item.block.header], top)
-            self._store.append_without_results(item, lease)
-        except InvalidBlock as error:
-            self._upstreams.refuse(chunk.reader.name, error.text)
-            raise UpstreamMismatch(chunk.reader.name, error.text) from None
-        return reason
+        while True:
+            chunk = fetch_next(self._upstreams, self._fetch_without_results, height)
+            self._check_not_overtaken(chunk)
+            item, top = chunk.content
+            try:
+                self._prove(chunk.reader, [item.block.header], top)
+                self._store.append_without_results(item, lease)
+            except (InvalidBlock, UpstreamMismatch) as error:
+                self._check_not_overtaken(chunk)
+                self._upstreams.refuse(chunk.reader.name, error.text)
+            else:
+                return reason
 
     def _fetch_without_results(
         self, reader: Reader, low: int, high: int
@@ -186,7 +195,7 @@ class Growth:
                 return
             chunk = fetch_one(self._upstreams, self._fetch, chunk.range)
 
-    def _check_not_overtaken(self, chunk: Chunk[Newer]) -> None:
+    def _check_not_overtaken(self, chunk: Chunk[Any]) -> None:
         if self._store.latest_height() + 1 != chunk.range[0]:
             raise LeaseLost("another process has added blocks to the store")
 

@@ -13,7 +13,6 @@ from ..backends.base.store import ChainStore, OlderBlock
 from ..domain.block import NO_BLOCK, Header
 from ..domain.genesis import ConsensusParams
 from ..errors import (
-    Busy,
     InvalidBlock,
     NotFound,
     UpstreamError,
@@ -21,7 +20,7 @@ from ..errors import (
     UpstreamRefused,
     UpstreamUnavailable,
 )
-from .chunks import Chunk, Range, downwards, fetch_all, fetch_one
+from .chunks import FINAL, Chunk, Range, are_down, downwards, fetch_all, fetch_one
 from .gaps import BLOCK, RESULTS, Gaps, reason_of
 from .http import Unusable
 from .light import check_set
@@ -140,10 +139,6 @@ class _Fetched:
     """Why the range ends above its lowest height."""
 
 
-# Errors that are no better a second later, while other nodes can't be reached.
-_FINAL = (Unusable, UpstreamRefused)
-
-
 class History:
     """Fills a store downwards from its lowest block, or from its trusted one.
 
@@ -188,8 +183,13 @@ class History:
         return lowest
 
     def retry(self, *, at_once: bool = False) -> None:
-        """Ask again for the results of some gaps that are due, or of all ``at_once``."""
-        for height in self.gaps.due(at_once=at_once)[:_MAX_RETRIES]:
+        """Ask again for the results of some gaps that are due, or of all ``at_once``.
+
+        The highest block is left out: a header above it has to prove its results.
+        """
+        head = self._store.latest_height()
+        due = [each for each in self.gaps.due(at_once=at_once) if each < head]
+        for height in due[:_MAX_RETRIES]:
             if self._ended.is_set():
                 return
             try:
@@ -251,7 +251,7 @@ class History:
         try:
             chunk = fetch_one(self._upstreams, fetch, wanted, (Unusable, NoResults))
         except (UpstreamUnavailable, UpstreamRefused) as error:
-            if self._is_down(error):
+            if are_down(self._upstreams, error):
                 raise
             return self._one_by_one(wanted)
         return _Fetched([chunk], gaps)
@@ -259,7 +259,7 @@ class History:
     def _results_error(self, height: int) -> UpstreamError | None:
         """Return why no node has the results of a height, or ``None`` if one has them again."""
         try:
-            fetch_one(self._upstreams, self._fetch, (height, height), _FINAL)
+            fetch_one(self._upstreams, self._fetch, (height, height), FINAL)
         except (UpstreamUnavailable, UpstreamRefused) as error:
             return error
         self._are_results_gone = False
@@ -275,14 +275,12 @@ class History:
                 return found
             alone = height, height
             try:
-                found.chunks.append(
-                    fetch_one(self._upstreams, self._fetch_alone, alone, _FINAL)
-                )
+                found.chunks.append(fetch_one(self._upstreams, self._fetch_alone, alone, FINAL))
                 errors.clear()
                 continue
             except (UpstreamUnavailable, UpstreamRefused) as error:
                 errors.append(error)
-            if self._is_down(errors[-1]):
+            if are_down(self._upstreams, errors[-1]):
                 found.error = errors[-1]
                 return found
             try:
@@ -291,7 +289,7 @@ class History:
                 found.chunks.append(chunk)
             except (UpstreamUnavailable, UpstreamRefused) as error:
                 found.error = error
-                if not (isinstance(error, UpstreamRefused) or self._is_down(error)):
+                if not (isinstance(error, UpstreamRefused) or are_down(self._upstreams, error)):
                     found.gaps.append((height, BLOCK, reason_of(error)))
                 return found
             found.gaps.append((height, RESULTS, reason_of(errors[-1])))
@@ -321,16 +319,6 @@ class History:
                     found.error = error
                     return
         self._are_results_gone = True
-
-    def _is_down(self, error: UpstreamError) -> bool:
-        """Return true if an error came about because no node answers, not even ``status``."""
-        if isinstance(error, _FINAL):
-            return False
-        try:
-            self._upstreams.attempt(Reader.status, final=(UpstreamError,))
-        except (UpstreamError, Busy):
-            return True
-        return False
 
     def _fetch(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
         return fetch_older(reader, low, high, unchecked=self._unchecked)

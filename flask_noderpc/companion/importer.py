@@ -9,7 +9,13 @@ from contextlib import contextmanager
 from functools import partial
 
 from ..backends.base.store import ChainStore, Lease
-from ..errors import Busy, ConfigurationError, UpstreamError, UpstreamRefused
+from ..errors import (
+    Busy,
+    ConfigurationError,
+    UpstreamError,
+    UpstreamRefused,
+    UpstreamUnavailable,
+)
 from .agreement import agree, check_chain
 from .beginning import FetchOptions, begin
 from .comparison import Comparison
@@ -17,7 +23,6 @@ from .gaps import RESULTS
 from .genesis import fetch_genesis
 from .growth import Growth
 from .history import History, Progress
-from .http import Unusable
 from .lease import held_lease
 from .pool import Upstreams
 
@@ -91,7 +96,9 @@ class Importer:
         while self._store.latest_height() < self._last:
             try:
                 self._growth.extend(self._last, grown, lease)
-            except (UpstreamRefused, Unusable):
+            except (UpstreamRefused, UpstreamUnavailable) as error:
+                if not self._growth.may_step_over(error):
+                    raise
                 if reason := self._growth.step_over(lease):
                     self._history.gaps.note(self._store.latest_height(), RESULTS, reason)
                 grown(1)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from math import inf
 from typing import Self, TypeVar
 
 from ..errors import (
@@ -20,6 +21,7 @@ from ..errors import (
 )
 from .address import Address, names_of
 from .background import has_ended
+from .connection import seconds_left
 from .decoding import IN_THIS_PROCESS, Decoders
 from .health import Health
 from .http import Unusable, UpstreamLimits
@@ -217,6 +219,11 @@ class Upstreams:
     ) -> tuple[T] | None:
         """Return what an action has from one upstream; add to ``failures`` if it fails, and
         refuse the upstream after a mismatch."""
+        if not seconds_left(inf):
+            # That says nothing about the node.
+            reason = "no response within the time of the call: it was not asked"
+            failures.append(UpstreamUnavailable(reader.name, reason))
+            return None
         health, is_checked = self._health[reader.name], False
         with self._lock:
             health.begin()

@@ -104,6 +104,10 @@ def _proven(reader: Reader, chain_id: str, height: int, trust: TrustOptions) -> 
     return found
 
 
+class HeaderAhead(UpstreamUnavailable):
+    """A header is ahead of this machine's clock, which may be wrong."""
+
+
 def check_trusted(name: str, header: Header, trust: TrustOptions) -> None:
     """Raise ``UpstreamMismatch`` for another header at the height of the trusted one."""
     found = hashes.header_hash(header)
@@ -119,7 +123,7 @@ def prove(
 ) -> None:
     """Raise ``UpstreamMismatch`` unless a trusted header proves a later one.
 
-    Raise ``UpstreamUnavailable`` for one that is ahead of this machine's clock. Headers
+    Raise :exc:`HeaderAhead` for one that is ahead of this machine's clock. Headers
     between them are read where that takes any. Raise
     :exc:`~flask_noderpc.errors.ConfigurationError` for a trusted header that is too old.
     CometBFT: light/client.go, verifySkipping.
@@ -141,8 +145,7 @@ def prove(
                 raise UpstreamMismatch(reader.name, str(error)) from None
             waiting.append(reader.signed_block(pivot))
         except FromTheFuture as error:
-            # It may be this machine's clock that is wrong.
-            raise UpstreamUnavailable(reader.name, str(error)) from None
+            raise HeaderAhead(reader.name, str(error)) from None
         except ValueError as error:
             raise UpstreamMismatch(reader.name, str(error)) from None
         else:

@@ -75,6 +75,11 @@ def http(body: bytes, status: str = "200 OK", **headers: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
+def hang(peer: socket.socket, body: bytes) -> None:
+    """Wait until the client closes the connection."""
+    peer.recv(1)
+
+
 def sends(text: bytes) -> Respond:
     """Answer every request with these bytes."""
     return lambda peer, body: peer.sendall(text)

@@ -30,7 +30,7 @@ from flask_noderpc.testing.node import app_for, serve
 from tests.evm.dev.fixtures import FIRST, STRANGER, chain_of, dev_app
 from tests.helpers.until import PATIENCE, until
 
-from .raw_node import http, raw_node, sends
+from .raw_node import hang, http, raw_node, sends
 from .test_follow import reaches
 
 API = ("eth", "net", "web3", "txpool", "debug")
@@ -208,6 +208,19 @@ def test_another_node_is_asked_where_one_fails() -> None:
     assert caught.value.error["data"] == "0xaa"
     with pytest.raises(UpstreamUnavailable, match="can't be reached"):
         _called(dead)
+
+
+def test_a_node_that_hangs_is_not_the_first_of_the_next_call() -> None:
+    """The time of one call is over when it gives no answer."""
+    limits = UpstreamLimits(timeout=0.5)
+    with (
+        raw_node(hang) as hangs,
+        raw_node(sends(FOUND)) as good,
+        closing(ForwardedEvm([hangs, good], limits)) as nodes,
+    ):
+        with pytest.raises(UpstreamUnavailable, match="no response within"):
+            nodes.call("eth_getBalance", b"[]")
+        assert nodes.call("eth_getBalance", b"[]") == b'"0x1"'
 
 
 BLOCK = 7, bytes.fromhex("ab" * 32)

@@ -32,7 +32,7 @@ from flask_noderpc.testing.node import app_for
 from tests.helpers.until import PATIENCE, until
 
 from .conftest import LIMITS
-from .raw_node import Respond, http, raw_node, results
+from .raw_node import Respond, hang, http, raw_node, results
 
 
 def of_038(*urls: str) -> Upstreams:
@@ -186,6 +186,23 @@ def test_all_requests_of_a_call_share_its_time() -> None:
         with within(0.0), pytest.raises(UpstreamUnavailable, match="no response within"):
             upstreams.attempt(lambda reader: reader.status())
     assert not asked
+
+
+def test_a_node_that_was_not_asked_is_not_failing() -> None:
+    """Another one takes the time of the call."""
+    limits = UpstreamLimits(timeout=0.5)
+    with (
+        raw_node(hang) as hangs,
+        raw_node(results("found")) as works,
+    ):
+        nodes = [Upstream(url, limits=limits) for url in (works, hangs)]
+        upstreams = ForwardUpstreams([Reader(node) for node in nodes])
+        with pytest.raises(UpstreamUnavailable, match="no response within"):
+            upstreams.attempt(lambda reader: reader.node.raw("x"))
+        assert upstreams.states() == {nodes[0].name: "up", nodes[1].name: "failing"}
+        for _ in range(3):
+            found = upstreams.attempt(lambda reader: reader.node.raw("x"))
+            assert bytes(found) == b'"found"'
 
 
 @pytest.mark.parametrize(

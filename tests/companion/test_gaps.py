@@ -21,6 +21,8 @@ from flask_noderpc.cli import main
 from flask_noderpc.companion import follower, gaps, throttle
 from flask_noderpc.companion.cached_status import CachedStatus
 from flask_noderpc.companion.gaps import MAX_GAPS, Gaps, gaps_of
+from flask_noderpc.domain.abci import BlockResults
+from flask_noderpc.domain.block import Commit
 from flask_noderpc.errors import ResultNotFound, UpstreamError
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for, serve
@@ -29,6 +31,7 @@ from tests.helpers.websocket import WebSocketClient
 
 from .conftest import HEIGHTS, LIMITS, Companion, Serve, import_all, node_of, upstreams_at
 from .raw_node import http, raw_node
+from .test_lies import Liar
 
 BAD = 20
 HASTE = replace(LIMITS, timeout=0.5)
@@ -167,6 +170,18 @@ def test_another_node_is_asked_for_what_one_can_not_give(
     assert not upstreams.refused
 
 
+def test_the_reason_of_a_gap_is_one_short_line(broken: Any, store: SQLiteBackend) -> None:
+    """Nodes answer with the trace of a panic."""
+    _, url = broken("block_results", "goroutine 7 [running]:\n" * 10_000)
+
+    import_all(store, upstreams_at(url))
+
+    reason = gaps_of(store)[BAD].reason
+    assert "goroutine 7 [running]: goroutine 7" in reason
+    assert "\n" not in reason
+    assert len(reason) < 400
+
+
 @pytest.mark.parametrize("how", ["text/plain", "proto: wrong wireType"])
 def test_a_node_that_gives_no_results_at_all(
     how: str, chain: SampleChain, broken: Any, store: SQLiteBackend
@@ -298,6 +313,21 @@ def test_a_head_that_stands_still_is_not_ready(
         assert backend.latest_height() == HEIGHTS
 
 
+def test_a_node_that_is_behind_its_peers_is_not_ready(
+    chain: SampleChain, serve_node: Serve, companion: Companion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = node_of(chain)
+    backend = companion(serve_node(node))
+    backend.follow()
+    client = app_for(backend, dialect="comet-0.38").test_client()
+    until(lambda: backend.store.latest_height() == HEIGHTS, "the newest block")
+    monkeypatch.setattr(node.network, "catching_up", lambda: True)
+
+    said = f"the nodes are behind their peers: the newest block, {HEIGHTS}, is "
+    until(lambda: said in client.get("/readyz").text, said)
+    assert client.get("/readyz").status_code == 503
+
+
 def test_new_blocks_are_stored_without_results_that_no_node_gives(
     chain: SampleChain,
     serve_node: Serve,
@@ -341,20 +371,75 @@ def test_new_blocks_are_stored_without_results_that_no_node_gives(
         backend.store.verify()
 
 
-@pytest.mark.parametrize("how", ["text/plain", "could not find results", "not decodable"])
+@pytest.mark.parametrize(
+    "how", ["text/plain", "could not find results", "not decodable", "502", "no answer"]
+)
 def test_an_import_upwards_goes_on_without_results(
-    how: str, chain: SampleChain, broken: Any, store: SQLiteBackend
+    how: str,
+    chain: SampleChain,
+    broken: Any,
+    store: SQLiteBackend,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(throttle, "_FIRST_PAUSE_S", 0.0)
     node, url = broken("block_results", how)
+    limits = HASTE if how == "no answer" else LIMITS
     import_all(store, upstreams_at(url), 1, BAD - 5)
 
-    import_all(store, upstreams_at(url), 1, HEIGHTS - 1)
+    import_all(store, upstreams_at(url, limits=limits), 1, HEIGHTS - 1)
 
     assert [*gaps_of(store)] == [BAD]
     assert store.latest_height() == HEIGHTS - 1
     store.verify()
     node.is_broken = False
     import_all(store, upstreams_at(url))
+    assert store.results(BAD) == chain.blocks[BAD - 1].results
+    store.verify()
+
+
+def without_results(results: BlockResults) -> BlockResults:
+    raise ResultNotFound(f"could not find results for height #{results.height}")
+
+
+def forged(commit: Commit) -> Commit:
+    """Return the signatures of a height in another order."""
+    return (
+        replace(commit, signatures=commit.signatures[::-1]) if commit.height == BAD else commit
+    )
+
+
+def test_a_node_that_forges_a_block_without_results_is_refused(
+    chain: SampleChain, broken: Any, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """The block is stored as another node has it, which has no results either."""
+    _, url = broken("block_results", "text/plain")
+    import_all(store, upstreams_at(url), 1, BAD - 1)
+    liar = Liar(node_of(chain))
+    liar.of_results = without_results
+    liar.of_commit = forged
+    upstreams = upstreams_at(url, serve_node(liar))
+    upstreams.ahead = upstreams.usable()[1].name
+
+    import_all(store, upstreams, 1, HEIGHTS - 1)
+
+    assert [*gaps_of(store)] == [BAD]
+    assert [*upstreams.refused] == [upstreams.ahead]
+    store.verify()
+
+
+def test_results_of_the_highest_block_are_asked_for_until_the_next_one_proves_them(
+    chain: SampleChain, broken: Any, store: SQLiteBackend
+) -> None:
+    node, url = broken("block_results", "text/plain")
+    import_all(store, upstreams_at(url), 1, BAD)
+    assert [*gaps_of(store)] == [BAD]
+    node.is_broken = False
+
+    import_all(store, upstreams_at(url), 1, BAD)
+    assert [*gaps_of(store)] == [BAD]
+    import_all(store, upstreams_at(url), 1, BAD + 1)
+
+    assert not gaps_of(store)
     assert store.results(BAD) == chain.blocks[BAD - 1].results
     store.verify()
 

@@ -128,6 +128,24 @@ def test_a_process_that_only_serves_is_not_ready_without_new_blocks(
         assert text in re.sub(r"\d+ seconds old", "0 seconds old", asked(serving).text)
 
 
+def test_a_process_that_only_serves_does_not_know_the_interval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process with the lease knows it."""
+    monkeypatch.setattr(health, "_LATE_S", 0.0)
+    database = tmp_path / "chain.db"
+    rare = BlockSchedule(10_000.0, empty_blocks=True, lease_s=1_000.0)
+    often = BlockSchedule(1e-9, empty_blocks=True)
+    with (
+        closing(EmbeddedChain(database, schedule=rare)) as producer,
+        closing(EmbeddedChain(database, produce=False, schedule=often)) as serving,
+    ):
+        producer.start()
+        until(lambda: producer.latest_height() == 1, "a block")
+
+        assert asked(serving).status_code == asked(producer).status_code == 200
+
+
 @pytest.mark.parametrize(
     "schedule", [BlockSchedule(0.01), BlockSchedule(0.01, empty_blocks=True, manual=True)]
 )

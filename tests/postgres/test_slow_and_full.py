@@ -14,7 +14,10 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base.store import FULL
 from flask_noderpc.backends.postgres import database, green
 from flask_noderpc.backends.postgres.backend import PostgresBackend
+from flask_noderpc.backends.sql import lookups
+from flask_noderpc.backends.sql.connection import Connection
 from flask_noderpc.chain.block_scheduler import BlockSchedule
+from flask_noderpc.domain.search import SearchLimits
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
@@ -77,6 +80,28 @@ def test_reads_of_a_database_that_hangs_end_with_an_error(
 
         until(lambda: client.get("/readyz").status_code == 200, "an answer")
         assert client.get("/status").status_code == 200
+
+
+def test_a_verification_may_take_longer_than_other_reads(
+    near: Cluster, maker: ChainMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A verification reads whole tables."""
+    monkeypatch.setattr(green, "_OTHERS_S", 0.1)
+
+    def sleep(at: Connection) -> None:
+        at.execute("SELECT pg_sleep(1)").fetchone()
+
+    monkeypatch.setattr(lookups, "check_counts", sleep)
+    with closing(PostgresBackend(near.new_database())) as store:
+        store.init_chain(maker.genesis, maker.state)
+        store.append_block(maker.block(b"a=1"))
+        handles = store._open()
+        with pytest.raises(StoreError, match="does not answer"):
+            handles.read(sleep)
+
+        assert store.verify() == 1
+        limits = SearchLimits(seconds=5.0)
+        handles.search_pool.run(sleep, limits)
 
 
 @pytest.fixture

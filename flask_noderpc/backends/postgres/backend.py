@@ -21,6 +21,7 @@ from . import partitions, schema
 from .connection import Connection
 from .database import Database
 from .engine import POSTGRES
+from .green import allowing
 from .handles import PostgresHandles
 from .partitions import UNUSED
 
@@ -28,6 +29,8 @@ log = logging.getLogger("flask_noderpc.postgres")
 
 # After one that others were in the way of.
 _DROP_AGAIN_S = 60.0
+# A verification has statements that read whole tables.
+_MAX_VERIFY_S = 86_400.0
 
 
 class PostgresBackend(SQLBackend):
@@ -76,6 +79,10 @@ class PostgresBackend(SQLBackend):
             # Leases have the time of the database, and who asks that of the host.
             ahead = self.engine.now(at) - time.time_ns()
         return LeaseState(found.owner, found.expires - ahead, found.last_error)
+
+    def verify(self, progress: Callable[[int], None] | None = None, first: int = 0) -> int:
+        with allowing(_MAX_VERIFY_S):
+            return super().verify(progress, first)
 
     def prune_some(self, base: int) -> int:
         removed = super().prune_some(base)

@@ -6,6 +6,7 @@ import select
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import psycopg
@@ -17,8 +18,19 @@ from ...concurrency import is_patched, wait_until_readable
 T = TypeVar("T")
 
 # The first statement of each read takes a millisecond, so a database that does not answer it in
-# time hangs. The statements after it may scan a table; searches have their own time limit.
+# time hangs. The statements after it may take longer; those that read whole tables say so.
 _FIRST_S, _OTHERS_S = 5.0, 60.0
+_allowed_s: ContextVar[float] = ContextVar("noderpc_allowed_s", default=0.0)
+
+
+@contextmanager
+def allowing(seconds: float) -> Iterator[None]:
+    """Let a statement of this context take so long, if that is longer than usual."""
+    token = _allowed_s.set(seconds)
+    try:
+        yield
+    finally:
+        _allowed_s.reset(token)
 
 
 class NoAnswer(psycopg.OperationalError):
@@ -33,26 +45,27 @@ class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
     longer than most answers do.
     """
 
-    _patience_s = _OTHERS_S
+    _is_checked = False
 
     @contextmanager
     def checked(self) -> Iterator[None]:
         """Wait only a few seconds for the answer to a statement that takes no time."""
-        self._patience_s = _FIRST_S
+        self._is_checked = True
         try:
             yield
         finally:
-            self._patience_s = _OTHERS_S
+            self._is_checked = False
 
     def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
         """Run what psycopg does on the connection to its end, and return its result; raise
         :exc:`NoAnswer`."""
+        seconds = _FIRST_S if self._is_checked else max(_OTHERS_S, _allowed_s.get())
         try:
             if args or kwargs or not is_patched():
-                return super().wait(_bounded(gen, self._patience_s), *args, **kwargs)
+                return super().wait(_bounded(gen, seconds), *args, **kwargs)
             wanted = next(gen)
             while True:
-                wanted = gen.send(_ready(self.pgconn.socket, wanted, self._patience_s))
+                wanted = gen.send(_ready(self.pgconn.socket, wanted, seconds))
         except NoAnswer:
             self.close()
             raise

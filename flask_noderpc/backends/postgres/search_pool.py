@@ -15,10 +15,13 @@ from ...errors import SearchTooCostly
 from ..sql.connection import Connection
 from ..sql.turns import Turns
 from .errors import is_recovery_conflict
+from .green import allowing
 
 T = TypeVar("T")
 
 _SEARCHES = 3
+# The database ends a statement earlier, unless it hangs.
+_LATER_S = 5.0
 
 
 class Read(Protocol):
@@ -45,7 +48,8 @@ class SearchPool:
         if turn is None:
             raise SearchTooCostly.by_time(limits.seconds)
         try:
-            return self._read(lambda at: _bounded(at, work, limits, deadline), height)
+            with allowing(limits.seconds + _LATER_S):
+                return self._read(lambda at: _bounded(at, work, limits, deadline), height)
         finally:
             self._turns.release(turn)
 
