@@ -212,12 +212,13 @@ class History:
         try:
             with closing(parts):
                 for part in parts:
+                    # First: a process that is killed in between has recorded them.
+                    for gap in part.gaps:
+                        self.gaps.note(*gap)
                     for chunk in part.chunks:
                         self._store_chunk(chunk, low)
                         lowest = chunk.range[0]
                         progress(chunk.range[1] - lowest + 1)
-                    for gap in part.gaps:
-                        self.gaps.note(*gap)
                     if part.error is not None:
                         raise part.error
                     if self._ended.is_set():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ..errors import Busy, UpstreamError, UpstreamRefused
+from .http import Unusable
 from .reader import NoResults
 from .threads import started
 
@@ -52,6 +53,11 @@ def _found(done: Iterable[Future[tuple[T] | None]]) -> tuple[T] | None:
     return next((each for each in results if each is not None), None)
 
 
+def _order(error: Exception) -> int:
+    kinds = (Unusable, NoResults)
+    return next((place for place, kind in enumerate(kinds) if isinstance(error, kind)), 2)
+
+
 def failure_of(
     failures: Sequence[UpstreamError | Busy], final: tuple[type[UpstreamError], ...]
 ) -> UpstreamError | Busy:
@@ -62,6 +68,7 @@ def failure_of(
     if not others:
         final = (UpstreamRefused,)
     if found := [each for each in failures if isinstance(each, final)]:
-        # A node that lacks results alone has more than one that lacks the block, too.
-        raise min(found, key=lambda error: not isinstance(error, NoResults))
+        # A node that fails may have what others discard; one that lacks results alone has more
+        # than one that lacks the block, too.
+        raise min(found, key=_order)
     return others[0]

@@ -215,6 +215,23 @@ def test_results_that_a_node_has_again_below(
         store.results(30)
 
 
+def test_a_node_that_fails_beside_one_that_discards_results(
+    chain: SampleChain, broken: Any, store: SQLiteBackend
+) -> None:
+    """The node that fails may have the results: their heights are recorded."""
+    node, failing = broken("block_results", "text/plain", below=30)
+    _, without = broken("block_results", "could not find results", below=30)
+
+    import_all(store, upstreams_at(failing, without))
+    assert [*gaps_of(store)] == [*range(1, 30)]
+
+    node.is_broken = False
+    for _ in range(2):
+        import_all(store, upstreams_at(failing, without))
+    assert not gaps_of(store)
+    assert store.results(7) == chain.blocks[6].results
+
+
 def test_one_broken_node_and_one_that_is_down(broken: Any, store: SQLiteBackend) -> None:
     """The node that is down holds nothing up that the other one can give."""
     _, url = broken("block_results", "text/plain")
