@@ -95,7 +95,9 @@ def wait_until_readable(descriptor: int, seconds: float) -> bool:
     Return false if it has none after so many seconds.
     """
     if not is_patched():
-        return bool(select.select([descriptor], [], [], seconds)[0])
+        poller = select.poll()
+        poller.register(descriptor, select.POLLIN)
+        return bool(poller.poll(1000 * seconds))
     from gevent.hub import get_hub
     from gevent.timeout import Timeout
 

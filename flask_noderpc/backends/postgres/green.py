@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import select
-import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -13,7 +12,7 @@ import psycopg
 from psycopg.abc import PQGen
 from psycopg.waiting import Ready, Wait
 
-from ...concurrency import is_patched, wait_until_readable
+from ...concurrency import wait_until_readable
 
 T = TypeVar("T")
 
@@ -41,8 +40,8 @@ class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection for threads and greenlets, which is closed if the database does not answer.
 
     psycopg would wait for an answer without a limit: the kernel of a host whose database hangs
-    still acknowledges what it receives. Under gevent it waits by gevent's ``poll``, which takes
-    longer than most answers do.
+    still acknowledges what it receives. Under gevent its wait takes longer than most answers
+    do.
     """
 
     _is_checked = False
@@ -61,8 +60,8 @@ class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
         :exc:`NoAnswer`."""
         seconds = _FIRST_S if self._is_checked else max(_OTHERS_S, _allowed_s.get())
         try:
-            if args or kwargs or not is_patched():
-                return super().wait(_bounded(gen, seconds), *args, **kwargs)
+            if args or kwargs:
+                return super().wait(gen, *args, **kwargs)
             wanted = next(gen)
             while True:
                 wanted = gen.send(_ready(self.pgconn.socket, wanted, seconds))
@@ -76,36 +75,21 @@ class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
             return result
 
 
-def _bounded(gen: PQGen[T], seconds: float) -> Generator[Wait, Ready | int, T]:
-    """Run what psycopg does; raise :exc:`NoAnswer` if one wait takes too long.
-
-    psycopg's wait sends ``Ready.NONE`` several times a second while nothing comes.
-    """
-    try:
-        wanted = next(gen)
-        while True:
-            deadline = time.monotonic() + seconds
-            while not (ready := (yield wanted)):
-                if time.monotonic() > deadline:
-                    raise _no_answer(seconds)
-            wanted = gen.send(ready)
-    except StopIteration as ended:
-        result: T = ended.value
-        return result
-
-
 def _ready(descriptor: int, wanted: Wait, seconds: float) -> Ready | int:
     """Wait until a socket is ready; raise :exc:`NoAnswer` if that takes too long."""
     if wanted == Wait.R:
         if not wait_until_readable(descriptor, seconds):
             raise _no_answer(seconds)
         return Ready.R
-    readable, writable, _ = select.select(
-        [descriptor] if wanted & Wait.R else [], [descriptor], [], seconds
-    )
-    if not (readable or writable):
+    poller = select.poll()
+    poller.register(descriptor, select.POLLOUT | (select.POLLIN if wanted & Wait.R else 0))
+    found = poller.poll(1000 * seconds)
+    if not found:
         raise _no_answer(seconds)
-    return (Ready.R if readable else Ready.NONE) | (Ready.W if writable else Ready.NONE)
+    # An error of the socket is met by reading.
+    event = found[0][1]
+    is_readable = event & ~select.POLLOUT
+    return (Ready.R if is_readable else 0) | (Ready.W if event & select.POLLOUT else 0)
 
 
 def _no_answer(seconds: float) -> NoAnswer:
