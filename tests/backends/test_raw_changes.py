@@ -24,7 +24,7 @@ from .conftest import OpenStore
 
 pytestmark = pytest.mark.sqlite
 
-# Of each table: a change, and what the error names.
+# A change to each table, and the part of the error that names its place.
 CHANGES = (
     ("chain", "initial_height = 2", "beginning of the chain"),
     ("blocks", "size = size + 1 WHERE height = 5", "block 5"),
@@ -58,7 +58,7 @@ CHANGES = (
         )
     ),
 )
-# What they hold is either short-lived, or counts; docs/reliability.rst says what follows.
+# Tables of short-lived values and of counts; docs/reliability.rst lists them.
 NOT_COVERED = {
     "rewinds",
     "refuted_results",
@@ -107,7 +107,7 @@ def test_every_table_is_listed(whole: Path) -> None:
     with closing(sqlite3.connect(whole)) as at:
         tables = at.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
 
-    # Those of SQLite and of sqlite-utils.
+    # Leave out the tables of SQLite and of sqlite-utils.
     own = {name for (name,) in tables if not name.startswith(("sqlite_", "_sqlite_"))}
     assert own == {table for table, *_ in CHANGES} | NOT_COVERED
 

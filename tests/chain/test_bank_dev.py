@@ -365,7 +365,7 @@ def test_wrong_parameters_are_one_error(
 
 def test_the_faucet_says_what_it_does_not_have(noderpc_bank: BankNode) -> None:
     sent = call(noderpc_bank, "dev_faucet", address=NOBODY, coins="9000000000000token")
-    # As a transfer of anybody: its check is of fee, sequence and signature alone.
+    # The check of a transfer looks at fee, sequence and signature alone, as in the SDK.
     found = result_of(noderpc_bank, bytes.fromhex(sent["hash"]))
     assert (found.code, found.codespace) == (5, "sdk")
     assert "insufficient" in found.log

@@ -93,7 +93,7 @@ def cuts(wal: Path) -> Iterator[int]:
 
 
 def made(open_chain: Open, *, development: bool) -> EmbeddedChain:
-    # Whoever starts a copy waits for the lease of the killed process to expire.
+    # A copy can start when the lease of the killed process has expired.
     schedule = BlockSchedule(manual=True, lease_s=0.1)
     chain = open_chain(development_keys=development, schedule=schedule)
     for number in range(BLOCKS):
@@ -135,7 +135,7 @@ def test_a_cut_wal_stops_the_start_with_the_number_of_lost_blocks(
             assert again.produce() == head + 1
         signed = record(folder)
         is_later = (signed.height, signed.round) > (before.height, before.round)
-        # The same block again, or a later round; a development key need not care.
+        # A guarded key signs the same block again, or a later round.
         assert development or is_later or signed == before
         whole += 1
 
@@ -232,7 +232,7 @@ def test_a_process_that_only_serves_starts_beside_lost_blocks(
         chain.close()
 
 
-# A chain that goes back is none that has lost blocks.
+# A chain that was reverted has not lost blocks.
 
 
 def test_a_chain_that_went_back_starts(open_chain: Open, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Other requests are served while the elements of one call are read."""
+"""A call with many elements lets the server answer requests meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other requests are served while a transaction in JSON is read."""
+"""A large transaction in JSON lets the server answer requests meanwhile."""
 
 from __future__ import annotations
 
