@@ -59,15 +59,15 @@ def main() -> None:
     from .tracing import end_export
     from .worker_spec import VARIABLE, WorkerSpec, report_ready, report_stored
 
-    parent = os.getppid()
     spec = WorkerSpec.decode(os.environ.pop(VARIABLE))
     logs.configure(spec.logs)
     # The parent shows them once.
     logging.getLogger("flask_noderpc.dev.accounts").disabled = True
-    ended = threading.Event()
+    ended, orphaned = threading.Event(), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    threading.Thread(target=_watch, args=(spec.watched, ended), daemon=True).start()
+    watch = threading.Thread(target=_watch, args=(spec.watched, orphaned, ended), daemon=True)
+    watch.start()
     stored = [0]
     _note_blocks(stored)
     app, servers = _started(spec, ended)
@@ -78,7 +78,7 @@ def main() -> None:
     _stop(app, servers)
     if stored[0]:
         report_stored(spec.watched, stored[0])
-    if os.getppid() != parent:
+    if orphaned.is_set():
         logging.getLogger("flask_noderpc.start").info(
             "process %d has stopped, as the node's first process has gone: all blocks are"
             " stored",
@@ -103,8 +103,12 @@ def _note_blocks(stored: list[int]) -> None:
     block_committed.connect(note, weak=False)
 
 
-def _watch(descriptor: int, ended: threading.Event) -> None:
-    """Set ``ended`` when the parent ends."""
+def _watch(descriptor: int, orphaned: threading.Event, ended: threading.Event) -> None:
+    """Set both events when the parent ends.
+
+    The kernel closes a process's sockets before it gives its children another parent, so
+    ``os.getppid`` may still be the old one when this process has stopped.
+    """
     parent = socket.socket(fileno=descriptor)
     # A parent that was killed before it read our report resets the connection.
     with suppress(ConnectionError):
@@ -112,6 +116,7 @@ def _watch(descriptor: int, ended: threading.Event) -> None:
             pass
     # Left open: a later report must not go to another file with that number.
     parent.detach()
+    orphaned.set()
     ended.set()
 
 
