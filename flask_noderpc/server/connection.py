@@ -120,6 +120,7 @@ class Connection:
         try:
             if not self._has_next():
                 return False
+            self.server.places.await_turn(self)
             raw_request = self._repeatable()
             cached = self._cached(raw_request)
             return self._send_parts(cached) if cached else self._serve_next(raw_request)

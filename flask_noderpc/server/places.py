@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import gevent
+
 from .connection import Phase
 
 if TYPE_CHECKING:
@@ -33,6 +35,10 @@ _SCAN_S = 0.01
 # In that time, so many connections of a client at its limit give way to its new ones; the
 # others are refused, which costs a tenth.
 _MOST_OF_CLIENT = 2
+# A client's requests in one turn of the event loop, if it has a limit: after those, new
+# connections are accepted and others are answered. In a turn without that, each of its
+# connections would be answered.
+_MOST_IN_TURN = 8
 
 
 class _Group:
@@ -44,6 +50,17 @@ class _Group:
         self._candidates: deque[tuple[Connection, float]] = deque()
         self._scanned_at = 0.0
         self._finds_more = False
+        self._turn, self._in_turn = 0.0, 0
+
+    def may_answer(self, turn: float) -> bool:
+        """Count a request in a turn; return false, and do not count it, if that has had its
+        share."""
+        if turn != self._turn:
+            self._turn, self._in_turn = turn, 0
+        elif self._in_turn >= _MOST_IN_TURN:
+            return False
+        self._in_turn += 1
+        return True
 
     def next_to_go(self) -> Connection | None:
         """Return the connection that has been idle the longest, or else slow the longest."""
@@ -122,6 +139,18 @@ class Places:
         group.connections.remove(connection)
         if not group.connections:
             del self._clients[connection.client]
+
+    def await_turn(self, connection: Connection) -> None:
+        """Wait while the client of a connection has its share of the event loop's time."""
+        client = connection.client
+        group = self._clients.get(client)
+        if group is None or len(group.connections) <= _MOST_IN_TURN:
+            return
+        if self._per_client is None or not self._per_client.counts(client):
+            return
+        loop = gevent.get_hub().loop
+        while not group.may_answer(loop.now()):
+            gevent.sleep(0)
 
     def exempt(self, connection: Connection, count: int) -> None:
         """Say by how many other limits a connection is counted: above 0 the total limit does

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import socket
 import ssl
 from collections.abc import Iterator
@@ -195,3 +198,26 @@ def test_without_a_setting_a_forwarded_client_may_have_256_websockets(tmp_path: 
         named("192.0.2.2").close()
         # A client of this machine has no limit of its own.
         named("127.0.0.1").close()
+
+
+def test_a_client_with_many_requests_at_once_lets_others_in_between(tmp_path: Path) -> None:
+    many = 200
+    flags = ("--workers", "1", "--max-connections-per-client", str(many), "--log-calls")
+    with started(tmp_path, *flags) as node, ExitStack() as stack:
+        node.until_up()
+
+        def callers() -> list[str]:
+            return re.findall(r"client=(127\.0\.0\.[23])\n", node.log.read_text())
+
+        hogs = [stack.enter_context(connect(node.url(), HOG)) for _ in range(many)]
+        for sock in hogs:
+            sock.sendall(GET)
+            assert sock.recv(12) == b"HTTP/1.1 200"
+        (worker,) = node.children()
+        os.kill(worker, signal.SIGSTOP)
+        guest = stack.enter_context(connect(node.url(), GUEST))
+        for sock in (*hogs, guest):
+            sock.sendall(GET)
+        os.kill(worker, signal.SIGCONT)
+        until(lambda: len(callers()) == 2 * many + 1, "the lines of all calls")
+        assert callers()[many:].index(GUEST) < many // 5
