@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +23,7 @@ from ..errors import (
 )
 from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import check_signatures
+from ..protocol.comet.key_types import are_known
 from .beginning import state_after
 from .chunks import Chunk, Range, are_down, fetch_all, fetch_next, fetch_one, upwards
 from .gaps import reason_of
@@ -43,14 +44,14 @@ class Newer:
     top: SignedBlock
 
 
-def fetch_newer(reader: Reader, low: int, high: int) -> Newer:
+Members = Callable[[Reader, Header], ValidatorSet]
+"""Returns the set that signed a header, without proven priorities."""
+
+
+def fetch_newer(reader: Reader, low: int, high: int, members: Members) -> Newer:
     """Return the blocks of a range, and the signed header of the highest."""
-    return _newer(reader, low, high, reader.validators(high))
-
-
-def _newer(reader: Reader, low: int, high: int, members: ValidatorSet) -> Newer:
     header, commit = reader.commit(high)
-    top = SignedBlock(SignedHeader(header, commit), members)
+    top = SignedBlock(SignedHeader(header, commit), members(reader, header))
     found = reader.blocks(range(low, high + 1))
     above = [each.block for each in found[1:]]
     commits = [*(block.last_commit for block in above), top.signed_header.commit]
@@ -124,10 +125,19 @@ class Growth:
         return fetch_one(self._upstreams, self._fetch, wanted)
 
     def _fetch(self, reader: Reader, low: int, high: int) -> Newer:
-        return fetch_newer(reader, low, high + 1 if self._proven_only else high)
+        top = high + 1 if self._proven_only else high
+        return fetch_newer(reader, low, top, self._members)
+
+    def _members(self, reader: Reader, header: Header) -> ValidatorSet:
+        """Return the set of the next block if that has signed a header, too: it rarely changes,
+        and a large one is several calls."""
+        known = self._store.validators(self._store.latest_height() + 1)
+        if are_known(known) and hashes.validators_hash(known) == header.validators_hash:
+            return known
+        return reader.validators(header.height)
 
     def _fetch_next(self, reader: Reader, low: int, high: int) -> Newer:
-        return _newer(reader, low, high, self._store.validators(high))
+        return fetch_newer(reader, low, high, lambda *_: self._store.validators(high))
 
     def may_step_over(self, error: UpstreamError) -> bool:
         """Return true for an error of the next block alone, while nodes answer and this

@@ -19,6 +19,9 @@ _MAX_PAUSE_S = 30.0
 _SUCCESSES = 20
 # Seconds by which urgent calls may be ahead of the rate, or the head would wait for a batch.
 _AHEAD_S = 1.0
+# For each urgent call that is made while background work waits, it may make so many: a fifth of
+# all, or a head that comes as fast as the rate allows would stop the backfill for good.
+_BACKGROUND_EACH = 0.25
 # A background's end is looked for so often.
 _LOOK_S = 0.5
 
@@ -29,6 +32,7 @@ class _Waiter:
 
     is_background: bool
     number: int
+    calls: int = field(compare=False)
     woken: threading.Event = field(default_factory=threading.Event, compare=False)
 
 
@@ -36,9 +40,10 @@ class Throttle:
     """Admits requests to one upstream; safe to share among threads and greenlets.
 
     ``concurrency`` is the most requests in flight, ``rate`` the most calls per second, 0 for
-    no limit. Background work leaves one request in flight to others, if there are several, and
-    waits for as long as it takes. An upstream that is overloaded gets half as many requests in
-    flight, after a pause that doubles each time.
+    no limit. Background work leaves one request in flight to others, if there are several,
+    waits for as long as it takes, and gets a fifth of the calls while others wait, too. An
+    upstream that is overloaded gets half as many requests in flight, after a pause that doubles
+    each time.
     """
 
     def __init__(self, name: str, concurrency: int, rate: float) -> None:
@@ -49,6 +54,8 @@ class Throttle:
         self._allowed = concurrency
         self._in_flight = 0
         self._successes = 0
+        self._owed = 0.0
+        """Calls that the background may make before others."""
         self._paid_at = 0.0
         """When the rate allows more calls than were made."""
         self._paused_until = 0.0
@@ -60,11 +67,11 @@ class Throttle:
 
         Raise :exc:`~flask_noderpc.errors.Busy` if that takes longer than ``seconds``.
         """
-        waiter = _Waiter(is_background(), next(self._numbers))
+        waiter = _Waiter(is_background(), next(self._numbers), calls)
         with self._lock:
             insort(self._line, waiter)
         try:
-            self._wait(waiter, calls, time.monotonic() + seconds)
+            self._wait(waiter, time.monotonic() + seconds)
         finally:
             with self._lock:
                 self._line.remove(waiter)
@@ -76,16 +83,13 @@ class Throttle:
                 self._in_flight -= 1
                 self._wake_first()
 
-    def _wait(self, waiter: _Waiter, calls: int, deadline: float) -> None:
+    def _wait(self, waiter: _Waiter, deadline: float) -> None:
         """Return when the request is admitted."""
         while True:
             with self._lock:
                 pause = self._pause_of(waiter)
                 if pause is not None and pause <= 0:
-                    self._in_flight += 1
-                    if self._rate:
-                        cost = calls / self._rate
-                        self._paid_at = max(self._paid_at, time.monotonic()) + cost
+                    self._pay(waiter)
                     return
                 waiter.woken.clear()
             left = deadline - time.monotonic()
@@ -100,17 +104,36 @@ class Throttle:
                 )
             waiter.woken.wait(left if pause is None else min(left, pause))
 
+    def _pay(self, waiter: _Waiter) -> None:
+        self._in_flight += 1
+        if self._rate:
+            cost = waiter.calls / self._rate
+            self._paid_at = max(self._paid_at, time.monotonic()) + cost
+        if waiter.is_background:
+            self._owed = 0.0
+        elif self._line[-1].is_background:
+            self._owed += waiter.calls * _BACKGROUND_EACH
+
+    def _first(self) -> _Waiter:
+        """Return the request in line that is admitted next: an urgent one, unless the first of
+        the background is owed its calls."""
+        first = self._line[0]
+        if first.is_background or not self._line[-1].is_background:
+            return first
+        waiting = next(each for each in self._line if each.is_background)
+        return waiting if self._owed >= waiting.calls else first
+
     def _pause_of(self, waiter: _Waiter) -> float | None:
         """Return the seconds that a request has to wait; ``None`` until it is woken."""
         reserved = int(waiter.is_background and self._allowed > 1)
-        if self._line[0] is not waiter or self._in_flight >= self._allowed - reserved:
+        if self._first() is not waiter or self._in_flight >= self._allowed - reserved:
             return None
         ahead = 0.0 if waiter.is_background else _AHEAD_S
         return max(self._paid_at - ahead, self._paused_until) - time.monotonic()
 
     def _wake_first(self) -> None:
         if self._line:
-            self._line[0].woken.set()
+            self._first().woken.set()
 
     def succeeded(self) -> None:
         """End the pauses, and allow more requests in flight after a while."""

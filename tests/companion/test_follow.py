@@ -44,6 +44,7 @@ from tests.helpers.websocket import WebSocketClient
 
 from .conftest import HEIGHTS, Companion, Serve, node_of
 from .raw_node import raw_node, results
+from .test_gaps import Broken
 from .test_import import NODES, get, paths
 from .test_lies import Liar
 
@@ -72,6 +73,22 @@ def grown(node: Node, count: int) -> Node:
         node.chain.mempool.submit(b"key%d=value" % height)
         node.produce()
     return node
+
+
+def test_validators_are_asked_for_again_only_where_they_change(companion: Companion) -> None:
+    with run_node(dialect="comet-0.38") as node:
+        counted = Broken(grown(node, 5).url, "none", "none")
+        with raw_node(counted.respond) as url:
+            followed = companion(url, head_delay=1)
+            followed.follow()
+            reaches(followed, 4)
+            counted.methods.clear()
+            for head in range(6, 16):
+                grown(node, 1)
+                reaches(followed, head - 1)
+            assert counted.methods.count("block_results") >= 10
+            assert "validators" not in counted.methods
+            followed.close()
 
 
 @pytest.mark.parametrize("dialect", NODES)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
+
 import pytest
 
-from flask_noderpc.errors import ConfigurationError
+from flask_noderpc.companion.background import in_background
+from flask_noderpc.companion.throttle import Throttle
+from flask_noderpc.errors import Busy, ConfigurationError
 from flask_noderpc.server.start import _worker_specs
 from flask_noderpc.server.worker_spec import WorkerSpec
 from flask_noderpc.settings import read_settings
+from tests.helpers.until import PATIENCE
 
 
 def _shares(**given: object) -> tuple[list[int], float]:
@@ -37,3 +43,32 @@ def test_more_processes_than_requests_are_refused() -> None:
     """The error names both settings."""
     with pytest.raises(ConfigurationError, match=r"--upstream-concurrency .*--workers"):
         _shares(upstream_concurrency=8, workers=8)
+
+
+def test_the_backfill_gets_a_part_of_the_rate_beside_urgent_calls() -> None:
+    """However many of those wait."""
+    throttle = Throttle("node", concurrency=8, rate=500.0)
+    ended = threading.Event()
+
+    def ask_urgently() -> None:
+        while not ended.is_set():
+            with suppress(Busy), throttle.admitted(2, PATIENCE):
+                pass
+
+    def ask_in_background() -> None:
+        with in_background(ended), throttle.admitted(10, PATIENCE):
+            pass
+
+    urgent = [threading.Thread(target=ask_urgently) for _ in range(6)]
+    for thread in urgent:
+        thread.start()
+    try:
+        for _ in range(5):
+            thread = threading.Thread(target=ask_in_background, daemon=True)
+            thread.start()
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+    finally:
+        ended.set()
+        for thread in urgent:
+            thread.join()
