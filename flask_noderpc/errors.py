@@ -335,6 +335,10 @@ class SearchTooCostly(BackendError):
         )
 
 
+class SearchIncomplete(BackendError):
+    """The index lacks heights of the search, and no node that has them answers."""
+
+
 class InvalidBlock(BackendError):
     """The block does not follow the chain or does not match its own hashes."""
 

@@ -10,9 +10,10 @@ from functools import cached_property, partial
 from typing import TypeVar
 
 from ..backends.base.application import ApplicationAccess
-from ..backends.base.capabilities import Mempool
+from ..backends.base.capabilities import EvmIndex, Mempool
 from ..backends.base.evidence import EvidencePool
 from ..backends.base.health import Health
+from ..backends.base.provenance import mark_coverage
 from ..backends.base.store import ChainStore
 from ..backends.base.store_backend import StoreBackend
 from ..domain.abci import BlockResults
@@ -21,7 +22,14 @@ from ..domain.genesis import ConsensusParams, Genesis, GenesisSource
 from ..domain.network import BackfillProgress
 from ..domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
 from ..domain.validator import ValidatorSet
-from ..errors import BlockNotFound, HeightNotAvailable, NotFound, NotReady, TxNotFound
+from ..errors import (
+    BlockNotFound,
+    HeightNotAvailable,
+    NotFound,
+    NotReady,
+    ResultNotFound,
+    TxNotFound,
+)
 from ..protocol.comet.validate_basic import HASH_SIZE
 from ..signals import emit, results_refuted
 from . import shared_state
@@ -38,6 +46,7 @@ from .forward import (
 from .forward_pool import ForwardUpstreams, Reserve
 from .older import OlderReads
 from .pool import Upstreams
+from .searches import CompanionEvmIndex, ForwardedSearches
 
 T = TypeVar("T")
 
@@ -101,12 +110,34 @@ class CompanionBackend(StoreBackend):
     def search_txs(
         self, search: Search, page: Page, limits: SearchLimits, prove: bool = False
     ) -> FoundTxs:
-        self._check_begun()
+        if lowest := self._lowest_to_ask_below(search):
+            found = self._searches.txs(search, page, prove, lowest)
+            if found is not None:
+                return found
+            mark_coverage(lowest, self.latest_height())
         return super().search_txs(search, page, limits, prove)
 
     def search_blocks(self, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
-        self._check_begun()
+        if lowest := self._lowest_to_ask_below(search):
+            found = self._searches.heights(search, page, lowest)
+            if found is not None:
+                return found
+            mark_coverage(lowest, self.latest_height())
         return super().search_blocks(search, page, limits)
+
+    def _lowest_to_ask_below(self, search: Search) -> int:
+        """Return the lowest height that is indexed, if a search goes below it; else 0."""
+        self._check_begun()
+        lowest = self.lowest_indexed()
+        return lowest if lowest > max(search.low, self.initial_height()) else 0
+
+    @cached_property
+    def evm_index(self) -> EvmIndex:
+        return CompanionEvmIndex(self.store.evm_index, self)
+
+    @cached_property
+    def _searches(self) -> ForwardedSearches:
+        return ForwardedSearches(self._forward, self.store)
 
     def is_final(self, height: int, *, results: bool) -> bool:
         return not results or self._options.head_delay > 0 or height < self.latest_height()
@@ -126,6 +157,11 @@ class CompanionBackend(StoreBackend):
         self._check_begun()
         try:
             return stored(height)
+        except ResultNotFound as missing:
+            # During a backfill, the validators of stored heights too.
+            if not self.initial_height() <= height <= self.latest_height():
+                raise
+            return asked(height, missing)
         except NotFound as missing:
             if not self.initial_height() <= height < self.base_height():
                 raise
@@ -134,8 +170,25 @@ class CompanionBackend(StoreBackend):
     def block(self, height: int) -> tuple[BlockID, Block]:
         return self._read(height, super().block, self._older.block)
 
+    def hash_at(self, height: int) -> bytes:
+        return self._read(
+            height,
+            super().hash_at,
+            lambda height, missing: self._older.meta(height, missing).block_id.hash,
+        )
+
     def block_meta(self, height: int) -> BlockMeta:
         return self._read(height, super().block_meta, self._older.meta)
+
+    def block_txs(self, height: int) -> tuple[BlockMeta, tuple[bytes, ...]]:
+        return self._read(
+            height,
+            super().block_txs,
+            lambda height, missing: (
+                self._older.meta(height, missing),
+                self._older.block(height, missing)[1].txs,
+            ),
+        )
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         self._check_begun()
@@ -268,7 +321,14 @@ class CompanionBackend(StoreBackend):
             forward = self.__dict__.pop("_forward", None)
             if forward is not None:
                 forward.close()
-            for name in ("network", "application", "mempool", "_older"):
+            for name in (
+                "network",
+                "application",
+                "mempool",
+                "_older",
+                "_searches",
+                "evm_index",
+            ):
                 self.__dict__.pop(name, None)
             evm_forward = self.__dict__.pop("evm_forward", None)
             if evm_forward is not None:

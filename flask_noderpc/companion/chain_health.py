@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..backends.base.health import Health, Measure, late_age
 from ..backends.base.store import FULL, ChainStore
+from ..domain.network import BackfillProgress
 from ..domain.time import SECOND
 from . import shared_state
 from .forward import ForwardedNetwork
@@ -63,7 +64,9 @@ class CompanionHealth(Health):
     def notes(self) -> Sequence[str]:
         gaps = gaps_of(self._store)
         results = [height for height, gap in gaps.items() if gap.part == RESULTS]
-        notes = [
+        progress = shared_state.backfill(self._store)
+        notes = [_shown(progress)] if progress and progress.left else []
+        notes += [
             f"block {gap.height} could not be fetched: {gap.reason}"
             for gap in gaps.values()
             if gap.part == BLOCK
@@ -136,3 +139,10 @@ class CompanionHealth(Health):
                     each == state,
                     {"upstream": name, "state": each},
                 )
+
+
+def _shown(progress: BackfillProgress) -> str:
+    left = f"the backfill has {progress.left} blocks left"
+    if progress.reason:
+        return f"{left} and stands: {progress.reason}"
+    return f"{left}, at {progress.rate:.0f} a second"

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from .. import block_log
@@ -295,6 +295,17 @@ class Follower:
             return reached
         return reported
 
+    def _note_pause(self, error: NodeRPCError) -> None:
+        """Say in the log and to the processes that serve why the backfill stands."""
+        is_passing = isinstance(error, UpstreamError | Busy | StoreError)
+        log.log(
+            logging.WARNING if is_passing else logging.ERROR, "the backfill pauses: %s", error
+        )
+        progress = shared_state.backfill(self._store)
+        if progress is not None and not isinstance(error, StoreError):
+            stands = replace(progress, rate=0.0, reason=str(error))
+            shared_state.set_backfill(self._store, stands)
+
     def _fill_in_background(self, ended: threading.Event, history: History) -> None:
         with in_background(ended):
             self._fill(ended, history)
@@ -313,11 +324,9 @@ class Follower:
                 history.retry()
                 if base > low:
                     reported = self._fill_to(low, history, reported)
-            except (UpstreamError, Busy, StoreError) as error:
-                if not ended.is_set() and not self._stopped.is_set():
-                    log.warning("the backfill pauses: %s", error)
             except NodeRPCError as error:
-                log.error("the backfill pauses: %s", error)
+                if not ended.is_set() and not self._stopped.is_set():
+                    self._note_pause(error)
             except Exception:
                 log.exception("the backfill pauses")
             # A process that only follows needs no others.

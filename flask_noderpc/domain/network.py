@@ -108,6 +108,8 @@ class BackfillProgress:
     """Blocks that are still to be stored."""
     rate: float = 0.0
     """Blocks per second."""
+    reason: str = ""
+    """Why it stands; empty while it goes on."""
 
     @property
     def seconds_left(self) -> float:

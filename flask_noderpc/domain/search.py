@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
@@ -78,6 +78,8 @@ class Search:
     terms: tuple[Term, ...] = ()
     low: int = 0
     high: int = HIGHEST
+    text: str = field(default="", compare=False)
+    """Event query that other nodes are asked with; empty if there is no such query."""
 
     @property
     def is_one_height(self) -> bool:

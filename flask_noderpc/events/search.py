@@ -73,7 +73,7 @@ def _search(query: Query, height_key: str) -> Search | None:
         # CometBFT 0.38: a lone height is compared with the text in the index.
         if height_key == TX_HEIGHT and not others and low == high:
             _require_canonical(on_height[0])
-        return Search((*_terms(others), *_ranges(others)), low, high)
+        return Search((*_terms(others), *_ranges(others)), low, high, str(query))
     except _NothingMatches:
         return None
 

@@ -390,7 +390,7 @@ class Dispatcher:
         if cached is not None:
             return cached
         encoded = self._compute(caller, route, params)
-        if caller.chain_view.now() != version or not encoded.is_verified:
+        if caller.chain_view.now() != version or encoded.marks:
             # A block was committed meanwhile: the version of the result is not known.
             return encoded
         around = self.envelope.around(URI_ID, endpoint.error_member)
@@ -401,10 +401,10 @@ class Dispatcher:
         is_final = self._is_final(route, params)
         provenance.begin_reads()
         answer = route.call(self._context_of(caller), params)
-        is_verified = not provenance.has_unverified()
-        cacheable = is_final and is_verified and route.cache.allows(params, answer)
+        marks = provenance.marks()
+        cacheable = is_final and not marks and route.cache.allows(params, answer)
         encoded = self._dialect.encode(answer)
-        return CachedResult(encoded, cacheable, is_verified=is_verified)
+        return CachedResult(encoded, cacheable, marks=marks)
 
     def _is_final(self, route: Route[Any], params: Params) -> bool:
         """Return true unless what is read at the given height may change."""

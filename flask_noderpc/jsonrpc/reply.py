@@ -65,7 +65,6 @@ def as_rpc_error(error: Exception) -> RPCError:
 
 
 _EMPTY_RESULT = CachedResult(b"")
-UNVERIFIED = "X-NodeRPC-Provenance", "unverified"
 
 
 class Reply(NamedTuple):
@@ -78,7 +77,7 @@ class Reply(NamedTuple):
     """ETag of the result; empty where there is none."""
     reproducible: Reproducible | None = None
     headers: tuple[tuple[str, str], ...] = ()
-    """Further headers: of a host's refusal, or of what nothing proves."""
+    """Further headers: of a host's refusal, or the marks of a result."""
 
 
 class Answer(NamedTuple):
@@ -97,8 +96,8 @@ class Answer(NamedTuple):
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The header of what nothing proves."""
-        return () if self.encoded.is_verified else (UNVERIFIED,)
+        """Headers of what nothing proves, and of what is known of some heights alone."""
+        return self.encoded.marks
 
 
 class Reproducible(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from hashlib import blake2b
 from typing import NamedTuple
 
+from ..backends.base.provenance import Marks
 from ..backends.base.reads import ChainVersion
 from ..lru import CacheMemory, LRUCache
 from .params import Params
@@ -32,8 +33,8 @@ class CachedResult(NamedTuple):
     """Complete body for a GET, of a cached result: copying a large one takes long."""
     params_bytes: int = 0
     """Approximate bytes of the parameters of a cached result."""
-    is_verified: bool = True
-    """False if it shows what nothing proves; such a result is not cached."""
+    marks: Marks = ()
+    """Headers that say what is not proven or not complete; a result with any is not cached."""
 
     def holds(self, version: ChainVersion | None) -> bool:
         """Return true if the result is valid for a version of the chain."""

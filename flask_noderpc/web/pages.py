@@ -90,6 +90,7 @@ class Readiness:
 
     Everybody may read its status code. ``may_see`` says if the sender of the current request
     may also read why it is so: only callers who may call ``status`` learn about the chain.
+    ``GET /readyz?full`` is ready only if nothing is incomplete, as during a backfill.
     """
 
     def __init__(
@@ -107,8 +108,14 @@ class Readiness:
             return Response(
                 f"{detail}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain"
             )
-        notes = "; ".join(_notes(self._backend)) if self._may_see() else ""
-        return Response(f"ready: {notes}\n" if notes else "ready\n", mimetype="text/plain")
+        notes = "; ".join(_notes(self._backend))
+        is_ready = not notes or "full" not in request.args
+        state = "ready" if is_ready else "not complete"
+        return Response(
+            f"{state}: {notes}\n" if notes and self._may_see() else f"{state}\n",
+            HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE,
+            mimetype="text/plain",
+        )
 
 
 def _notes(backend: ChainBackend) -> Iterator[str]:

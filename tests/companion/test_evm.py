@@ -104,12 +104,19 @@ def pair_in(tmp_path: Path, **more: Any) -> Iterator[Pair]:
         own = app_for(followed, dialect="comet-0.38", json_rpc_enable=True, evm_api=API)
         with closing(followed), serve(own) as companion:
             followed.follow()
-            reaches(followed, chain.latest_height() - settings.head_delay)
+            head = chain.latest_height() - settings.head_delay
+            reaches(followed, head, settings.backfill_from)
             yield Pair(node, companion, chain.produce)
 
 
-def test_blocks_and_state_are_those_of_the_node(pair: Pair) -> None:
-    """Byte for byte."""
+@pytest.mark.parametrize("low", [1, HEIGHTS - 1])
+def test_blocks_and_state_are_those_of_the_node(low: int, tmp_path: Path) -> None:
+    """Byte for byte, also below the lowest block that is stored."""
+    with pair_in(tmp_path, backfill_from=low) as pair:
+        _compare(pair)
+
+
+def _compare(pair: Pair) -> None:
     height = int(result(pair.node, "eth_blockNumber"), 16)
     blocks = [
         result(pair.node, "eth_getBlockByNumber", hex(at), True) for at in range(1, height + 1)
@@ -118,6 +125,8 @@ def test_blocks_and_state_are_those_of_the_node(pair: Pair) -> None:
         ("eth_blockNumber",), ("eth_chainId",), ("net_version",), ("eth_gasPrice",),
         ("eth_maxPriorityFeePerGas",), ("eth_feeHistory", "0x3", "latest", [20]),
         ("eth_getLogs", {"fromBlock": "0x1", "toBlock": "latest"}),
+        ("eth_getLogs", {"fromBlock": "earliest", "toBlock": "latest"}),
+        ("eth_getLogs", {"fromBlock": "earliest", "toBlock": "0x3"}),
         ("eth_getBalance", FIRST, "latest"), ("eth_getBalance", FIRST, "0x2"),
         ("eth_getBalance", FIRST, "pending"), ("eth_getBalance", FIRST, "0xffff"),
         ("eth_getBalance", FIRST), ("eth_getBalance", FIRST, {"blockNumber": "safe"}),

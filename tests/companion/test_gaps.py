@@ -48,6 +48,7 @@ class Broken:
         self.is_broken = True
         self.hangs = False
         self.released = threading.Event()
+        self.methods: list[str] = []
 
     def respond(self, peer: socket.socket, body: bytes) -> None:
         """Answer a request as the node does, or break the response."""
@@ -55,10 +56,10 @@ class Broken:
             self.released.wait(PATIENCE)
         asked = json.loads(body)
         calls = asked if isinstance(asked, list) else [asked]
+        self.methods += [each["method"] for each in calls]
         is_bad = self.is_broken and any(self._is_bad(each) for each in calls)
         if is_bad and self._how == "no answer":
-            peer.settimeout(PATIENCE)
-            peer.recv(1)
+            self.released.wait(PATIENCE)
             return
         request = Request(self._node, body, {"Content-Type": "application/json"})
         with urlopen(request, timeout=PATIENCE) as found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from urllib.request import urlopen
@@ -16,10 +17,12 @@ from flask_noderpc.errors import HeightNotAvailable, NotFound, TxNotFound
 from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for, run_node, serve
-from tests.helpers.until import PATIENCE
+from tests.helpers.until import PATIENCE, until
 
 from .conftest import Companion, Serve, node_of
+from .raw_node import raw_node
 from .test_follow import grown, reaches
+from .test_gaps import Broken
 from .test_import import get, paths
 from .test_lies import (
     Liar,
@@ -55,15 +58,44 @@ def test_they_are_answered_as_by_the_node(dialect: str, companion: Companion) ->
         followed.follow()
         reaches(followed, 30, 20)
         pages = ["/blockchain?minHeight=3&maxHeight=9", "/blockchain?minHeight=12&maxHeight=25"]
-        found = [path for path in paths(node.chain) if "search" not in path]
         with serve(app_for(followed, dialect=dialect)) as own:
-            for path in (*found, *pages):
+            for path in (*paths(node.chain), *pages):
                 assert get(own + path) == get(node.url + path), path
             assert b"must be less than or equal to" in get(f"{own}/block?height=99")
             assert followed.base_height() == 20
     # The store's own error, as no node is there to ask.
     with pytest.raises(HeightNotAvailable, match="lowest height is 20"):
         followed.block(5)
+
+
+def test_validators_of_stored_heights_are_answered_during_the_backfill(
+    companion: Companion,
+) -> None:
+    """The store has their sets once it knows where each began."""
+    with run_node(dialect="comet-0.38") as node:
+        slow = Broken(grown(node, HEAD).url, "block", "no answer", below=30, above=0)
+        with raw_node(slow.respond) as url:
+            followed = companion(url)
+            followed.follow()
+            until(lambda: 1 < followed.base_height() <= BASE + 1, "a part of the blocks")
+            reaches(followed, HEAD, base := followed.base_height())
+            with serve(app_for(followed, dialect="comet-0.38")) as own:
+                for height in range(base, HEAD):
+                    for route in ("validators", "consensus_params"):
+                        path = f"{route}?height={height}"
+                        assert get(f"{own}/{path}") == get(f"{node.url}/{path}")
+            client = app_for(followed, dialect="comet-0.38").test_client()
+            for path, status, state in (
+                ("/readyz", 200, "ready"),
+                ("/readyz?full", 503, "not complete"),
+            ):
+                answer = client.get(path)
+                assert answer.status_code == status
+                assert re.match(rf"{state}: the backfill has \d+ blocks left", answer.text)
+            slow.is_broken = False
+            slow.released.set()
+            until(lambda: client.get("/readyz?full").status_code == 200, "all blocks")
+            assert followed.base_height() == 1
 
 
 def followed_from(companion: Companion, *urls: str, head: int = HEAD) -> CompanionBackend:

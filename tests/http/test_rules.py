@@ -98,7 +98,8 @@ def test_a_known_result_is_304_with_the_headers_of_every_response(sent: str) -> 
         ("Access-Control-Allow-Origin", "https://viewer.example"),
         (
             "Access-Control-Expose-Headers",
-            "ETag, Retry-After, X-Cosmos-Block-Height, X-NodeRPC-Provenance, X-Server-Time",
+            "ETag, Retry-After, X-Cosmos-Block-Height, X-NodeRPC-Coverage,"
+            " X-NodeRPC-Provenance, X-Server-Time",
         ),
     ]
 

@@ -291,8 +291,9 @@ class EvmIndex:
         """Return heights that may have the transaction, newest first; raise
         :exc:`~flask_noderpc.errors.SearchTooCostly`."""
         # Ethermint: the hash stands in the event in small letters.
-        term = Term("ethereum_tx.ethereumTxHash", equals=f"0x{tx_hash.hex()}")
-        found = self._chain.search_txs(Search((term,)), Page(0, _MAX_PLACES, True), limits)
+        key, value = "ethereum_tx.ethereumTxHash", f"0x{tx_hash.hex()}"
+        search = Search((Term(key, equals=value),), text=f"{key}='{value}'")
+        found = self._chain.search_txs(search, Page(0, _MAX_PLACES, True), limits)
         return tuple(dict.fromkeys(record.height for record in found.txs))
 
     def log_heights(self, search: LogSearch, limits: SearchLimits) -> Sequence[int]:

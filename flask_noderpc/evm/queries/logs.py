@@ -89,17 +89,18 @@ def heights(ctx: Context, chain: Reader, log_filter: LogFilter) -> range:
     """The heights of a filter; raise :exc:`~flask_noderpc.errors.InvalidParams`."""
     _refuse_pending(log_filter)
     first, last = chain.height(log_filter.first), chain.height(log_filter.last)
+    lowest = ctx.backend.lowest_readable()
+    if log_filter.first is Tag.EARLIEST and first > chain.first:
+        # The store may have pruned further blocks by now, and other nodes may have them.
+        first = lowest
     if first > last:
         raise InvalidParams(_REVERSED)
     if last > chain.latest:
         raise InvalidParams("block range extends beyond current head block")
     _refuse_long(ctx, first, last)
     # Block 0 has no logs.
-    first, base = max(first, chain.first), ctx.backend.base_height()
-    if log_filter.first is Tag.EARLIEST and first > chain.first:
-        # More may be forgotten by now.
-        first = max(first, base)
-    if first < base:
+    first = max(first, chain.first)
+    if first < lowest:
         raise PrunedHistory
     return range(first, last + 1)
 

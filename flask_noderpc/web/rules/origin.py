@@ -180,7 +180,8 @@ _METHODS = ("HEAD", "GET", "POST")
 # Fetch: scripts of other sites see no other headers of a response.
 _EXPOSED = (
     "Access-Control-Expose-Headers",
-    "ETag, Retry-After, X-Cosmos-Block-Height, X-NodeRPC-Provenance, X-Server-Time",
+    "ETag, Retry-After, X-Cosmos-Block-Height, X-NodeRPC-Coverage, X-NodeRPC-Provenance,"
+    " X-Server-Time",
 )
 _METHOD_FIELD, _HEADERS_FIELD = (
     "HTTP_ACCESS_CONTROL_REQUEST_METHOD",

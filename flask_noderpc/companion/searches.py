@@ -1,0 +1,190 @@
+"""Searches of heights that the store's index lacks: a node that knows them is asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from ..backends.base.backend import ChainBackend
+from ..backends.base.capabilities import EvmIndex
+from ..backends.base.provenance import mark_unverified
+from ..backends.base.store import ChainStore
+from ..domain.ethereum import LogSearch
+from ..domain.responses import ResultBlockSearch, ResultTx, ResultTxSearch
+from ..domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
+from ..errors import Busy, SearchIncomplete, UpstreamError, UpstreamMismatch, UpstreamRefused
+from ..protocol.comet import hashes
+from .in_flight import ReadsInFlight
+from .pool import Upstreams
+from .reader import Reader
+
+T = TypeVar("T")
+
+# Seconds for which it is known whether a node's index reaches further down than the store's.
+_KNOWN_S = 10.0
+
+
+class _KnowsNoMore(UpstreamRefused):
+    """The index of a node reaches no further down than that of the store."""
+
+
+class ForwardedSearches:
+    """Searches of the nodes, whose results nothing proves.
+
+    Each returns ``None`` if a node answers that no heights below ``lowest`` are indexed there,
+    the lowest that is indexed in the store, and no other node knows more. Raise
+    :exc:`~flask_noderpc.errors.SearchIncomplete` where no node answers. Equal searches in
+    flight are one.
+    """
+
+    def __init__(self, upstreams: Upstreams, store: ChainStore) -> None:
+        self._upstreams, self._store = upstreams, store
+        self._reads = ReadsInFlight(upstreams.reserve)
+        self._known: dict[str, tuple[float, bool]] = {}
+
+    def txs(self, search: Search, page: Page, prove: bool, lowest: int) -> FoundTxs | None:
+        """Return a page of the transactions that are found."""
+
+        def read(reader: Reader) -> FoundTxs:
+            def ask(number: int) -> tuple[int, Sequence[ResultTx]]:
+                found = reader.node.get(
+                    ResultTxSearch, "tx_search", prove=prove, **_params(search, page, number)
+                )
+                return found.total, found.txs
+
+            total, found = _window(ask, page)
+            return FoundTxs(total, tuple(_tx(reader, each, prove) for each in found))
+
+        return self._read(search, ("txs", page, prove), read, lowest)
+
+    def heights(self, search: Search, page: Page, lowest: int) -> FoundHeights | None:
+        """Return a page of the heights of blocks that are found."""
+
+        def read(reader: Reader) -> FoundHeights:
+            def ask(number: int) -> tuple[int, Sequence[int]]:
+                found = reader.node.get(
+                    ResultBlockSearch, "block_search", **_params(search, page, number)
+                )
+                blocks = (each.block for each in found.blocks)
+                return found.total, [block.header.height for block in blocks if block]
+
+            total, heights = _window(ask, page)
+            return FoundHeights(total, tuple(heights))
+
+        return self._read(search, ("blocks", page), read, lowest)
+
+    def _read(
+        self, search: Search, key: Hashable, read: Callable[[Reader], T], lowest: int
+    ) -> T | None:
+        if not search.text:
+            return None
+        no_more: list[str] = []
+
+        def ask(reader: Reader) -> T:
+            if not self._knows_more(reader, lowest):
+                no_more.append(reader.name)
+                raise _KnowsNoMore(reader.name, 0, f"no block below {lowest} is indexed")
+            return read(reader)
+
+        def attempt() -> T | None:
+            try:
+                return self._upstreams.attempt(ask)
+            except (UpstreamError, Busy) as error:
+                if no_more:
+                    return None
+                raise SearchIncomplete(
+                    f"the store has indexed the blocks from height {lowest} on, and no node"
+                    f" could search those below: {error}",
+                    f"a query with tx.height >= {lowest}, or block.height in block_search, is"
+                    " answered from the store",
+                ) from None
+
+        # Who has seen a block finds what is in it.
+        found = self._reads.get(
+            (search.text, key, lowest, self._store.latest_height()), attempt
+        )
+        if found is not None:
+            mark_unverified()
+        return found
+
+    def _knows_more(self, reader: Reader, lowest: int) -> bool:
+        """Return true unless a node says that the block below a height is not indexed."""
+        checked_at, knows = self._known.get(reader.name, (-_KNOWN_S, False))
+        if time.monotonic() - checked_at >= _KNOWN_S:
+            knows = _is_indexed(reader, lowest - 1)
+            self._known[reader.name] = time.monotonic(), knows
+        return knows
+
+
+class CompanionEvmIndex(EvmIndex):
+    """The store's index, and searches of the nodes below the heights that it has."""
+
+    def __init__(self, stored: EvmIndex, chain: ChainBackend) -> None:
+        super().__init__(chain)
+        self._stored, self._chain = stored, chain
+
+    def tx_heights(self, tx_hash: bytes, limits: SearchLimits) -> Sequence[int]:
+        """Return heights that may have the transaction, newest first."""
+        found = self._stored.tx_heights(tx_hash, limits)
+        if found or self._chain.lowest_indexed() <= self._chain.initial_height():
+            return found
+        return super().tx_heights(tx_hash, limits)
+
+    def log_heights(self, search: LogSearch, limits: SearchLimits) -> Sequence[int]:
+        """Return heights that may have such logs, lowest first."""
+        lowest = self._chain.lowest_indexed()
+        if lowest <= search.low:
+            return self._stored.log_heights(search, limits)
+        # Nodes can't be asked for logs by address; the reader looks into each block.
+        older = range(search.low, min(search.high + 1, lowest))
+        if search.high < lowest:
+            return older
+        newer = replace(search, low=lowest)
+        return (*older, *self._stored.log_heights(newer, limits))
+
+
+def _is_indexed(reader: Reader, height: int) -> bool:
+    try:
+        found = reader.node.get(
+            ResultBlockSearch,
+            "block_search",
+            query=f"block.height = {height}",
+            page=1,
+            per_page=1,
+            order_by="asc",
+        )
+    except UpstreamRefused:
+        # Nodes before 0.34.9 and some proxies have no such method; the search itself tells.
+        return True
+    # A node that has pruned the block shows it no more, and still counts it.
+    return found.total > 0
+
+
+def _params(search: Search, page: Page, number: int) -> dict[str, int | str]:
+    order = "desc" if page.newest_first else "asc"
+    return {"query": search.text, "page": number, "per_page": page.limit, "order_by": order}
+
+
+def _window(ask: Callable[[int], tuple[int, Sequence[T]]], page: Page) -> tuple[int, list[T]]:
+    """Return the total and the items of a page, which may lie on two pages of a node."""
+    before, skipped = divmod(page.offset, page.limit)
+    total, items = 0, list[T]()
+    for number in range(before + 1, before + 2 + bool(skipped)):
+        try:
+            total, found = ask(number)
+        except UpstreamRefused:
+            if number == 1:
+                raise
+            # It is beyond the last page.
+            return (total if items else ask(1)[0]), items[skipped:]
+        items += found
+    return total, items[skipped : skipped + page.limit]
+
+
+def _tx(reader: Reader, found: ResultTx, prove: bool) -> TxResult:
+    if hashes.tx_hash(found.tx) != found.hash:
+        raise UpstreamMismatch(reader.name, "tx_search has a transaction of another hash")
+    proof = found.proof if prove else None
+    return TxResult(found.height, found.index, found.tx, found.tx_result, proof)
