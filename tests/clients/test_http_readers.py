@@ -21,7 +21,7 @@ from .http_readers import Go, Seen, llhttp, ours
 from .http_streams import stream
 
 IS_LONG = os.environ.get("NODERPC_CAMPAIGN") == "long"
-STREAMS = 5_000_000 if IS_LONG else 200_000
+STREAMS = 5_000_000 if IS_LONG else 100_000
 """Streams of one run: they take about a minute, or half an hour in the long campaign."""
 
 # Reasons why one reader accepts a request that the other refuses, each with a pattern of the

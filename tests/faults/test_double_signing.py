@@ -25,7 +25,7 @@ from ..helpers.http import get
 from ..helpers.websocket import WebSocketClient
 from .processes import Process, is_long, opened, processes
 
-KILLS = 50 if is_long() else 6
+KILLS = 50 if is_long() else 3
 STATE = "data/priv_validator_state.json"
 _GONE = (OSError, HTTPException, ValueError)
 

@@ -31,7 +31,7 @@ from .processes import (
     processes,
 )
 
-MOMENTS = 100 if is_long() else 4
+MOMENTS = 100 if is_long() else 2
 COUNTED = bytes.fromhex(COUNTER[2:])
 Mined = dict[bytes, int]
 

@@ -22,7 +22,7 @@ from .processes import (
     processes,
 )
 
-MOMENTS = 100 if is_long() else 6
+MOMENTS = 100 if is_long() else 4
 CLIENTS = 4
 
 

@@ -20,7 +20,7 @@ from tests.helpers.until import until
 from ..server.node_process import Node, refusal, started
 from .processes import is_long
 
-KILLS = 30 if is_long() else 3
+KILLS = 30 if is_long() else 2
 FLAGS: tuple[str, ...] = (
     "--block-interval",
     "0.02",
