@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from http import HTTPStatus
 from itertools import islice
+from types import NoneType
 from typing import Any, ClassVar
 
 from .. import jsoncodec
@@ -214,11 +215,13 @@ def _text(raw: bytes) -> str:
 
 
 _PLAIN: dict[type, Json] = {
+    NoneType: {"type": "null"},
     bool: {"type": "boolean"},
     str: {"type": "string"},
     float: {"type": "number"},
     int: {"type": "string", "pattern": "^0x(0|[1-9a-f][0-9a-f]*)$"},
     bytes: {"type": "string", "pattern": "^0x([0-9a-f]{2})*$"},
+    PlainNumber: {"type": "integer"},
     tuple: {"type": "array"},
     dict: {"type": "object"},
 }
@@ -230,6 +233,7 @@ class EvmDialect(Dialect):
     @cached_property
     def _dumps(self) -> dict[type, Dump]:
         plain: dict[type, Dump] = {
+            NoneType: _itself,
             bool: _itself,
             str: _itself,
             float: _itself,

@@ -43,7 +43,7 @@ _NODE = (
     Route("eth_config", state.config, NoParams, dict),
     Route("eth_coinbase", node.coinbase, NoParams, bytes),
     Route("eth_accounts", signing.accounts, NoParams, tuple),
-    Route("eth_mining", node.not_mining, NoParams, bool),
+    Route("eth_mining", node.is_mining, NoParams, bool),
     Route("eth_hashrate", node.no_hashrate, NoParams, int),
     Route("eth_protocolVersion", node.protocol_version, NoParams, int),
 )

@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import pytest
@@ -319,7 +320,12 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "anvil_reset": [[{}]],
 }
 # Blocks have no uncles.
-MAY_BE_NULL = ("eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex")
+MAY_BE_NULL = (
+    "eth_getUncleByBlockNumberAndIndex",
+    "eth_getUncleByBlockHashAndIndex",
+    # As in anvil.
+    *(route.name for route in DEV_ROUTES if route.result is NoneType),
+)
 NEVER_ANSWERED = {"eth_getBlockAccessList", "debug_getRawBlockAccessList", *REASONS}
 
 

@@ -7,20 +7,21 @@ Each makes a block of its own, from which the others follow by the chain's rules
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from ...backends.base.capabilities import Control
-from ...errors import NotSupported, TxRejected, ValueNotAllowed
+from ...domain.ethereum import PlainNumber
+from ...errors import NotSupported, TxRejected, ValueNotAllowed, short_repr
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...wire.json_schema import typed
 from ...wire.params import ParamField
 from ..codec import hex
-from ..codec.call_objects import Big
-from ..codec.params import Address, Bool, Hash, mismatch
+from ..codec.params import Address, Bool, Hash
 from ..errors import NOT_SUPPORTED, EvmError
 from ..reader import reader
 
@@ -35,19 +36,35 @@ _LONGEST_INTERVAL = 1 << 31
 _MIN_MILLISECONDS = 100
 
 
+# As texts of JSON: of hex, which may begin with zeros, and of decimals.
+_HEX, _DECIMAL = re.compile(r"0[xX][0-9a-fA-F]{0,66}"), re.compile(r"[0-9]{1,80}", re.ASCII)
+
+
 class Number(ParamField):
-    """A number, as hex or as JSON has numbers; these tools send both."""
+    """A number as these tools send it: JSON's own, or a text in hex or decimal."""
 
     json_type = "integer"
     in_json = typed("integer", "string")
 
     def from_json(self, value: Any) -> int:
-        """The number."""
-        if isinstance(value, str):
-            return hex.read_quantity(value, 256)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise mismatch(value, "uint64")
-        return value
+        """Return the number, of at most 256 bits."""
+        number = _number(value)
+        if number is None or number >> 256:
+            raise ValueError(
+                f"{short_repr(value)} is no number of at most 256 bits: a JSON number, or a"
+                " text in hex with 0x or in decimal"
+            )
+        return number
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, str):
+        # anvil: "0x" is zero.
+        if _HEX.fullmatch(value):
+            return int(value[2:] or "0", 16)
+        return int(value) if _DECIMAL.fullmatch(value) else None
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if is_number else None
 
 
 class MineOptions(ParamField):
@@ -155,10 +172,9 @@ def mine(ctx: Context, params: MineParams) -> str:
     return "0x0"
 
 
-def mine_many(ctx: Context, params: MineManyParams) -> bool:
+def mine_many(ctx: Context, params: MineManyParams) -> None:
     """Mine blocks."""
     _mine(ctx, params.count, None, params.interval)
-    return True
 
 
 def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> None:
@@ -178,38 +194,35 @@ def revert(ctx: Context, params: SnapshotParams) -> bool:
     return control(ctx).revert(params.number)
 
 
-def reset(ctx: Context, params: Reset) -> bool:
+def reset(ctx: Context, params: Reset) -> None:
     """Revert the chain to its genesis."""
     control(ctx).reset()
-    return True
 
 
-def increase_time(ctx: Context, params: SecondsParams) -> int:
+def increase_time(ctx: Context, params: SecondsParams) -> PlainNumber:
     """Advance the chain's clock; return how far it is ahead."""
     with driving(ctx) as driven:
-        return driven.shift(params.seconds)
+        return PlainNumber(driven.shift(params.seconds))
 
 
-def set_time(ctx: Context, params: SecondsParams) -> int:
+def set_time(ctx: Context, params: SecondsParams) -> PlainNumber:
     """Set the chain's clock; return how far it is ahead."""
     # hardhat and ganache count milliseconds, which are later than any second.
     time = params.seconds
     seconds = time // 1000 if time > _LAST_SECOND else time
     with driving(ctx) as driven:
-        return max(0, driven.set_time(seconds))
+        return PlainNumber(max(0, driven.set_time(seconds)))
 
 
-def set_next_time(ctx: Context, params: SecondsParams) -> str:
+def set_next_time(ctx: Context, params: SecondsParams) -> None:
     """Set the time of the next block."""
     with driving(ctx) as driven:
         driven.set_next_time(params.seconds)
-    return hex.quantity(params.seconds)
 
 
-def set_automine(ctx: Context, params: SwitchParams) -> bool:
+def set_automine(ctx: Context, params: SwitchParams) -> None:
     """Mine each transaction at once, or only on request."""
     control(ctx).set_automine(params.on)
-    return True
 
 
 def automine(ctx: Context, params: NoParams) -> bool:
@@ -217,32 +230,30 @@ def automine(ctx: Context, params: NoParams) -> bool:
     return control(ctx).automines()
 
 
-def set_interval(ctx: Context, params: SecondsParams) -> bool:
+def set_interval(ctx: Context, params: SecondsParams) -> None:
     """Mine at an interval in milliseconds, below 100 in seconds; 0 stops it."""
     number = params.seconds
-    return _set_interval(ctx, number if number < _MIN_MILLISECONDS else number / 1000)
+    _set_interval(ctx, number if number < _MIN_MILLISECONDS else number / 1000)
 
 
-def set_interval_s(ctx: Context, params: SecondsParams) -> bool:
+def set_interval_s(ctx: Context, params: SecondsParams) -> None:
     """Mine at an interval in seconds; 0 stops it."""
-    return _set_interval(ctx, params.seconds)
+    _set_interval(ctx, params.seconds)
 
 
-def _set_interval(ctx: Context, seconds: float) -> bool:
+def _set_interval(ctx: Context, seconds: float) -> None:
     if seconds > _LONGEST_INTERVAL:
         raise EvmError(f"an interval has at most {_LONGEST_INTERVAL} seconds")
     with driving(ctx) as driven:
         driven.set_interval(seconds or None)
-    return True
 
 
-def set_step(ctx: Context, params: SecondsParams) -> bool:
+def set_step(ctx: Context, params: SecondsParams) -> None:
     """Set a fixed number of seconds between blocks."""
     if params.seconds > _LONGEST_INTERVAL:
         raise EvmError(f"a step has at most {_LONGEST_INTERVAL} seconds")
     with driving(ctx) as driven:
         driven.set_step(params.seconds or None)
-    return True
 
 
 def remove_step(ctx: Context, params: NoParams) -> bool:
@@ -250,6 +261,11 @@ def remove_step(ctx: Context, params: NoParams) -> bool:
     with driving(ctx) as driven:
         driven.set_step(None)
     return True
+
+
+def was_dropped(ctx: Context, params: TransactionHashParams) -> bool:
+    """Remove a pending transaction; return true if there was one."""
+    return drop(ctx, params) is not None
 
 
 def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
@@ -261,10 +277,9 @@ def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
     return None
 
 
-def drop_all(ctx: Context, params: NoParams) -> bool:
+def drop_all(ctx: Context, params: NoParams) -> None:
     """Remove all pending transactions."""
     control(ctx).drop(ctx.backend.mempool.pending(_MAX_BLOCKS).txs)
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,10 +289,9 @@ class SenderParams(Params):
     address: bytes = param(Address(), doc="Address of the sender.")
 
 
-def drop_of(ctx: Context, params: SenderParams) -> bool:
+def drop_of(ctx: Context, params: SenderParams) -> None:
     """Remove the pending transactions of a sender."""
     control(ctx).drop(ctx.backend.mempool.pending_by_sender(params.address, _MAX_BLOCKS))
-    return True
 
 
 # CometBFT counts gas in 64 bits with a sign.
@@ -291,7 +305,7 @@ _HIGHEST_FEE = 1 << 255
 class FeeParams(Params):
     """Parameters of ``anvil_setNextBlockBaseFeePerGas``."""
 
-    fee: int = param(Big(), doc="Wei for a unit of gas.")
+    fee: int = param(Number(), doc="Wei for a unit of gas.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,20 +322,18 @@ class GasLimitParams(Params):
     limit: int = param(Number(), doc="Units of gas.")
 
 
-def set_base_fee(ctx: Context, params: FeeParams) -> bool:
+def set_base_fee(ctx: Context, params: FeeParams) -> None:
     """Set the next block's base fee."""
     if params.fee >= _HIGHEST_FEE:
         raise EvmError("a base fee has at most 255 bits")
     with driving(ctx) as driven:
         driven.set_base_fee(params.fee)
-    return True
 
 
-def set_coinbase(ctx: Context, params: CoinbaseParams) -> bool:
+def set_coinbase(ctx: Context, params: CoinbaseParams) -> None:
     """Set the recipient of tips from the next block on."""
     with driving(ctx) as driven:
         driven.set_coinbase(params.address)
-    return True
 
 
 def set_gas_limit(ctx: Context, params: GasLimitParams) -> bool:

@@ -6,6 +6,8 @@ Only callers on this machine may use them, as for signing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import starmap
+from types import NoneType
 from typing import Any, NoReturn
 
 from ...domain.ethereum import PlainNumber
@@ -38,13 +40,13 @@ def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
     header = _latest(ctx).header
     return {
         "currentBlockNumber": header.number,
-        "currentBlockTimestamp": header.timestamp,
+        "currentBlockTimestamp": PlainNumber(header.timestamp),
         "currentBlockHash": header.hash,
         "hardFork": "prague",
         "transactionOrder": "fees",
         "environment": {
             "baseFee": fees.base_fee(ctx, params),
-            "chainId": ctx.settings.evm_chain_id,
+            "chainId": PlainNumber(ctx.settings.evm_chain_id),
             "gasLimit": header.gas_limit,
             "gasPrice": fees.gas_price(ctx, params),
         },
@@ -62,6 +64,8 @@ def metadata(ctx: Context, params: NoParams) -> dict[str, Any]:
         "instanceId": genesis.header.hash if genesis else header.hash,
         "latestBlockNumber": PlainNumber(header.number),
         "latestBlockHash": header.hash,
+        "forkedNetwork": None,
+        "snapshots": {},
     }
 
 
@@ -103,78 +107,81 @@ def refusing(name: str) -> Callable[[Context, UnreadParams], NoReturn]:
     return refuse
 
 
-_ROWS = (
-    (("evm_mine", "anvil_evmMine"), control.mine, MineParams, str),
-    (("hardhat_mine", "anvil_mine"), control.mine_many, MineManyParams, bool),
-    (("evm_snapshot", "anvil_snapshot"), control.snapshot, NoParams, int),
-    (("evm_revert", "anvil_revert"), control.revert, SnapshotParams, bool),
-    (("hardhat_reset", "anvil_reset"), control.reset, control.Reset, bool),
-    (("evm_increaseTime", "anvil_increaseTime"), control.increase_time, SecondsParams, int),
-    (("evm_setTime", "anvil_setTime"), control.set_time, SecondsParams, int),
-    (
-        ("evm_setNextBlockTimestamp", "anvil_setNextBlockTimestamp"),
-        control.set_next_time,
-        SecondsParams,
-        str,
-    ),
-    (("evm_setAutomine", "anvil_setAutomine"), control.set_automine, SwitchParams, bool),
-    (("hardhat_getAutomine", "anvil_getAutomine"), control.automine, NoParams, bool),
-    (("evm_setIntervalMining",), control.set_interval, SecondsParams, bool),
-    (("anvil_setIntervalMining",), control.set_interval_s, SecondsParams, bool),
-    (("anvil_setBlockTimestampInterval",), control.set_step, SecondsParams, bool),
-    (("anvil_removeBlockTimestampInterval",), control.remove_step, NoParams, bool),
-    (("hardhat_setBalance", "anvil_setBalance"), state.set_balance, BalanceParams, bool),
-    (("anvil_addBalance",), state.add_balance, BalanceParams, bool),
-    (("hardhat_setNonce", "anvil_setNonce"), state.set_nonce, NonceParams, bool),
-    (("hardhat_setCode", "anvil_setCode"), state.set_code, CodeParams, bool),
-    (
-        ("hardhat_setStorageAt", "anvil_setStorageAt"),
-        state.set_storage_at,
-        StorageWordParams,
-        bool,
-    ),
-    (
-        ("hardhat_setNextBlockBaseFeePerGas", "anvil_setNextBlockBaseFeePerGas"),
-        control.set_base_fee,
-        control.FeeParams,
-        bool,
-    ),
-    (
-        ("hardhat_setCoinbase", "anvil_setCoinbase"),
-        control.set_coinbase,
-        control.CoinbaseParams,
-        bool,
-    ),
-    (("anvil_dumpState",), state.dump, NoParams, bytes),
-    (("anvil_loadState",), state.load, state.DumpParams, bool),
-    (("evm_setBlockGasLimit",), control.set_gas_limit, control.GasLimitParams, bool),
-    (
-        ("hardhat_dropTransaction", "anvil_dropTransaction"),
-        control.drop,
-        TransactionHashParams,
-        bytes,
-    ),
-    (("anvil_dropAllTransactions",), control.drop_all, NoParams, bool),
-    (("anvil_removePoolTransactions",), control.drop_of, control.SenderParams, bool),
-    (("anvil_nodeInfo",), node_info, NoParams, dict),
-    (("hardhat_metadata", "anvil_metadata"), metadata, NoParams, dict),
+_Call = Callable[[Context, Any], Any]
+_Row = tuple[str, _Call, type, type]
+"""Name, handler, parameters and result."""
+
+
+def _as_hardhat(call: _Call) -> _Call:
+    """Return a handler that answers true where anvil answers null."""
+
+    def answer(ctx: Context, params: Any) -> bool:
+        call(ctx, params)
+        return True
+
+    answer.__doc__ = call.__doc__
+    return answer
+
+
+def _rows_of_both(name: str, call: _Call, params: type) -> Iterator[_Row]:
+    """Yield the rows of a method that both nodes have, and answer in two ways."""
+    yield f"hardhat_{name}", _as_hardhat(call), params, bool
+    yield f"anvil_{name}", call, params, NoneType
+
+
+_ROWS: tuple[_Row, ...] = (
+    ("evm_mine", control.mine, MineParams, str),
+    ("anvil_evmMine", control.mine, MineParams, str),
+    *_rows_of_both("mine", control.mine_many, MineManyParams),
+    ("evm_snapshot", control.snapshot, NoParams, int),
+    ("anvil_snapshot", control.snapshot, NoParams, int),
+    ("evm_revert", control.revert, SnapshotParams, bool),
+    ("anvil_revert", control.revert, SnapshotParams, bool),
+    *_rows_of_both("reset", control.reset, control.Reset),
+    ("evm_increaseTime", control.increase_time, SecondsParams, PlainNumber),
+    ("anvil_increaseTime", control.increase_time, SecondsParams, PlainNumber),
+    ("evm_setTime", control.set_time, SecondsParams, PlainNumber),
+    ("anvil_setTime", control.set_time, SecondsParams, PlainNumber),
+    ("evm_setNextBlockTimestamp", control.set_next_time, SecondsParams, NoneType),
+    ("anvil_setNextBlockTimestamp", control.set_next_time, SecondsParams, NoneType),
+    ("evm_setAutomine", control.set_automine, SwitchParams, NoneType),
+    ("anvil_setAutomine", control.set_automine, SwitchParams, NoneType),
+    ("hardhat_getAutomine", control.automine, NoParams, bool),
+    ("anvil_getAutomine", control.automine, NoParams, bool),
+    ("evm_setIntervalMining", control.set_interval, SecondsParams, NoneType),
+    ("anvil_setIntervalMining", control.set_interval_s, SecondsParams, NoneType),
+    ("anvil_setBlockTimestampInterval", control.set_step, SecondsParams, NoneType),
+    ("anvil_removeBlockTimestampInterval", control.remove_step, NoParams, bool),
+    *_rows_of_both("setBalance", state.set_balance, BalanceParams),
+    ("anvil_addBalance", state.add_balance, BalanceParams, NoneType),
+    *_rows_of_both("setNonce", state.set_nonce, NonceParams),
+    *_rows_of_both("setCode", state.set_code, CodeParams),
+    ("hardhat_setStorageAt", state.set_storage_at, StorageWordParams, bool),
+    ("anvil_setStorageAt", state.set_storage_at, StorageWordParams, bool),
+    *_rows_of_both("setNextBlockBaseFeePerGas", control.set_base_fee, control.FeeParams),
+    *_rows_of_both("setCoinbase", control.set_coinbase, control.CoinbaseParams),
+    ("anvil_dumpState", state.dump, NoParams, bytes),
+    ("anvil_loadState", state.load, state.DumpParams, bool),
+    ("evm_setBlockGasLimit", control.set_gas_limit, control.GasLimitParams, bool),
+    ("hardhat_dropTransaction", control.was_dropped, TransactionHashParams, bool),
+    ("anvil_dropTransaction", control.drop, TransactionHashParams, bytes),
+    ("anvil_dropAllTransactions", control.drop_all, NoParams, NoneType),
+    ("anvil_removePoolTransactions", control.drop_of, control.SenderParams, NoneType),
+    ("anvil_nodeInfo", node_info, NoParams, dict),
+    ("hardhat_metadata", metadata, NoParams, dict),
+    ("anvil_metadata", metadata, NoParams, dict),
 )
 
 
 def _row(
-    name: str,
-    call: Callable[[Context, Any], Any],
-    params: type,
-    result: type,
-    tag: str = "Signing",
+    name: str, call: _Call, params: type, result: type, tag: str = "Signing"
 ) -> Route[Any]:
     return Route(name, call, params, result, writes=True, signs=True, tag=tag)
 
 
 def _rows() -> Iterator[Route[Any]]:
-    for names, call, params, result in _ROWS:
-        for name in names:
-            yield _row(name, call, params, result, tag="Development")
+    for row in _ROWS:
+        yield _row(*row, tag="Development")
     for name in REASONS:
         yield _row(name, refusing(name), UnreadParams, str, tag="Refused")
 
@@ -191,14 +198,20 @@ DEV_ROUTES = RouteTable(
         _row("personal_sign", signing.personal_sign, signing.PersonalMessage, bytes),
         _row("eth_signTypedData", signing.sign_typed_data, signing.Typed, bytes),
         _row("eth_signTypedData_v4", signing.sign_typed_data, signing.Typed, bytes),
-        _row("anvil_impersonateAccount", signing.impersonate, signing.Name, bool),
-        _row("hardhat_impersonateAccount", signing.impersonate, signing.Name, bool),
-        _row("anvil_stopImpersonatingAccount", signing.stop_impersonating, signing.Name, bool),
-        _row(
-            "hardhat_stopImpersonatingAccount", signing.stop_impersonating, signing.Name, bool
+        *starmap(
+            _row,
+            (
+                *_rows_of_both("impersonateAccount", signing.impersonate, signing.Name),
+                *_rows_of_both(
+                    "stopImpersonatingAccount", signing.stop_impersonating, signing.Name
+                ),
+            ),
         ),
         _row(
-            "anvil_autoImpersonateAccount", signing.impersonate_any, signing.SwitchParams, bool
+            "anvil_autoImpersonateAccount",
+            signing.impersonate_any,
+            signing.SwitchParams,
+            NoneType,
         ),
         *CONTROL_ROUTES,
     )

@@ -39,15 +39,15 @@ class Wallet:
 
     def __init__(self, keys: Iterable[Key]) -> None:
         self._keys = {key.address: key for key in keys}
-        self._names: set[bytes] = set()
+        self._names: dict[bytes, None] = {}
         self.any_name = False
         self.lock = threading.Lock()
         """Held between the choice of a nonce and its use."""
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
-        """Return the addresses of the keys, in order."""
-        return tuple(self._keys)
+        """Return the addresses of the keys, in order, and those that are impersonated."""
+        return tuple(dict.fromkeys((*self._keys, *self._names)))
 
     def key(self, address: bytes) -> Key:
         """That of an account; raise :exc:`.errors.EvmError`."""
@@ -57,11 +57,11 @@ class Wallet:
 
     def impersonate(self, address: bytes) -> None:
         """Let transactions be sent from this account without its key."""
-        self._names.add(address)
+        self._names[address] = None
 
     def stop_impersonating(self, address: bytes) -> None:
         """Stop the impersonation of this account."""
-        self._names.discard(address)
+        self._names.pop(address, None)
 
     def check(self, sender: bytes) -> None:
         """Raise :exc:`.errors.EvmError` for one whose transactions can't be sent."""
@@ -87,7 +87,7 @@ def wallet(ctx: Context) -> Wallet:
 
 
 def accounts(ctx: Context, params: NoParams) -> tuple[bytes, ...]:
-    """The accounts that the node signs for: those of a development chain, else none."""
+    """The accounts of a development chain, and those that are impersonated; else none."""
     return wallet(ctx).addresses
 
 
@@ -203,16 +203,14 @@ class Name(Params):
     address: bytes = param(Address(), doc="Address of the account.")
 
 
-def impersonate(ctx: Context, params: Name) -> bool:
+def impersonate(ctx: Context, params: Name) -> None:
     """Let ``eth_sendTransaction`` send from an account without its key."""
     wallet(ctx).impersonate(params.address)
-    return True
 
 
-def stop_impersonating(ctx: Context, params: Name) -> bool:
+def stop_impersonating(ctx: Context, params: Name) -> None:
     """Stop the impersonation of an account."""
     wallet(ctx).stop_impersonating(params.address)
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +220,6 @@ class SwitchParams(Params):
     on: bool = param(Bool(), doc="True for all accounts.")
 
 
-def impersonate_any(ctx: Context, params: SwitchParams) -> bool:
+def impersonate_any(ctx: Context, params: SwitchParams) -> None:
     """Start or stop the impersonation of all accounts."""
     wallet(ctx).any_name = params.on
-    return True

@@ -16,7 +16,6 @@ from ...protocol.comet.chain_state import max_data_bytes
 from ...protocol.ethereum import accounts
 from ...protocol.ethereum import accounts as dumps
 from ..codec import hex
-from ..codec.call_objects import Big
 from ..codec.params import Address, Data, Tag
 from ..errors import EvmError
 from ..execution import state
@@ -30,7 +29,7 @@ class BalanceParams(Params):
     """Parameters of ``anvil_setBalance``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    balance: int = param(Big(), doc="Wei.")
+    balance: int = param(Number(), doc="Wei.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,46 +53,48 @@ class StorageWordParams(Params):
     """Parameters of ``anvil_setStorageAt``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    key: bytes = param(StorageKey(), doc="Slot of its storage.")
+    slot: int = param(Number(), doc="Slot of its storage.")
     word: bytes = param(StorageKey(), doc="The word.")
 
 
-def _patch(ctx: Context, address: bytes, override: AccountOverride) -> bool:
+def _patch(ctx: Context, address: bytes, override: AccountOverride) -> None:
     try:
         control(ctx).patch({address: override})
     except TxRejected as error:
         raise EvmError(error.text_with_hint) from None
-    return True
 
 
-def set_balance(ctx: Context, params: BalanceParams) -> bool:
+def set_balance(ctx: Context, params: BalanceParams) -> None:
     """Set an account's balance."""
-    return _patch(ctx, params.address, AccountOverride(balance=params.balance))
+    _patch(ctx, params.address, AccountOverride(balance=params.balance))
 
 
-def add_balance(ctx: Context, params: BalanceParams) -> bool:
+def add_balance(ctx: Context, params: BalanceParams) -> None:
     """Increase an account's balance."""
     before = state.balance(ctx, state.AccountParams(params.address, Tag.LATEST))
     if before + params.balance >= 1 << 256:
         raise EvmError("the balance would have more than 256 bits")
-    return _patch(ctx, params.address, AccountOverride(balance=before + params.balance))
+    _patch(ctx, params.address, AccountOverride(balance=before + params.balance))
 
 
-def set_nonce(ctx: Context, params: NonceParams) -> bool:
+def set_nonce(ctx: Context, params: NonceParams) -> None:
     """Set an account's next nonce."""
     if params.nonce > hex.MAX_UINT64:
         raise EvmError("nonce has more than 64 bits")
-    return _patch(ctx, params.address, AccountOverride(nonce=params.nonce))
+    _patch(ctx, params.address, AccountOverride(nonce=params.nonce))
 
 
-def set_code(ctx: Context, params: CodeParams) -> bool:
+def set_code(ctx: Context, params: CodeParams) -> None:
     """Set the code at an address."""
-    return _patch(ctx, params.address, AccountOverride(code=params.code))
+    _patch(ctx, params.address, AccountOverride(code=params.code))
 
 
 def set_storage_at(ctx: Context, params: StorageWordParams) -> bool:
     """Set a word of an account's storage."""
-    return _patch(ctx, params.address, AccountOverride(state_diff={params.key: params.word}))
+    _patch(
+        ctx, params.address, AccountOverride(state_diff={params.slot.to_bytes(32): params.word})
+    )
+    return True
 
 
 # At most, around a dump in a call of some client's, and in a transaction.

@@ -116,9 +116,10 @@ def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
     }
 
 
-def not_mining(ctx: Context, params: NoParams) -> bool:
-    """Always false: there is no proof of work."""
-    return False
+def is_mining(ctx: Context, params: NoParams) -> bool:
+    """True on a development chain, as clients wait for blocks by it; else false, as there is no
+    proof of work."""
+    return ctx.settings.dev
 
 
 def no_hashrate(ctx: Context, params: NoParams) -> int:

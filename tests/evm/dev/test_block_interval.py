@@ -45,7 +45,7 @@ def test_automine_mines_before_send_returns(
     paced: tuple[EmbeddedChain, Any],
 ) -> None:
     _, w3 = paced
-    assert done(w3, "evm_setAutomine", True) is True
+    assert done(w3, "evm_setAutomine", True) is None
     assert done(w3, "hardhat_getAutomine") is True
     for _ in range(3):
         before = w3.eth.get_balance(STRANGER)
@@ -115,7 +115,7 @@ def test_no_block_is_mined_once_automine_is_off(paced: tuple[EmbeddedChain, Any]
     chain, w3 = paced
     done(w3, "evm_setAutomine", True)
     sent(w3)
-    assert done(w3, "evm_setAutomine", False) is True
+    assert done(w3, "evm_setAutomine", False) is None
     assert done(w3, "anvil_getAutomine") is False
     height = chain.latest_height()
     tx_hash = sent(w3)
