@@ -207,16 +207,18 @@ class Tracing:
         environment: Environment,
         message: Message,
         output_limit: OutputLimit,
+        logs_before: int,
         origin: Origin | None = None,
-    ) -> bytes:
-        """The document of a message."""
+    ) -> tuple[bytes, int]:
+        """Return the document of a message, and the number of its logs."""
         recorder = self.tracer.recorder(output_limit)
-        recorder.origin = origin
+        recorder.origin, recorder.logs_before = origin, logs_before
         recorder.begin(world, environment, message)
         tracer: Tracer = recorder
         if self.seconds is not None:
             tracer = MultiTracer((Deadline(self.seconds), recorder))
-        return jsoncodec.encode(recorder.result(world.run(environment, message, tracer)))
+        outcome = world.run(environment, message, tracer)
+        return jsoncodec.encode(recorder.result(outcome)), len(outcome.logs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,22 +234,28 @@ class TraceBlock(Job[tuple[bytes, ...]]):
 
     def __call__(self, engine: EvmEngine) -> tuple[bytes, ...]:
         world = engine.world(self.root)
-        replay(world, self.environment, self.txs[: self.first])
+        logs = replay(world, self.environment, self.txs[: self.first])
         output_limit = OutputLimit(self.tracing.max_bytes)
-        indexes = range(self.first, len(self.txs))
-        return tuple(self._trace(world, index, output_limit) for index in indexes)
+        traces = []
+        for index in range(self.first, len(self.txs)):
+            trace, count = self._trace(world, index, output_limit, logs)
+            traces.append(trace)
+            logs += count
+        return tuple(traces)
 
-    def _trace(self, world: World, index: int, output_limit: OutputLimit) -> bytes:
+    def _trace(
+        self, world: World, index: int, output_limit: OutputLimit, logs: int
+    ) -> tuple[bytes, int]:
         raw = self.txs[index]
         message = _message(world, self.environment, raw)
         origin = Origin(keccak(raw), self.block_hash, self.environment.number, index)
-        return self.tracing.run(world, self.environment, message, output_limit, origin)
+        return self.tracing.run(world, self.environment, message, output_limit, logs, origin)
 
 
-def replay(world: World, environment: Environment, txs: tuple[bytes, ...]) -> None:
-    """Run transactions that have run before."""
-    for raw in txs:
-        world.run(environment, _message(world, environment, raw))
+def replay(world: World, environment: Environment, txs: tuple[bytes, ...]) -> int:
+    """Run transactions that have run before; return the number of their logs."""
+    messages = (_message(world, environment, raw) for raw in txs)
+    return sum(len(world.run(environment, message).logs) for message in messages)
 
 
 def _message(world: World, environment: Environment, raw: bytes) -> Message:
@@ -271,11 +279,12 @@ class TraceCall(Job[bytes]):
 
     def __call__(self, engine: EvmEngine) -> bytes:
         world = engine.world(self.root)
-        replay(world, self.around or self.environment, self.txs)
+        logs = replay(world, self.around or self.environment, self.txs)
         world.patch(self.overrides)
         _check_message(world, self.environment, self.message)
         output_limit = OutputLimit(self.tracing.max_bytes)
-        return self.tracing.run(world, self.environment, self.message, output_limit)
+        trace, _ = self.tracing.run(world, self.environment, self.message, output_limit, logs)
+        return trace
 
 
 def _check_message(world: World, environment: Environment, message: Message) -> None:

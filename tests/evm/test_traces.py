@@ -168,7 +168,7 @@ def test_the_call_tracer_shows_the_tree_of_messages(node: Node) -> None:
     }
     assert (bump["from"], bump["to"]) == (shown(FIRST), shown(SECOND))
     (log,) = bump["logs"]
-    assert (log["address"], log["index"], log["position"]) == (shown(SECOND), "0x0", "0x0")
+    assert (log["address"], log["position"]) == (shown(SECOND), "0x0")
     assert (digest["type"], digest["to"][-2:], "value" in digest) == ("STATICCALL", "02", False)
 
 
@@ -184,6 +184,81 @@ def test_the_call_tracer_shows_failures_and_drops_their_logs(node: Node) -> None
     assert "to" not in stray
     poor = traced(node, "poor", "callTracer", withLog=True)
     assert (poor["error"], poor["gasUsed"]) == ("out of gas", hex(40_000))
+
+
+def logs_in(call: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the logs of a message and of those within."""
+    within = [log for each in call.get("calls", ()) for log in logs_in(each)]
+    return [*call.get("logs", ()), *within]
+
+
+def test_the_index_of_a_log_is_that_in_its_block(node: Node) -> None:
+    config = {"tracer": "callTracer", "tracerConfig": {"withLog": True}}
+    in_blocks: dict[str, dict[str, Any]] = {}
+    indexes = []
+    for own in NAMES.values():
+        receipt = node.ask("eth_getTransactionReceipt", own)
+        block = node.ask("debug_traceBlockByNumber", receipt["blockNumber"], config)
+        in_blocks |= {each["txHash"]: each["result"] for each in block}
+        expected = [log["logIndex"] for log in receipt["logs"]]
+        trace = node.ask("debug_traceTransaction", own, config)
+        assert sorted(log["index"] for log in logs_in(trace)) == expected
+        assert trace == in_blocks[own]
+        indexes += expected
+    assert "0x1" in indexes
+
+
+# Logs, and calls another contract in between.
+_LOG, _STOP, _REVERT = "5f5fa0", "00", "5f5ffd"
+_OUTER, _INNER, _OTHER = ("0x" + digit * 40 for digit in "abc")
+
+
+def _call(address: str, size: str = "5f") -> str:
+    return f"5f5f{size}5f5f73{address[2:]}5af150"
+
+
+def overridden(node: Node, codes: dict[str, str], tracer: str, **config: Any) -> Any:
+    """Trace a call of accounts that have these codes."""
+    accounts = {name: {"code": f"0x{code}", "balance": "0x1"} for name, code in codes.items()}
+    options = {"tracer": tracer, "tracerConfig": config, "stateOverrides": accounts}
+    return node.ask("debug_traceCall", {"from": ME, "to": _OUTER}, "latest", options)
+
+
+def test_logs_that_are_taken_back_have_no_index(node: Node) -> None:
+    codes = {_OUTER: _LOG + _call(_INNER) + _LOG + _STOP, _INNER: _LOG + _REVERT}
+    tree = overridden(node, codes, "callTracer", withLog=True)
+    assert [log["index"] for log in tree["logs"]] == ["0x0", "0x1"]
+    codes[_INNER] = _LOG + _STOP
+    tree = overridden(node, codes, "callTracer", withLog=True)
+    assert sorted(log["index"] for log in logs_in(tree)) == ["0x0", "0x1", "0x2"]
+
+
+def test_an_old_contract_that_destroys_itself_is_still_there(node: Node) -> None:
+    codes = {_OUTER: f"73{_OTHER[2:]}ff"}
+    shown = overridden(node, codes, "prestateTracer", diffMode=True)
+    assert shown["post"][_OUTER] == {"balance": "0x0"}
+
+
+def test_a_new_contract_whose_end_is_taken_back_is_still_there(node: Node) -> None:
+    init = "615fff5f526002601ef3"
+    makes = f"69{init}5f52600a60165ff05f52"
+    ends = "5f5f5f5f5f5f355af150"
+    codes = {_OUTER: makes + _call(_INNER, "6020") + _STOP, _INNER: ends + _REVERT}
+    shown = overridden(node, codes, "prestateTracer", diffMode=True)
+    assert {"nonce": 1, "code": "0x5fff"}.items() <= max(
+        shown["post"].values(), key=lambda each: "code" in each
+    ).items()
+    codes[_INNER] = ends + _STOP
+    shown = overridden(node, codes, "prestateTracer", diffMode=True)
+    assert not any("code" in each for each in shown["post"].values())
+
+
+def test_the_code_that_an_account_borrows_is_shown(node: Node) -> None:
+    borrowed = {_INNER: f"ef0100{_OTHER[2:]}", _OTHER: _STOP}
+    within = overridden(node, borrowed | {_OUTER: _call(_INNER) + _STOP}, "prestateTracer")
+    assert within[_OTHER]["code"] == f"0x{_STOP}"
+    at_top = overridden(node, {_OUTER: borrowed[_INNER], _OTHER: _STOP}, "prestateTracer")
+    assert at_top[_OTHER]["code"] == f"0x{_STOP}"
 
 
 def test_call_tracer_shows_create_and_selfdestruct(node: Node) -> None:

@@ -48,6 +48,8 @@ class Recorder(Tracer, ABC):
 
     origin: Origin | None = None
     """``None`` for a call that is no transaction."""
+    logs_before = 0
+    """Logs of the transactions before it in its block."""
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
         """The message has not begun: the state is that before it."""

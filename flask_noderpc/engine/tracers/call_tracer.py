@@ -35,11 +35,15 @@ class CallRecorder(Recorder):
     def __init__(self, show: CallTracer, output_limit: OutputLimit) -> None:
         self._show, self._output_limit = show, output_limit
         self._open: list[dict[str, Any]] = []
-        self._depth = self._logs = self._limit = 0
+        self._depth = self._limit = 0
+        self._logs = [0]
+        """Logs of the block before each message that runs, and then so far: one that fails
+        takes its own back."""
         self._top: dict[str, Any] = {}
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
         self._limit = message.gas
+        self._logs = [self.logs_before]
         # Shown where the message can't even begin.
         self._top = _frame(
             "CREATE" if message.to is None else "CALL", message.sender, message.to, message.gas
@@ -47,6 +51,7 @@ class CallRecorder(Recorder):
 
     def enter(self, frame: Frame) -> None:
         self._depth = frame.depth
+        self._logs.append(self._logs[-1])
         if self._hidden(frame):
             return
         self._output_limit.take(_FRAME_BYTES + 2 * len(frame.data))
@@ -62,6 +67,9 @@ class CallRecorder(Recorder):
 
     def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
         self._depth = frame.depth - 1
+        logs = self._logs.pop()
+        if not error:
+            self._logs[-1] = logs
         if self._hidden(frame):
             return
         made = self._open.pop()
@@ -74,8 +82,8 @@ class CallRecorder(Recorder):
             self._top = made
 
     def log(self, address: bytes, topics: tuple[bytes, ...], data_: bytes) -> None:
-        index = self._logs
-        self._logs += 1
+        index = self._logs[-1]
+        self._logs[-1] += 1
         if not self._show.with_log or (self._show.only_top_call and self._depth):
             return
         self._output_limit.take(_LOG_BYTES + 2 * len(data_))

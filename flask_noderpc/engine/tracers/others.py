@@ -73,7 +73,7 @@ class _Mux(MultiTracer, Recorder):
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
         for recorder in self._recorders.values():
-            recorder.origin = self.origin
+            recorder.origin, recorder.logs_before = self.origin, self.logs_before
             recorder.begin(world, environment, message)
 
     def result(self, outcome: Outcome) -> Any:

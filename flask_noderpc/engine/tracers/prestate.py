@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...domain.ethereum import AccessListEntry
-from ...domain.evm import NO_CODE, Environment, Message, Outcome
+from ...domain.evm import DELEGATION, NO_CODE, Environment, Message, Outcome
 from ...protocol.ethereum.crypto import authority_of
 from ...protocol.ethereum.execution import created_address
 from .. import base
@@ -52,7 +52,10 @@ class _Prestate(Recorder):
     def __init__(self, show: Prestate, output_limit: OutputLimit) -> None:
         self._show, self._output_limit = show, output_limit
         self._seen: dict[bytes, _Seen] = {}
-        self._ended: set[bytes] = set()
+        self._created: set[bytes] = set()
+        self._ended: list[set[bytes]] = [set()]
+        """Accounts that end with the transaction, of each message that runs: one that fails
+        takes them back."""
         self._fresh: list[tuple[bytes, int | None]] = []
         """Accounts and slots that the instruction at hand was the first to use."""
         self._world: World
@@ -64,7 +67,10 @@ class _Prestate(Recorder):
         nonce = message.nonce
         if nonce is None:
             nonce = self._seen[sender].nonce
-        self._see(message.to or created_address(sender, nonce))
+        if message.to is None:
+            self._see_created(created_address(sender, nonce))
+        else:
+            self._see_called(message.to)
         self._see(environment.coinbase)
         for authority in filter(None, map(authority_of, message.authorizations)):
             self._see(authority)
@@ -77,6 +83,17 @@ class _Prestate(Recorder):
             self._seen[address] = _Seen(found.balance, found.nonce, found.code_hash, code, {})
             self._fresh.append((address, None))
 
+    def _see_called(self, address: bytes) -> None:
+        """See an account, and the one whose code it has borrowed (EIP-7702)."""
+        self._see(address)
+        code = self._world.code(address)
+        if code.startswith(DELEGATION):
+            self._see(code.removeprefix(DELEGATION))
+
+    def _see_created(self, address: bytes) -> None:
+        self._see(address)
+        self._created.add(address)
+
     def _see_slot(self, address: bytes, slot: int) -> None:
         self._see(address)
         storage = self._seen[address].storage
@@ -86,8 +103,14 @@ class _Prestate(Recorder):
             self._fresh.append((address, slot))
 
     def enter(self, frame: Frame) -> None:
+        self._ended.append(set())
         if frame.depth and frame.kind.startswith("CREATE"):
-            self._see(frame.to)
+            self._see_created(frame.to)
+
+    def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
+        ended = self._ended.pop()
+        if not error:
+            self._ended[-1] |= ended
 
     def step(self, step: Step) -> None:
         op = step.op
@@ -97,12 +120,13 @@ class _Prestate(Recorder):
         elif op in base.OF_ACCOUNT and (stack := step.stack()):
             self._see(base.address_of(stack[-1]))
         elif op in base.OF_CALL and len(stack := step.stack()) > 1:
-            self._see(base.address_of(stack[-2]))
+            self._see_called(base.address_of(stack[-2]))
 
     def stepped(self, step: Step, cost: int, error: str) -> None:
         if not error.startswith(NOT_BEGUN):
-            if step.op == base.SELFDESTRUCT:
-                self._ended.add(step.frame.to)
+            # EIP-6780: an older account only loses its balance.
+            if step.op == base.SELFDESTRUCT and step.frame.to in self._created:
+                self._ended[-1].add(step.frame.to)
             return
         for address, slot in reversed(self._fresh):
             if slot is None:
@@ -125,7 +149,7 @@ class _Prestate(Recorder):
         after: dict[str, Any] = {}
         for address, seen in self._seen.items():
             name = data(address)
-            if address not in self._ended:
+            if address not in self._ended[0]:
                 changed = self._change(address, seen)
                 if changed is None:
                     continue
