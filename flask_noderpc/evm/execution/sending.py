@@ -121,23 +121,33 @@ def _estimated(ctx: Context, args: CallArgs) -> int:
 
 
 def _with_fees(ctx: Context, args: CallArgs) -> CallArgs:
-    """Set twice the base fee and a tip, unless fees were given."""
+    """Set twice the base fee and a tip, unless fees were given.
+
+    geth refuses fees of zero; anvil takes them where the base fee is zero.
+    """
+    base_fee = fees.base_fee(ctx, NoParams())
     if args.gas_price is not None:
-        if args.type >= DYNAMIC_FEE:
-            raise EvmError(f"a transaction of type {args.type} has maxFeePerGas, no gasPrice")
-        if not args.gas_price:
-            raise EvmError("gasPrice must be non-zero after london fork")
+        _check_price(args, base_fee)
         return args
     max_fee, tip = args.max_fee_per_gas, args.max_priority_fee_per_gas
     if tip is None:
         tip = fees.priority_fee(ctx, NoParams())
+        if max_fee is not None and not base_fee:
+            tip = min(tip, max_fee)
     if max_fee is None:
-        max_fee = 2 * fees.base_fee(ctx, NoParams()) + tip
-    if not max_fee:
+        max_fee = 2 * base_fee + tip
+    if base_fee and not max_fee:
         raise EvmError("maxFeePerGas must be non-zero")
     if max_fee < tip:
         raise EvmError(f"maxFeePerGas ({max_fee:#x}) < maxPriorityFeePerGas ({tip:#x})")
     return replace(args, max_fee_per_gas=max_fee, max_priority_fee_per_gas=tip)
+
+
+def _check_price(args: CallArgs, base_fee: int) -> None:
+    if args.type >= DYNAMIC_FEE:
+        raise EvmError(f"a transaction of type {args.type} has maxFeePerGas, no gasPrice")
+    if base_fee and not args.gas_price:
+        raise EvmError("gasPrice must be non-zero after london fork")
 
 
 # geth: eth_sendRawTransactionSync, --rpc.txsync.

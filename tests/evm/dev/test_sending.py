@@ -13,7 +13,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
 from tests.ethereum.signing import with_blob
 
-from .fixtures import ETHER, FIRST, asked
+from .fixtures import ETHER, FIRST, STRANGER, asked
 
 
 def test_ten_rich_accounts_are_there(w3: Any) -> None:
@@ -200,3 +200,26 @@ def test_a_signed_transaction_of_another_type_is_taken_with_its_blobs(w3: Any) -
     tx_hash = w3.eth.send_raw_transaction(raw)
 
     assert w3.eth.get_transaction(tx_hash)["type"] == 3
+
+
+@pytest.mark.parametrize(
+    "fees",
+    [
+        {},
+        {"gasPrice": "0x0"},
+        {"maxFeePerGas": "0x0"},
+        {"maxFeePerGas": "0x0", "maxPriorityFeePerGas": "0x0"},
+    ],
+    ids=["none", "price", "fee", "both"],
+)
+def test_without_a_base_fee_a_transaction_may_cost_nothing(
+    chain: EmbeddedChain, w3: Any, fees: dict[str, str]
+) -> None:
+    assert "error" not in asked(w3, "anvil_setNextBlockBaseFeePerGas", "0x0")
+    tx = {"from": w3.eth.accounts[3], "to": STRANGER, "value": "0x1", **fees}
+    tx_hash = asked(w3, "eth_sendTransaction", tx)["result"]
+    chain.produce()
+    receipt = w3.eth.get_transaction_receipt(tx_hash)
+    assert receipt["status"] == 1
+    # Without a fee the tip is that of earlier transactions.
+    assert receipt["effectiveGasPrice"] == 0 or not fees
