@@ -24,8 +24,8 @@ LEGACY, ACCESS_LIST, DYNAMIC_FEE, BLOB, SET_CODE = range(5)
 
 # EIP-4844: blob gas of one blob.
 GAS_PER_BLOB = 1 << 17
-# geth: eth/gasprice/feehistory.go, for a header without blob gas; no header here has any.
-NO_BLOB_FEE = 0
+# EIP-4844, MIN_BASE_FEE_PER_BLOB_GAS: the price of blob gas where no blobs came before.
+MIN_BLOB_FEE = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from .ethereum import (
     DYNAMIC_FEE,
     EMPTY_ROOT,
     LEGACY,
-    NO_BLOB_FEE,
+    MIN_BLOB_FEE,
     SET_CODE,
     ZERO_ADDRESS,
     ZERO_HASH,
@@ -78,7 +78,7 @@ class Environment:
     gas_limit: int
     base_fee: int = 0
     prev_randao: bytes = ZERO_HASH
-    blob_base_fee: int = NO_BLOB_FEE
+    blob_base_fee: int = MIN_BLOB_FEE
     hashes: Mapping[int, bytes] = field(default_factory=dict)
     """Hashes of simulated earlier blocks that are not stored, by number."""
 

@@ -13,7 +13,7 @@ from eth.vm.execution_context import ExecutionContext
 from eth.vm.forks.prague.state import PragueState
 from eth_typing import Address
 
-from ..domain.ethereum import NO_BLOB_FEE
+from ..domain.ethereum import MIN_BLOB_FEE
 from ..domain.evm import NO_CODE, NO_STORAGE, Account
 from ..protocol.ethereum import accounts
 from ..protocol.ethereum.crypto import keccak
@@ -44,7 +44,7 @@ class State(PragueState):
 
     computation_class = Computation
     tracer: Tracer | None = None
-    blob_fee = NO_BLOB_FEE
+    blob_fee = MIN_BLOB_FEE
     # Where precompiled contracts stand that were moved.
     precompiles: dict[Address, Any] | None = None
 

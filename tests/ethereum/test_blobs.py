@@ -47,9 +47,14 @@ def test_a_sidecar_with_a_proof_for_each_whole_blob_is_taken() -> None:
     assert without_blobs(raw) == without_blobs(travelling())
 
 
-@pytest.mark.parametrize("name", TYPES)
-def test_transactions_without_sidecar_are_unchanged(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in TYPES if name != "blob"])
+def test_transactions_of_other_types_are_unchanged(name: str) -> None:
     assert without_blobs(sample(name)) == sample(name)
+
+
+def test_a_blob_transaction_without_its_blobs_is_refused() -> None:
+    with pytest.raises(InvalidTransaction, match="missing sidecar in blob transaction"):
+        without_blobs(sample("blob"))
 
 
 @pytest.mark.parametrize("raw", [b"", b"\x03", b"\x03\xc0", b"\x03\xc1\xc0", b"\x03\x80", b"x"])

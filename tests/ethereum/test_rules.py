@@ -178,5 +178,15 @@ def test_senders_with_code_or_without_funds_are_refused() -> None:
 def test_blobs_are_paid_and_never_run() -> None:
     blob = decode(sample("blob"))
     assert validity.max_cost(blob) == validity.max_cost(DYNAMIC) + 9 * 131_072
-    with pytest.raises(InvalidTransaction, match="max fee per blob gas"):
-        validity.check_fee(replace(blob, max_fee_per_blob_gas=0), 1)
+    validity.check_form(blob, blob.chain_id or 0, 10**7)
+    hashes = blob.blob_versioned_hashes[:1] * 10
+    for wrong, text in (
+        (
+            replace(blob, max_fee_per_blob_gas=0),
+            "max fee per blob gas less",
+        ),
+        (replace(blob, blob_versioned_hashes=()), "blobless blob transaction"),
+        (replace(blob, blob_versioned_hashes=hashes), "have 10, permitted 9"),
+    ):
+        with pytest.raises(InvalidTransaction, match=text):
+            validity.check_form(wrong, blob.chain_id or 0, 10**7)

@@ -180,7 +180,7 @@ def test_a_block_as_code_sees_it(node: Running) -> None:
     header = node.ask("eth_getBlockByNumber", "0x1", False)
     names = ("number", "timestamp", "miner", "gasLimit")
     # geth: who pays nothing sees no base fee.
-    assert words("0x1") == [*(int(header[name], 16) for name in names), 0, 0, 9000, 0]
+    assert words("0x1") == [*(int(header[name], 16) for name in names), 0, 0, 9000, 1]
     changes = {
         "number": "0x11",
         "time": "0x12",
@@ -213,6 +213,8 @@ def test_blobs_are_paid_for(node: Running, method: str) -> None:
     answer = node.error(method, blobs, "latest", *place)
     assert "insufficient funds" in answer["message"]
     assert answer["message"].split(" (")[0].endswith(f"have 0 want {0x10 << 17}")
+    del blobs["maxFeePerBlobGas"]
+    node.ask(method, blobs, "latest", *place)
 
 
 def test_a_balance_overflow_in_a_call_is_accepted(node: Running) -> None:

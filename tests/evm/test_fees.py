@@ -173,11 +173,11 @@ def test_after_block_0_comes_the_first_block_of_any_height() -> None:
     assert ask(backend, HISTORY, 1, "earliest")["baseFeePerGas"] == ["0x0", hex(GWEI)]
 
 
-def test_blobs_cost_nothing(chain: EmbeddedChain) -> None:
+def test_blobs_cost_the_least(chain: EmbeddedChain) -> None:
     history = ask(chain, HISTORY, 2, "latest")
 
-    assert ask(chain, "eth_blobBaseFee") == "0x0"
-    assert history["baseFeePerBlobGas"] == ["0x0"] * 3
+    assert ask(chain, "eth_blobBaseFee") == "0x1"
+    assert history["baseFeePerBlobGas"] == ["0x1"] * 3
     assert history["blobGasUsedRatio"] == [0, 0]
 
 

@@ -15,7 +15,7 @@ from ...domain import ethereum
 from ...domain.ethereum import (
     ACCESS_LIST,
     LEGACY,
-    NO_BLOB_FEE,
+    MIN_BLOB_FEE,
     HeadView,
     RPCTransaction,
 )
@@ -184,7 +184,7 @@ class Receipt(WireSchema):
     # As eth_blobBaseFee: no header has an excess of blob gas, of which its price is made.
     blob_gas_price = Quantity(
         data_key="blobGasPrice",
-        get=lambda r: None if r.transaction.blob_gas is None else NO_BLOB_FEE,
+        get=lambda r: None if r.transaction.blob_gas is None else MIN_BLOB_FEE,
         omit_none=True,
     )
     contract_address = Data(data_key="contractAddress", nullable=True)

@@ -91,10 +91,20 @@ def prepared(ctx: Context, params: CallParams, *, limit_by_block: bool = False) 
         # geth: eth/gasestimator: so little gas was not meant.
         gas = gas if gas >= _MIN_GAS else environment.gas_limit
     message = message_of(ctx, params.call, environment, min(gas or cap, cap))
-    # geth: who pays nothing sees no base fee.
+    environment = seen_by(params.call, message, environment)
+    return Call(root, environment, message, params.overrides or {})
+
+
+def seen_by(args: CallArgs, message: Message, environment: Environment) -> Environment:
+    """Return the block as a call sees it, without base fees that it does not pay.
+
+    geth: core/vm/evm.go, NewEVM.
+    """
     if message.gas_price == 0:
         environment = replace(environment, base_fee=0)
-    return Call(root, environment, message, params.overrides or {})
+    if message.blob_versioned_hashes and not args.max_fee_per_blob_gas:
+        environment = replace(environment, blob_base_fee=0)
+    return environment
 
 
 def environment_of(ctx: Context, header: Header) -> Environment:

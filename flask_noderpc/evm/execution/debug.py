@@ -5,7 +5,7 @@ geth: eth/tracers/api.go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ... import jsoncodec
@@ -27,7 +27,7 @@ from ..codec.trace_config import CallConfig, Config, TraceConfig
 from ..errors import EvmError, PrunedHistory
 from ..queries.blocks import BlockParams, TransactionParams, find, raw_transaction_by_hash
 from ..reader import reader
-from .calls import environment_of, executed, message_of
+from .calls import environment_of, executed, message_of, seen_by
 from .state import evm_state, root_of
 
 
@@ -262,8 +262,7 @@ def call(ctx: Context, params: TraceCallParams) -> jsoncodec.Raw:
     environment = config.block_overrides.applied(around)
     cap = ctx.settings.evm_gas_cap
     message = message_of(ctx, params.call, environment, min(params.call.gas or cap, cap))
-    if message.gas_price == 0:
-        environment = replace(environment, base_fee=0)
+    environment = seen_by(params.call, message, environment)
     overrides: Overrides = config.overrides
     tracing = _tracing(ctx, config)
     job = TraceCall(root, environment, message, tracing, overrides, txs, around)

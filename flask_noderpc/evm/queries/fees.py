@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...domain.ethereum import NO_BLOB_FEE, Header
+from ...domain.ethereum import MIN_BLOB_FEE, Header
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.ethereum.blocks import Block, fee_after
@@ -64,8 +64,8 @@ def base_fee(ctx: Context, params: NoParams) -> int:
 
 
 def blob_base_fee(ctx: Context, params: NoParams) -> int:
-    """Base fee of blob gas: zero, as the chain's headers have none."""
-    return NO_BLOB_FEE
+    """Base fee of blob gas: the least (EIP-4844), as no blobs of earlier blocks raise it."""
+    return MIN_BLOB_FEE
 
 
 def _tip(fee: int) -> int:
@@ -183,7 +183,7 @@ def _history(
         "oldestBlock": headers[0].number,
         "baseFeePerGas": (*fees, fee_behind),
         "gasUsedRatio": tuple(_ratio(header) for header in headers),
-        "baseFeePerBlobGas": (NO_BLOB_FEE,) * (len(blocks) + 1),
+        "baseFeePerBlobGas": (MIN_BLOB_FEE,) * (len(blocks) + 1),
         "blobGasUsedRatio": (0.0,) * len(blocks),
     }
     if percentiles:

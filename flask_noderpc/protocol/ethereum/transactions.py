@@ -176,17 +176,17 @@ _HASH_VERSION = b"\x01"
 
 
 def without_blobs(raw: bytes) -> bytes:
-    """Return the canonical bytes of a transaction, without its blobs if it has them.
+    """Return the canonical bytes of a transaction.
 
-    The blobs' commitments must match the transaction's versioned hashes; the proofs are not
-    verified, as the blobs are not stored. Raise
-    :exc:`~flask_noderpc.errors.InvalidTransaction`.
+    A blob transaction has to have its blobs, which are left out. Their commitments must match
+    its versioned hashes; the proofs are not verified, as the blobs are not stored.
+    Raise :exc:`~flask_noderpc.errors.InvalidTransaction`.
     """
     if raw[:1] != bytes((BLOB,)):
         return raw
     try:
         if not has_blobs(raw[1:]):
-            return raw
+            raise InvalidTransaction("missing sidecar in blob transaction")
         outer = rlp.Reader(raw[1:])
         items = outer.list("types.blobTxWithBlobs")
         form = FORMS[BLOB]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ...domain.ethereum import (
     BLOB,
     GAS_PER_BLOB,
+    MIN_BLOB_FEE,
     SET_CODE,
     AccessListEntry,
     Authorization,
@@ -105,11 +106,30 @@ def check_form(tx: Transaction, chain_id: int, gas_limit: int) -> None:
 def _check_lists(tx: Transaction) -> None:
     if tx.type == SET_CODE and not tx.authorizations:
         raise InvalidTransaction("set code tx must have at least one authorization tuple")
-    if tx.type == BLOB and not tx.blob_versioned_hashes:
-        raise InvalidTransaction("blobless blob transaction")
+    if tx.type == BLOB:
+        _check_blobs(tx)
     for index, each in enumerate(tx.blob_versioned_hashes):
         if each[:1] != b"\x01":
             raise InvalidTransaction(f"blob {index} has invalid hash version")
+
+
+MAX_BLOBS = 9
+"""EIP-7691: blobs of a block."""
+
+
+def _check_blobs(tx: Transaction) -> None:
+    count, fee_cap = len(tx.blob_versioned_hashes), tx.max_fee_per_blob_gas or 0
+    if not count:
+        raise InvalidTransaction("blobless blob transaction")
+    if count > MAX_BLOBS:
+        raise InvalidTransaction(
+            f"too many blobs in transaction: have {count}, permitted {MAX_BLOBS}"
+        )
+    if fee_cap < MIN_BLOB_FEE:
+        raise InvalidTransaction(
+            "max fee per blob gas less than block blob gas fee: address"
+            f" 0x{tx.sender.hex()} blobGasFeeCap: {fee_cap}, blobBaseFee: {MIN_BLOB_FEE}"
+        )
 
 
 def _check_initcode(to: bytes | None, data: bytes) -> None:
@@ -172,17 +192,11 @@ def check_tip(tx: Transaction, base_fee: int) -> None:
     fee that falls, and nobody had a reason to take it then. geth's pool takes none without a
     tip, anvil's takes those that pay the base fee."""
     if not tx.tip_cap:
-        _check_fee_cap(tx, base_fee)
+        check_fee(tx, base_fee)
 
 
 def check_fee(tx: Transaction, base_fee: int) -> None:
-    """Refuse who would pay less than the base fee, and no blobs at all."""
-    _check_fee_cap(tx, base_fee)
-    if tx.type == BLOB and not tx.max_fee_per_blob_gas:
-        raise InvalidTransaction("max fee per blob gas less than block blob gas fee")
-
-
-def _check_fee_cap(tx: Transaction, base_fee: int) -> None:
+    """Refuse a transaction that would pay less than the base fee."""
     if tx.fee_cap < base_fee:
         raise InvalidTransaction(
             f"max fee per gas less than block base fee: address 0x{tx.sender.hex()},"
