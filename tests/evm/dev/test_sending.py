@@ -223,3 +223,17 @@ def test_without_a_base_fee_a_transaction_may_cost_nothing(
     assert receipt["status"] == 1
     # Without a fee the tip is that of earlier transactions.
     assert receipt["effectiveGasPrice"] == 0 or not fees
+
+
+def test_contracts_are_deployed_by_create2(chain: EmbeddedChain, w3: Any) -> None:
+    salt, init = bytes(31) + b"\x07", bytes.fromhex("600160005360016000f3")
+    deployer = Web3.to_checksum_address("0x4e59b44847b379578588920ca78fbf26c0b4956c")
+    seed = b"\xff" + bytes.fromhex(deployer[2:]) + salt + Web3.keccak(init)
+    expected = Web3.to_checksum_address(Web3.keccak(seed)[12:])
+    tx = {"from": w3.eth.accounts[2], "to": deployer, "data": "0x" + (salt + init).hex()}
+    assert w3.eth.call(tx) == bytes.fromhex(expected[2:])
+    tx_hash = w3.eth.send_transaction(tx)
+    chain.produce()
+    assert w3.eth.get_transaction_receipt(tx_hash)["status"] == 1
+    assert w3.eth.get_code(expected) == b"\x01"
+    assert w3.eth.get_transaction_count(deployer, 0) == 0

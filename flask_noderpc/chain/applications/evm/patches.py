@@ -7,7 +7,9 @@ the app hash after each block is the state root.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from .... import jsoncodec
@@ -28,6 +30,9 @@ class _Account(jsoncodec.Struct, forbid_unknown_fields=True):
 
 class _AppState(jsoncodec.Struct):
     alloc: dict[str, _Account] | None = None
+
+
+_NO_CODES: Mapping[bytes, bytes] = MappingProxyType({})
 
 
 def accounts(app_state: bytes) -> Overrides:
@@ -54,11 +59,14 @@ def _override(account: _Account) -> AccountOverride:
     )
 
 
-def app_state(balances: dict[bytes, int]) -> bytes:
-    """Encode a genesis state of accounts with a balance in wei and no code."""
+def app_state(balances: Mapping[bytes, int], codes: Mapping[bytes, bytes] = _NO_CODES) -> bytes:
+    """Encode a genesis state of accounts with a balance in wei, and of contracts."""
     alloc: dict[str, Any] = {
         f"0x{address.hex()}": {"balance": f"{balance:#x}"}
         for address, balance in balances.items()
+    }
+    alloc |= {
+        f"0x{address.hex()}": {"code": f"0x{code.hex()}"} for address, code in codes.items()
     }
     return jsoncodec.encode({"alloc": alloc})
 
