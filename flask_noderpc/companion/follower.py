@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -112,6 +113,10 @@ class Follower:
         self._thread.join()
 
     def _run(self) -> None:
+        with closing(self._growth):
+            self._follow_until_stopped()
+
+    def _follow_until_stopped(self) -> None:
         pause = _FIRST_PAUSE_S
         while not self._stopped.is_set():
             began = time.monotonic()

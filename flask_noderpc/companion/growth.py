@@ -30,7 +30,8 @@ from .history import Progress
 from .light import SignedBlock
 from .pool import Upstreams
 from .reader import Reader
-from .trust import HeaderAhead, TrustOptions, check_trusted, links, prove
+from .revival import Revival
+from .trust import HeaderAhead, TrustOptions, check_linked, check_trusted, links, prove
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -99,13 +100,24 @@ class Growth:
         self._store, self._upstreams, self._trust = store, upstreams, trust
         self._jobs, self._unchecked = jobs, unchecked
         self._proven_only = proven_only
+        self._revival = Revival(store, upstreams, trust)
 
     def extend(self, last: int, progress: Progress, lease: Lease | None = None) -> None:
         """Append the blocks from above the head up to ``last``.
 
         Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a head older than the
-        trusting period, and as :meth:`Upstreams.attempt` does.
+        trusting period that no newer trusted header is linked to, and as
+        :meth:`Upstreams.attempt` does.
         """
+        if linked_to := self._revival.linked_to():
+            self._extend(min(last, linked_to - self._proven_only), progress, lease)
+        self._extend(last, progress, lease)
+
+    def close(self) -> None:
+        """Forget what links the head to a trusted header."""
+        self._revival.close()
+
+    def _extend(self, last: int, progress: Progress, lease: Lease | None) -> None:
         first = self._store.latest_height() + 1
         if first == last:
             # Its validators are known here, and those of the next are not.
@@ -206,7 +218,7 @@ class Growth:
 
     def _prove(self, reader: Reader, headers: Sequence[Header], top: SignedBlock) -> None:
         name = reader.name
-        prove(reader, self._head(), top, self._trust)
+        self._prove_top(reader, top)
         # The proof needs two thirds of them; all are served while it is the latest block.
         check_signatures(self._store.chain_id(), top.signed_header.commit, top.validators)
         *below, highest = headers
@@ -222,6 +234,14 @@ class Growth:
         for header in headers:
             if header.height == self._trust.height:
                 check_trusted(name, header, self._trust)
+
+    def _prove_top(self, reader: Reader, top: SignedBlock) -> None:
+        """Raise ``UpstreamMismatch`` unless hashes or the head's validators prove a header."""
+        expected = self._revival.hash_at(top.height)
+        if not expected:
+            prove(reader, self._head(), top, self._trust)
+            return
+        check_linked(reader.name, self._store.chain_id(), top, expected, self._trust)
 
     def _head(self) -> SignedBlock:
         height = self._store.latest_height()

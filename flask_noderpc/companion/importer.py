@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 
 from ..backends.base.store import ChainStore, Lease
@@ -93,15 +93,16 @@ class Importer:
 
     def _grow(self, grown: Progress, lease: Lease) -> None:
         """Append the blocks up to the last one; those without results, too."""
-        while self._store.latest_height() < self._last:
-            try:
-                self._growth.extend(self._last, grown, lease)
-            except (UpstreamRefused, UpstreamUnavailable) as error:
-                if not self._growth.may_step_over(error):
-                    raise
-                if reason := self._growth.step_over(lease):
-                    self._history.gaps.note(self._store.latest_height(), RESULTS, reason)
-                grown(1)
+        with closing(self._growth):
+            while self._store.latest_height() < self._last:
+                try:
+                    self._growth.extend(self._last, grown, lease)
+                except (UpstreamRefused, UpstreamUnavailable) as error:
+                    if not self._growth.may_step_over(error):
+                        raise
+                    if reason := self._growth.step_over(lease):
+                        self._history.gaps.note(self._store.latest_height(), RESULTS, reason)
+                    grown(1)
 
     @contextmanager
     def _comparison(self) -> Iterator[Comparison]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ..domain.block import SignedHeader
+from ..domain.block import Header, SignedHeader
 from ..domain.time import SECOND
 from ..domain.validator import ValidatorSet
 from ..protocol.comet import hashes
@@ -93,12 +93,18 @@ def check_set(
         raise ValueError(f"header {height} has other validators")
 
 
+def is_too_old(header: Header, now: int, period: int) -> bool:
+    """Return true if a header is too old to trust others by it."""
+    return header.time + period <= now
+
+
 def check_age(block: SignedBlock, now: int, period: int) -> None:
     """Raise :exc:`ValueError` if a trusted header is too old to trust others by it."""
-    if block.signed_header.header.time + period <= now:
+    if is_too_old(block.signed_header.header, now, period):
         raise ValueError(
             f"the trusted header {block.height} is older than the trusting period of"
-            f" {timedelta(microseconds=period // 1000)}: --trust-period may be longer"
+            f" {timedelta(microseconds=period // 1000)}: --trust HEIGHT:HASH may name a newer"
+            " one, or --trust-period may be longer"
         )
 
 

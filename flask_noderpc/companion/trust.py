@@ -26,13 +26,16 @@ from .light import (
     check_signed,
 )
 from .pool import Upstreams
-from .reader import METAS, Reader
+from .reader import Reader
 
 log = logging.getLogger("flask_noderpc.companion")
 
 _TRUST = re.compile(r"(\d{1,18}):(?:0x)?([0-9A-Fa-f]{64})")
 # Each halves the distance, of at most 2 ** 63 heights.
 _MAX_PIVOTS = 64
+
+STEP = 400
+"""Headers that are read at a time: two requests of as many calls as a node takes in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +96,7 @@ def _signed(reader: Reader, chain_id: str, height: int, trust: TrustOptions) -> 
 
 
 def _proven(reader: Reader, chain_id: str, height: int, trust: TrustOptions) -> SignedBlock:
-    root = _signed(reader, chain_id, trust.height, trust)
-    check_trusted(reader.name, root.signed_header.header, trust)
+    root = trusted_root(reader, chain_id, trust)
     if height < trust.height:
         return _backwards(reader, chain_id, root, height, trust)
     if height == trust.height:
@@ -102,6 +104,14 @@ def _proven(reader: Reader, chain_id: str, height: int, trust: TrustOptions) -> 
     found = reader.signed_block(height)
     prove(reader, root, found, trust)
     return found
+
+
+def trusted_root(reader: Reader, chain_id: str, trust: TrustOptions) -> SignedBlock:
+    """Return the header that the operator trusts, as a node has it; raise
+    ``UpstreamMismatch`` for another one."""
+    root = _signed(reader, chain_id, trust.height, trust)
+    check_trusted(reader.name, root.signed_header.header, trust)
+    return root
 
 
 class HeaderAhead(UpstreamUnavailable):
@@ -114,7 +124,9 @@ def check_trusted(name: str, header: Header, trust: TrustOptions) -> None:
     if found != trust.hash:
         raise UpstreamMismatch(
             name,
-            f"its header {header.height} is {found.hex().upper()}, and not the trusted one",
+            f"its header {header.height} is {found.hex().upper()}, and not the trusted one,"
+            f" {trust.hash.hex().upper()}: it is of another chain or fork, or --trust names a"
+            " wrong hash",
         )
 
 
@@ -152,24 +164,51 @@ def prove(
             trusted = waiting.pop()
 
 
+def check_linked(
+    name: str, chain_id: str, block: SignedBlock, expected: bytes, trust: TrustOptions
+) -> None:
+    """Raise ``UpstreamMismatch`` unless a signed header has the hash that a trusted one leads
+    to."""
+    if block.hash != expected:
+        raise UpstreamMismatch(
+            name,
+            f"its header {block.height} is {block.hash.hex().upper()}, and the trusted header"
+            f" leads to {expected.hex().upper()}",
+        )
+    try:
+        check_signed(chain_id, block, takes_unknown_keys=trust.takes_unknown_keys)
+    except ValueError as error:
+        raise UpstreamMismatch(name, str(error)) from None
+
+
 def _backwards(
     reader: Reader, chain_id: str, root: SignedBlock, height: int, trust: TrustOptions
 ) -> SignedBlock:
     """Return a header below the trusted one, linked to it by the hashes between them."""
     above = root.signed_header.header
     while above.height > height:
-        low = max(height, above.height - METAS)
-        for header in reader.headers(low, above.height - 1):
-            if not links(header, above):
-                raise UpstreamMismatch(
-                    reader.name,
-                    f"its header {header.height} is not the one that header {above.height}"
-                    " names",
-                )
-            above = header
+        above = linked_headers(reader, max(height, above.height - STEP), above)[-1]
     found = _signed(reader, chain_id, height, trust)
     if found.hash != hashes.header_hash(above):
         raise UpstreamMismatch(reader.name, f"it shows two headers at height {height}")
+    return found
+
+
+def linked_headers(reader: Reader, low: int, above: Header) -> list[Header]:
+    """Return the headers from below a proven one down to a height, highest first, each of which
+    the next one names.
+
+    Raise ``UpstreamMismatch`` for others, and ``UpstreamRefused`` where the node has pruned
+    some.
+    """
+    found = reader.headers_down(low, above.height - 1)
+    for header in found:
+        if not links(header, above):
+            raise UpstreamMismatch(
+                reader.name,
+                f"its header {header.height} is not the one that header {above.height} names",
+            )
+        above = header
     return found
 
 

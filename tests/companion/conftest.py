@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,8 +21,10 @@ from flask_noderpc.companion.pool import Upstreams
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.companion.upstream import Upstream
+from flask_noderpc.domain.time import SECOND
 from flask_noderpc.settings import read_settings
 from flask_noderpc.testing import SampleChain, make_chain
+from flask_noderpc.testing.chains import ChainMaker, make_blocks
 from flask_noderpc.testing.node import app_for, serve
 from tests.helpers.stores import make_store
 from tests.helpers.until import PATIENCE
@@ -36,6 +39,27 @@ TRUST = TrustOptions(period=10**20)
 def chain() -> SampleChain:
     """A chain of several chunks, whose validators change and which has evidence."""
     return make_chain(HEIGHTS)
+
+
+OLD, RECENT = 40, 80
+
+
+def make_recent_chain(txs_per_block: int = 1) -> SampleChain:
+    """Return a chain whose first ``OLD`` blocks are of the year 2023; those above, up to
+    ``RECENT``, are some minutes old."""
+    maker = ChainMaker((10, 7, 3))
+    blocks = [*make_blocks(maker, OLD - 1, txs_per_block)]
+    # The votes for a block have the time of the next one.
+    blocks.append(maker.block())
+    maker._now = time.time_ns() - 300 * SECOND
+    blocks += make_blocks(maker, RECENT - OLD, txs_per_block)
+    return SampleChain(maker.genesis, maker.state, tuple(blocks))
+
+
+@pytest.fixture(scope="session")
+def recent_chain() -> SampleChain:
+    """A chain that began years ago and goes on now."""
+    return make_recent_chain()
 
 
 Serve = Callable[..., str]
