@@ -18,8 +18,8 @@ from .pool import Upstreams
 from .reader import Reader
 from .trust import TrustOptions
 
-# The age of its latest block from which on a node counts as halted.
-_CURRENT_NS = 600 * SECOND
+CURRENT_NS = 600 * SECOND
+"""Age of the latest block from which on a node, or the chain, counts as halted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def agree(
         )
     synced = [each.sync_info for each in found if not each.sync_info.catching_up]
     now = trust.clock()
-    current = [each for each in synced if now - each.latest_block_time < _CURRENT_NS]
+    current = [each for each in synced if now - each.latest_block_time < CURRENT_NS]
     reached = [each.latest_block_height for each in current or synced]
     return Agreed(chains[0], min(reached or heights), max(heights))
 

@@ -9,8 +9,10 @@ from ..backends.base.health import Health, Measure, late_age
 from ..backends.base.store import FULL, ChainStore
 from ..domain.time import SECOND
 from . import shared_state
+from .agreement import CURRENT_NS
 from .forward import ForwardedNetwork
 from .gaps import BLOCK, RESULTS, gaps_of
+from .head_age import date_of
 
 NO_BLOCK = "no block of the chain has been fetched yet"
 
@@ -39,7 +41,8 @@ class CompanionHealth(Health):
             return NO_BLOCK
         if lease.expires + _PATIENCE_NS < time.time_ns():
             return "no process follows the chain: noderpc start --upstream does"
-        return self._network.last_error() or self._late()
+        standstill = shared_state.standstill(self._store)
+        return self._network.last_error() or standstill or self._late()
 
     def _late(self) -> str:
         """Return the reason why the store is behind the nodes, or these behind their peers, or
@@ -73,7 +76,18 @@ class CompanionHealth(Health):
             more = ", ..." if len(results) > _SHOWN_GAPS else ""
             reason = gaps[results[0]].reason
             notes.append(f"no results of {shown}{more} ({len(results)} in all): {reason}")
-        return notes
+        return [*notes, *self._halted()]
+
+    def _halted(self) -> Iterator[str]:
+        """Yield that the chain looks halted, if its nodes have no newer block for long."""
+        header = self._store.block_meta(self._store.latest_height()).header
+        top = self._network.upstream_height()
+        if (
+            top is not None
+            and not self._network.catching_up()
+            and time.time_ns() - header.time >= CURRENT_NS
+        ):
+            yield f"the chain looks halted since {date_of(header)}, with block {header.height}"
 
     def measures(self) -> list[Measure]:
         return [*self._of_chain(), *self._of_nodes()]

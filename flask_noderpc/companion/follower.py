@@ -30,12 +30,14 @@ from .comparison import Comparison
 from .gaps import RESULTS, Gaps
 from .genesis import GenesisThread
 from .growth import Growth
+from .head_age import HeadAge
 from .heads import Heads
 from .history import History
 from .lease import LeaseTaken, held_lease
 from .pool import Upstreams
 from .progress import ShownProgress
 from .ticker import Ticker
+from .trust import HeadTooOld
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -88,10 +90,12 @@ class Follower:
         fetch = options.fetch
         upstreams.check = partial(check_chain, store, fetch.chain_id)
         # One block at a time: the next is proven by the one before it.
+        self._age = HeadAge(store, upstreams, fetch.trust, options.head_delay)
         self._growth = Growth(
             store,
             upstreams,
             fetch.trust,
+            self._age,
             fetch.jobs,
             fetch.unchecked,
             proven_only=options.head_delay > 0,
@@ -144,6 +148,7 @@ class Follower:
             self._warn_of_loss()
             self._stored_refused = None
             self._store_refused()
+            shared_state.set_standstill(self._store, "")
             self._refuted, _ = self._store.refuted_since(0)
             agreed = agree(self._store, self._upstreams, fetch.chain_id, fetch.trust)
             head = agreed.latest - 1 - self._options.head_delay
@@ -227,12 +232,27 @@ class Follower:
             self._store_dialect()
             # Some are believed again after a while.
             self._store_refused()
-            if self._extend(heads, lease):
+            if self._extended(heads, lease):
                 # Nodes that are a block behind have this one.
                 comparison.add(self._store.latest_height() - 1)
                 self._note_refuted()
             known = self._store.latest_height() + self._options.head_delay
             name = ticker.wait(self._poll_s(ticker), known)
+
+    def _extended(self, heads: Heads, lease: Lease) -> bool:
+        """Append blocks as :meth:`_extend` does; wait for a while if the head is too old for
+        that, while the history is filled."""
+        try:
+            self._age.note()
+            is_extended = self._extend(heads, lease)
+        except HeadTooOld as error:
+            if str(error) != shared_state.standstill(self._store):
+                log.error("the head is not followed: %s", error)
+                shared_state.set_standstill(self._store, str(error))
+            self._stopped.wait(_MAX_PAUSE_S)
+            return False
+        shared_state.set_standstill(self._store, "")
+        return is_extended
 
     def _extend(self, heads: Heads, lease: Lease) -> bool:
         """Append the blocks up to the highest that there is; return true if there is any."""

@@ -26,6 +26,7 @@ from ..protocol.comet.chain_state import check_signatures
 from .beginning import state_after
 from .chunks import Chunk, Range, are_down, fetch_all, fetch_next, fetch_one, upwards
 from .gaps import reason_of
+from .head_age import HeadAge
 from .history import Progress
 from .light import SignedBlock
 from .pool import Upstreams
@@ -92,6 +93,7 @@ class Growth:
         store: ChainStore,
         upstreams: Upstreams,
         trust: TrustOptions,
+        age: HeadAge,
         jobs: int = 4,
         unchecked: frozenset[str] = frozenset(),
         *,
@@ -100,14 +102,14 @@ class Growth:
         self._store, self._upstreams, self._trust = store, upstreams, trust
         self._jobs, self._unchecked = jobs, unchecked
         self._proven_only = proven_only
-        self._revival = Revival(store, upstreams, trust)
+        self._age = age
+        self._revival = Revival(store, upstreams, trust, age)
 
     def extend(self, last: int, progress: Progress, lease: Lease | None = None) -> None:
         """Append the blocks from above the head up to ``last``.
 
-        Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a head older than the
-        trusting period that no newer trusted header is linked to, and as
-        :meth:`Upstreams.attempt` does.
+        Raise :exc:`HeadTooOld` for a head older than the trusting period that no newer
+        trusted header leads to, and as :meth:`Upstreams.attempt` does.
         """
         if linked_to := self._revival.linked_to():
             self._extend(min(last, linked_to - self._proven_only), progress, lease)
@@ -239,7 +241,8 @@ class Growth:
         """Raise ``UpstreamMismatch`` unless hashes or the head's validators prove a header."""
         expected = self._revival.hash_at(top.height)
         if not expected:
-            prove(reader, self._head(), top, self._trust)
+            head = self._head()
+            prove(reader, head, top, self._trust, self._age.seen(head.height))
             return
         check_linked(reader.name, self._store.chain_id(), top, expected, self._trust)
 

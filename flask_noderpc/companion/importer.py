@@ -22,6 +22,7 @@ from .comparison import Comparison
 from .gaps import RESULTS
 from .genesis import fetch_genesis
 from .growth import Growth
+from .head_age import HeadAge
 from .history import History, Progress
 from .lease import held_lease
 from .pool import Upstreams
@@ -41,7 +42,10 @@ class Importer:
         self._store, self._upstreams = store, upstreams
         self._options = options = options or FetchOptions()
         upstreams.check = partial(check_chain, store, options.chain_id)
-        self._growth = Growth(store, upstreams, options.trust, options.jobs, options.unchecked)
+        self._age = HeadAge(store, upstreams, options.trust)
+        self._growth = Growth(
+            store, upstreams, options.trust, self._age, options.jobs, options.unchecked
+        )
         self._history = History(store, upstreams, options.jobs, options.unchecked)
 
     def plan(self, first: int = 1, last: int | None = None) -> int:
@@ -82,6 +86,7 @@ class Importer:
                 progress(count)
                 comparison.add_older(self._store.base_height())
 
+            self._age.note()
             self._grow(grown, lease)
             base = self._store.base_height()
             if base > self._first:

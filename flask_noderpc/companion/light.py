@@ -93,14 +93,17 @@ def check_set(
         raise ValueError(f"header {height} has other validators")
 
 
-def is_too_old(header: Header, now: int, period: int) -> bool:
-    """Return true if a header is too old to trust others by it."""
-    return header.time + period <= now
+def is_too_old(header: Header, now: int, period: int, seen: int = 0) -> bool:
+    """Return true if a header is too old to trust others by it.
+
+    ``seen`` is the time at which it was still the newest of its chain, if that is known.
+    """
+    return max(header.time, seen) + period <= now
 
 
-def check_age(block: SignedBlock, now: int, period: int) -> None:
+def check_age(block: SignedBlock, now: int, period: int, seen: int = 0) -> None:
     """Raise :exc:`ValueError` if a trusted header is too old to trust others by it."""
-    if is_too_old(block.signed_header.header, now, period):
+    if is_too_old(block.signed_header.header, now, period, seen):
         raise ValueError(
             f"the trusted header {block.height} is older than the trusting period of"
             f" {timedelta(microseconds=period // 1000)}: --trust HEIGHT:HASH may name a newer"

@@ -10,13 +10,21 @@ from tempfile import SpooledTemporaryFile
 
 from ..backends.base.store import ChainStore
 from ..domain.block import Header
-from ..domain.time import SECOND, to_text
-from ..errors import ConfigurationError, UpstreamRefused
+from ..errors import UpstreamRefused
 from ..protocol.comet.validate_basic import HASH_SIZE
+from .head_age import HeadAge, date_of
+from .heads import newest_of
 from .history import lowest_block
-from .light import SignedBlock, is_too_old
+from .light import SignedBlock
 from .pool import Upstreams
-from .trust import STEP, TrustOptions, linked_headers, trusted_root
+from .trust import (
+    STEP,
+    HeadTooOld,
+    TrustOptions,
+    linked_headers,
+    trusted_block,
+    trusted_root,
+)
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -60,19 +68,22 @@ class Revival:
     read again, down to what is the head by then.
     """
 
-    def __init__(self, store: ChainStore, upstreams: Upstreams, trust: TrustOptions) -> None:
+    def __init__(
+        self, store: ChainStore, upstreams: Upstreams, trust: TrustOptions, age: HeadAge
+    ) -> None:
         self._store, self._upstreams, self._trust = store, upstreams, trust
+        self._age = age
         self._links: _Links | None = None
 
     def linked_to(self) -> int:
         """Return the height of the trusted header that the blocks above the head are linked to,
         or 0 if the head is young enough to prove them.
 
-        Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an old head without such a
+        Raise :exc:`HeadTooOld` for an old head without such a
         header, and as :meth:`Upstreams.attempt` does.
         """
-        head = self._store.block_meta(self._store.latest_height()).header
-        if not is_too_old(head, self._trust.clock(), self._trust.period):
+        head = self._age.head()
+        if not self._age.is_too_old(head):
             self.close()
             return 0
         if self._links is None or not self._links.lowest <= head.height + 1 <= self._links.top:
@@ -91,31 +102,46 @@ class Revival:
             self._links = None
 
     def _root(self, head: Header) -> SignedBlock:
-        """Return the trusted header, which is above the head and young enough."""
-        trust = self._trust
-        period = timedelta(microseconds=trust.period // 1000)
-        if trust.height <= head.height:
-            given = f"; --trust {trust.height} is not above the head" if trust.height else ""
-            raise ConfigurationError(
-                f"{self._store.location.shown}: its head {head.height} of {date_of(head)} is"
-                f" older than the trusting period of {period}{given}: pass --trust HEIGHT:HASH"
-                " of a newer header, or a longer --trust-period"
-            )
-        chain_id = self._store.chain_id()
-        root = self._upstreams.attempt(lambda reader: trusted_root(reader, chain_id, trust))
-        header = root.signed_header.header
-        if is_too_old(header, trust.clock(), trust.period):
-            raise ConfigurationError(
-                f"--trust {trust.height}: expected a header that is at most {period} old, got"
-                f" one of {date_of(header)}: pass --trust HEIGHT:HASH of a newer header, or a"
-                " longer --trust-period"
-            )
-        return root
+        """Return the header that is trusted: above the head, and young enough or the newest of
+        a chain that has halted."""
+        trust, chain_id = self._trust, self._store.chain_id()
+        found = self._upstreams.ask_all(newest_of)
+        newest = max(each.latest_block_height for each in found)
+        if trust.height > head.height:
+            root = self._upstreams.attempt(lambda reader: trusted_root(reader, chain_id, trust))
+            if self._is_old(root):
+                if root.height < newest:
+                    raise self._too_old(f"--trust {root.height}", root.signed_header.header)
+                self._age.set_newest(newest)
+            return root
+        latest_time = max(each.latest_block_time for each in found)
+        if not trust.height and newest > head.height and self._is_past(latest_time):
+            root = trusted_block(self._upstreams, chain_id, newest, trust)
+            if self._is_old(root):
+                self._age.set_newest(newest)
+                return root
+        raise self._too_old(f"{self._store.location.shown}, its head {head.height}", head)
+
+    def _is_old(self, block: SignedBlock) -> bool:
+        return self._is_past(block.signed_header.header.time)
+
+    def _is_past(self, header_time: int) -> bool:
+        return header_time + self._trust.period <= self._trust.clock()
+
+    def _too_old(self, subject: str, header: Header) -> HeadTooOld:
+        period = timedelta(microseconds=self._trust.period // 1000)
+        head, given = self._store.latest_height(), self._trust.height
+        below = f"; --trust {given} is not above the head" if 0 < given <= head else ""
+        return HeadTooOld(
+            f"{subject}: expected a header that is at most {period} old, got one of"
+            f" {date_of(header)}{below}: pass --trust HEIGHT:HASH of a newer header, or a"
+            " longer --trust-period"
+        )
 
     def _linked(self, head: Header, root: SignedBlock) -> _Links:
         """Read the headers from a trusted one down to the head; return their hashes.
 
-        Raise :exc:`~flask_noderpc.errors.ConfigurationError` where the nodes have pruned some,
+        Raise :exc:`HeadTooOld` where the nodes have pruned some,
         and for a header of another chain.
         """
         low = head.height + 1
@@ -152,11 +178,11 @@ class Revival:
         return above
 
     def _check_head(self, head: Header, root: SignedBlock, above: Header) -> None:
-        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` unless a header names the
+        """Raise :exc:`HeadTooOld` unless a header names the
         store's head."""
         stored = self._store.hash_at(head.height)
         if above.last_block_id.hash != stored:
-            raise ConfigurationError(
+            raise HeadTooOld(
                 f"the trusted header {root.height}:{root.hash.hex().upper()} does not follow"
                 f" the stored chain: block {head.height} below it is"
                 f" {above.last_block_id.hash.hex().upper()}, and that of"
@@ -165,7 +191,7 @@ class Revival:
             )
 
     def _check_not_pruned(self, low: int, high: int) -> None:
-        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if no node has block ``low``
+        """Raise :exc:`HeadTooOld` if no node has block ``low``
         any more."""
         try:
             self._upstreams.attempt(lambda reader: reader.block(low))
@@ -173,15 +199,10 @@ class Revival:
             there = min(self._upstreams.ask_all(lambda reader: lowest_block(reader, low, high)))
             if there == low:
                 raise
-            raise ConfigurationError(
+            raise HeadTooOld(
                 f"the nodes have pruned blocks {low} to {there - 1}, which follow the head of"
                 f" {self._store.location.shown}: name a node that has them as a further"
                 " --upstream, or begin a new store above them: noderpc start --upstream URL"
                 " --database NEW (noderpc start --produce=false --database OLD serves the old"
                 " one)"
             ) from None
-
-
-def date_of(header: Header) -> str:
-    """Return the time of a header in whole seconds."""
-    return to_text(header.time // SECOND * SECOND)

@@ -130,21 +130,29 @@ def check_trusted(name: str, header: Header, trust: TrustOptions) -> None:
         )
 
 
+class HeadTooOld(ConfigurationError):
+    """A trusted header is too old to prove what follows; the message names the way out."""
+
+
 def prove(
-    reader: Reader, trusted: SignedBlock, block: SignedBlock, trust: TrustOptions
+    reader: Reader,
+    trusted: SignedBlock,
+    block: SignedBlock,
+    trust: TrustOptions,
+    seen: int = 0,
 ) -> None:
     """Raise ``UpstreamMismatch`` unless a trusted header proves a later one.
 
     Raise :exc:`HeaderAhead` for one that is ahead of this machine's clock. Headers
-    between them are read where that takes any. Raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` for a trusted header that is too old.
+    between them are read where that takes any. Raise :exc:`HeadTooOld` for a trusted header
+    that is too old, and was last ``seen`` too long ago as the newest of its chain.
     CometBFT: light/client.go, verifySkipping.
     """
     now = trust.clock()
     try:
-        check_age(trusted, now, trust.period)
+        check_age(trusted, now, trust.period, seen)
     except ValueError as error:
-        raise ConfigurationError(str(error)) from None
+        raise HeadTooOld(str(error)) from None
     waiting = [block]
     while waiting:
         try:

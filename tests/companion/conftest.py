@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,9 @@ def companion(tmp_path: Path) -> Iterator[Companion]:
     """Make companions on one store, which end with the test."""
     with ExitStack() as stack:
 
-        def make(*urls: str, **settings: Any) -> CompanionBackend:
+        def make(
+            *urls: str, clock: Callable[[], int] | None = None, **settings: Any
+        ) -> CompanionBackend:
             given = {
                 "upstream": urls,
                 "upstream_poll": 0.05,
@@ -104,6 +107,10 @@ def companion(tmp_path: Path) -> Iterator[Companion]:
                 read_settings({}, given), tmp_path / "companion.db"
             )
             stack.callback(backend.close)
+            if clock is not None:
+                fetch = backend._options.fetch
+                fetch = replace(fetch, trust=replace(fetch.trust, clock=clock))
+                backend._options = replace(backend._options, fetch=fetch)
             return backend
 
         yield make

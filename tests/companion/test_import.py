@@ -40,7 +40,7 @@ from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for, serve
 from tests.helpers.stores import make_store
 
-from .conftest import HEIGHTS, TRUST, Serve, import_all, node_of, upstreams_at
+from .conftest import HEIGHTS, RECENT, TRUST, Serve, import_all, node_of, upstreams_at
 from .test_lies import Liar
 
 NODES = sorted(set(DIALECTS) - {"document"})
@@ -280,10 +280,10 @@ def test_another_trusted_header_refuses_the_upstream(
 
 
 def test_an_old_head_is_not_trusted(
-    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+    recent_chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
     """The error names the flag."""
-    upstreams = upstreams_at(serve_node(node_of(chain)))
+    upstreams = upstreams_at(serve_node(node_of(recent_chain, RECENT)))
     options = FetchOptions()
     import_all(store, upstreams, 30, 40, options)
     with pytest.raises(ConfigurationError, match="--trust-period"):
