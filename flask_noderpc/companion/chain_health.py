@@ -13,6 +13,7 @@ from .agreement import CURRENT_NS
 from .forward import ForwardedNetwork
 from .gaps import BLOCK, RESULTS, gaps_of
 from .head_age import date_of
+from .light import CLOCK_DRIFT_NS
 
 NO_BLOCK = "no block of the chain has been fetched yet"
 
@@ -76,7 +77,7 @@ class CompanionHealth(Health):
             more = ", ..." if len(results) > _SHOWN_GAPS else ""
             reason = gaps[results[0]].reason
             notes.append(f"no results of {shown}{more} ({len(results)} in all): {reason}")
-        return [*notes, *self._halted()]
+        return [*notes, *self._halted(), *self._ahead()]
 
     def _halted(self) -> Iterator[str]:
         """Yield that the chain looks halted, if its nodes have no newer block for long."""
@@ -88,6 +89,16 @@ class CompanionHealth(Health):
             and time.time_ns() - header.time >= CURRENT_NS
         ):
             yield f"the chain looks halted since {date_of(header)}, with block {header.height}"
+
+    def _ahead(self) -> Iterator[str]:
+        """Yield that the next block waits for the clock, while it does."""
+        ahead, now = shared_state.ahead(self._store), time.time_ns()
+        if ahead is not None and ahead.time >= now + CLOCK_DRIFT_NS:
+            yield (
+                f"block {ahead.height} is not stored yet: its time is"
+                f" {(ahead.time - now) // SECOND} s ahead of this machine's clock, and at most"
+                f" {CLOCK_DRIFT_NS // SECOND} s are taken"
+            )
 
     def measures(self) -> list[Measure]:
         return [*self._of_chain(), *self._of_nodes()]

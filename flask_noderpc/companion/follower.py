@@ -34,10 +34,11 @@ from .head_age import HeadAge
 from .heads import Heads
 from .history import History
 from .lease import LeaseTaken, held_lease
+from .light import CLOCK_DRIFT_NS
 from .pool import Upstreams
 from .progress import ShownProgress
 from .ticker import Ticker
-from .trust import HeadTooOld
+from .trust import HeaderAhead, HeadTooOld
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -46,6 +47,7 @@ _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.5, 15.0
 _MAX_LATER_S = 60.0
 # cometbft#564: an epoch's block is executed for a minute, in which its node has no results.
 _MAX_REFUSED_S = 120.0
+_WARN_EACH_S = 60.0
 # So much of a rate is for polls at most, and so much less is polled beside notifications.
 _CALLS_PER_POLL, _LIVE_POLL = 4, 4
 
@@ -101,6 +103,8 @@ class Follower:
             proven_only=options.head_delay > 0,
         )
         self._risk = ""
+        self._ahead: shared_state.Ahead | None = None
+        self._warned_at = -_WARN_EACH_S
         self._gaps: Gaps
         self._log = block_log.BlockLog()
         self._thread = threading.Thread(target=self._run, name="noderpc-follow", daemon=True)
@@ -149,6 +153,7 @@ class Follower:
             self._stored_refused = None
             self._store_refused()
             shared_state.set_standstill(self._store, "")
+            self._set_ahead(None)
             self._refuted, _ = self._store.refuted_since(0)
             agreed = agree(self._store, self._upstreams, fetch.chain_id, fetch.trust)
             head = agreed.latest - 1 - self._options.head_delay
@@ -260,9 +265,13 @@ class Follower:
         for height in heads.above(self._store.latest_height() + delay):
             # One by one after a refusal: a range is stored as a whole.
             is_refused = self._refused_since is not None
-            last = self._store.latest_height() + 1 if is_refused else height - delay
+            before = self._store.latest_height()
+            last = before + 1 if is_refused else height - delay
             try:
                 self._growth.extend(last, self._log_blocks, lease)
+            except HeaderAhead as error:
+                self._wait_for_clock(error)
+                return self._store.latest_height() > before
             except (UpstreamRefused, UpstreamUnavailable) as error:
                 if not self._growth.may_step_over(error):
                     raise
@@ -271,8 +280,24 @@ class Follower:
                 self._note_refusal(error, lease)
             else:
                 self._refused_since = None
+                if self._ahead is not None:
+                    self._set_ahead(None)
                 return True
         return False
+
+    def _wait_for_clock(self, error: HeaderAhead) -> None:
+        """Wait for the time of the next block, for a second at most."""
+        self._set_ahead(shared_state.Ahead(error.header.height, error.header.time))
+        now = time.monotonic()
+        if now - self._warned_at >= _WARN_EACH_S:
+            self._warned_at = now
+            log.warning("%s: it is stored later; is the clock right?", error)
+        left = error.header.time - CLOCK_DRIFT_NS - self._options.fetch.trust.clock()
+        self._stopped.wait(min(1.0, max(0.0, left / SECOND)))
+
+    def _set_ahead(self, block: shared_state.Ahead | None) -> None:
+        self._ahead = block
+        shared_state.set_ahead(self._store, block)
 
     def _log_blocks(self, count: int) -> None:
         """Log the latest blocks, with how far they are behind the clock."""

@@ -32,7 +32,15 @@ from .light import SignedBlock
 from .pool import Upstreams
 from .reader import Reader
 from .revival import Revival
-from .trust import HeaderAhead, TrustOptions, check_linked, check_trusted, links, prove
+from .trust import (
+    HeaderAhead,
+    TrustOptions,
+    check_linked,
+    check_trusted,
+    links,
+    lowest_ahead,
+    prove,
+)
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -109,11 +117,20 @@ class Growth:
         """Append the blocks from above the head up to ``last``.
 
         Raise :exc:`HeadTooOld` for a head older than the trusting period that no newer
-        trusted header leads to, and as :meth:`Upstreams.attempt` does.
+        trusted header leads to, :exc:`HeaderAhead` after the last block whose time is not ahead
+        of this machine's clock, and as :meth:`Upstreams.attempt` does.
         """
+        first, ahead = self._store.latest_height() + 1, None
+        if first < last:
+            top = last + self._proven_only
+            ahead = lowest_ahead(self._upstreams, first, top, self._trust)
+        if ahead is not None:
+            last = ahead.header.height - 1 - self._proven_only
         if linked_to := self._revival.linked_to():
             self._extend(min(last, linked_to - self._proven_only), progress, lease)
         self._extend(last, progress, lease)
+        if ahead is not None:
+            raise ahead
 
     def close(self) -> None:
         """Forget what links the head to a trusted header."""
@@ -144,9 +161,8 @@ class Growth:
         return _newer(reader, low, high, self._store.validators(high))
 
     def may_step_over(self, error: UpstreamError) -> bool:
-        """Return true for an error of the next block alone, while nodes answer and this
-        machine's clock is not behind them."""
-        return not (isinstance(error, HeaderAhead) or are_down(self._upstreams, error))
+        """Return true for an error of the next block alone, while nodes answer."""
+        return not are_down(self._upstreams, error)
 
     def step_over(self, lease: Lease) -> str:
         """Append the next block, without its results if no node returns them.
@@ -157,6 +173,8 @@ class Growth:
         height = self._store.latest_height() + 1
         try:
             self.extend(height, lambda count: None, lease)
+        except HeaderAhead:
+            raise
         except (UpstreamRefused, UpstreamUnavailable) as error:
             reason = reason_of(error)
         else:
@@ -203,6 +221,8 @@ class Growth:
             except (InvalidBlock, UpstreamMismatch) as error:
                 self._check_not_overtaken(chunk)
                 self._upstreams.refuse(chunk.reader.name, error.text)
+            except HeaderAhead:
+                raise
             except UpstreamUnavailable as error:
                 self._upstreams.wait(error, deadline)
             else:

@@ -26,6 +26,7 @@ from .head_age import HeadAge
 from .history import History, Progress
 from .lease import held_lease
 from .pool import Upstreams
+from .trust import HeaderAhead
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -97,11 +98,19 @@ class Importer:
         return self._store.base_height(), self._store.latest_height()
 
     def _grow(self, grown: Progress, lease: Lease) -> None:
-        """Append the blocks up to the last one; those without results, too."""
+        """Append the blocks up to the last one; those without results, too.
+
+        Blocks whose time is ahead of this machine's clock are waited for.
+        """
+        deadline = self._upstreams.deadline()
         with closing(self._growth):
-            while self._store.latest_height() < self._last:
+            while (height := self._store.latest_height()) < self._last:
                 try:
                     self._growth.extend(self._last, grown, lease)
+                except HeaderAhead as error:
+                    if self._store.latest_height() > height:
+                        deadline = self._upstreams.deadline()
+                    self._upstreams.wait(error, deadline)
                 except (UpstreamRefused, UpstreamUnavailable) as error:
                     if not self._growth.may_step_over(error):
                         raise

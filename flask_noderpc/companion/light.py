@@ -42,7 +42,14 @@ class SignedBlock:
 
 
 class FromTheFuture(ValueError):
-    """A header's time is ahead of this machine's clock, one of which is wrong."""
+    """A header's time is too far ahead of this machine's clock."""
+
+    def __init__(self, header: Header, now: int) -> None:
+        self.header = header
+        super().__init__(
+            f"header {header.height} is {(header.time - now) // SECOND} s ahead of this"
+            f" machine's clock, and at most {CLOCK_DRIFT_NS // SECOND} s are taken"
+        )
 
 
 class NotTrusted(ValueError):
@@ -93,6 +100,11 @@ def check_set(
         raise ValueError(f"header {height} has other validators")
 
 
+def is_ahead(header: Header, now: int) -> bool:
+    """Return true if a header is too far ahead of this machine's clock."""
+    return header.time >= now + CLOCK_DRIFT_NS
+
+
 def is_too_old(header: Header, now: int, period: int, seen: int = 0) -> bool:
     """Return true if a header is too old to trust others by it.
 
@@ -135,6 +147,5 @@ def check_follows(
         except ValueError as error:
             raise NotTrusted(f"header {later.height}: {error}") from None
     check_signed(chain_id, block, takes_unknown_keys=takes_unknown_keys)
-    if later.time >= now + CLOCK_DRIFT_NS:
-        ahead = (later.time - now) // SECOND
-        raise FromTheFuture(f"header {later.height} is {ahead} s ahead of this machine's clock")
+    if is_ahead(later, now):
+        raise FromTheFuture(later, now)

@@ -9,7 +9,8 @@ from .. import jsoncodec
 from ..backends.base.store import ChainStore
 from ..domain.network import BackfillProgress
 
-_REFUSED, _BACKFILL, _NEWEST, _STANDSTILL = "refused", "backfill", "newest", "standstill"
+_REFUSED, _BACKFILL, _NEWEST = "refused", "backfill", "newest"
+_STANDSTILL, _AHEAD = "standstill", "ahead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,14 @@ def set_backfill(store: ChainStore, progress: BackfillProgress) -> None:
     store.set_metadata(_BACKFILL, jsoncodec.encode(progress))
 
 
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """The next block, which waits for this machine's clock; its time is in nanoseconds."""
+
+    height: int
+    time: int
+
+
 def newest_seen(store: ChainStore) -> Newest | None:
     """Return the head that all nodes showed as the newest block of a chain that halted."""
     found = store.metadata(_NEWEST)
@@ -62,3 +71,14 @@ def set_standstill(store: ChainStore, reason: str) -> None:
     """Store why the head can't be followed, if that has changed."""
     if reason != standstill(store):
         store.set_metadata(_STANDSTILL, reason.encode())
+
+
+def ahead(store: ChainStore) -> Ahead | None:
+    """Return the next block if its time is ahead of the clock of the process that follows."""
+    found = store.metadata(_AHEAD)
+    return jsoncodec.decode(found, Ahead) if found else None
+
+
+def set_ahead(store: ChainStore, block: Ahead | None) -> None:
+    """Store which block waits for the clock."""
+    store.set_metadata(_AHEAD, jsoncodec.encode(block) if block else b"")

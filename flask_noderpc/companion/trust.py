@@ -13,6 +13,7 @@ from ..errors import (
     ConfigurationError,
     InvalidSetting,
     UpstreamMismatch,
+    UpstreamRefused,
     UpstreamUnavailable,
 )
 from ..protocol.comet import hashes
@@ -24,6 +25,7 @@ from .light import (
     check_age,
     check_follows,
     check_signed,
+    is_ahead,
 )
 from .pool import Upstreams
 from .reader import Reader
@@ -117,6 +119,41 @@ def trusted_root(reader: Reader, chain_id: str, trust: TrustOptions) -> SignedBl
 class HeaderAhead(UpstreamUnavailable):
     """A header is ahead of this machine's clock, which may be wrong."""
 
+    def __init__(self, name: str, error: FromTheFuture) -> None:
+        self.header = error.header
+        super().__init__(name, str(error))
+
+
+def lowest_ahead(
+    upstreams: Upstreams, low: int, high: int, trust: TrustOptions
+) -> HeaderAhead | None:
+    """Return the error for the lowest header of a range that is ahead of this machine's clock,
+    or ``None`` if none is.
+
+    Nothing proves the headers. Raise as :meth:`Upstreams.attempt` does.
+    """
+    now = trust.clock()
+    return upstreams.attempt(lambda reader: _lowest_ahead(reader, low, high, now))
+
+
+def _lowest_ahead(reader: Reader, low: int, high: int, now: int) -> HeaderAhead | None:
+    found = reader.header(high)
+    if not is_ahead(found, now):
+        return None
+    while low < found.height:
+        middle = (low + found.height - 1) // 2
+        try:
+            header = reader.header(middle)
+        except (UpstreamRefused, UpstreamMismatch):
+            # A header that is pruned is old.
+            low = middle + 1
+            continue
+        if is_ahead(header, now):
+            found = header
+        else:
+            low = middle + 1
+    return HeaderAhead(reader.name, FromTheFuture(found, now))
+
 
 def check_trusted(name: str, header: Header, trust: TrustOptions) -> None:
     """Raise ``UpstreamMismatch`` for another header at the height of the trusted one."""
@@ -165,7 +202,7 @@ def prove(
                 raise UpstreamMismatch(reader.name, str(error)) from None
             waiting.append(reader.signed_block(pivot))
         except FromTheFuture as error:
-            raise HeaderAhead(reader.name, str(error)) from None
+            raise HeaderAhead(reader.name, error) from None
         except ValueError as error:
             raise UpstreamMismatch(reader.name, str(error)) from None
         else:
