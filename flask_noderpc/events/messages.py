@@ -17,11 +17,13 @@ from ..domain.abci import BlockResults, Event
 from ..domain.block import Block, BlockIDFlag, Commit
 from ..domain.responses import ResultBlock
 from ..domain.validator import Validator
+from ..errors import NotSupported
 from ..jsoncodec import text_of
 from ..protocol.comet.hashes import tx_hash
 from ..protocol.comet.key_types import address
 from ..protocol.comet.keys import commit_vote
 from ..protocol.ethereum.aliases import with_aliases
+from .query import Query
 
 # CometBFT: names of consensus steps.
 _NEW_HEIGHT, _NEW_ROUND, _PROPOSE, _PREVOTE, _PRECOMMIT, _COMMIT = (
@@ -32,6 +34,35 @@ _NEW_HEIGHT, _NEW_ROUND, _PROPOSE, _PREVOTE, _PRECOMMIT, _COMMIT = (
     "RoundStepPrecommit",
     "RoundStepCommit",
 )
+
+BLOCK_EVENTS = frozenset(
+    {
+        "NewBlock",
+        "NewBlockHeader",
+        "NewBlockEvents",
+        "NewEvidence",
+        "Tx",
+        "ValidatorSetUpdates",
+    }
+)
+"""Categories whose events a block and its results determine."""
+
+ROUND_EVENTS = frozenset(
+    {
+        "CompleteProposal",
+        "Lock",
+        "NewRound",
+        "NewRoundStep",
+        "Polka",
+        "Relock",
+        "TimeoutPropose",
+        "TimeoutWait",
+        "Unlock",
+        "ValidBlock",
+        "Vote",
+    }
+)
+"""Categories of a node's consensus, of which a block holds one round without its timeouts."""
 
 Keys = dict[str, list[str]]
 
@@ -45,6 +76,25 @@ class Message(NamedTuple):
     category: str
     value: object
     keys: Keys
+
+
+def check_offered(backend: ChainBackend, query: Query) -> None:
+    """Raise :exc:`~flask_noderpc.errors.NotSupported` for a query of round events alone, unless
+    the backend has all of them."""
+    conditions = [each for each in query.conditions if each.key == "tm.event"]
+    if not conditions or backend.has_all_rounds():
+        return
+    wanted = {
+        category
+        for category in BLOCK_EVENTS | ROUND_EVENTS
+        if all(each.holds(category) for each in conditions)
+    }
+    if wanted and wanted <= ROUND_EVENTS:
+        raise NotSupported(
+            f"no events of {', '.join(sorted(wanted))} here: a companion reads blocks, which do"
+            " not hold repeated rounds, timeouts and late votes; subscribe at one of the nodes"
+            " that it follows (NODERPC_UPSTREAM), or to NewBlock, NewBlockHeader or Tx here"
+        )
 
 
 def messages_at(backend: ChainBackend, height: int) -> Iterator[Message]:
