@@ -13,12 +13,13 @@ from .agreement import CURRENT_NS
 from .forward import ForwardedNetwork
 from .gaps import BLOCK, RESULTS, gaps_of
 from .head_age import date_of
-from .light import CLOCK_DRIFT_NS
 
 NO_BLOCK = "no block of the chain has been fetched yet"
 
 # Longer than a lease that is renewed, and than a follower that begins anew.
 _PATIENCE_NS = 30 * SECOND
+# A machine's clock that is further behind than this is wrong, or the store is far behind.
+_MAX_AHEAD_S = 60
 # Blocks whose times tell how often there is one.
 _SAMPLE = 20
 _SHOWN_GAPS = 5
@@ -42,8 +43,13 @@ class CompanionHealth(Health):
             return NO_BLOCK
         if lease.expires + _PATIENCE_NS < time.time_ns():
             return "no process follows the chain: noderpc start --upstream does"
-        standstill = shared_state.standstill(self._store)
-        return self._network.last_error() or standstill or self._late()
+        ahead = shared_state.ahead(self._store)
+        return (
+            self._network.last_error()
+            or shared_state.standstill(self._store)
+            or (str(ahead) if ahead and ahead.seconds > _MAX_AHEAD_S else "")
+            or self._late()
+        )
 
     def _late(self) -> str:
         """Return the reason why the store is behind the nodes, or these behind their peers, or
@@ -77,7 +83,9 @@ class CompanionHealth(Health):
             more = ", ..." if len(results) > _SHOWN_GAPS else ""
             reason = gaps[results[0]].reason
             notes.append(f"no results of {shown}{more} ({len(results)} in all): {reason}")
-        return [*notes, *self._halted(), *self._ahead()]
+        if ahead := shared_state.ahead(self._store):
+            notes.append(str(ahead))
+        return [*notes, *self._halted()]
 
     def _halted(self) -> Iterator[str]:
         """Yield that the chain looks halted, if its nodes have no newer block for long."""
@@ -89,16 +97,6 @@ class CompanionHealth(Health):
             and time.time_ns() - header.time >= CURRENT_NS
         ):
             yield f"the chain looks halted since {date_of(header)}, with block {header.height}"
-
-    def _ahead(self) -> Iterator[str]:
-        """Yield that the next block waits for the clock, while it does."""
-        ahead, now = shared_state.ahead(self._store), time.time_ns()
-        if ahead is not None and ahead.time >= now + CLOCK_DRIFT_NS:
-            yield (
-                f"block {ahead.height} is not stored yet: its time is"
-                f" {(ahead.time - now) // SECOND} s ahead of this machine's clock, and at most"
-                f" {CLOCK_DRIFT_NS // SECOND} s are taken"
-            )
 
     def measures(self) -> list[Measure]:
         return [*self._of_chain(), *self._of_nodes()]

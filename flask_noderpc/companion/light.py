@@ -113,12 +113,17 @@ def is_too_old(header: Header, now: int, period: int, seen: int = 0) -> bool:
     return max(header.time, seen) + period <= now
 
 
+def period_text(period: int) -> str:
+    """Return nanoseconds in days and hours, as ``14 days``."""
+    return str(timedelta(microseconds=period // 1000)).removesuffix(", 0:00:00")
+
+
 def check_age(block: SignedBlock, now: int, period: int, seen: int = 0) -> None:
     """Raise :exc:`ValueError` if a trusted header is too old to trust others by it."""
     if is_too_old(block.signed_header.header, now, period, seen):
         raise ValueError(
             f"the trusted header {block.height} is older than the trusting period of"
-            f" {timedelta(microseconds=period // 1000)}: --trust HEIGHT:HASH may name a newer"
+            f" {period_text(period)}: --trust HEIGHT:HASH may name a newer"
             " one, or --trust-period may be longer"
         )
 

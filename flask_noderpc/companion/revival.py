@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import time
-from datetime import timedelta
 from tempfile import SpooledTemporaryFile
 
 from ..backends.base.store import ChainStore
@@ -15,7 +14,7 @@ from ..protocol.comet.validate_basic import HASH_SIZE
 from .head_age import HeadAge, date_of
 from .heads import newest_of
 from .history import lowest_block
-from .light import SignedBlock
+from .light import SignedBlock, period_text
 from .pool import Upstreams
 from .trust import (
     STEP,
@@ -129,7 +128,7 @@ class Revival:
         return header_time + self._trust.period <= self._trust.clock()
 
     def _too_old(self, subject: str, header: Header) -> HeadTooOld:
-        period = timedelta(microseconds=self._trust.period // 1000)
+        period = period_text(self._trust.period)
         head, given = self._store.latest_height(), self._trust.height
         below = f"; --trust {given} is not above the head" if 0 < given <= head else ""
         return HeadTooOld(

@@ -45,10 +45,16 @@ def set_backfill(store: ChainStore, progress: BackfillProgress) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """The next block, which waits for this machine's clock; its time is in nanoseconds."""
+    """The next block, whose time is ahead of the clock of the process that follows."""
 
     height: int
-    time: int
+    seconds: int
+
+    def __str__(self) -> str:
+        return (
+            f"block {self.height} is not stored yet: its time is {self.seconds} s ahead of this"
+            " machine's clock"
+        )
 
 
 def newest_seen(store: ChainStore) -> Newest | None:
@@ -74,7 +80,7 @@ def set_standstill(store: ChainStore, reason: str) -> None:
 
 
 def ahead(store: ChainStore) -> Ahead | None:
-    """Return the next block if its time is ahead of the clock of the process that follows."""
+    """Return the next block if it waits for the clock."""
     found = store.metadata(_AHEAD)
     return jsoncodec.decode(found, Ahead) if found else None
 
