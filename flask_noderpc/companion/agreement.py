@@ -36,8 +36,7 @@ class Agreed:
 def agree(
     store: ChainStore, upstreams: Upstreams, chain_id: str, trust: TrustOptions
 ) -> Agreed:
-    """Return the chain of the nodes, of which those of other chains than the store's are
-    refused.
+    """Return the chain of the nodes, and refuse nodes of other chains than the store's.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for nodes of several chains, for a
     store of another chain or without the trusted header, and for a trusted header above the
@@ -135,7 +134,7 @@ def _check_block(store: ChainStore, reader: Reader, height: int) -> None:
     if reported != stored:
         raise UpstreamMismatch(
             reader.name,
-            f"its block {height} is {reported.hex().upper()}, and that of the store"
+            f"its block {height} is {reported.hex().upper()}, and the store's"
             f" {stored.hex().upper()}: it is of a fork, or was reset; a node of the stored"
             " chain or another --database is needed",
         )

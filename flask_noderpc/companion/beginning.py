@@ -50,8 +50,8 @@ def begin(
 ) -> None:
     """Begin a store with the block of a trusted header, unless it has blocks.
 
-    ``height`` is that of the block, at most the one before the latest whose time is not ahead
-    of this machine's clock. Raise :exc:`HeaderAhead` if there is none,
+    ``height`` is wanted; the block is at most the one before the latest whose time is not ahead
+    of this machine's clock. Raise :exc:`HeaderAhead` if all are ahead,
     :exc:`~flask_noderpc.errors.ConfigurationError`, and as :meth:`Upstreams.attempt` does.
     """
     if not store.has_chain():

@@ -1,4 +1,4 @@
-"""Age of a store's head, which of a chain that has halted is no reason to distrust it."""
+"""Age of a store's head, for which the time of a halt does not count."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class HeadAge:
         return self._store.block_meta(self._store.latest_height()).header
 
     def seen(self, height: int) -> int:
-        """Return when there was no newer block than that of a height, in nanoseconds, or 0.
+        """Return when the nodes had no block above a height, in nanoseconds, or 0.
 
         A block that came later has that time, too: the first one after a halt has a time
         before it, as the votes for the block before have.

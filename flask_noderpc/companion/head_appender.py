@@ -106,7 +106,7 @@ class HeadAppender:
             except (UpstreamRefused, UpstreamUnavailable) as error:
                 if not self._growth.may_step_over(error):
                     raise
-                # Its results are not there yet, or its node has reported more than it shows.
+                # The results are not there yet, or a node has reported more than it shows.
                 heads.forget(height)
                 self._note_refusal(error, lease)
             else:

@@ -69,7 +69,7 @@ def set_newest_seen(store: ChainStore, height: int, now: int) -> None:
 
 
 def standstill(store: ChainStore) -> str:
-    """Return why the head can't be followed until the operator acts; empty if it can."""
+    """Return why the head can't be followed until the operator acts, or an empty string."""
     return (store.metadata(_STANDSTILL) or b"").decode()
 
 

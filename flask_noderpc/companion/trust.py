@@ -240,8 +240,8 @@ def _backwards(
 
 
 def linked_headers(reader: Reader, low: int, above: Header) -> list[Header]:
-    """Return the headers from below a proven one down to a height, highest first, each of which
-    the next one names.
+    """Return the headers from below a proven one down to a height, highest first; each is named
+    by the one above it.
 
     Raise ``UpstreamMismatch`` for others, and ``UpstreamRefused`` where the node has pruned
     some.

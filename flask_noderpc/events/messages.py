@@ -62,7 +62,7 @@ ROUND_EVENTS = frozenset(
         "Vote",
     }
 )
-"""Categories of a node's consensus, of which a block holds one round without its timeouts."""
+"""Categories of a node's consensus; a block holds one round of it, without timeouts."""
 
 Keys = dict[str, list[str]]
 

@@ -76,7 +76,7 @@ def test_a_companion_begins_below_the_blocks_that_are_ahead(
     companion: Companion,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It serves what is stored, says what it waits for, and goes on with the clock."""
+    """The companion serves what is stored, says what it waits for, and goes on with the clock."""
     caplog.set_level(logging.WARNING)
     chain = chain_ahead(30, clock.now)
     node = node_of(chain, AHEAD)
@@ -125,7 +125,7 @@ def test_a_followed_chain_whose_next_block_is_ahead(
 def test_an_import_stores_what_is_not_ahead(
     clock: Clock, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """It ends with the reason, after its patience, and goes on later."""
+    """The import ends with the reason, after its patience, and goes on later."""
     url = serve_node(node_of(chain_ahead(30, clock.now), AHEAD), "comet-0.38")
     options = FetchOptions(TrustOptions(clock=clock))
     for height in (NOW, NOW + 5):

@@ -35,7 +35,7 @@ def test_a_halted_chain_is_served_and_followed_when_it_goes_on(
     companion: Companion,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Its newest header is taken as it was seen, or as the one that the operator names."""
+    """The newest header is taken as it was seen, or as the one that the operator names."""
     caplog.set_level(logging.WARNING)
     node = node_of(chain, HALTED)
     given: dict[str, Any] = {"trust_period": WEEKS, "head_delay": head_delay}
@@ -163,7 +163,7 @@ def test_a_head_that_is_too_old_does_not_hold_the_history(
 def test_the_command_imports_an_archived_chain(
     chain: SampleChain, serve_node: Serve, tmp_path: Path
 ) -> None:
-    """Also upwards, to its last block."""
+    """The second time upwards, to its last block."""
     command = ["import", serve_node(node_of(chain)), "--database", str(tmp_path / "copy.db")]
     for last in (40, HEIGHTS):
         done = CliRunner().invoke(main, [*command, "--to", str(last)])

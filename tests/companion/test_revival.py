@@ -148,7 +148,7 @@ def test_an_interruption_costs_only_time(
     old_store: SQLiteBackend,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also while many headers are linked, whose hashes are kept in a file."""
+    """Hashes of many headers are kept in a file meanwhile."""
     monkeypatch.setattr(revival, "STEP", 7)
     monkeypatch.setattr(revival, "_MAX_MEMORY", 100)
 
@@ -256,7 +256,7 @@ def _other_time(block: Block) -> Block:
 
 
 class HeaderLiar(Liar):
-    """A node whose headers are those of its blocks, also in ranges."""
+    """A node that also lies about ranges of headers."""
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         return tuple(self.block_meta(height) for height in range(high, low - 1, -1))
@@ -280,7 +280,7 @@ def test_a_node_that_lies_about_a_header_is_refused(
 def test_a_young_head_needs_no_headers(
     recent_chain: SampleChain, url: str, old_store: SQLiteBackend
 ) -> None:
-    """It proves what follows by signatures, up to the trusted header, whose hash counts."""
+    """Signatures prove what follows, up to the trusted header, whose hash counts."""
     import_all(old_store, upstreams_at(url), 1, 50, FetchOptions(TRUST))
     wrong = FetchOptions(TrustOptions(60, bytes(32)))
     with pytest.raises(NodeRPCError, match="not the trusted one"):

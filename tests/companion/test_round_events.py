@@ -64,7 +64,7 @@ def test_other_subscriptions_are_taken(served: str) -> None:
 
 
 def test_the_event_log_refuses_rounds_too(served: str) -> None:
-    """And shows what is derived from blocks where a filter takes all events."""
+    """Without a filter it shows what is derived from blocks."""
     asked = quote(json.dumps({"query": "tm.event='TimeoutPropose'"}))
     refused = json.loads(get(f"{served}/events?filter={asked}"))
     assert "no events of TimeoutPropose here" in refused["error"]["data"]
