@@ -31,7 +31,7 @@ from .history import Progress
 from .light import SignedBlock
 from .pool import Upstreams
 from .reader import Reader
-from .revival import Revival
+from .revival import Revival, check_not_pruned
 from .trust import (
     HeaderAhead,
     TrustOptions,
@@ -116,9 +116,10 @@ class Growth:
     def extend(self, last: int, progress: Progress, lease: Lease | None = None) -> None:
         """Append the blocks from above the head up to ``last``.
 
-        Raise :exc:`HeadTooOld` for a head older than the trusting period that no newer
-        trusted header leads to, :exc:`HeaderAhead` after the last block whose time is not ahead
-        of this machine's clock, and as :meth:`Upstreams.attempt` does.
+        Raise :exc:`CannotFollow` for a head older than the trusting period that no newer
+        trusted header leads to, and for blocks that all nodes have pruned; :exc:`HeaderAhead`
+        after the last block whose time is not ahead of this machine's clock; and as
+        :meth:`Upstreams.attempt` does.
         """
         first, ahead = self._store.latest_height() + 1, None
         if first < last:
@@ -126,9 +127,15 @@ class Growth:
             ahead = lowest_ahead(self._upstreams, first, top, self._trust)
         if ahead is not None:
             last = ahead.header.height - 1 - self._proven_only
-        if linked_to := self._revival.linked_to():
-            self._extend(min(last, linked_to - self._proven_only), progress, lease)
-        self._extend(last, progress, lease)
+        try:
+            if linked_to := self._revival.linked_to():
+                self._extend(min(last, linked_to - self._proven_only), progress, lease)
+            self._extend(last, progress, lease)
+        except UpstreamRefused:
+            low = self._store.latest_height() + 1
+            if low < last:
+                check_not_pruned(self._store, self._upstreams, low, last)
+            raise
         if ahead is not None:
             raise ahead
 

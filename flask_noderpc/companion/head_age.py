@@ -57,8 +57,10 @@ class HeadAge:
 
     def is_too_old(self, head: Header) -> bool:
         """Return true if a head can't prove what follows."""
-        seen = self.seen(head.height)
-        return is_too_old(head, self._trust.clock(), self._trust.period, seen)
+        now, period = self._trust.clock(), self._trust.period
+        return is_too_old(head, now, period) and is_too_old(
+            head, now, period, self.seen(head.height)
+        )
 
     def note(self) -> None:
         """Note that the nodes show no newer block than the head, if that is so and it is old;

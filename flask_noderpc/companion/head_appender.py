@@ -16,7 +16,7 @@ from .growth import Growth
 from .head_age import HeadAge
 from .heads import Heads
 from .pool import Upstreams
-from .trust import HeaderAhead, HeadTooOld
+from .trust import CannotFollow, HeaderAhead
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -55,6 +55,7 @@ class HeadAppender:
         )
         self._gaps: Gaps
         self._refused_since: float | None = None
+        self._standstill = ""
         self._ahead: shared_state.Ahead | None = None
         self._warned_at = -_WARN_EACH_S
         self._log = block_log.BlockLog()
@@ -67,7 +68,7 @@ class HeadAppender:
     def begin(self, gaps: Gaps) -> None:
         """Forget what kept the head back; heights without results are noted in ``gaps``."""
         self._gaps, self._refused_since = gaps, None
-        shared_state.set_standstill(self._store, "")
+        self._set_standstill("")
         self._set_ahead(None)
 
     def close(self) -> None:
@@ -83,13 +84,14 @@ class HeadAppender:
         try:
             self._age.note()
             is_extended = self._extend(heads, lease)
-        except HeadTooOld as error:
-            if str(error) != shared_state.standstill(self._store):
+        except CannotFollow as error:
+            if str(error) != self._standstill:
                 log.error("the head is not followed: %s", error)
-                shared_state.set_standstill(self._store, str(error))
+                self._set_standstill(str(error))
             self._upstreams.stopped.wait(_STANDSTILL_S)
             return False
-        shared_state.set_standstill(self._store, "")
+        if self._standstill:
+            self._set_standstill("")
         return is_extended
 
     def _extend(self, heads: Heads, lease: Lease) -> bool:
@@ -127,6 +129,10 @@ class HeadAppender:
             self._warned_at = now
             log.warning("%s: it is stored later; is the clock right?", error)
         self._upstreams.stopped.wait(1.0)
+
+    def _set_standstill(self, reason: str) -> None:
+        self._standstill = reason
+        shared_state.set_standstill(self._store, reason)
 
     def _set_ahead(self, block: shared_state.Ahead | None) -> None:
         self._ahead = block

@@ -18,7 +18,7 @@ from .light import SignedBlock, period_text
 from .pool import Upstreams
 from .trust import (
     STEP,
-    HeadTooOld,
+    CannotFollow,
     TrustOptions,
     linked_headers,
     trusted_block,
@@ -78,7 +78,7 @@ class Revival:
         """Return the height of the trusted header that the blocks above the head are linked to,
         or 0 if the head is young enough to prove them.
 
-        Raise :exc:`HeadTooOld` for an old head without such a
+        Raise :exc:`CannotFollow` for an old head without such a
         header, and as :meth:`Upstreams.attempt` does.
         """
         head = self._age.head()
@@ -127,11 +127,11 @@ class Revival:
     def _is_past(self, header_time: int) -> bool:
         return header_time + self._trust.period <= self._trust.clock()
 
-    def _too_old(self, subject: str, header: Header) -> HeadTooOld:
+    def _too_old(self, subject: str, header: Header) -> CannotFollow:
         period = period_text(self._trust.period)
         head, given = self._store.latest_height(), self._trust.height
         below = f"; --trust {given} is not above the head" if 0 < given <= head else ""
-        return HeadTooOld(
+        return CannotFollow(
             f"{subject}: expected a header that is at most {period} old, got one of"
             f" {date_of(header)}{below}: pass --trust HEIGHT:HASH of a newer header, or a"
             " longer --trust-period"
@@ -140,11 +140,11 @@ class Revival:
     def _linked(self, head: Header, root: SignedBlock) -> _Links:
         """Read the headers from a trusted one down to the head; return their hashes.
 
-        Raise :exc:`HeadTooOld` where the nodes have pruned some,
+        Raise :exc:`CannotFollow` where the nodes have pruned some,
         and for a header of another chain.
         """
         low = head.height + 1
-        self._check_not_pruned(low, root.height)
+        check_not_pruned(self._store, self._upstreams, low, root.height)
         log.warning(
             "the head %d of %s is older than the trusting period: %d headers link it to the"
             " trusted header %d",
@@ -177,11 +177,11 @@ class Revival:
         return above
 
     def _check_head(self, head: Header, root: SignedBlock, above: Header) -> None:
-        """Raise :exc:`HeadTooOld` unless a header names the
+        """Raise :exc:`CannotFollow` unless a header names the
         store's head."""
         stored = self._store.hash_at(head.height)
         if above.last_block_id.hash != stored:
-            raise HeadTooOld(
+            raise CannotFollow(
                 f"the trusted header {root.height}:{root.hash.hex().upper()} does not follow"
                 f" the stored chain: block {head.height} below it is"
                 f" {above.last_block_id.hash.hex().upper()}, and that of"
@@ -189,19 +189,21 @@ class Revival:
                 " HEIGHT:HASH of the stored chain, or another --database"
             )
 
-    def _check_not_pruned(self, low: int, high: int) -> None:
-        """Raise :exc:`HeadTooOld` if no node has block ``low``
-        any more."""
-        try:
-            self._upstreams.attempt(lambda reader: reader.block(low))
-        except UpstreamRefused:
-            there = min(self._upstreams.ask_all(lambda reader: lowest_block(reader, low, high)))
-            if there == low:
-                raise
-            raise HeadTooOld(
-                f"the nodes have pruned blocks {low} to {there - 1}, which follow the head of"
-                f" {self._store.location.shown}: name a node that has them as a further"
-                " --upstream, or begin a new store above them: noderpc start --upstream URL"
-                " --database NEW (noderpc start --produce=false --database OLD serves the old"
-                " one)"
-            ) from None
+
+def check_not_pruned(store: ChainStore, upstreams: Upstreams, low: int, high: int) -> None:
+    """Raise :exc:`CannotFollow` if no node has block ``low``, the next one, any more.
+
+    Raise as :meth:`Upstreams.attempt` does.
+    """
+    try:
+        upstreams.attempt(lambda reader: reader.block(low))
+    except UpstreamRefused:
+        there = min(upstreams.ask_all(lambda reader: lowest_block(reader, low, high)))
+        if there == low:
+            raise
+        raise CannotFollow(
+            f"the nodes have pruned blocks {low} to {there - 1}, which follow the head of"
+            f" {store.location.shown}: name a node that has them as a further --upstream, or"
+            " begin a new store above them: noderpc start --upstream URL --database NEW"
+            " (noderpc start --produce=false --database OLD serves the old one)"
+        ) from None

@@ -74,9 +74,8 @@ def standstill(store: ChainStore) -> str:
 
 
 def set_standstill(store: ChainStore, reason: str) -> None:
-    """Store why the head can't be followed, if that has changed."""
-    if reason != standstill(store):
-        store.set_metadata(_STANDSTILL, reason.encode())
+    """Store why the head can't be followed."""
+    store.set_metadata(_STANDSTILL, reason.encode())
 
 
 def ahead(store: ChainStore) -> Ahead | None:

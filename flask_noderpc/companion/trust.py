@@ -167,8 +167,8 @@ def check_trusted(name: str, header: Header, trust: TrustOptions) -> None:
         )
 
 
-class HeadTooOld(ConfigurationError):
-    """A trusted header is too old to prove what follows; the message names the way out."""
+class CannotFollow(ConfigurationError):
+    """The head can't be followed until the operator acts; the message names the way out."""
 
 
 def prove(
@@ -181,7 +181,7 @@ def prove(
     """Raise ``UpstreamMismatch`` unless a trusted header proves a later one.
 
     Raise :exc:`HeaderAhead` for one that is ahead of this machine's clock. Headers
-    between them are read where that takes any. Raise :exc:`HeadTooOld` for a trusted header
+    between them are read where that takes any. Raise :exc:`CannotFollow` for a trusted header
     that is too old, and was last ``seen`` too long ago as the newest of its chain.
     CometBFT: light/client.go, verifySkipping.
     """
@@ -189,7 +189,7 @@ def prove(
     try:
         check_age(trusted, now, trust.period, seen)
     except ValueError as error:
-        raise HeadTooOld(str(error)) from None
+        raise CannotFollow(str(error)) from None
     waiting = [block]
     while waiting:
         try:

@@ -76,7 +76,7 @@ def test_a_companion_begins_below_the_blocks_that_are_ahead(
     companion: Companion,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The companion serves what is stored, says what it waits for, and goes on with the clock."""
+    """The companion serves what is stored, tells what it waits for, and goes on in time."""
     caplog.set_level(logging.WARNING)
     chain = chain_ahead(30, clock.now)
     node = node_of(chain, AHEAD)

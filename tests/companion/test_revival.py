@@ -18,7 +18,8 @@ from flask_noderpc.companion.beginning import FetchOptions
 from flask_noderpc.companion.importer import Importer
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.domain.block import Block, BlockMeta
-from flask_noderpc.errors import ConfigurationError, NodeRPCError
+from flask_noderpc.domain.time import SECOND
+from flask_noderpc.errors import ConfigurationError, HeightNotAvailable, NodeRPCError
 from flask_noderpc.protocol.comet.hashes import header_hash
 from flask_noderpc.testing import SampleChain
 from tests.helpers.until import until
@@ -182,6 +183,28 @@ def test_pruned_heights_are_named(
     archive = serve_node(node_of(recent_chain, RECENT))
     import_all(old_store, upstreams_at(pruned, archive), options=options)
     assert old_store.latest_height() == RECENT - 1
+
+
+@pytest.mark.parametrize("period", [TRUST.period, int(WEEKS) * SECOND])
+def test_a_companion_names_pruned_heights(
+    period: int, recent_chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """The head may be young enough, too; what is stored is served."""
+    first = companion(serve_node(node_of(recent_chain, HEAD)))
+    first.follow()
+    reaches(first, HEAD)
+    first.close()
+    forget_newest(first)
+    pruned = serve_node(Pruned(node_of(recent_chain, RECENT), 33, 33))
+    trust = f"60:{hash_of(recent_chain, 60).hex()}"
+
+    followed = companion(pruned, trust=trust, trust_period=period / SECOND)
+    followed.follow()
+
+    until(lambda: "pruned blocks 11 to 32" in reason(followed), "the reason")
+    assert followed.latest_height() == HEAD
+    with pytest.raises(HeightNotAvailable):
+        followed.block(HEAD + 1)
 
 
 @pytest.fixture
