@@ -9,10 +9,9 @@ from ..backends.base.health import Health, Measure, late_age
 from ..backends.base.store import FULL, ChainStore
 from ..domain.time import SECOND
 from . import shared_state
-from .agreement import CURRENT_NS
 from .forward import ForwardedNetwork
 from .gaps import BLOCK, RESULTS, gaps_of
-from .head_age import date_of
+from .head_age import date_of, interval_s, looks_halted
 
 NO_BLOCK = "no block of the chain has been fetched yet"
 
@@ -20,8 +19,6 @@ NO_BLOCK = "no block of the chain has been fetched yet"
 _PATIENCE_NS = 30 * SECOND
 # A machine's clock that is further behind than this is wrong, or the store is far behind.
 _MAX_AHEAD_S = 60
-# Blocks whose times tell how often there is one.
-_SAMPLE = 20
 _SHOWN_GAPS = 5
 _STATES = ("up", "failing", "refused")
 
@@ -59,10 +56,8 @@ class CompanionHealth(Health):
             # A chain that stands still has an old block at its nodes, too.
             return ""
         height = self._store.latest_height()
-        low = max(self._store.base_height(), height - _SAMPLE)
-        newest, oldest = (self._store.block_meta(each).header.time for each in (height, low))
-        interval_s = (newest - oldest) / SECOND / max(1, height - low)
-        age = late_age(time.time_ns(), newest, interval_s)
+        newest = self._store.block_meta(height).header.time
+        age = late_age(time.time_ns(), newest, interval_s(self._store))
         if age is None:
             return ""
         newest_block = f"newest block, {height}, is {age:.0f} seconds old"
@@ -94,7 +89,7 @@ class CompanionHealth(Health):
         if (
             top is not None
             and not self._network.catching_up()
-            and time.time_ns() - header.time >= CURRENT_NS
+            and looks_halted(self._store, header, time.time_ns())
         ):
             yield f"the chain looks halted since {date_of(header)}, with block {header.height}"
 

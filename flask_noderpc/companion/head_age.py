@@ -18,6 +18,10 @@ from .trust import TrustOptions
 log = logging.getLogger("flask_noderpc.companion")
 
 _NOTE_EACH_S = 60.0
+# Blocks whose times tell how often there is one.
+_SAMPLE = 20
+# A chain that makes blocks only for transactions may be without one for long.
+_HALTED_INTERVALS = 10
 
 
 class HeadAge:
@@ -78,7 +82,7 @@ class HeadAge:
             return
         if not self.is_too_old(head) or not 0 < self._trust.height < head.height:
             self.set_newest(head.height + self._head_delay)
-        if not self._halted:
+        if not self._halted and looks_halted(self._store, head, now):
             self._halted = head.height
             log.warning(
                 "the chain looks halted since %s: its newest block is %d",
@@ -99,6 +103,20 @@ class HeadAge:
         return latest == head.height + self._head_delay and not any(
             each.catching_up or now - each.latest_block_time < CURRENT_NS for each in found
         )
+
+
+def interval_s(store: ChainStore) -> float:
+    """Return the seconds from block to block, of the latest blocks."""
+    high = store.latest_height()
+    low = max(store.base_height(), high - _SAMPLE)
+    newest, oldest = (store.block_meta(each).header.time for each in (high, low))
+    return (newest - oldest) / SECOND / max(1, high - low)
+
+
+def looks_halted(store: ChainStore, head: Header, now: int) -> bool:
+    """Return true if the head is so old that the chain makes no blocks any more."""
+    expected = int(_HALTED_INTERVALS * interval_s(store) * SECOND)
+    return now - head.time >= max(CURRENT_NS, expected)
 
 
 def date_of(header: Header) -> str:
