@@ -35,34 +35,25 @@ _NEW_HEIGHT, _NEW_ROUND, _PROPOSE, _PREVOTE, _PRECOMMIT, _COMMIT = (
     "RoundStepCommit",
 )
 
-BLOCK_EVENTS = frozenset(
-    {
-        "NewBlock",
-        "NewBlockHeader",
-        "NewBlockEvents",
-        "NewEvidence",
-        "Tx",
-        "ValidatorSetUpdates",
-    }
-)
-"""Categories whose events a block and its results determine."""
-
-ROUND_EVENTS = frozenset(
+_DERIVED_EVENTS = frozenset(
     {
         "CompleteProposal",
         "Lock",
+        "NewBlock",
+        "NewBlockEvents",
+        "NewBlockHeader",
+        "NewEvidence",
         "NewRound",
         "NewRoundStep",
         "Polka",
-        "Relock",
-        "TimeoutPropose",
-        "TimeoutWait",
-        "Unlock",
+        "Tx",
         "ValidBlock",
+        "ValidatorSetUpdates",
         "Vote",
     }
 )
-"""Categories of a node's consensus; a block holds one round of it, without timeouts."""
+NODE_EVENTS = frozenset({"Relock", "TimeoutPropose", "TimeoutWait", "Unlock"})
+"""Categories of a node's consensus that leave no trace in a block."""
 
 Keys = dict[str, list[str]]
 
@@ -79,21 +70,21 @@ class Message(NamedTuple):
 
 
 def check_offered(backend: ChainBackend, query: Query) -> None:
-    """Raise :exc:`~flask_noderpc.errors.NotSupported` for a query of round events alone, unless
-    the backend has all of them."""
+    """Raise :exc:`~flask_noderpc.errors.NotSupported` for a query of events alone that leave no
+    trace in blocks, if the backend's blocks are those of other nodes."""
     conditions = [each for each in query.conditions if each.key == "tm.event"]
     if not conditions or backend.has_all_rounds():
         return
     wanted = {
         category
-        for category in BLOCK_EVENTS | ROUND_EVENTS
+        for category in _DERIVED_EVENTS | NODE_EVENTS
         if all(each.holds(category) for each in conditions)
     }
-    if wanted and wanted <= ROUND_EVENTS:
+    if wanted and wanted <= NODE_EVENTS:
         raise NotSupported(
-            f"no events of {', '.join(sorted(wanted))} here: a companion reads blocks, which do"
-            " not hold repeated rounds, timeouts and late votes; subscribe at one of the nodes"
-            " that it follows (NODERPC_UPSTREAM), or to NewBlock, NewBlockHeader or Tx here"
+            f"no events of {', '.join(sorted(wanted))} here: a companion reads blocks, which"
+            " hold no timeouts and no rounds that failed; subscribe at one of the nodes that it"
+            " follows (NODERPC_UPSTREAM)"
         )
 
 

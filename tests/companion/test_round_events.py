@@ -1,5 +1,4 @@
-"""Events of a node's consensus, which blocks do not hold: a companion refuses to subscribe to
-them."""
+"""A companion refuses subscriptions to events of a node's consensus that blocks do not hold."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from flask_noderpc.events.messages import ROUND_EVENTS
+from flask_noderpc.events.messages import NODE_EVENTS
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for, serve
 from tests.helpers.until import PATIENCE
@@ -32,20 +31,25 @@ def served(chain: SampleChain, serve_node: Serve, companion: Companion) -> Itera
         yield url
 
 
-REFUSED = {f"tm.event='{name}'": name for name in sorted(ROUND_EVENTS)} | {
+REFUSED = {f"tm.event='{name}'": name for name in sorted(NODE_EVENTS)} | {
     "tm.event CONTAINS 'Timeout'": "TimeoutPropose, TimeoutWait",
-    "tm.event='Vote' AND vote.height EXISTS": "Vote",
+    "tm.event='Relock' AND app.key EXISTS": "Relock",
 }
 TAKEN = (
     "app.key EXISTS",
     "tm.event EXISTS",
     "tm.event CONTAINS 'New'",
+    "tm.event CONTAINS 'ock'",
     "tm.event='NewBlock'",
+    "tm.event='NewRound'",
+    "tm.event='Vote'",
     "tm.event='OfAnotherVersion'",
 )
 
 
-def test_subscriptions_to_rounds_are_refused_with_the_reason(served: str) -> None:
+def test_subscriptions_to_what_blocks_do_not_hold_are_refused_with_the_reason(
+    served: str,
+) -> None:
     with closing(WebSocketClient(served, timeout=PATIENCE)) as client:
         for query, named in REFUSED.items():
             client.call("subscribe", {"query": query})
@@ -56,14 +60,16 @@ def test_subscriptions_to_rounds_are_refused_with_the_reason(served: str) -> Non
 
 
 def test_other_subscriptions_are_taken(served: str) -> None:
-    """Rounds match some of them beside other events."""
+    """Events that are refused match some of them beside others."""
     with closing(WebSocketClient(served, timeout=PATIENCE)) as client:
         for query in TAKEN:
             client.call("subscribe", {"query": query})
             assert client.json()["result"] == {}
+            client.call("unsubscribe_all")
+            assert client.json()["result"] == {}
 
 
-def test_the_event_log_refuses_rounds_too(served: str) -> None:
+def test_the_event_log_refuses_them_too(served: str) -> None:
     """Without a filter it shows what is derived from blocks."""
     asked = quote(json.dumps({"query": "tm.event='TimeoutPropose'"}))
     refused = json.loads(get(f"{served}/events?filter={asked}"))

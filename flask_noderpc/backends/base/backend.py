@@ -155,8 +155,7 @@ class ChainBackend(SearchedChain):
         commit no block; the default never raises."""
 
     def has_all_rounds(self) -> bool:
-        """Return true if the events that are derived from a block's commit are all that its
-        consensus had: no further round, and no timeout."""
+        """Return true if all rounds of consensus made a block, so that none timed out."""
         return True
 
     def awaits_first_block(self) -> bool:
