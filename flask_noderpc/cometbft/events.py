@@ -15,7 +15,7 @@ from ..domain.block import Block
 from ..domain.events import NewBlock, TxCommitted
 from ..domain.responses import EventItem, ResultBlock, ResultEvents
 from ..errors import SearchTooCostly
-from ..events.messages import Message, messages_at
+from ..events.messages import Message, check_offered, messages_at
 from ..events.query import Query, check_length, parse
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import Params, param
@@ -83,7 +83,9 @@ def _query(ctx: Context, text: str | None) -> Query | None:
     if not text:
         return None
     check_length(text)
-    return parse(text)
+    query = parse(text)
+    check_offered(ctx.backend, query)
+    return query
 
 
 def _limit(max_results: int | None) -> int:

@@ -18,8 +18,8 @@ from .pool import Upstreams
 from .reader import Reader
 from .trust import TrustOptions
 
-# The age of its latest block from which on a node counts as halted.
-_CURRENT_NS = 600 * SECOND
+CURRENT_NS = 600 * SECOND
+"""Age of the latest block from which on a node, or the chain, counts as halted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class Agreed:
 def agree(
     store: ChainStore, upstreams: Upstreams, chain_id: str, trust: TrustOptions
 ) -> Agreed:
-    """Return the chain of the nodes, of which those of other chains than the store's are
-    refused.
+    """Return the chain of the nodes, and refuse nodes of other chains than the store's.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for nodes of several chains, and for a
-    store of another chain or without the trusted header; and as :meth:`Upstreams.attempt` does.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for nodes of several chains, for a
+    store of another chain or without the trusted header, and for a trusted header above the
+    nodes' latest; and as :meth:`Upstreams.attempt` does.
     """
     stored = _identity(store)
     check_stored(stored, store.location.shown, chain_id)
@@ -54,9 +54,15 @@ def agree(
     if stored is not None:
         _check_trusted(store, trust)
     heights = [each.sync_info.latest_block_height for each in found]
+    if trust.height > max(heights):
+        raise ConfigurationError(
+            f"--trust {trust.height}: expected a height that the nodes have, whose latest block"
+            f" is {max(heights)}: wait until they have it, or pass --trust HEIGHT:HASH of a"
+            " lower one"
+        )
     synced = [each.sync_info for each in found if not each.sync_info.catching_up]
     now = trust.clock()
-    current = [each for each in synced if now - each.latest_block_time < _CURRENT_NS]
+    current = [each for each in synced if now - each.latest_block_time < CURRENT_NS]
     reached = [each.latest_block_height for each in current or synced]
     return Agreed(chains[0], min(reached or heights), max(heights))
 
@@ -68,7 +74,8 @@ def _check_trusted(store: ChainStore, trust: TrustOptions) -> None:
     if stored != trust.hash:
         raise ConfigurationError(
             f"{store.location.shown} has block {trust.height} {stored.hex().upper()}, which is"
-            " not the trusted one: name another file"
+            f" not the trusted one, {trust.hash.hex().upper()}: pass --trust HEIGHT:HASH of the"
+            " stored chain, or another --database"
         )
 
 
@@ -127,8 +134,9 @@ def _check_block(store: ChainStore, reader: Reader, height: int) -> None:
     if reported != stored:
         raise UpstreamMismatch(
             reader.name,
-            f"its block {height} is {reported.hex().upper()}, and that of the store"
-            f" {stored.hex().upper()}: it is of a fork, or was reset",
+            f"its block {height} is {reported.hex().upper()}, and the store's"
+            f" {stored.hex().upper()}: it is of a fork, or was reset; a node of the stored"
+            " chain or another --database is needed",
         )
 
 

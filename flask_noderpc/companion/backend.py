@@ -307,6 +307,9 @@ class CompanionBackend(StoreBackend):
     def health(self) -> Health:
         return CompanionHealth(self.store, self.network)
 
+    def has_all_rounds(self) -> bool:
+        return False
+
     def awaits_first_block(self) -> bool:
         """Return true until the first block is stored, unless an error prevents that."""
         return self.store.latest_height() == 0 and not self.store.lease_state().last_error

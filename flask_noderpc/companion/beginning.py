@@ -19,7 +19,7 @@ from .history import History
 from .light import FromTheFuture, SignedBlock, check_follows, check_set
 from .pool import Upstreams
 from .reader import Reader
-from .trust import HeaderAhead, TrustOptions, trusted_block
+from .trust import HeaderAhead, TrustOptions, lowest_ahead, trusted_block
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,9 @@ def begin(
 ) -> None:
     """Begin a store with the block of a trusted header, unless it has blocks.
 
-    ``height`` is that of the block, at most the one before the latest. Raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` and as :meth:`Upstreams.attempt` does.
+    ``height`` is wanted; the block is at most the one before the latest whose time is not ahead
+    of this machine's clock. Raise :exc:`HeaderAhead` if all are ahead,
+    :exc:`~flask_noderpc.errors.ConfigurationError`, and as :meth:`Upstreams.attempt` does.
     """
     if not store.has_chain():
         height = min(height, agreed.latest - 1)
@@ -60,6 +61,11 @@ def begin(
                 f"chain {agreed.chain_id!r} has {agreed.latest} blocks: it can be fetched when"
                 " it has two"
             )
+        ahead = lowest_ahead(upstreams, 1, height + 1, options.trust)
+        if ahead is not None:
+            height = ahead.header.height - 2
+            if height < 1:
+                raise ahead
         _init(store, upstreams, agreed.chain_id, height, options.trust)
     if store.latest_height() == 0:
         height = store.head().height
@@ -99,7 +105,7 @@ def state_after(
         check_rotation(own, following.validators, height + 1)
         check_rotation(following.validators, last, height + 2)
     except FromTheFuture as error:
-        raise HeaderAhead(reader.name, str(error)) from None
+        raise HeaderAhead(reader.name, error) from None
     except ValueError as error:
         raise UpstreamMismatch(reader.name, str(error)) from None
     params = reader.params(height + 1)

@@ -12,13 +12,14 @@ from ..domain.time import SECOND
 from . import shared_state
 from .forward import ForwardedNetwork
 from .gaps import BLOCK, RESULTS, gaps_of
+from .head_age import date_of, interval_s, looks_halted
 
 NO_BLOCK = "no block of the chain has been fetched yet"
 
 # Longer than a lease that is renewed, and than a follower that begins anew.
 _PATIENCE_NS = 30 * SECOND
-# Blocks whose times tell how often there is one.
-_SAMPLE = 20
+# A machine's clock that is further behind than this is wrong, or the store is far behind.
+_MAX_AHEAD_S = 60
 _SHOWN_GAPS = 5
 _STATES = ("up", "failing", "refused")
 
@@ -40,7 +41,13 @@ class CompanionHealth(Health):
             return NO_BLOCK
         if lease.expires + _PATIENCE_NS < time.time_ns():
             return "no process follows the chain: noderpc start --upstream does"
-        return self._network.last_error() or self._late()
+        ahead = shared_state.ahead(self._store)
+        return (
+            self._network.last_error()
+            or shared_state.standstill(self._store)
+            or (str(ahead) if ahead and ahead.seconds > _MAX_AHEAD_S else "")
+            or self._late()
+        )
 
     def _late(self) -> str:
         """Return the reason why the store is behind the nodes, or these behind their peers, or
@@ -50,10 +57,8 @@ class CompanionHealth(Health):
             # A chain that stands still has an old block at its nodes, too.
             return ""
         height = self._store.latest_height()
-        low = max(self._store.base_height(), height - _SAMPLE)
-        newest, oldest = (self._store.block_meta(each).header.time for each in (height, low))
-        interval_s = (newest - oldest) / SECOND / max(1, height - low)
-        age = late_age(time.time_ns(), newest, interval_s)
+        newest = self._store.block_meta(height).header.time
+        age = late_age(time.time_ns(), newest, interval_s(self._store))
         if age is None:
             return ""
         newest_block = f"newest block, {height}, is {age:.0f} seconds old"
@@ -61,12 +66,12 @@ class CompanionHealth(Health):
             return f"the store is behind: its {newest_block}; the nodes have block {top}"
         return f"the nodes are behind their peers: the {newest_block}"
 
-    def notes(self) -> Sequence[str]:
+    def missing(self) -> Sequence[str]:
         gaps = gaps_of(self._store)
         results = [height for height, gap in gaps.items() if gap.part == RESULTS]
         progress = shared_state.backfill(self._store)
-        notes = [_shown(progress)] if progress and progress.left else []
-        notes += [
+        missing = [_shown(progress)] if progress and progress.left else []
+        missing += [
             f"block {gap.height} could not be fetched: {gap.reason}"
             for gap in gaps.values()
             if gap.part == BLOCK
@@ -75,8 +80,23 @@ class CompanionHealth(Health):
             shown = ", ".join(str(height) for height in results[:_SHOWN_GAPS])
             more = ", ..." if len(results) > _SHOWN_GAPS else ""
             reason = gaps[results[0]].reason
-            notes.append(f"no results of {shown}{more} ({len(results)} in all): {reason}")
-        return notes
+            missing.append(f"no results of {shown}{more} ({len(results)} in all): {reason}")
+        return missing
+
+    def notes(self) -> Sequence[str]:
+        ahead = shared_state.ahead(self._store)
+        return [*([str(ahead)] if ahead else ()), *self._halted()]
+
+    def _halted(self) -> Iterator[str]:
+        """Yield that the chain looks halted, if its nodes have no newer block for long."""
+        header = self._store.block_meta(self._store.latest_height()).header
+        top = self._network.upstream_height()
+        if (
+            top is not None
+            and not self._network.catching_up()
+            and looks_halted(self._store, header, time.time_ns())
+        ):
+            yield f"the chain looks halted since {date_of(header)}, with block {header.height}"
 
     def measures(self) -> list[Measure]:
         return [*self._of_chain(), *self._of_nodes()]

@@ -6,29 +6,25 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from .. import block_log
 from ..backends.base.store import ChainStore, Lease
-from ..domain.time import SECOND
 from ..errors import (
     BackendError,
     Busy,
     NodeRPCError,
     StoreError,
     UpstreamError,
-    UpstreamRefused,
-    UpstreamUnavailable,
 )
 from . import shared_state
 from .agreement import agree, check_chain
 from .background import in_background
 from .beginning import FetchOptions, begin
 from .comparison import Comparison
-from .gaps import RESULTS, Gaps
 from .genesis import GenesisThread
-from .growth import Growth
+from .head_appender import HeadAppender
 from .heads import Heads
 from .history import History
 from .lease import LeaseTaken, held_lease
@@ -41,8 +37,6 @@ log = logging.getLogger("flask_noderpc.companion")
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.5, 15.0
 # An upstream may be replaced by one that has older blocks.
 _MAX_LATER_S = 60.0
-# cometbft#564: an epoch's block is executed for a minute, in which its node has no results.
-_MAX_REFUSED_S = 120.0
 # So much of a rate is for polls at most, and so much less is polled beside notifications.
 _CALLS_PER_POLL, _LIVE_POLL = 4, 4
 
@@ -77,7 +71,6 @@ class Follower:
         self._store, self._upstreams, self._options = store, upstreams, options
         self._stopped = upstreams.stopped
         self._refuted = 0
-        self._refused_since: float | None = None
         self._ticker: Ticker | None = None
         self._emit_refuted = emit_refuted
         self._compare_older: Callable[[int], None] = lambda height: None
@@ -86,18 +79,8 @@ class Follower:
         upstreams.on_refused = self._store_refused
         fetch = options.fetch
         upstreams.check = partial(check_chain, store, fetch.chain_id)
-        # One block at a time: the next is proven by the one before it.
-        self._growth = Growth(
-            store,
-            upstreams,
-            fetch.trust,
-            fetch.jobs,
-            fetch.unchecked,
-            proven_only=options.head_delay > 0,
-        )
+        self._appender = HeadAppender(store, upstreams, fetch, options.head_delay)
         self._risk = ""
-        self._gaps: Gaps
-        self._log = block_log.BlockLog()
         self._thread = threading.Thread(target=self._run, name="noderpc-follow", daemon=True)
 
     def start(self) -> None:
@@ -112,6 +95,10 @@ class Follower:
         self._thread.join()
 
     def _run(self) -> None:
+        with closing(self._appender):
+            self._follow_until_stopped()
+
+    def _follow_until_stopped(self) -> None:
         pause = _FIRST_PAUSE_S
         while not self._stopped.is_set():
             began = time.monotonic()
@@ -145,7 +132,7 @@ class Follower:
             begin(self._store, self._upstreams, agreed, max(1, head), fetch)
             ended = threading.Event()
             history = History(self._store, self._upstreams, fetch.jobs, fetch.unchecked, ended)
-            self._gaps = history.gaps
+            self._appender.begin(history.gaps)
             comparison = Comparison(self._store, self._upstreams, ended)
             self._compare_older = comparison.add_older
             filling = threading.Thread(
@@ -216,68 +203,22 @@ class Follower:
 
     def _follow_head(self, lease: Lease, ticker: Ticker, comparison: Comparison) -> None:
         heads, name = Heads(self._upstreams), ""
-        self._refused_since = None
         while not self._stopped.is_set():
             heads.ask(self._store.latest_height() + self._options.head_delay, name)
             self._store_dialect()
             # Some are believed again after a while.
             self._store_refused()
-            if self._extend(heads, lease):
+            if self._appender.append(heads, lease):
                 # Nodes that are a block behind have this one.
                 comparison.add(self._store.latest_height() - 1)
                 self._note_refuted()
             known = self._store.latest_height() + self._options.head_delay
             name = ticker.wait(self._poll_s(ticker), known)
 
-    def _extend(self, heads: Heads, lease: Lease) -> bool:
-        """Append the blocks up to the highest that there is; return true if there is any."""
-        delay = self._options.head_delay
-        for height in heads.above(self._store.latest_height() + delay):
-            # One by one after a refusal: a range is stored as a whole.
-            is_refused = self._refused_since is not None
-            last = self._store.latest_height() + 1 if is_refused else height - delay
-            try:
-                self._growth.extend(last, self._log_blocks, lease)
-            except (UpstreamRefused, UpstreamUnavailable) as error:
-                if not self._growth.may_step_over(error):
-                    raise
-                # Its results are not there yet, or its node has reported more than it shows.
-                heads.forget(height)
-                self._note_refusal(error, lease)
-            else:
-                self._refused_since = None
-                return True
-        return False
-
-    def _log_blocks(self, count: int) -> None:
-        """Log the latest blocks, with how far they are behind the clock."""
-        if not block_log.is_enabled():
-            return
-        high = self._store.latest_height()
-        metas = self._store.block_metas(high - count + 1, high)
-        txs = sum(meta.tx_count for meta in metas)
-        lag = max(0.0, time.time() - metas[0].header.time / SECOND)
-        self._log.add(high - count + 1, high, {"txs": txs, "lag_seconds": lag})
-
-    def _note_refusal(self, error: UpstreamError, lease: Lease) -> None:
-        """Store the next block without its results if no node has returned them for too long;
-        raise the error if no node returns the block, either."""
-        now = time.monotonic()
-        if self._refused_since is None:
-            self._refused_since = now
-        if now - self._refused_since <= _MAX_REFUSED_S:
-            return
-        try:
-            reason = self._growth.step_over(lease)
-        except (UpstreamRefused, UpstreamUnavailable):
-            raise error from None
-        if reason:
-            self._gaps.note(self._store.latest_height(), RESULTS, reason)
-
     def _poll_s(self, ticker: Ticker) -> float:
         """Return the seconds after which to ask without a notification."""
         seconds = self._options.poll_s
-        if ticker.is_live() and self._refused_since is None:
+        if ticker.is_live() and not self._appender.is_refused:
             seconds *= _LIVE_POLL
         rates = [each.node.limits.rate for each in self._upstreams.usable()]
         return max(seconds, *(_CALLS_PER_POLL / rate for rate in rates if rate), 0.0)

@@ -27,11 +27,21 @@ from ..protocol.comet.key_types import are_known
 from .beginning import state_after
 from .chunks import Chunk, Range, are_down, fetch_all, fetch_next, fetch_one, upwards
 from .gaps import reason_of
+from .head_age import HeadAge
 from .history import Progress
 from .light import SignedBlock
 from .pool import Upstreams
 from .reader import Reader
-from .trust import HeaderAhead, TrustOptions, check_trusted, links, prove
+from .revival import Revival, check_not_pruned
+from .trust import (
+    HeaderAhead,
+    TrustOptions,
+    check_linked,
+    check_trusted,
+    links,
+    lowest_ahead,
+    prove,
+)
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -92,6 +102,7 @@ class Growth:
         store: ChainStore,
         upstreams: Upstreams,
         trust: TrustOptions,
+        age: HeadAge,
         jobs: int = 4,
         unchecked: frozenset[str] = frozenset(),
         *,
@@ -100,13 +111,40 @@ class Growth:
         self._store, self._upstreams, self._trust = store, upstreams, trust
         self._jobs, self._unchecked = jobs, unchecked
         self._proven_only = proven_only
+        self._age = age
+        self._revival = Revival(store, upstreams, trust, age)
 
     def extend(self, last: int, progress: Progress, lease: Lease | None = None) -> None:
         """Append the blocks from above the head up to ``last``.
 
-        Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a head older than the
-        trusting period, and as :meth:`Upstreams.attempt` does.
+        Raise :exc:`CannotFollow` for a head older than the trusting period that no newer
+        trusted header leads to, and for blocks that all nodes have pruned; :exc:`HeaderAhead`
+        after the last block whose time is not ahead of this machine's clock; and as
+        :meth:`Upstreams.attempt` does.
         """
+        first, ahead = self._store.latest_height() + 1, None
+        if first < last:
+            top = last + self._proven_only
+            ahead = lowest_ahead(self._upstreams, first, top, self._trust)
+        if ahead is not None:
+            last = ahead.header.height - 1 - self._proven_only
+        try:
+            if linked_to := self._revival.linked_to():
+                self._extend(min(last, linked_to - self._proven_only), progress, lease)
+            self._extend(last, progress, lease)
+        except UpstreamRefused:
+            low = self._store.latest_height() + 1
+            if low < last:
+                check_not_pruned(self._store, self._upstreams, low, last)
+            raise
+        if ahead is not None:
+            raise ahead
+
+    def close(self) -> None:
+        """Forget what links the head to a trusted header."""
+        self._revival.close()
+
+    def _extend(self, last: int, progress: Progress, lease: Lease | None) -> None:
         first = self._store.latest_height() + 1
         if first == last:
             # Its validators are known here, and those of the next are not.
@@ -140,9 +178,8 @@ class Growth:
         return fetch_newer(reader, low, high, lambda *_: self._store.validators(high))
 
     def may_step_over(self, error: UpstreamError) -> bool:
-        """Return true for an error of the next block alone, while nodes answer and this
-        machine's clock is not behind them."""
-        return not (isinstance(error, HeaderAhead) or are_down(self._upstreams, error))
+        """Return true for an error of the next block alone, while nodes answer."""
+        return not are_down(self._upstreams, error)
 
     def step_over(self, lease: Lease) -> str:
         """Append the next block, without its results if no node returns them.
@@ -153,6 +190,8 @@ class Growth:
         height = self._store.latest_height() + 1
         try:
             self.extend(height, lambda count: None, lease)
+        except HeaderAhead:
+            raise
         except (UpstreamRefused, UpstreamUnavailable) as error:
             reason = reason_of(error)
         else:
@@ -199,6 +238,8 @@ class Growth:
             except (InvalidBlock, UpstreamMismatch) as error:
                 self._check_not_overtaken(chunk)
                 self._upstreams.refuse(chunk.reader.name, error.text)
+            except HeaderAhead:
+                raise
             except UpstreamUnavailable as error:
                 self._upstreams.wait(error, deadline)
             else:
@@ -216,7 +257,7 @@ class Growth:
 
     def _prove(self, reader: Reader, headers: Sequence[Header], top: SignedBlock) -> None:
         name = reader.name
-        prove(reader, self._head(), top, self._trust)
+        self._prove_top(reader, top)
         # The proof needs two thirds of them; all are served while it is the latest block.
         check_signatures(self._store.chain_id(), top.signed_header.commit, top.validators)
         *below, highest = headers
@@ -232,6 +273,15 @@ class Growth:
         for header in headers:
             if header.height == self._trust.height:
                 check_trusted(name, header, self._trust)
+
+    def _prove_top(self, reader: Reader, top: SignedBlock) -> None:
+        """Raise ``UpstreamMismatch`` unless hashes or the head's validators prove a header."""
+        expected = self._revival.hash_at(top.height)
+        if not expected:
+            head = self._head()
+            prove(reader, head, top, self._trust, self._age.seen(head.height))
+            return
+        check_linked(reader.name, self._store.chain_id(), top, expected, self._trust)
 
     def _head(self) -> SignedBlock:
         height = self._store.latest_height()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ..domain.responses import SyncInfo
 from ..errors import UpstreamRefused
 from .pool import Upstreams
 from .reader import Reader
@@ -46,11 +49,17 @@ class Heads:
         self._reported = {name: each for name, each in self._reported.items() if each != height}
 
 
-def _shown(reader: Reader, known: int) -> tuple[str, int]:
-    latest = reader.status().sync_info.latest_block_height
+def newest_of(reader: Reader) -> SyncInfo:
+    """Return the newest block of a node that can be stored, from its status."""
+    found = reader.status().sync_info
     if reader.node.known_dialect == "document":
         # interface.md: abci_info has no height, so only the next header has its app hash.
-        latest -= 1
+        return replace(found, latest_block_height=found.latest_block_height - 1)
+    return found
+
+
+def _shown(reader: Reader, known: int) -> tuple[str, int]:
+    latest = newest_of(reader).latest_block_height
     if latest <= known + 1:
         return reader.name, latest
     try:

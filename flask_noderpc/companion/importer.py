@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 
 from ..backends.base.store import ChainStore, Lease
@@ -22,9 +22,11 @@ from .comparison import Comparison
 from .gaps import RESULTS
 from .genesis import fetch_genesis
 from .growth import Growth
+from .head_age import HeadAge
 from .history import History, Progress
 from .lease import held_lease
 from .pool import Upstreams
+from .trust import HeaderAhead
 
 log = logging.getLogger("flask_noderpc.companion")
 
@@ -41,7 +43,10 @@ class Importer:
         self._store, self._upstreams = store, upstreams
         self._options = options = options or FetchOptions()
         upstreams.check = partial(check_chain, store, options.chain_id)
-        self._growth = Growth(store, upstreams, options.trust, options.jobs, options.unchecked)
+        self._age = HeadAge(store, upstreams, options.trust)
+        self._growth = Growth(
+            store, upstreams, options.trust, self._age, options.jobs, options.unchecked
+        )
         self._history = History(store, upstreams, options.jobs, options.unchecked)
 
     def plan(self, first: int = 1, last: int | None = None) -> int:
@@ -82,6 +87,7 @@ class Importer:
                 progress(count)
                 comparison.add_older(self._store.base_height())
 
+            self._age.note()
             self._grow(grown, lease)
             base = self._store.base_height()
             if base > self._first:
@@ -92,16 +98,25 @@ class Importer:
         return self._store.base_height(), self._store.latest_height()
 
     def _grow(self, grown: Progress, lease: Lease) -> None:
-        """Append the blocks up to the last one; those without results, too."""
-        while self._store.latest_height() < self._last:
-            try:
-                self._growth.extend(self._last, grown, lease)
-            except (UpstreamRefused, UpstreamUnavailable) as error:
-                if not self._growth.may_step_over(error):
-                    raise
-                if reason := self._growth.step_over(lease):
-                    self._history.gaps.note(self._store.latest_height(), RESULTS, reason)
-                grown(1)
+        """Append the blocks up to the last one; those without results, too.
+
+        Blocks whose time is ahead of this machine's clock are waited for.
+        """
+        deadline = self._upstreams.deadline()
+        with closing(self._growth):
+            while (height := self._store.latest_height()) < self._last:
+                try:
+                    self._growth.extend(self._last, grown, lease)
+                except HeaderAhead as error:
+                    if self._store.latest_height() > height:
+                        deadline = self._upstreams.deadline()
+                    self._upstreams.wait(error, deadline)
+                except (UpstreamRefused, UpstreamUnavailable) as error:
+                    if not self._growth.may_step_over(error):
+                        raise
+                    if reason := self._growth.step_over(lease):
+                        self._history.gaps.note(self._store.latest_height(), RESULTS, reason)
+                    grown(1)
 
     @contextmanager
     def _comparison(self) -> Iterator[Comparison]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ..domain.block import SignedHeader
+from ..domain.block import Header, SignedHeader
 from ..domain.time import SECOND
 from ..domain.validator import ValidatorSet
 from ..protocol.comet import hashes
@@ -42,7 +42,14 @@ class SignedBlock:
 
 
 class FromTheFuture(ValueError):
-    """A header's time is ahead of this machine's clock, one of which is wrong."""
+    """A header's time is too far ahead of this machine's clock."""
+
+    def __init__(self, header: Header, now: int) -> None:
+        self.header = header
+        super().__init__(
+            f"header {header.height} is {(header.time - now) // SECOND} s ahead of this"
+            f" machine's clock, and at most {CLOCK_DRIFT_NS // SECOND} s are taken"
+        )
 
 
 class NotTrusted(ValueError):
@@ -93,12 +100,31 @@ def check_set(
         raise ValueError(f"header {height} has other validators")
 
 
-def check_age(block: SignedBlock, now: int, period: int) -> None:
+def is_ahead(header: Header, now: int) -> bool:
+    """Return true if a header is too far ahead of this machine's clock."""
+    return header.time >= now + CLOCK_DRIFT_NS
+
+
+def is_too_old(header: Header, now: int, period: int, seen: int = 0) -> bool:
+    """Return true if a header is too old to trust others by it.
+
+    ``seen`` is the time at which it was still the newest of its chain, if that is known.
+    """
+    return max(header.time, seen) + period <= now
+
+
+def period_text(period: int) -> str:
+    """Return nanoseconds in days and hours, as ``14 days``."""
+    return str(timedelta(microseconds=period // 1000)).removesuffix(", 0:00:00")
+
+
+def check_age(block: SignedBlock, now: int, period: int, seen: int = 0) -> None:
     """Raise :exc:`ValueError` if a trusted header is too old to trust others by it."""
-    if block.signed_header.header.time + period <= now:
+    if is_too_old(block.signed_header.header, now, period, seen):
         raise ValueError(
             f"the trusted header {block.height} is older than the trusting period of"
-            f" {timedelta(microseconds=period // 1000)}: --trust-period may be longer"
+            f" {period_text(period)}: --trust HEIGHT:HASH may name a newer"
+            " one, or --trust-period may be longer"
         )
 
 
@@ -126,6 +152,5 @@ def check_follows(
         except ValueError as error:
             raise NotTrusted(f"header {later.height}: {error}") from None
     check_signed(chain_id, block, takes_unknown_keys=takes_unknown_keys)
-    if later.time >= now + CLOCK_DRIFT_NS:
-        ahead = (later.time - now) // SECOND
-        raise FromTheFuture(f"header {later.height} is {ahead} s ahead of this machine's clock")
+    if is_ahead(later, now):
+        raise FromTheFuture(later, now)

@@ -7,16 +7,13 @@ from contextlib import nullcontext
 
 from ..backends.base.store import ChainStore
 from ..domain.block import Header
-from ..errors import Busy, UpstreamMismatch, UpstreamRefused
+from ..errors import Busy, UpstreamRefused
 from .in_flight import ReadsInFlight
 from .reader import Reader
-from .trust import links
+from .trust import STEP, linked_headers
 
 MAX_HEADERS = 1_000
 """Headers that are read and kept at most, from the store's lowest one downwards."""
-
-# Two requests of as many calls as a node takes in one.
-_STEP = 400
 
 
 class ProvenHeaders:
@@ -61,26 +58,13 @@ class ProvenHeaders:
         """Read the next headers below those that are known."""
         known = self._known(base)
         above = known[min(known)] if known else self._store.block_meta(base).header
-        low = max(height, above.height - _STEP)
+        low = max(height, above.height - STEP)
         # By its reader, which is refused for what is wrong.
         headers = self._reads.get(
-            (reader.name, above.height, low), lambda: _linked(reader, low, above)
+            (reader.name, above.height, low), lambda: linked_headers(reader, low, above)
         )
         with self._lock:
             # Unless another caller has read further.
             if self._headers is known:
                 all_known = (*known.values(), *headers)
                 self._headers = {each.height: each for each in all_known if each.height < base}
-
-
-def _linked(reader: Reader, low: int, above: Header) -> list[Header]:
-    """Return the headers from below a proven one down to a height."""
-    found = reader.headers_down(low, above.height - 1)
-    for header in found:
-        if not links(header, above):
-            raise UpstreamMismatch(
-                reader.name,
-                f"its header {header.height} is not the one that header {above.height} names",
-            )
-        above = header
-    return found

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from .. import jsoncodec
 from ..backends.base.store import ChainStore
 from ..domain.network import BackfillProgress
 
-_REFUSED, _BACKFILL = "refused", "backfill"
+_REFUSED, _BACKFILL, _NEWEST = "refused", "backfill", "newest"
+_STANDSTILL, _AHEAD = "standstill", "ahead"
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """A height above which the nodes had no block, at a time in nanoseconds."""
+
+    height: int
+    at: int
 
 
 def refused(store: ChainStore) -> dict[str, str]:
@@ -31,3 +41,49 @@ def backfill(store: ChainStore) -> BackfillProgress | None:
 def set_backfill(store: ChainStore, progress: BackfillProgress) -> None:
     """Store the progress of a backfill."""
     store.set_metadata(_BACKFILL, jsoncodec.encode(progress))
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """The next block, whose time is ahead of the clock of the process that follows."""
+
+    height: int
+    seconds: int
+
+    def __str__(self) -> str:
+        return (
+            f"block {self.height} is not stored yet: its time is {self.seconds} s ahead of this"
+            " machine's clock"
+        )
+
+
+def newest_seen(store: ChainStore) -> Newest | None:
+    """Return the head that all nodes showed as the newest block of a chain that halted."""
+    found = store.metadata(_NEWEST)
+    return jsoncodec.decode(found, Newest) if found else None
+
+
+def set_newest_seen(store: ChainStore, height: int, now: int) -> None:
+    """Store that all nodes show no newer block."""
+    store.set_metadata(_NEWEST, jsoncodec.encode(Newest(height, now)))
+
+
+def standstill(store: ChainStore) -> str:
+    """Return why the head can't be followed until the operator acts, or an empty string."""
+    return (store.metadata(_STANDSTILL) or b"").decode()
+
+
+def set_standstill(store: ChainStore, reason: str) -> None:
+    """Store why the head can't be followed."""
+    store.set_metadata(_STANDSTILL, reason.encode())
+
+
+def ahead(store: ChainStore) -> Ahead | None:
+    """Return the next block if it waits for the clock."""
+    found = store.metadata(_AHEAD)
+    return jsoncodec.decode(found, Ahead) if found else None
+
+
+def set_ahead(store: ChainStore, block: Ahead | None) -> None:
+    """Store which block waits for the clock."""
+    store.set_metadata(_AHEAD, jsoncodec.encode(block) if block else b"")

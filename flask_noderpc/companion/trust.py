@@ -13,6 +13,7 @@ from ..errors import (
     ConfigurationError,
     InvalidSetting,
     UpstreamMismatch,
+    UpstreamRefused,
     UpstreamUnavailable,
 )
 from ..protocol.comet import hashes
@@ -24,15 +25,19 @@ from .light import (
     check_age,
     check_follows,
     check_signed,
+    is_ahead,
 )
 from .pool import Upstreams
-from .reader import METAS, Reader
+from .reader import Reader
 
 log = logging.getLogger("flask_noderpc.companion")
 
 _TRUST = re.compile(r"(\d{1,18}):(?:0x)?([0-9A-Fa-f]{64})")
 # Each halves the distance, of at most 2 ** 63 heights.
 _MAX_PIVOTS = 64
+
+STEP = 400
+"""Headers that are read at a time: two requests of as many calls as a node takes in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +98,7 @@ def _signed(reader: Reader, chain_id: str, height: int, trust: TrustOptions) -> 
 
 
 def _proven(reader: Reader, chain_id: str, height: int, trust: TrustOptions) -> SignedBlock:
-    root = _signed(reader, chain_id, trust.height, trust)
-    check_trusted(reader.name, root.signed_header.header, trust)
+    root = trusted_root(reader, chain_id, trust)
     if height < trust.height:
         return _backwards(reader, chain_id, root, height, trust)
     if height == trust.height:
@@ -104,8 +108,51 @@ def _proven(reader: Reader, chain_id: str, height: int, trust: TrustOptions) -> 
     return found
 
 
+def trusted_root(reader: Reader, chain_id: str, trust: TrustOptions) -> SignedBlock:
+    """Return the header that the operator trusts, as a node has it; raise
+    ``UpstreamMismatch`` for another one."""
+    root = _signed(reader, chain_id, trust.height, trust)
+    check_trusted(reader.name, root.signed_header.header, trust)
+    return root
+
+
 class HeaderAhead(UpstreamUnavailable):
     """A header is ahead of this machine's clock, which may be wrong."""
+
+    def __init__(self, name: str, error: FromTheFuture) -> None:
+        self.header = error.header
+        super().__init__(name, str(error))
+
+
+def lowest_ahead(
+    upstreams: Upstreams, low: int, high: int, trust: TrustOptions
+) -> HeaderAhead | None:
+    """Return the error for the lowest header of a range that is ahead of this machine's clock,
+    or ``None`` if none is.
+
+    Nothing proves the headers. Raise as :meth:`Upstreams.attempt` does.
+    """
+    now = trust.clock()
+    return upstreams.attempt(lambda reader: _lowest_ahead(reader, low, high, now))
+
+
+def _lowest_ahead(reader: Reader, low: int, high: int, now: int) -> HeaderAhead | None:
+    found = reader.header(high)
+    if not is_ahead(found, now):
+        return None
+    while low < found.height:
+        middle = (low + found.height - 1) // 2
+        try:
+            header = reader.header(middle)
+        except (UpstreamRefused, UpstreamMismatch):
+            # A header that is pruned is old.
+            low = middle + 1
+            continue
+        if is_ahead(header, now):
+            found = header
+        else:
+            low = middle + 1
+    return HeaderAhead(reader.name, FromTheFuture(found, now))
 
 
 def check_trusted(name: str, header: Header, trust: TrustOptions) -> None:
@@ -114,25 +161,35 @@ def check_trusted(name: str, header: Header, trust: TrustOptions) -> None:
     if found != trust.hash:
         raise UpstreamMismatch(
             name,
-            f"its header {header.height} is {found.hex().upper()}, and not the trusted one",
+            f"its header {header.height} is {found.hex().upper()}, and not the trusted one,"
+            f" {trust.hash.hex().upper()}: it is of another chain or fork, or --trust names a"
+            " wrong hash",
         )
 
 
+class CannotFollow(ConfigurationError):
+    """The head can't be followed until the operator acts; the message names the way out."""
+
+
 def prove(
-    reader: Reader, trusted: SignedBlock, block: SignedBlock, trust: TrustOptions
+    reader: Reader,
+    trusted: SignedBlock,
+    block: SignedBlock,
+    trust: TrustOptions,
+    seen: int = 0,
 ) -> None:
     """Raise ``UpstreamMismatch`` unless a trusted header proves a later one.
 
     Raise :exc:`HeaderAhead` for one that is ahead of this machine's clock. Headers
-    between them are read where that takes any. Raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` for a trusted header that is too old.
+    between them are read where that takes any. Raise :exc:`CannotFollow` for a trusted header
+    that is too old, and was last ``seen`` too long ago as the newest of its chain.
     CometBFT: light/client.go, verifySkipping.
     """
     now = trust.clock()
     try:
-        check_age(trusted, now, trust.period)
+        check_age(trusted, now, trust.period, seen)
     except ValueError as error:
-        raise ConfigurationError(str(error)) from None
+        raise CannotFollow(str(error)) from None
     waiting = [block]
     while waiting:
         try:
@@ -145,11 +202,28 @@ def prove(
                 raise UpstreamMismatch(reader.name, str(error)) from None
             waiting.append(reader.signed_block(pivot))
         except FromTheFuture as error:
-            raise HeaderAhead(reader.name, str(error)) from None
+            raise HeaderAhead(reader.name, error) from None
         except ValueError as error:
             raise UpstreamMismatch(reader.name, str(error)) from None
         else:
             trusted = waiting.pop()
+
+
+def check_linked(
+    name: str, chain_id: str, block: SignedBlock, expected: bytes, trust: TrustOptions
+) -> None:
+    """Raise ``UpstreamMismatch`` unless a signed header has the hash that a trusted one leads
+    to."""
+    if block.hash != expected:
+        raise UpstreamMismatch(
+            name,
+            f"its header {block.height} is {block.hash.hex().upper()}, and the trusted header"
+            f" leads to {expected.hex().upper()}",
+        )
+    try:
+        check_signed(chain_id, block, takes_unknown_keys=trust.takes_unknown_keys)
+    except ValueError as error:
+        raise UpstreamMismatch(name, str(error)) from None
 
 
 def _backwards(
@@ -158,18 +232,28 @@ def _backwards(
     """Return a header below the trusted one, linked to it by the hashes between them."""
     above = root.signed_header.header
     while above.height > height:
-        low = max(height, above.height - METAS)
-        for header in reader.headers(low, above.height - 1):
-            if not links(header, above):
-                raise UpstreamMismatch(
-                    reader.name,
-                    f"its header {header.height} is not the one that header {above.height}"
-                    " names",
-                )
-            above = header
+        above = linked_headers(reader, max(height, above.height - STEP), above)[-1]
     found = _signed(reader, chain_id, height, trust)
     if found.hash != hashes.header_hash(above):
         raise UpstreamMismatch(reader.name, f"it shows two headers at height {height}")
+    return found
+
+
+def linked_headers(reader: Reader, low: int, above: Header) -> list[Header]:
+    """Return the headers from below a proven one down to a height, highest first; each is named
+    by the one above it.
+
+    Raise ``UpstreamMismatch`` for others, and ``UpstreamRefused`` where the node has pruned
+    some.
+    """
+    found = reader.headers_down(low, above.height - 1)
+    for header in found:
+        if not links(header, above):
+            raise UpstreamMismatch(
+                reader.name,
+                f"its header {header.height} is not the one that header {above.height} names",
+            )
+        above = header
     return found
 
 

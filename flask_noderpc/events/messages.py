@@ -17,11 +17,13 @@ from ..domain.abci import BlockResults, Event
 from ..domain.block import Block, BlockIDFlag, Commit
 from ..domain.responses import ResultBlock
 from ..domain.validator import Validator
+from ..errors import NotSupported
 from ..jsoncodec import text_of
 from ..protocol.comet.hashes import tx_hash
 from ..protocol.comet.key_types import address
 from ..protocol.comet.keys import commit_vote
 from ..protocol.ethereum.aliases import with_aliases
+from .query import Query
 
 # CometBFT: names of consensus steps.
 _NEW_HEIGHT, _NEW_ROUND, _PROPOSE, _PREVOTE, _PRECOMMIT, _COMMIT = (
@@ -32,6 +34,26 @@ _NEW_HEIGHT, _NEW_ROUND, _PROPOSE, _PREVOTE, _PRECOMMIT, _COMMIT = (
     "RoundStepPrecommit",
     "RoundStepCommit",
 )
+
+_DERIVED_EVENTS = frozenset(
+    {
+        "CompleteProposal",
+        "Lock",
+        "NewBlock",
+        "NewBlockEvents",
+        "NewBlockHeader",
+        "NewEvidence",
+        "NewRound",
+        "NewRoundStep",
+        "Polka",
+        "Tx",
+        "ValidBlock",
+        "ValidatorSetUpdates",
+        "Vote",
+    }
+)
+NODE_EVENTS = frozenset({"Relock", "TimeoutPropose", "TimeoutWait", "Unlock"})
+"""Categories of a node's consensus that leave no trace in a block."""
 
 Keys = dict[str, list[str]]
 
@@ -45,6 +67,25 @@ class Message(NamedTuple):
     category: str
     value: object
     keys: Keys
+
+
+def check_offered(backend: ChainBackend, query: Query) -> None:
+    """Raise :exc:`~flask_noderpc.errors.NotSupported` for a query of events alone that leave no
+    trace in blocks, if the backend's blocks are those of other nodes."""
+    conditions = [each for each in query.conditions if each.key == "tm.event"]
+    if not conditions or backend.has_all_rounds():
+        return
+    wanted = {
+        category
+        for category in _DERIVED_EVENTS | NODE_EVENTS
+        if all(each.holds(category) for each in conditions)
+    }
+    if wanted and wanted <= NODE_EVENTS:
+        raise NotSupported(
+            f"no events of {', '.join(sorted(wanted))} here: a companion reads blocks, which"
+            " hold no timeouts and no rounds that failed; subscribe at one of the nodes that it"
+            " follows (NODERPC_UPSTREAM)"
+        )
 
 
 def messages_at(backend: ChainBackend, height: int) -> Iterator[Message]:

@@ -11,6 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 from .. import jsoncodec
 from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
+from ..events.messages import check_offered
 from ..events.query import Query, check_length, parse
 from ..wire.envelope import BadCall, Call
 from ..wire.params import Text
@@ -236,6 +237,7 @@ class Session(WebSocketSession[Query, Query]):
         query = self._parsed(text)
         if query in self._subscriptions:
             raise ValueNotAllowed("already subscribed")
+        check_offered(self._dispatcher.backend, query)
         head = (
             b'{"jsonrpc":"2.0","id":'
             + request_id

@@ -90,7 +90,7 @@ class Readiness:
 
     Everybody may read its status code. ``may_see`` says if the sender of the current request
     may also read why it is so: only callers who may call ``status`` learn about the chain.
-    ``GET /readyz?full`` is ready only if nothing is incomplete, as during a backfill.
+    ``GET /readyz?full`` is ready only if nothing is missing, as it is during a backfill.
     """
 
     def __init__(
@@ -108,8 +108,9 @@ class Readiness:
             return Response(
                 f"{detail}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain"
             )
-        notes = "; ".join(_notes(self._backend))
-        is_ready = not notes or "full" not in request.args
+        missing = tuple(_missing(self._backend))
+        notes = "; ".join((*missing, *self._backend.health.notes()))
+        is_ready = not missing or "full" not in request.args
         state = "ready" if is_ready else "not complete"
         return Response(
             f"{state}: {notes}\n" if notes and self._may_see() else f"{state}\n",
@@ -118,8 +119,8 @@ class Readiness:
         )
 
 
-def _notes(backend: ChainBackend) -> Iterator[str]:
-    """Yield what is incomplete although the node is ready, each as a phrase."""
+def _missing(backend: ChainBackend) -> Iterator[str]:
+    """Yield what is not stored although the node is ready, each as a phrase."""
     base, results, index = (
         backend.base_height(),
         backend.lowest_results(),
@@ -127,7 +128,7 @@ def _notes(backend: ChainBackend) -> Iterator[str]:
     )
     if not base == results == index:
         yield f"blocks from height {base}, results from {results}, searches from {index}"
-    yield from backend.health.notes()
+    yield from backend.health.missing()
 
 
 def _description(described: Callable[[str], bytes]) -> Response:

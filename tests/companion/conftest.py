@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,10 @@ from flask_noderpc.companion.pool import Upstreams
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.companion.upstream import Upstream
+from flask_noderpc.domain.time import SECOND
 from flask_noderpc.settings import read_settings
 from flask_noderpc.testing import SampleChain, make_chain
+from flask_noderpc.testing.chains import ChainMaker, make_blocks
 from flask_noderpc.testing.node import app_for, serve
 from tests.helpers.stores import make_store
 from tests.helpers.until import PATIENCE
@@ -36,6 +40,27 @@ TRUST = TrustOptions(period=10**20)
 def chain() -> SampleChain:
     """A chain of several chunks, whose validators change and which has evidence."""
     return make_chain(HEIGHTS)
+
+
+OLD, RECENT = 40, 80
+
+
+def make_recent_chain(txs_per_block: int = 1) -> SampleChain:
+    """Return a chain whose first ``OLD`` blocks are of the year 2023; those above, up to
+    ``RECENT``, are some minutes old."""
+    maker = ChainMaker((10, 7, 3))
+    blocks = [*make_blocks(maker, OLD - 1, txs_per_block)]
+    # The votes for a block have the time of the next one.
+    blocks.append(maker.block())
+    maker._now = time.time_ns() - 300 * SECOND
+    blocks += make_blocks(maker, RECENT - OLD, txs_per_block)
+    return SampleChain(maker.genesis, maker.state, tuple(blocks))
+
+
+@pytest.fixture(scope="session")
+def recent_chain() -> SampleChain:
+    """A chain that began years ago and goes on now."""
+    return make_recent_chain()
 
 
 Serve = Callable[..., str]
@@ -68,7 +93,9 @@ def companion(tmp_path: Path) -> Iterator[Companion]:
     """Make companions on one store, which end with the test."""
     with ExitStack() as stack:
 
-        def make(*urls: str, **settings: Any) -> CompanionBackend:
+        def make(
+            *urls: str, clock: Callable[[], int] | None = None, **settings: Any
+        ) -> CompanionBackend:
             given = {
                 "upstream": urls,
                 "upstream_poll": 0.05,
@@ -80,6 +107,10 @@ def companion(tmp_path: Path) -> Iterator[Companion]:
                 read_settings({}, given), tmp_path / "companion.db"
             )
             stack.callback(backend.close)
+            if clock is not None:
+                fetch = backend._options.fetch
+                fetch = replace(fetch, trust=replace(fetch.trust, clock=clock))
+                backend._options = replace(backend._options, fetch=fetch)
             return backend
 
         yield make

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.cli import main
-from flask_noderpc.companion import follower, gaps, throttle
+from flask_noderpc.companion import gaps, head_appender, throttle
 from flask_noderpc.companion.cached_status import CachedStatus
 from flask_noderpc.companion.gaps import MAX_GAPS, Gaps, gaps_of
 from flask_noderpc.domain.abci import BlockResults
@@ -294,7 +294,9 @@ def test_a_follower_fills_a_gap_later(
 
     until(lambda: not gaps_of(backend.store), "the results")
     assert backend.store.lowest_results() == 1
-    assert client.get("/readyz").text == "ready\n"
+    ready = client.get("/readyz")
+    assert ready.status_code == 200
+    assert "no results" not in ready.text
     assert f"{missing} 0.0" in client.get("/metrics").text
 
 
@@ -353,7 +355,7 @@ def test_new_blocks_are_stored_without_results_that_no_node_gives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Subscribers are told which events they miss; validators and parameters are proven."""
-    monkeypatch.setattr(follower, "_MAX_REFUSED_S", 0.0)
+    monkeypatch.setattr(head_appender, "_MAX_REFUSED_S", 0.0)
     monkeypatch.setattr(gaps, "_FIRST_PAUSE_S", 0)
     node = node_of(chain, BAD - 2)
     proxy = Broken(serve_node(node), "block_results", "text/plain", BAD + 3, BAD - 1)

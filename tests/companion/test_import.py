@@ -30,6 +30,7 @@ from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import (
     ConfigurationError,
     HeightNotAvailable,
+    InvalidBlock,
     ResultNotFound,
     StoreError,
     UpstreamError,
@@ -37,10 +38,11 @@ from flask_noderpc.errors import (
 )
 from flask_noderpc.protocol.comet.hashes import header_hash, tx_hash
 from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.chains import ChainMaker, make_blocks
 from flask_noderpc.testing.node import app_for, serve
 from tests.helpers.stores import make_store
 
-from .conftest import HEIGHTS, TRUST, Serve, import_all, node_of, upstreams_at
+from .conftest import HEIGHTS, RECENT, TRUST, Serve, import_all, node_of, upstreams_at
 from .test_lies import Liar
 
 NODES = sorted(set(DIALECTS) - {"document"})
@@ -280,10 +282,10 @@ def test_another_trusted_header_refuses_the_upstream(
 
 
 def test_an_old_head_is_not_trusted(
-    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+    recent_chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
     """The error names the flag."""
-    upstreams = upstreams_at(serve_node(node_of(chain)))
+    upstreams = upstreams_at(serve_node(node_of(recent_chain, RECENT)))
     options = FetchOptions()
     import_all(store, upstreams, 30, 40, options)
     with pytest.raises(ConfigurationError, match="--trust-period"):
@@ -385,3 +387,27 @@ def test_bad_arguments_are_refused(arguments: list[str], said: str, tmp_path: Pa
     assert "secret" not in done.output
     assert "Traceback" not in done.output
     assert not path.exists()
+
+
+def first_without_results_hash(height: int) -> SampleChain:
+    """Return a chain with a block whose header has an empty ``last_results_hash``."""
+    maker = ChainMaker((10, 7, 3))
+    blocks = [*make_blocks(maker, height - 1, 1)]
+    maker.head = replace(maker.head, results_hash=b"")
+    blocks += make_blocks(maker, 10, 1)
+    return SampleChain(maker.genesis, maker.state, tuple(blocks))
+
+
+def test_a_first_block_without_a_hash_of_results_is_verified(
+    serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """As Tendermint before 0.34 made them; a later block has a hash."""
+    chain = first_without_results_hash(1)
+    url = serve_node(node_of(chain, 10))
+
+    assert import_all(store, upstreams_at(url)) == (1, 9)
+
+    assert store.block(1)[1].header.last_results_hash == b""
+    assert store.verify() == 9
+    with pytest.raises(InvalidBlock, match="block 2: last_results_hash is empty"):
+        node_of(first_without_results_hash(2), 10)

@@ -16,7 +16,8 @@ from flask_noderpc.backends.base.store import ChainStore
 from flask_noderpc.backends.base.store_backend import StoreBackend
 from flask_noderpc.companion.beginning import FetchOptions
 from flask_noderpc.companion.growth import Growth
-from flask_noderpc.companion.pool import NoUpstream
+from flask_noderpc.companion.head_age import HeadAge
+from flask_noderpc.companion.pool import NoUpstream, Upstreams
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.domain.abci import BlockResults, ExecTxResult
 from flask_noderpc.domain.block import ABSENT, Block, BlockID, BlockMeta, Commit, CommitSig
@@ -424,6 +425,10 @@ def test_a_header_ahead_of_the_clock(
     assert upstreams.refused == {}
 
 
+def _growth(store: ChainStore, upstreams: Upstreams) -> Growth:
+    return Growth(store, upstreams, TRUST, HeadAge(store, upstreams, TRUST))
+
+
 def test_an_overtaken_process_refuses_nobody(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
@@ -437,10 +442,10 @@ def test_an_overtaken_process_refuses_nobody(
         if second.latest_height() < HEIGHTS and lease is not None:
             store.release_lease(lease)
             other = second.acquire_lease("other", 600)
-            Growth(second, upstreams_at(url), TRUST).extend(HEIGHTS, lambda count: None, other)
+            _growth(second, upstreams_at(url)).extend(HEIGHTS, lambda count: None, other)
 
     with pytest.raises(LeaseLost):
-        Growth(store, own, TRUST).extend(HEIGHTS - 5, overtake, lease)
+        _growth(store, own).extend(HEIGHTS - 5, overtake, lease)
     assert own.refused == {}
     second.close()
 

@@ -154,6 +154,10 @@ class ChainBackend(SearchedChain):
         """Raise :exc:`~flask_noderpc.errors.BackendError` if the store is full and can
         commit no block; the default never raises."""
 
+    def has_all_rounds(self) -> bool:
+        """Return true if all rounds of consensus made a block, so that none timed out."""
+        return True
+
     def awaits_first_block(self) -> bool:
         """Return true if the first block is to come, and is made without a transaction."""
         return False

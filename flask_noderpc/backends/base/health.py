@@ -33,8 +33,12 @@ class Health:
         all is well."""
         return ""
 
+    def missing(self) -> Sequence[str]:
+        """Return what is not stored although calls are answered, each as a phrase."""
+        return ()
+
     def notes(self) -> Sequence[str]:
-        """Return what is incomplete although calls are answered, each as a phrase."""
+        """Return what else an operator wants to know, each as a phrase."""
         return ()
 
     def measures(self) -> Sequence[Measure]:

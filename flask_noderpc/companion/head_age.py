@@ -1,0 +1,124 @@
+"""Age of a store's head, for which the time of a halt does not count."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from ..backends.base.store import ChainStore
+from ..domain.block import Header
+from ..domain.time import SECOND, to_text
+from . import shared_state
+from .agreement import CURRENT_NS
+from .heads import newest_of
+from .light import is_too_old
+from .pool import Upstreams
+from .trust import TrustOptions
+
+log = logging.getLogger("flask_noderpc.companion")
+
+_NOTE_EACH_S = 60.0
+# Blocks whose times tell how often there is one.
+_SAMPLE = 20
+# A chain that makes blocks only for transactions may be without one for long.
+_HALTED_INTERVALS = 10
+
+
+class HeadAge:
+    """Time since a store's head was known to be the newest block of its chain.
+
+    It counts from the header's own time, or from when all nodes showed no newer block: a
+    chain's validators can be punished while no block comes. Once the head is older than the
+    trusting period this counts only without ``--trust``, or if ``--trust`` names the head or a
+    header above it. The store keeps it for the next start. The nodes' newest block is
+    ``head_delay`` above the head.
+    """
+
+    def __init__(
+        self, store: ChainStore, upstreams: Upstreams, trust: TrustOptions, head_delay: int = 0
+    ) -> None:
+        self._store, self._upstreams, self._trust = store, upstreams, trust
+        self._head_delay = head_delay
+        self._noted, self._noted_at = 0, 0.0
+        self._halted = 0
+
+    def head(self) -> Header:
+        """Return the header of the head."""
+        return self._store.block_meta(self._store.latest_height()).header
+
+    def seen(self, height: int) -> int:
+        """Return when the nodes had no block above a height, in nanoseconds, or 0.
+
+        A block that came later has that time, too: the first one after a halt has a time
+        before it, as the votes for the block before have.
+        """
+        found = shared_state.newest_seen(self._store)
+        return found.at if found and found.height <= height + self._head_delay else 0
+
+    def set_newest(self, height: int) -> None:
+        """Store that no node has a block above this one now."""
+        shared_state.set_newest_seen(self._store, height, self._trust.clock())
+
+    def is_too_old(self, head: Header) -> bool:
+        """Return true if a head can't prove what follows."""
+        now, period = self._trust.clock(), self._trust.period
+        return is_too_old(head, now, period) and is_too_old(
+            head, now, period, self.seen(head.height)
+        )
+
+    def note(self) -> None:
+        """Note that the nodes show no newer block than the head, if that is so and it is old;
+        they are asked once a minute for the same head.
+
+        Raise as :meth:`Upstreams.ask_all` does.
+        """
+        head, now = self.head(), self._trust.clock()
+        if self._halted and head.height != self._halted:
+            log.warning("the chain goes on: block %d is of %s", head.height, date_of(head))
+            self._halted = 0
+        if now - head.time < CURRENT_NS or not self._is_due(head):
+            return
+        if not self._is_newest(head, now):
+            return
+        if not self.is_too_old(head) or not 0 < self._trust.height < head.height:
+            self.set_newest(head.height + self._head_delay)
+        if not self._halted and looks_halted(self._store, head, now):
+            self._halted = head.height
+            log.warning(
+                "the chain looks halted since %s: its newest block is %d",
+                date_of(head),
+                head.height,
+            )
+
+    def _is_due(self, head: Header) -> bool:
+        interval = min(_NOTE_EACH_S, self._trust.period / SECOND / 4)
+        if head.height == self._noted and time.monotonic() - self._noted_at < interval:
+            return False
+        self._noted, self._noted_at = head.height, time.monotonic()
+        return True
+
+    def _is_newest(self, head: Header, now: int) -> bool:
+        found = self._upstreams.ask_all(newest_of)
+        latest = max(each.latest_block_height for each in found)
+        return latest == head.height + self._head_delay and not any(
+            each.catching_up or now - each.latest_block_time < CURRENT_NS for each in found
+        )
+
+
+def interval_s(store: ChainStore) -> float:
+    """Return the seconds from block to block, of the latest blocks."""
+    high = store.latest_height()
+    low = max(store.base_height(), high - _SAMPLE)
+    newest, oldest = (store.block_meta(each).header.time for each in (high, low))
+    return (newest - oldest) / SECOND / max(1, high - low)
+
+
+def looks_halted(store: ChainStore, head: Header, now: int) -> bool:
+    """Return true if the head is so old that the chain makes no blocks any more."""
+    expected = int(_HALTED_INTERVALS * interval_s(store) * SECOND)
+    return now - head.time >= max(CURRENT_NS, expected)
+
+
+def date_of(header: Header) -> str:
+    """Return the time of a header in whole seconds."""
+    return to_text(header.time // SECOND * SECOND)

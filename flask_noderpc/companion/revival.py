@@ -1,0 +1,209 @@
+"""Revival of a store whose head is too old to trust others by it: a newer trusted header names,
+by the hashes between the two, each block that follows the head."""
+
+from __future__ import annotations
+
+import logging
+import time
+from tempfile import SpooledTemporaryFile
+
+from ..backends.base.store import ChainStore
+from ..domain.block import Header
+from ..errors import UpstreamRefused
+from ..protocol.comet.validate_basic import HASH_SIZE
+from .head_age import HeadAge, date_of
+from .heads import newest_of
+from .history import lowest_block
+from .light import SignedBlock, period_text
+from .pool import Upstreams
+from .trust import (
+    STEP,
+    CannotFollow,
+    TrustOptions,
+    linked_headers,
+    trusted_block,
+    trusted_root,
+)
+
+log = logging.getLogger("flask_noderpc.companion")
+
+_LOG_EACH_S = 30.0
+# Hashes of 130,000 headers; more are kept in a file.
+_MAX_MEMORY = 4 << 20
+
+
+class _Links:
+    """Hashes of the headers from a trusted one downwards."""
+
+    def __init__(self, root: SignedBlock) -> None:
+        self.top = self.lowest = root.height
+        self._hashes = SpooledTemporaryFile(_MAX_MEMORY)  # noqa: SIM115
+        self._hashes.write(root.hash)
+
+    def add(self, headers: list[Header], above: Header) -> None:
+        """Add the headers below a proven one, highest first."""
+        for each in headers:
+            self._hashes.write(above.last_block_id.hash)
+            above = each
+        self.lowest = above.height
+
+    def hash_at(self, height: int) -> bytes:
+        """Return the hash of a header, empty if it is not known."""
+        if not self.lowest <= height <= self.top:
+            return b""
+        self._hashes.seek((self.top - height) * HASH_SIZE)
+        return self._hashes.read(HASH_SIZE)
+
+    def close(self) -> None:
+        """Remove the hashes."""
+        self._hashes.close()
+
+
+class Revival:
+    """Links the head of a store to a trusted header above it, once the head is older than the
+    trusting period.
+
+    For the one thread that appends blocks. An interruption only costs time: the headers are
+    read again, down to what is the head by then.
+    """
+
+    def __init__(
+        self, store: ChainStore, upstreams: Upstreams, trust: TrustOptions, age: HeadAge
+    ) -> None:
+        self._store, self._upstreams, self._trust = store, upstreams, trust
+        self._age = age
+        self._links: _Links | None = None
+
+    def linked_to(self) -> int:
+        """Return the height of the trusted header that the blocks above the head are linked to,
+        or 0 if the head is young enough to prove them.
+
+        Raise :exc:`CannotFollow` for an old head without such a
+        header, and as :meth:`Upstreams.attempt` does.
+        """
+        head = self._age.head()
+        if not self._age.is_too_old(head):
+            self.close()
+            return 0
+        if self._links is None or not self._links.lowest <= head.height + 1 <= self._links.top:
+            self.close()
+            self._links = self._linked(head, self._root(head))
+        return self._links.top
+
+    def hash_at(self, height: int) -> bytes:
+        """Return the hash that a header has to have, empty where its signatures prove it."""
+        return self._links.hash_at(height) if self._links else b""
+
+    def close(self) -> None:
+        """Forget the hashes."""
+        if self._links is not None:
+            self._links.close()
+            self._links = None
+
+    def _root(self, head: Header) -> SignedBlock:
+        """Return the header that is trusted: above the head, and young enough or the newest of
+        a chain that has halted."""
+        trust, chain_id = self._trust, self._store.chain_id()
+        found = self._upstreams.ask_all(newest_of)
+        newest = max(each.latest_block_height for each in found)
+        if trust.height > head.height:
+            root = self._upstreams.attempt(lambda reader: trusted_root(reader, chain_id, trust))
+            if self._is_old(root):
+                if root.height < newest:
+                    raise self._too_old(f"--trust {root.height}", root.signed_header.header)
+                self._age.set_newest(newest)
+            return root
+        latest_time = max(each.latest_block_time for each in found)
+        if not trust.height and newest > head.height and self._is_past(latest_time):
+            root = trusted_block(self._upstreams, chain_id, newest, trust)
+            if self._is_old(root):
+                self._age.set_newest(newest)
+                return root
+        raise self._too_old(f"{self._store.location.shown}, its head {head.height}", head)
+
+    def _is_old(self, block: SignedBlock) -> bool:
+        return self._is_past(block.signed_header.header.time)
+
+    def _is_past(self, header_time: int) -> bool:
+        return header_time + self._trust.period <= self._trust.clock()
+
+    def _too_old(self, subject: str, header: Header) -> CannotFollow:
+        period = period_text(self._trust.period)
+        head, given = self._store.latest_height(), self._trust.height
+        below = f"; --trust {given} is not above the head" if 0 < given <= head else ""
+        return CannotFollow(
+            f"{subject}: expected a header that is at most {period} old, got one of"
+            f" {date_of(header)}{below}: pass --trust HEIGHT:HASH of a newer header, or a"
+            " longer --trust-period"
+        )
+
+    def _linked(self, head: Header, root: SignedBlock) -> _Links:
+        """Read the headers from a trusted one down to the head; return their hashes.
+
+        Raise :exc:`CannotFollow` where the nodes have pruned some,
+        and for a header of another chain.
+        """
+        low = head.height + 1
+        check_not_pruned(self._store, self._upstreams, low, root.height)
+        log.warning(
+            "the head %d of %s is older than the trusting period: %d headers link it to the"
+            " trusted header %d",
+            head.height,
+            date_of(head),
+            root.height - head.height,
+            root.height,
+        )
+        links = _Links(root)
+        try:
+            self._check_head(head, root, self._read_down(links, root.signed_header.header, low))
+        except BaseException:
+            links.close()
+            raise
+        return links
+
+    def _read_down(self, links: _Links, above: Header, low: int) -> Header:
+        """Read the headers from below a proven one down to a height; return the lowest."""
+        logged = time.monotonic()
+        while above.height > low:
+            bottom, top = max(low, above.height - STEP), above
+            headers = self._upstreams.attempt(
+                lambda reader, bottom=bottom, top=top: linked_headers(reader, bottom, top)  # type: ignore[misc]
+            )
+            links.add(headers, above)
+            above = headers[-1]
+            if time.monotonic() - logged >= _LOG_EACH_S:
+                logged = time.monotonic()
+                log.info("%d headers are left to be linked", above.height - low)
+        return above
+
+    def _check_head(self, head: Header, root: SignedBlock, above: Header) -> None:
+        """Raise :exc:`CannotFollow` unless a header names the
+        store's head."""
+        stored = self._store.hash_at(head.height)
+        if above.last_block_id.hash != stored:
+            raise CannotFollow(
+                f"the trusted header {root.height}:{root.hash.hex().upper()} does not follow"
+                f" the stored chain: block {head.height} below it is"
+                f" {above.last_block_id.hash.hex().upper()}, and that of"
+                f" {self._store.location.shown} {stored.hex().upper()}: pass --trust"
+                " HEIGHT:HASH of the stored chain, or another --database"
+            )
+
+
+def check_not_pruned(store: ChainStore, upstreams: Upstreams, low: int, high: int) -> None:
+    """Raise :exc:`CannotFollow` if no node has block ``low``, the next one, any more.
+
+    Raise as :meth:`Upstreams.attempt` does.
+    """
+    try:
+        upstreams.attempt(lambda reader: reader.block(low))
+    except UpstreamRefused:
+        there = min(upstreams.ask_all(lambda reader: lowest_block(reader, low, high)))
+        if there == low:
+            raise
+        raise CannotFollow(
+            f"the nodes have pruned blocks {low} to {there - 1}, which follow the head of"
+            f" {store.location.shown}: name a node that has them as a further --upstream, or"
+            " begin a new store above them: noderpc start --upstream URL --database NEW"
+            " (noderpc start --produce=false --database OLD serves the old one)"
+        ) from None

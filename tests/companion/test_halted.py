@@ -1,0 +1,171 @@
+"""Chains that have halted or are archived are served, filled downwards, and followed again when
+they go on."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from flask_noderpc.cli import main
+from flask_noderpc.companion import chunks, head_age, shared_state
+from flask_noderpc.domain.time import SECOND
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.node import app_for
+from tests.helpers.until import until
+
+from .conftest import HEIGHTS, OLD, RECENT, Companion, Serve, node_of
+from .test_follow import reaches, reason
+from .test_revival import WEEKS, forget_newest, hash_of
+
+HALTED = 60
+DATE = "2023-11-14T22:14:19Z"
+
+
+@pytest.mark.parametrize("head_delay", [0, 1])
+@pytest.mark.parametrize("trusted", [0, HALTED])
+def test_a_halted_chain_is_served_and_followed_when_it_goes_on(
+    trusted: int,
+    head_delay: int,
+    chain: SampleChain,
+    serve_node: Serve,
+    companion: Companion,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The newest header is taken as it was seen, or as the one that the operator names."""
+    caplog.set_level(logging.WARNING)
+    node = node_of(chain, HALTED)
+    given: dict[str, Any] = {"trust_period": WEEKS, "head_delay": head_delay}
+    if trusted:
+        given["trust"] = f"{HALTED}:{hash_of(chain, HALTED).hex()}"
+    followed = companion(serve_node(node), **given)
+    followed.follow()
+    reaches(followed, HALTED - head_delay)
+
+    client = app_for(followed, dialect="comet-0.38").test_client()
+    said = f"the chain looks halted since {DATE[:17]}"
+    until(lambda: said in caplog.text, said)
+    until(lambda: said in client.get("/readyz").text, said)
+    assert client.get("/readyz").status_code == 200
+    assert "is trusted as it was seen" in caplog.text or trusted
+    for height in (HALTED + 1, HALTED + 5):
+        node.append_block(*chain.blocks[node.latest_height() : height])
+        reaches(followed, height - head_delay)
+    assert "not followed" not in caplog.text
+    assert followed.store.verify() == HALTED + 5 - head_delay
+
+
+def test_a_chain_that_halts_while_it_is_followed_goes_on_by_itself(
+    recent_chain: SampleChain,
+    serve_node: Serve,
+    companion: Companion,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After more than the trusting period, as no node had a newer block meanwhile; also in a
+    process that was started in between. The next block is of a much later time."""
+    monkeypatch.setattr(head_age, "_NOTE_EACH_S", 0.0)
+    node = node_of(recent_chain, OLD)
+    halted_at = recent_chain.blocks[OLD - 1].block.header.time
+    now = [halted_at]
+    given: dict[str, Any] = {
+        "trust_period": WEEKS,
+        "trust": f"5:{hash_of(recent_chain, 5).hex()}",
+        "clock": lambda: now[0],
+    }
+    url = serve_node(node)
+    followed = companion(url, **given)
+    followed.follow()
+    reaches(followed, OLD)
+    for _ in range(4):
+        now[0] += int(WEEKS / 2) * SECOND
+        until(_is_seen_at(followed.store, now[0]), "the head is seen")
+    followed.close()
+
+    now[0] = recent_chain.blocks[-1].block.header.time
+    shared_state.set_newest_seen(followed.store, OLD, now[0] - 5 * SECOND)
+    again = companion(url, **given)
+    again.follow()
+    node.append_block(*recent_chain.blocks[OLD:])
+
+    reaches(again, RECENT)
+    assert not reason(again)
+
+
+def _is_seen_at(store: Any, time: int) -> Any:
+    def is_seen() -> bool:
+        found = shared_state.newest_seen(store)
+        return found is not None and found.at == time
+
+    return is_seen
+
+
+def test_a_head_that_was_not_watched_needs_a_trusted_header(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """The head itself may be named, while no node has a newer block."""
+    now = [chain.blocks[HALTED - 1].block.header.time]
+    url = serve_node(node_of(chain, HALTED))
+    given: dict[str, Any] = {"trust_period": WEEKS, "clock": lambda: now[0]}
+    trust = [f"{height}:{hash_of(chain, height).hex()}" for height in (50, HALTED)]
+    first = companion(url, trust=trust[0], **given)
+    first.follow()
+    reaches(first, HALTED)
+    first.close()
+    now[0] += int(3 * WEEKS) * SECOND
+
+    node = node_of(chain, HALTED)
+    url = serve_node(node)
+    refused = companion(url, trust=trust[0], **given)
+    refused.follow()
+    named = companion(url, trust=trust[1], **given)
+    until(lambda: refused.store.lease_state().owner != "", "the first follower")
+    node.append_block(chain.blocks[HALTED])
+    until(lambda: "--trust 50 is not above the head" in reason(refused), "the reason")
+    refused.close()
+
+    node = node_of(chain, HALTED)
+    named = companion(serve_node(node), trust=trust[1], **given)
+    named.follow()
+    until(_is_seen_at(named.store, now[0]), "the head is seen")
+    node.append_block(chain.blocks[HALTED])
+    reaches(named, HALTED + 1)
+    assert not reason(named)
+
+
+def test_a_head_that_is_too_old_does_not_hold_the_history(
+    recent_chain: SampleChain,
+    serve_node: Serve,
+    companion: Companion,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hashes prove it, however old the head is."""
+    monkeypatch.setattr(chunks, "CHUNK", 1)
+    node = node_of(recent_chain, OLD)
+    url = serve_node(node)
+    first = companion(url, backfill_from=OLD - 1)
+    first.follow()
+    reaches(first, OLD, OLD - 1)
+    first.close()
+    forget_newest(first)
+    node.append_block(*recent_chain.blocks[OLD:])
+
+    filled = companion(url, trust_period=WEEKS)
+    filled.follow()
+
+    until(lambda: "pass --trust HEIGHT:HASH of a newer header" in reason(filled), "the reason")
+    reaches(filled, OLD, 1)
+    assert filled.latest_height() == OLD
+
+
+def test_the_command_imports_an_archived_chain(
+    chain: SampleChain, serve_node: Serve, tmp_path: Path
+) -> None:
+    """The second time upwards, to its last block."""
+    command = ["import", serve_node(node_of(chain)), "--database", str(tmp_path / "copy.db")]
+    for last in (40, HEIGHTS):
+        done = CliRunner().invoke(main, [*command, "--to", str(last)])
+        assert done.exit_code == 0, done.output
+        assert f"has blocks 1 to {last} of sample-chain" in done.output
