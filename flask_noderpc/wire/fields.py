@@ -97,10 +97,17 @@ class WireField(fields.Field[Any]):
         raise NotImplementedError
 
     def decode_null(self) -> Any:
-        """Return the value of null; raise :exc:`ValueError` where there may be none."""
-        if not self.nullable:
+        """Return the value of null; raise :exc:`ValueError` where there may be none.
+
+        Go: null leaves a value of a type that has none at its zero.
+        """
+        if self.nullable:
+            return None
+        if not self.required:
+            return self.load_default
+        if self.zero is None:
             raise ValueError("is null")
-        return None
+        return self.zero
 
     def decode_missing(self) -> Any:
         """Return the value of a missing member; raise :exc:`ValueError` if it is required."""
@@ -190,6 +197,15 @@ class Cursor(WireField):
         if match is None:
             raise ValueError(f"{short_repr(value)} is no cursor")
         return int(match[1], 16), int(match[2], 16)
+
+
+class GasString(IntString):
+    """An integer as decimal text; protobuf's JSON and Sei's nodes have numbers, too."""
+
+    def decode(self, value: Json) -> int:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return _integer(value)
+        return super().decode(value)
 
 
 class Number(WireField):

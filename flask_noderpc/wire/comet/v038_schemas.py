@@ -26,6 +26,7 @@ from ..fields import (
     Base64,
     Base64OrNull,
     Flag,
+    GasString,
     Hex,
     IntString,
     Number,
@@ -110,8 +111,8 @@ class ExecTxResult(WireSchema):
     data = Base64OrNull(may_be_missing=True)
     log = Text(may_be_missing=True)
     info = Text(may_be_missing=True)
-    gas_wanted = IntString(may_be_missing=True)
-    gas_used = IntString(may_be_missing=True)
+    gas_wanted = GasString(may_be_missing=True)
+    gas_used = GasString(may_be_missing=True)
     events = ListOf(Event, may_be_missing=True)
     codespace = Text(may_be_missing=True)
 
