@@ -80,18 +80,12 @@ def with_form(result: Any, dialect: str, own: Json, found: Json) -> Any:
     if own.get("app_hash", "") is None:
         # A store has it from the next header, also where the node has null.
         own = {**own, "app_hash": ""}
-    if _is_same(own, found):
-        return result
-    patch = difference(own, found)
-    return result if patch is None else _TAKEN[type(result)](result, dialect, patch)
-
-
-def _is_same(own: Json, found: Json) -> bool:
     try:
-        return jsoncodec.encode(own) == jsoncodec.encode(found)
+        patch = None if own == found else difference(own, found)
+        return result if patch is None else _TAKEN[type(result)](result, dialect, patch)
     except (RecursionError, OverflowError, ValueError):
-        # It was no text of JSON, and could not be stored.
-        return True
+        # A caller of ``Dialect.load`` may give objects that no text of JSON can hold.
+        return result
 
 
 def _block_results(result: BlockResults, dialect: str, patch: Patch) -> BlockResults:
