@@ -65,7 +65,8 @@ class WireField(fields.Field[Any]):
     ) -> None:
         is_optional = omit_empty or omit_none or may_be_missing
         if is_optional:
-            options["load_default"] = self.zero if omit_empty or may_be_missing else None
+            default = self.zero if omit_empty or may_be_missing else None
+            options.setdefault("load_default", default)
         super().__init__(required=not is_optional, **options)
         self.get = get
         self.nullable = nullable
@@ -266,14 +267,14 @@ class Flag(WireField):
 
 
 class Hex(WireField):
-    """Bytes as upper-case hex, without a prefix."""
+    """Bytes as upper-case hex, without a prefix, which is taken."""
 
     _encoding = "value.hex().upper()"
 
     zero = b""
 
     def decode(self, value: Json) -> bytes:
-        return bytes.fromhex(value)
+        return bytes.fromhex(value.removeprefix("0x"))
 
 
 class LowerHex(Hex):

@@ -17,9 +17,10 @@ from ..domain.responses import ResultBlock, ResultBlockSearch, ResultTx, ResultT
 from .fields import Json
 
 Patch = dict[str, Any]
-"""One of ``{"value": …}``, a replacement; ``{"items": {position: patch}}`` of a list; or
-``{"members": {name: patch}}`` of an object, with all its names as ``"order"`` where they are
-not those of the schema."""
+"""What changes in a value: ``{"value": …}`` replaces it, ``{"from": name}`` takes the value of
+another member, ``{"items": {position: patch}}`` changes a list, and
+``{"members": {name: patch}}`` an object, with all its names as ``"order"`` if the schema has
+others."""
 
 _TXS = "txs_results"
 
@@ -30,7 +31,11 @@ _TXS = "txs_results"
 def difference(own: Json, found: Json) -> Patch | None:
     """Return the patch that makes ``found`` of ``own``; ``None`` if both are the same JSON."""
     if isinstance(own, dict) and isinstance(found, dict):
-        changed = {name: _member(own, name, value) for name, value in found.items()}
+        renamed = {name: own[name] for name in own.keys() - found.keys()}
+        changed = {
+            name: difference(own[name], value) if name in own else _added(value, renamed)
+            for name, value in found.items()
+        }
         members = {name: patch for name, patch in changed.items() if patch is not None}
         # A proxy may sort the members, which changes nothing.
         if own.keys() != found.keys():
@@ -43,8 +48,11 @@ def difference(own: Json, found: Json) -> Patch | None:
     return None if type(own) is type(found) and own == found else {"value": found}
 
 
-def _member(own: dict[str, Json], name: str, value: Json) -> Patch | None:
-    return difference(own[name], value) if name in own else {"value": value}
+def _added(value: Json, renamed: dict[str, Json]) -> Patch:
+    for name, other in sorted(renamed.items()):
+        if value and value == other:
+            return {"from": name}
+    return {"value": value}
 
 
 def patched(own: Json, patch: Patch) -> Json:
@@ -59,11 +67,15 @@ def patched(own: Json, patch: Patch) -> Json:
         members = patch["members"]
         names = patch.get("order", own)
         return {
-            name: patched(own.get(name), members[name]) if name in members else own[name]
+            name: _patched_member(own, name, members[name]) if name in members else own[name]
             for name in names
             if name in members or name in own
         }
     return own
+
+
+def _patched_member(own: dict[str, Json], name: str, patch: Patch) -> Json:
+    return own.get(patch["from"]) if "from" in patch else patched(own.get(name), patch)
 
 
 # The results that have forms.

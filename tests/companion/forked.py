@@ -29,6 +29,40 @@ def forked_node(
         yield url
 
 
+def sei_results(result: Any) -> Any:
+    """Results as Sei's nodes have them, made of those of 0.34."""
+    for tx in result["txs_results"] or ():
+        for name in [name for name, value in tx.items() if value in (0, "0", "", None, [])]:
+            del tx[name]
+        for name in ("gas_wanted", "gas_used"):
+            if name in tx:
+                tx[name] = int(tx[name])
+    begin, end = (result[f"{name}_block_events"] for name in ("begin", "end"))
+    return {
+        "height": result["height"],
+        "txs_results": result["txs_results"],
+        "total_gas_used": "17",
+        "finalize_block_events": (begin or []) + (end or []) or None,
+        "validator_updates": result["validator_updates"]
+        and [
+            {"pub_key": _sei_key(each["pub_key"]), "power": each.get("power", "0")}
+            for each in result["validator_updates"]
+        ],
+        "consensus_param_updates": result["consensus_param_updates"],
+    }
+
+
+def _sei_key(key: Any) -> Any:
+    return {"type": "tendermint/PubKeyEd25519", "value": key["Sum"]["value"]["ed25519"]}
+
+
+def sei_block(result: Any) -> None:
+    """Make a block of 0.34 one of Sei's."""
+    block = result["block"]
+    block["evidence"] = block["evidence"]["evidence"]
+    block["header"]["version"].setdefault("app", "0")
+
+
 class _Forked:
     def __init__(self, app: Any, dialect: str, changes: Mapping[str, Change]) -> None:
         self._app, self._changes = app, changes

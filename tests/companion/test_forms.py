@@ -16,7 +16,7 @@ from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for, serve
 
 from .conftest import import_all, node_of, upstreams_at
-from .forked import Change, forked_node
+from .forked import Change, forked_node, sei_block, sei_results
 from .test_import import NODES, get
 
 # Fields of Go that are no slices of bytes: their zero is never null in what a node sends.
@@ -294,6 +294,21 @@ def test_a_transaction_has_the_form_of_its_node(
                 '/tx_search?query="tx.height>2%20AND%20tx.height<9"&per_page=100',
             ):
                 assert get(own + path) == get(node + path), path
+
+
+def test_a_chain_of_sei_is_followed(chain: SampleChain, store: SQLiteBackend) -> None:
+    """The validators of the chain change, and events of its application are found."""
+    changes = {"block": sei_block, "block_results": sei_results}
+    with forked_node(node_of(chain, 50), "comet-0.34", changes) as node:
+        import_all(store, upstreams_at(node), 1, 49)
+
+        with serve(app_for(store, dialect="comet-0.34")) as own:
+            for height in range(1, 49):
+                for method in ("block", "block_results"):
+                    path = f"/{method}?height={height}"
+                    assert get(own + path) == get(node + path), path
+            assert b'"total_count":"1"' in get(own + '/tx_search?query="app.key=%27k5.1%27"')
+    assert store.verify() == 49
 
 
 def test_another_dialect_has_its_own_form(chain: SampleChain, store: SQLiteBackend) -> None:
