@@ -17,7 +17,7 @@ from ..domain.block import (
     Vote,
     VoteType,
 )
-from ..domain.genesis import Genesis, GenesisValidator
+from ..domain.genesis import ConsensusParams, Genesis, GenesisValidator, ValidatorParams
 from ..domain.time import SECOND
 from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import ChainState
@@ -82,6 +82,9 @@ class ChainMaker:
             chain_id=chain_id,
             genesis_time=GENESIS_TIME,
             initial_height=initial_height,
+            consensus_params=ConsensusParams(
+                validator=ValidatorParams(tuple({key.public.type: None for key in self.keys}))
+            ),
             validators=tuple(
                 GenesisValidator(key.address, key.public, power, f"validator-{index}")
                 for index, (key, power) in enumerate(zip(self.keys, powers, strict=True))

@@ -21,30 +21,19 @@ from flask_noderpc.domain.validator import (
     PublicKey,
 )
 from flask_noderpc.errors import UpstreamError
-from flask_noderpc.protocol.comet.keys import PrivateKey, Secp256k1PrivateKey
+from flask_noderpc.protocol.comet.keys import (
+    Bls12381PrivateKey,
+    PrivateKey,
+    Secp256k1EthPrivateKey,
+    Secp256k1PrivateKey,
+)
 from flask_noderpc.testing.chains import ChainMaker, SampleChain
 
 from .conftest import Serve, import_all, upstreams_at
 
 KINDS = [SECP256K1, BLS12_381, ML_DSA_65, SECP256K1ETH]
+# The height of the evidence.
 LAST = 6
-
-
-class BlsKey(PrivateKey):
-    """A key of BLS12-381, of the library that also verifies."""
-
-    def __init__(self, seed: bytes) -> None:
-        curve = pytest.importorskip("py_arkworks_bls12381")
-        tag = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_NUL_"
-        secret = curve.Scalar.from_be_bytes_mod_order(seed)
-        self._point = curve.G1Point() * secret
-        self._sign = lambda message: (
-            curve.G2Point.hash_to_curve(message, tag) * secret
-        ).to_compressed_bytes()
-
-    @cached_property
-    def public(self) -> PublicKey:
-        return PublicKey(BLS12_381, self._point.to_xy_bytes_be())
 
 
 class MlDsaKey(PrivateKey):
@@ -60,36 +49,22 @@ class MlDsaKey(PrivateKey):
         return PublicKey(ML_DSA_65, self._point)
 
 
-class EthKey(PrivateKey):
-    """A key of Ethereum: the signature has R, S and the number that recovers the key."""
+def needing(kind: type[PrivateKey], *libraries: str) -> Callable[[bytes], PrivateKey]:
+    """Make keys of a type, or skip the test without its libraries."""
 
-    def __init__(self, seed: bytes) -> None:
-        library = pytest.importorskip("btclib_secp256k1.recovery")
-        keys = pytest.importorskip("btclib_secp256k1.keys")
-        pytest.importorskip("eth_hash")
-        from flask_noderpc.protocol.ethereum.crypto import keccak
+    def make(seed: bytes) -> PrivateKey:
+        for library in libraries:
+            pytest.importorskip(library)
+        return kind(seed)
 
-        def sign(message: bytes) -> bytes:
-            signature, parity = library.sign(keccak(message), seed)
-            return bytes(signature) + bytes([parity])
-
-        self._sign, self._point = sign, keys.pubkey_from_prvkey(seed)
-
-    @cached_property
-    def public(self) -> PublicKey:
-        return PublicKey(SECP256K1ETH, self._point)
-
-
-def secp256k1(seed: bytes) -> PrivateKey:
-    pytest.importorskip("btclib_secp256k1")
-    return Secp256k1PrivateKey(seed)
+    return make
 
 
 MAKE: dict[str, Callable[[bytes], PrivateKey]] = {
-    SECP256K1: secp256k1,
-    BLS12_381: BlsKey,
+    SECP256K1: needing(Secp256k1PrivateKey, "btclib_secp256k1"),
+    BLS12_381: needing(Bls12381PrivateKey, "py_arkworks_bls12381"),
     ML_DSA_65: MlDsaKey,
-    SECP256K1ETH: EthKey,
+    SECP256K1ETH: needing(Secp256k1EthPrivateKey, "btclib_secp256k1", "eth_hash"),
 }
 
 
@@ -98,8 +73,11 @@ def chain_of(kind: str) -> SampleChain:
     seeds = [bytes([number]) * 32 for number in range(1, 5)]
     keys = [*map(MAKE[kind], seeds[:3]), PrivateKey(seeds[3])]
     maker = ChainMaker((10, 10, 10, 10), keys=keys)
-    blocks = tuple([maker.block(b"a=%d" % height) for height in range(LAST)])
-    return SampleChain(maker.genesis, maker.state, blocks)
+    blocks = [maker.block(b"a=%d" % height) for height in range(1, LAST)]
+    two = blocks[1].block.header
+    blocks.append(maker.block(evidence=[maker.double_vote(0, two.height, two.time)]))
+    blocks.append(maker.block())
+    return SampleChain(maker.genesis, maker.state, tuple(blocks))
 
 
 def node_of(chain: SampleChain) -> MemoryBackend:
@@ -134,12 +112,13 @@ def test_commits_of_other_keys_are_verified(
     chain = chain_of(kind)
     url = serve_node(node_of(chain), "comet-0.40")
 
-    assert import_all(store, upstreams_at(url)) == (1, LAST - 1)
+    assert import_all(store, upstreams_at(url)) == (1, LAST)
 
-    assert store.verify() == LAST - 1
+    assert store.verify() == LAST
     assert "not verified" not in caplog.text
     types = {each.pub_key.type for each in store.validators(3).validators}
     assert types == {kind, "ed25519"}
+    assert len(store.block(LAST)[1].evidence) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

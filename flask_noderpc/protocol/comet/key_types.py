@@ -161,7 +161,7 @@ def _verify_ml_dsa_65(key: bytes, signature: bytes, message: bytes) -> bool:
 
 
 # CometBFT: crypto/bls12381/key_bls12381.go, as of Ethereum's consensus layer.
-_BLS_TAG = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_NUL_"
+BLS_TAG = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_NUL_"
 _BLS_SIGNATURE_BYTES = 96
 
 
@@ -175,7 +175,7 @@ def _verify_bls12_381(key: bytes, signature: bytes, message: bytes) -> bool:
     public, signed = G1Point.from_xy_bytes_be(key), G2Point.from_compressed_bytes(signature)
     if public == G1Point.identity() or not public.is_in_subgroup():
         return False
-    hashed = G2Point.hash_to_curve(message, _BLS_TAG)
+    hashed = G2Point.hash_to_curve(message, BLS_TAG)
     is_signed: bool = GT.pairing_check([public, -G1Point()], [hashed, signed])
     return signed.is_in_subgroup() and is_signed
 
