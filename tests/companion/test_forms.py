@@ -311,6 +311,32 @@ def test_a_chain_of_sei_is_followed(chain: SampleChain, store: SQLiteBackend) ->
     assert store.verify() == 49
 
 
+def test_addresses_behind_0x_are_verified(chain: SampleChain, store: SQLiteBackend) -> None:
+    """As those without: the signatures of the validators must be theirs."""
+
+    def of_votes(commit: Any) -> None:
+        for each in commit["signatures"]:
+            each["validator_address"] = f"0x{each['validator_address']}"
+
+    def of_members(result: Any) -> None:
+        for each in result["validators"]:
+            each["address"] = f"0x{each['address']}"
+
+    changes = {
+        "block": lambda result: of_votes(result["block"]["last_commit"]),
+        "commit": lambda result: of_votes(result["signed_header"]["commit"]),
+        "validators": of_members,
+    }
+    with forked_node(node_of(chain, 10), "comet-0.38", changes) as node:
+        import_all(store, upstreams_at(node), 1, 9)
+
+        with serve(app_for(store, dialect="comet-0.38")) as own:
+            assert get(own + "/block?height=5") == get(node + "/block?height=5")
+            address = chain.blocks[0].commit.signatures[0].validator_address.hex().upper()
+            assert f'"address":"{address}"'.encode() in get(own + "/validators?height=5")
+    assert store.verify() == 9
+
+
 def test_another_dialect_has_its_own_form(chain: SampleChain, store: SQLiteBackend) -> None:
     """A client of 0.37 gets what a node of 0.37 sends, whatever the node of 0.38 leaves out."""
     change = without("info", "codespace")
