@@ -10,13 +10,18 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc.backends.base.verify import verify_chain
+from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.last_signed import LastSigned
 from flask_noderpc.chain.validator_keys import read_validator_key, validator_key_document
 from flask_noderpc.domain.validator import BLS12_381, SECP256K1ETH
 from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.protocol.comet.key_types import verify
+from flask_noderpc.testing.node import app_for
+from flask_noderpc.wire.comet.v038_schemas import Evidence
+from flask_noderpc.wire.schema import compiled
 
 from .conftest import Open
+from .misbehavior import double_vote
 
 SECRET = bytes(range(1, 33))
 NAMES = {
@@ -47,14 +52,19 @@ def test_a_key_is_read_and_written(kind: str) -> None:
     assert not verify(key.public, key.sign(b"message"), b"another")
 
 
+def chain_of(kind: str, open_chain: Open, folder: Path) -> EmbeddedChain:
+    """A chain of one validator."""
+    for name in ("config", "data"):
+        (folder / name).mkdir()
+    (folder / "config" / "priv_validator_key.json").write_bytes(document(kind))
+    record = folder / "data" / "priv_validator_state.json"
+    record.write_bytes(LastSigned().document())
+    return open_chain()
+
+
 @KINDS
 def test_a_chain_is_signed_with_it(kind: str, open_chain: Open, tmp_path: Path) -> None:
-    for name in ("config", "data"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "config" / "priv_validator_key.json").write_bytes(document(kind))
-    record = tmp_path / "data" / "priv_validator_state.json"
-    record.write_bytes(LastSigned().document())
-    chain = open_chain()
+    chain = chain_of(kind, open_chain, tmp_path)
 
     heights = [chain.produce() for _ in range(5)]
 
@@ -62,6 +72,23 @@ def test_a_chain_is_signed_with_it(kind: str, open_chain: Open, tmp_path: Path) 
     (member,) = chain.validators(5).validators
     assert member.pub_key.type == kind
     assert chain.genesis().consensus_params.validator.pub_key_types == (kind,)
+
+
+@KINDS
+def test_evidence_against_it_is_taken(kind: str, open_chain: Open, tmp_path: Path) -> None:
+    """The signatures are longer than those of ed25519."""
+    chain = chain_of(kind, open_chain, tmp_path)
+    for _ in range(5):
+        chain.produce()
+    piece = double_vote(chain, read_validator_key(document(kind)))
+    params = {"evidence": compiled(Evidence)(piece)}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "broadcast_evidence", "params": params}
+
+    reply = app_for(chain, dialect="comet-0.40").test_client().post("/", json=call).json
+
+    assert reply is not None
+    assert "error" not in reply
+    assert chain.block(chain.produce())[1].evidence == (piece,)
 
 
 @KINDS
