@@ -90,8 +90,8 @@ def with_form(result: Any, dialect: str, own: Json, found: Json) -> Any:
     """Return a result that was decoded from JSON with the form of that; ``own`` is how its
     dialect encodes it."""
     if own.get("app_hash", "") is None:
-        # A store has it from the next header, also where the node has null.
-        own = {**own, "app_hash": ""}
+        # A store has the hash from the next header, and no node has a number in its place.
+        own = {**own, "app_hash": 0}
     try:
         patch = None if own == found else difference(own, found)
         return result if patch is None else _TAKEN[type(result)](result, dialect, patch)
