@@ -82,7 +82,8 @@ class MemoryBackend(ChainBackend):
 
     def block_meta(self, height: int) -> BlockMeta:
         item, block_id, size = self._at(height)
-        return BlockMeta(block_id, size, item.block.header, len(item.block.txs))
+        block = item.block
+        return BlockMeta(block_id, size, block.header, len(block.txs), block.form)
 
     def height_of(self, block_hash: bytes) -> int:
         if block_hash not in self._heights:

@@ -8,14 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from .. import jsoncodec
-from ..domain.validator import ED25519, SECP256K1
+from ..domain.validator import BLS12_381, ED25519, SECP256K1, SECP256K1ETH
 from ..errors import ConfigurationError, short_repr
 from ..protocol.comet.key_types import KEY_NAMES
-from ..protocol.comet.keys import PrivateKey, Secp256k1PrivateKey
+from ..protocol.comet.keys import (
+    Bls12381PrivateKey,
+    PrivateKey,
+    Secp256k1EthPrivateKey,
+    Secp256k1PrivateKey,
+)
 from .comet_config import CometPaths
 
 _ED25519_NAME = "tendermint/PrivKeyEd25519"
-_SECP256K1_NAME = "tendermint/PrivKeySecp256k1"
+_OTHERS: dict[str, tuple[str, type[PrivateKey]]] = {
+    SECP256K1: ("tendermint/PrivKeySecp256k1", Secp256k1PrivateKey),
+    BLS12_381: ("cometbft/PrivKeyBls12_381", Bls12381PrivateKey),
+    SECP256K1ETH: ("tendermint/PrivKeySecp256k1eth", Secp256k1EthPrivateKey),
+}
+"""The names of other types in CometBFT's JSON, and their keys, which are a secret alone."""
 
 _KEY, _STATE = "priv_validator_key", "priv_validator_state"
 
@@ -32,20 +42,21 @@ class _KeyDocument(jsoncodec.Struct):
 def read_validator_key(document: bytes) -> PrivateKey:
     """Parse a ``priv_validator_key.json``; raise ``ConfigurationError`` if it is invalid."""
     key = _priv_key(document)
-    if key.type == _SECP256K1_NAME:
-        try:
-            return Secp256k1PrivateKey(key.value)
-        except ValueError as error:
-            raise ConfigurationError(
-                f"key file: a {_SECP256K1_NAME} is not usable: {error}; keys of types"
-                f" {ED25519} and, with btclib-secp256k1, {SECP256K1} are supported"
-            ) from None
-    if key.type != _ED25519_NAME:
+    if key.type == _ED25519_NAME:
+        return _ed25519(key)
+    others = dict(_OTHERS.values())
+    if key.type not in others:
         raise ConfigurationError(
-            f"key file: expected a {_ED25519_NAME} or, with btclib-secp256k1 (pip install"
-            f" 'flask-noderpc[evm]'), a {_SECP256K1_NAME}, got a {short_repr(key.type)}"
+            f"key file: expected a {_ED25519_NAME} or, with the libraries of pip install"
+            f" 'flask-noderpc[evm]', one of {', '.join(others)}, got a {short_repr(key.type)}"
         )
-    return _ed25519(key)
+    try:
+        return others[key.type](key.value)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"key file: the {key.type} is not usable: {error}; keys of type {ED25519} need no"
+            " further library"
+        ) from None
 
 
 def read_node_key(document: bytes) -> PrivateKey:
@@ -70,8 +81,8 @@ def _ed25519(key: _Key) -> PrivateKey:
 
 
 def _private(key: PrivateKey) -> dict[str, Any]:
-    if key.public.type == SECP256K1:
-        return {"type": _SECP256K1_NAME, "value": key.seed}
+    if key.public.type in _OTHERS:
+        return {"type": _OTHERS[key.public.type][0], "value": key.seed}
     return {"type": _ED25519_NAME, "value": key.seed + key.public.value}
 
 

@@ -43,7 +43,11 @@ def dialect_of(node: Upstream) -> Dialect:
 
 
 def _by_shape(node: Upstream) -> str:
-    if "finalize_block_events" in _members(node, "block_results"):
+    results = _members(node, "block_results")
+    if "total_gas_used" in results:
+        # Sei: sei-tendermint, rpc/coretypes/responses.go, with the keys and values of 0.34.
+        return "comet-0.34"
+    if "finalize_block_events" in results:
         params = _member(_members(node, "consensus_params"), "consensus_params")
         if _member(params, "feature") is not None:
             # CometBFT 1.0: proto/tendermint/types/params.proto, FeatureParams.

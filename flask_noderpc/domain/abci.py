@@ -38,6 +38,8 @@ class ExecTxResult:
     gas_used: int = 0
     events: tuple[Event, ...] = ()
     codespace: str = ""
+    form: bytes = b""
+    """The node's own form of its JSON, see :mod:`flask_noderpc.wire.form`; mostly empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class BlockResults:
     consensus_param_updates: ConsensusParamsUpdate | None = None
     app_hash: bytes = b""
     """App hash after this block; the next header contains it."""
+    form: bytes = b""
+    """The node's own form of its JSON, without that of transactions' results."""
 
     @property
     def block_events(self) -> tuple[Event, ...]:

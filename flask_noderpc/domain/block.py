@@ -181,6 +181,8 @@ class Block:
     txs: tuple[bytes, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     last_commit: Commit = NO_COMMIT
+    form: bytes = b""
+    """The node's own form of its JSON, see :mod:`flask_noderpc.wire.form`; mostly empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,8 @@ class BlockMeta:
     """Bytes of the canonical serialisation."""
     header: Header
     tx_count: int
+    form: bytes = b""
+    """The form of the whole block."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from ..domain.block import (
     Vote,
     VoteType,
 )
-from ..domain.genesis import Genesis, GenesisValidator
+from ..domain.genesis import ConsensusParams, Genesis, GenesisValidator, ValidatorParams
 from ..domain.time import SECOND
 from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import ChainState
@@ -61,22 +61,30 @@ class SampleChain:
 
 
 class ChainMaker:
-    """Makes block after block; one second of chain time each."""
+    """Makes block after block; one second of chain time each.
+
+    There are as many ``keys`` as ``powers``; by default they are of ed25519.
+    """
 
     def __init__(
         self,
         powers: Sequence[int] = (10,),
         *,
+        keys: Sequence[PrivateKey] = (),
         chain_id: str = "sample-chain",
         initial_height: int = 1,
         app_state: bytes = b"",
         application: Callable[[AppState], Application] = KVStore,
     ) -> None:
-        self.keys = [PrivateKey(bytes([index + 1]) * 32) for index in range(len(powers))]
+        own = [PrivateKey(bytes([index + 1]) * 32) for index in range(len(powers))]
+        self.keys = list(keys) or own
         self.genesis = Genesis(
             chain_id=chain_id,
             genesis_time=GENESIS_TIME,
             initial_height=initial_height,
+            consensus_params=ConsensusParams(
+                validator=ValidatorParams(tuple({key.public.type: None for key in self.keys}))
+            ),
             validators=tuple(
                 GenesisValidator(key.address, key.public, power, f"validator-{index}")
                 for index, (key, power) in enumerate(zip(self.keys, powers, strict=True))

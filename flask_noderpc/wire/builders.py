@@ -32,6 +32,16 @@ def key_of_sum(names: Mapping[str, str]) -> Callable[..., PublicKey]:
     return lambda type, value: build(type, b"".join(value.values()))
 
 
+def key_of_either(names: Mapping[str, str]) -> Callable[..., PublicKey]:
+    """Return the builder of keys in protobuf's JSON, or in that of ``names``, as Sei has it."""
+    build = public_key(names)
+
+    def of_either(sum: PublicKey | None, type: str, value: bytes) -> PublicKey:
+        return build(type, value) if sum is None else sum
+
+    return of_either
+
+
 def only(**member: Any) -> Any:
     """Return the value of the one member."""
     (value,) = member.values()
@@ -107,6 +117,23 @@ def block_results(
 ) -> abci.BlockResults:
     """Return results; CometBFT 0.38: the events of both ends of a block are one list."""
     return abci.BlockResults(begin_block_events=finalize_block_events, **members)
+
+
+def older_results(
+    begin_block_events: tuple[abci.Event, ...] | None,
+    end_block_events: tuple[abci.Event, ...] | None,
+    finalize_block_events: tuple[abci.Event, ...],
+    total_gas_used: int | None,
+    **members: Any,
+) -> abci.BlockResults:
+    """Return results before CometBFT 0.38; Sei's have one list of events, and their gas."""
+    if total_gas_used is not None:
+        return block_results(finalize_block_events, **members)
+    if begin_block_events is None or end_block_events is None:
+        raise ValueError("begin_block_events or end_block_events is missing")
+    return abci.BlockResults(
+        begin_block_events=begin_block_events, end_block_events=end_block_events, **members
+    )
 
 
 def document_results(

@@ -23,6 +23,7 @@ from ..events.messages import Message
 from .envelope import Envelope, nearest
 from .events import event_encoder
 from .fields import Json, WireField
+from .form import has_form, in_form, with_form
 from .json_schema import Components
 from .params import ParamField
 from .schema import Choice, Dump, Load, WireSchema, compiled, compiled_load
@@ -136,6 +137,9 @@ class Behaviours:
     """CometBFT 1.0: a transaction that CheckTx rejects gives an error, not a result."""
     closed_while_catching_up: bool = False
     """CometBFT 1.0: no transactions are accepted while the node is catching up."""
+    keeps_form: bool = False
+    """Decoded results keep null, empty, absent and additional members of the node's JSON, and
+    are encoded with them."""
     bad_tx_order: str = "expected order_by to be either `asc` or `desc` or empty"
     """Error text for an invalid order of ``tx_search``; ``{}`` is replaced with the order."""
 
@@ -245,7 +249,9 @@ class Dialect:
         """Return the result as JSON; ``None`` is null."""
         if result is None:
             return b"null"
-        return self.envelope.json(self._dump_of(type(result))(result))
+        return self.envelope.json(
+            in_form(result, self.name, self._dump_of(type(result))(result))
+        )
 
     def _dump_of(self, result: type) -> Dump:
         """Return the function that dumps a class of results; raise :exc:`TypeError`."""
@@ -277,6 +283,9 @@ class Dialect:
         if load is None:
             raise TypeError(f"dialect {self.name} does not decode {_name(result)}")
         found: T = load(value)
+        if self.behaviours.keeps_form and has_form(result):
+            own = self._dump_of(result)(found)
+            return cast(T, with_form(found, self.name, own, value))
         return found
 
     @property

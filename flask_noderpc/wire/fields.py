@@ -65,7 +65,8 @@ class WireField(fields.Field[Any]):
     ) -> None:
         is_optional = omit_empty or omit_none or may_be_missing
         if is_optional:
-            options["load_default"] = self.zero if omit_empty or may_be_missing else None
+            default = self.zero if omit_empty or may_be_missing else None
+            options.setdefault("load_default", default)
         super().__init__(required=not is_optional, **options)
         self.get = get
         self.nullable = nullable
@@ -97,10 +98,17 @@ class WireField(fields.Field[Any]):
         raise NotImplementedError
 
     def decode_null(self) -> Any:
-        """Return the value of null; raise :exc:`ValueError` where there may be none."""
-        if not self.nullable:
+        """Return the value of null; raise :exc:`ValueError` where there may be none.
+
+        Go: null leaves a value of a type that has none at its zero.
+        """
+        if self.nullable:
+            return None
+        if not self.required:
+            return self.load_default
+        if self.zero is None:
             raise ValueError("is null")
-        return None
+        return self.zero
 
     def decode_missing(self) -> Any:
         """Return the value of a missing member; raise :exc:`ValueError` if it is required."""
@@ -192,6 +200,15 @@ class Cursor(WireField):
         return int(match[1], 16), int(match[2], 16)
 
 
+class GasString(IntString):
+    """An integer as decimal text; protobuf's JSON and Sei's nodes have numbers, too."""
+
+    def decode(self, value: Json) -> int:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return _integer(value)
+        return super().decode(value)
+
+
 class Number(WireField):
     """An integer as a JSON number."""
 
@@ -250,14 +267,14 @@ class Flag(WireField):
 
 
 class Hex(WireField):
-    """Bytes as upper-case hex, without a prefix."""
+    """Bytes as upper-case hex, without a prefix, which is taken."""
 
     _encoding = "value.hex().upper()"
 
     zero = b""
 
     def decode(self, value: Json) -> bytes:
-        return bytes.fromhex(value)
+        return bytes.fromhex(value.removeprefix("0x"))
 
 
 class LowerHex(Hex):

@@ -71,9 +71,12 @@ class Nested(WireField):
 
     json_type = "object"
 
-    def __init__(self, schema: type[WireSchema], **options: Any) -> None:
+    def __init__(
+        self, schema: type[WireSchema], *, is_element: bool = False, **options: Any
+    ) -> None:
         super().__init__(**options)
         self.schema = schema
+        self._is_element = is_element
 
     def replace_schemas(self, replace: Replace) -> Nested:
         """Return a copy with its schema replaced, or this field if nothing changes."""
@@ -100,6 +103,12 @@ class Nested(WireField):
 
     def decode(self, value: Json) -> Any:
         return _instance(self.schema).load(value)
+
+    def decode_null(self) -> Any:
+        # No node has null in a list of objects.
+        if self._is_element and not self.nullable:
+            raise ValueError("is null")
+        return _zero(self.schema) if self.required and not self.nullable else None
 
     def compiled_decode(self) -> Load:
         return compiled_load(self.schema)
@@ -139,6 +148,9 @@ class OneOf(WireField):
         loads = {id(each): each.compiled_decode() for each in self.nested.values()}
         return lambda value: loads[id(self._recognized(value))](value)
 
+    def decode_null(self) -> Any:
+        raise ValueError("is null")
+
     def _recognized(self, value: Json) -> Nested:
         for each in self.nested.values():
             if each.required_names <= value.keys():
@@ -167,7 +179,7 @@ class ListOf(WireField):
     ) -> None:
         super().__init__(**options)
         self._null_when_empty = null_when_empty
-        self.item = item if isinstance(item, WireField) else Nested(item)
+        self.item = item if isinstance(item, WireField) else Nested(item, is_element=True)
 
     def replace_schemas(self, replace: Replace) -> ListOf:
         """Return a copy with its item replaced, or this field if nothing changes."""
@@ -297,6 +309,14 @@ def _member(field: WireField, key: str, value: str, scope: Scope) -> list[str]:
         return [f"members[{key!r}] = {_source(field, value, scope)}"]
     encoded = _source(field, found, scope)
     return [f"{found} = {value}", f"if {condition}: members[{key!r}] = {encoded}"]
+
+
+def _zero(schema: type[WireSchema]) -> Any:
+    """Return the object that Go decodes null to; raise :exc:`ValueError` for an interface."""
+    fields = _fields(schema, _instance(schema).load_fields)
+    return schema.domain_of(
+        {field.attribute or name: field.decode_null() for name, field in fields}
+    )
 
 
 @cache

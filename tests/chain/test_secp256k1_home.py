@@ -106,7 +106,7 @@ def _with(**members: Any) -> bytes:
         _with(value=b64encode(bytes(32)).decode()),
         _with(value=b64encode(ORDER.to_bytes(32)).decode()),
         _with(value="*"),
-        _with(type="cometbft/PrivKeyBls12_381"),
+        _with(type="cometbft/PrivKeyMlDsa65"),
         _with(type="tendermint/PrivKeyEd25519"),
         _with(type=7),
     ],

@@ -46,8 +46,11 @@ def signature(kind: str) -> bytes:
 
 def verifiable(kind: str) -> str:
     """Skip where no library can tell."""
-    if kind in (BLS12_381, SECP256K1ETH):
-        pytest.importorskip("py_ecc")
+    if kind == BLS12_381:
+        pytest.importorskip("py_arkworks_bls12381")
+    if kind == SECP256K1ETH:
+        pytest.importorskip("btclib_secp256k1")
+        pytest.importorskip("eth_hash")
     if kind == ML_DSA_65:
         pytest.importorskip("cryptography.hazmat.primitives.asymmetric.mldsa")
     return kind
@@ -145,7 +148,7 @@ def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "package", "cure"),
     [
-        (BLS12_381, "py_ecc", r"pip install 'flask-noderpc\[evm\]'"),
+        (BLS12_381, "py_arkworks_bls12381", r"pip install 'flask-noderpc\[evm\]'"),
         (SECP256K1ETH, "crypto", r"pip install 'flask-noderpc\[evm\]'"),
         (ML_DSA_65, "mldsa", "pip install -U cryptography"),
     ],
@@ -175,12 +178,11 @@ def test_a_commit_tells_which_signatures_nobody_could_verify(
     (member,) = members.validators
     vote = CommitSig(BlockIDFlag.COMMIT, member.address, 0, signature(BLS12_381))
     commit = Commit(1, 0, BlockID(bytes(32)), (vote,))
-    without(monkeypatch, "py_ecc")
+    without(monkeypatch, "py_arkworks_bls12381")
 
     (reason,) = check_signatures("chain", commit, members)
     assert (
-        reason
-        == "bls12_381 keys need py_ecc.bls.ciphersuites: pip install 'flask-noderpc[evm]'"
+        reason == "bls12_381 keys need py_arkworks_bls12381: pip install 'flask-noderpc[evm]'"
     )
 
 

@@ -232,7 +232,7 @@ def test_nil_fields_get_the_errors_of_validate_basic(found: Any, text: str) -> N
 
 VOTE_A = "value.vote_a"
 HEADER, COMMIT = f"{BLOCK}.signed_header.header", f"{BLOCK}.signed_header.commit"
-SHORT = b64encode(bytes(65)).decode()
+LONG = b64encode(bytes(3310)).decode()
 
 
 @pytest.mark.parametrize(
@@ -269,8 +269,8 @@ SHORT = b64encode(bytes(65)).decode()
         ),
         (changed(VOTES, f"{VOTE_A}.signature", None), "invalid VoteA: signature is missing"),
         (
-            changed(VOTES, f"{VOTE_A}.signature", SHORT),
-            "invalid VoteA: signature is too big (max: 64)",
+            changed(VOTES, f"{VOTE_A}.signature", LONG),
+            "invalid VoteA: signature is too big (max: 3309)",
         ),
         (
             changed(VOTES, f"{VOTE_A}.extension", "eHg="),
@@ -285,10 +285,8 @@ SHORT = b64encode(bytes(65)).decode()
             "invalid VoteA: vote extension signature absent on vote with extension",
         ),
         (
-            changed(
-                changed(VOTES, f"{VOTE_A}.type", 2), f"{VOTE_A}.extension_signature", SHORT
-            ),
-            "invalid VoteA: vote extension signature is too big (max: 64)",
+            changed(changed(VOTES, f"{VOTE_A}.type", 2), f"{VOTE_A}.extension_signature", LONG),
+            "invalid VoteA: vote extension signature is too big (max: 3309)",
         ),
         (
             changed(VOTES, "value.vote_b", VOTES["value"]["vote_a"]),

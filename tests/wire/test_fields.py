@@ -89,7 +89,6 @@ def test_encoded_fields_are_decoded_back(
         (ListOf(Hex()), "AB"),
         (ListOf(Hex()), 5),
         (ListOf(Hex()), ["zz"]),
-        (Text(), None),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, WireField) else repr(value),
 )

@@ -129,7 +129,7 @@ def _check(
     commit, results = backend.commit(height), _results(backend, height)
     hashes = head.check(block, commit, results, block_hashes(block))
     block_id = hashes.block_id
-    meta = BlockMeta(block_id, hashes.size, block.header, len(block.txs))
+    meta = BlockMeta(block_id, hashes.size, block.header, len(block.txs), block.form)
     if (stored_id, backend.block_meta(height)) != (block_id, meta):
         raise InvalidBlock(
             f"block {height}: stored with another id, size or count than its own"

@@ -201,7 +201,7 @@ class _Step:
         block, height = item.block, item.block.header.height
         unverified = {"signatures", "time"} | ({"results"} if link.above is None else set())
         marks = block_writes.Provenance(item.unchecked, frozenset(unverified), item.source)
-        meta = BlockMeta(found.block_id, found.size, block.header, len(block.txs))
+        meta = BlockMeta(found.block_id, found.size, block.header, len(block.txs), block.form)
         # Smaller, now that the set that signed it is known.
         if not self._batch.has_commit(height):
             own = blocks.commit(self._at, height)

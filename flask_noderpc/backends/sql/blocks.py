@@ -145,7 +145,7 @@ def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] |
     if last_commit.block_id.hash != header.last_block_id.hash:
         raise DamagedRow("commit", height - 1, "it is missing, or for another block")
     txs = _txs(at, height, found.tx_count, first_slice)
-    return found.block_id, Block(header, txs, pieces, last_commit)
+    return found.block_id, Block(header, txs, pieces, last_commit, found.form)
 
 
 def with_txs(

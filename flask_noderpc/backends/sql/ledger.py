@@ -109,7 +109,7 @@ def _new_block(
     block, unchecked = item.block, item.unchecked | head.of_unknown_keys
     unverified = (head.unchecked - unchecked) | ({"signatures"} if item.source else set())
     marks = block_writes.Provenance(unchecked, unverified, item.source)
-    meta = BlockMeta(hashes.block_id, hashes.size, block.header, len(block.txs))
+    meta = BlockMeta(hashes.block_id, hashes.size, block.header, len(block.txs), block.form)
     return NewBlock(meta, block, hashes.tx_hashes, slices, item.results, marks)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -161,22 +160,24 @@ def _verify_ml_dsa_65(key: bytes, signature: bytes, message: bytes) -> bool:
     return True
 
 
+# CometBFT: crypto/bls12381/key_bls12381.go, as of Ethereum's consensus layer.
+BLS_TAG = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_NUL_"
+_BLS_SIGNATURE_BYTES = 96
+
+
 def _verify_bls12_381(key: bytes, signature: bytes, message: bytes) -> bool:
-    # CometBFT: crypto/bls12381/key_bls12381.go: keys of 96 bytes, not compressed, and
-    # signatures as of Ethereum's consensus layer, with this domain separation tag.
+    # CometBFT: keys are points of G1, 96 bytes that are not compressed, and signatures are
+    # compressed points of G2. A key may not be the point at infinity.
     with needing_extra(BLS12_381):
-        from py_ecc.bls.ciphersuites import G2Basic
-        from py_ecc.bls.point_compression import compress_G1
-        from py_ecc.fields import optimized_bls12_381_FQ as Coordinate
-        from py_ecc.optimized_bls12_381.optimized_curve import b, is_on_curve
-    x, y = (int.from_bytes(key[at : at + 48]) for at in (0, 48))
-    if max(x, y) >= Coordinate.field_modulus:
+        from py_arkworks_bls12381 import GT, G1Point, G2Point
+    if len(signature) != _BLS_SIGNATURE_BYTES:
         return False
-    point = Coordinate(x), Coordinate(y), Coordinate(1)
-    if not is_on_curve(point, b):
+    public, signed = G1Point.from_xy_bytes_be(key), G2Point.from_compressed_bytes(signature)
+    if public == G1Point.identity() or not public.is_in_subgroup():
         return False
-    verify: Callable[[Any, bytes, Any], bool] = G2Basic.Verify
-    return verify(compress_G1(point).to_bytes(48), message, signature)
+    hashed = G2Point.hash_to_curve(message, BLS_TAG)
+    is_signed: bool = GT.pairing_check([public, -G1Point()], [hashed, signed])
+    return signed.is_in_subgroup() and is_signed
 
 
 KEY_TYPES = {

@@ -1,4 +1,4 @@
-"""The keys of own validators, ed25519 and secp256k1, and the signatures of votes."""
+"""The keys of own validators, and the signatures of votes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ...domain.block import NO_BLOCK as NIL
 from ...domain.block import BlockIDFlag, Commit, CommitSig, Vote, VoteType
-from ...domain.validator import ED25519, SECP256K1, PublicKey
-from .key_types import address, needing_extra, verify
+from ...domain.validator import BLS12_381, ED25519, SECP256K1, SECP256K1ETH, PublicKey
+from .key_types import BLS_TAG, address, needing_extra, verify
 from .messages import canonical_vote
 
 
@@ -76,6 +76,59 @@ class Secp256k1PrivateKey(PrivateKey):
     def public(self) -> PublicKey:
         """Public key."""
         return PublicKey(SECP256K1, self._point)
+
+
+class Secp256k1EthPrivateKey(Secp256k1PrivateKey):
+    """A key of Ethereum made from its 32-byte secret; raise as the key of secp256k1.
+
+    CometBFT 0.40: crypto/secp256k1eth. A signature of the message's Keccak-256 is R, the lower
+    S and the number that recovers the key.
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        super().__init__(seed)
+        with needing_extra(SECP256K1ETH):
+            from ..ethereum.crypto import Key, keccak
+        key = Key(seed)
+
+        def sign(message: bytes) -> bytes:
+            parity, r, s = key.sign(keccak(message))
+            return r.to_bytes(32) + s.to_bytes(32) + bytes([parity])
+
+        self._sign = sign
+
+    @cached_property
+    def public(self) -> PublicKey:
+        """Public key."""
+        return PublicKey(SECP256K1ETH, self._point)
+
+
+class Bls12381PrivateKey(PrivateKey):
+    """A key of BLS12-381 made from its 32-byte secret.
+
+    Raise :exc:`ValueError` for a secret that is zero or not below the order of the curve, and
+    :exc:`~flask_noderpc.protocol.comet.key_types.UnsupportedKey` without
+    ``py-arkworks-bls12381``.
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        with needing_extra(BLS12_381):
+            from py_arkworks_bls12381 import G1Point, G2Point, Scalar
+        if len(seed) != 32:
+            raise ValueError(f"expected 32 bytes, got {len(seed)}")
+        secret = Scalar.from_be_bytes(seed)
+        if secret.is_zero():
+            raise ValueError("expected a secret that is not zero")
+        self.seed = seed
+        self._point = G1Point() * secret
+        self._sign = lambda message: (
+            G2Point.hash_to_curve(message, BLS_TAG) * secret
+        ).to_compressed_bytes()
+
+    @cached_property
+    def public(self) -> PublicKey:
+        """Public key."""
+        return PublicKey(BLS12_381, self._point.to_xy_bytes_be())
 
 
 def commit_vote(commit: Commit, index: int) -> Vote:

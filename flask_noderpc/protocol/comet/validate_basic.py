@@ -33,8 +33,9 @@ from .key_types import address
 HASH_SIZE = 32
 ADDRESS_SIZE = 20
 
-# CometBFT: types/signable.go and types/params.go.
-MAX_SIGNATURE_SIZE = 64
+# CometBFT 0.40: types/signable.go, that of ML-DSA-65, the longest of all types of keys.
+MAX_SIGNATURE_SIZE = 3309
+# CometBFT: types/params.go.
 MAX_CHAIN_ID_LENGTH = 50
 
 

@@ -13,6 +13,7 @@ from ... import jsoncodec
 from ...domain import block as blocks
 from ...domain.validator import ED25519, NO_KEY, SECP256K1, PublicKey, Validator
 from ...errors import InvalidEvidence
+from ...protocol.comet.key_types import KEY_TYPES
 from .. import json_schema as forms
 from ..consensus_schemas import vote_repr
 from ..dialect import ParamRules, Reader
@@ -50,14 +51,13 @@ class _Key:
         return PublicKey(self.kind, ByteSlice(self.go_type).from_json(raw))
 
 
-_ED, _SECP = _Key(ED25519, "ed25519.PubKey"), _Key(SECP256K1, "secp256k1.PubKey")
+_KEYS = {kind: _Key(kind, f"{known.member_name}.PubKey") for kind, known in KEY_TYPES.items()}
 _KEY = Interface(
     {
-        "tendermint/PubKeyEd25519": _ED,
-        "tendermint/PubKeySecp256k1": _SECP,
+        **{KEY_TYPES[kind].json_name: each for kind, each in _KEYS.items()},
         # document: type names of keys and evidence have the document's prefix.
-        "engine/PubKeyEd25519": _ED,
-        "engine/PubKeySecp256k1": _SECP,
+        "engine/PubKeyEd25519": _KEYS[ED25519],
+        "engine/PubKeySecp256k1": _KEYS[SECP256K1],
     }
 )
 

@@ -13,7 +13,7 @@ from operator import attrgetter
 from ...domain import abci, responses
 from ...domain import events as event_data
 from ...events.messages import Message, keys_of
-from .. import common
+from .. import builders, common
 from ..consensus_schemas import consensus_dump, short_vote_repr
 from ..dialect import SchemaPatch
 from ..events import event_page
@@ -55,11 +55,17 @@ class CommitResult(BroadcastCommit):
 class BlockResults(WireSchema):
     """Result of ``block_results``; CometBFT 0.37: the events of a block's two ends."""
 
-    domain = abci.BlockResults
+    domain = builders.older_results
     height = IntString()
     tx_results = ListOf(ExecTxResult, data_key="txs_results", null_when_empty=True)
-    begin_block_events = ListOf(BareEvent, null_when_empty=True)
-    end_block_events = ListOf(BareEvent, null_when_empty=True)
+    begin_block_events = ListOf(
+        BareEvent, null_when_empty=True, may_be_missing=True, load_default=None
+    )
+    end_block_events = ListOf(
+        BareEvent, null_when_empty=True, may_be_missing=True, load_default=None
+    )
+    finalize_block_events = ListOf(BareEvent, may_be_missing=True, load_only=True)
+    total_gas_used = IntString(may_be_missing=True, load_default=None, load_only=True)
     validator_updates = ListOf(ValidatorUpdate, null_when_empty=True)
     consensus_param_updates = Nested(OlderParamsUpdate, nullable=True)
 

@@ -193,7 +193,7 @@ COMET_038 = Dialect(
     },
     events=EVENT_SCHEMAS,
     statuses=STATUSES,
-    behaviours=Behaviours(unknown_block_is_null=True, proves_each_block=True),
+    behaviours=Behaviours(unknown_block_is_null=True, proves_each_block=True, keeps_form=True),
     envelope=CometEnvelope(),
     http=HttpProfile(
         any_method=True,

@@ -7,6 +7,7 @@ messages behind a pointer have all fields; elsewhere zero fields are omitted.
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import Any
 
 from ...domain import abci, genesis, responses
 from ...domain import block as blocks
@@ -26,15 +27,17 @@ from ..fields import (
     Base64,
     Base64OrNull,
     Flag,
+    GasString,
     Hex,
     IntString,
+    Json,
     Number,
     RawJSON,
     Text,
     Timestamp,
     Utf8,
 )
-from ..schema import ListOf, Nested, OneOf, WireSchema
+from ..schema import ListOf, Load, Nested, OneOf, WireSchema
 
 # CometBFT 0.40: crypto/encoding/codec.go, of the protobuf keys in validator updates.
 PROTO_KEY_NAMES = {
@@ -110,8 +113,8 @@ class ExecTxResult(WireSchema):
     data = Base64OrNull(may_be_missing=True)
     log = Text(may_be_missing=True)
     info = Text(may_be_missing=True)
-    gas_wanted = IntString(may_be_missing=True)
-    gas_used = IntString(may_be_missing=True)
+    gas_wanted = GasString(may_be_missing=True)
+    gas_used = GasString(may_be_missing=True)
     events = ListOf(Event, may_be_missing=True)
     codespace = Text(may_be_missing=True)
 
@@ -222,13 +225,30 @@ class EvidenceData(WireSchema):
     evidence = ListOf(Evidence)
 
 
+class BlockEvidence(Nested):
+    """Block.evidence, which is the list alone in Sei's blocks."""
+
+    def decode(self, value: Json) -> Any:
+        """Decode the object, or the list."""
+        return super().decode(_in_object(value))
+
+    def compiled_decode(self) -> Load:
+        """Return :meth:`decode`, compiled."""
+        load = super().compiled_decode()
+        return lambda value: load(_in_object(value))
+
+
+def _in_object(value: Json) -> Json:
+    return {"evidence": value} if isinstance(value, list) else value
+
+
 class Block(WireSchema):
     """A block."""
 
     domain = builders.comet_block
     header = Nested(Header)
     data = Nested(Data, get=lambda block: block)
-    evidence = Nested(EvidenceData, get=lambda block: block)
+    evidence = BlockEvidence(EvidenceData, get=lambda block: block)
     last_commit = Nested(common.Commit)
 
 
@@ -283,8 +303,10 @@ class ProtoKeySum(WireSchema):
 class ProtoPubKey(WireSchema):
     """ValidatorUpdate.pub_key."""
 
-    domain = builders.only
-    sum = Nested(ProtoKeySum, data_key="Sum", get=lambda key: key)
+    domain = builders.key_of_either(KEY_NAMES)
+    sum = Nested(ProtoKeySum, data_key="Sum", get=lambda key: key, may_be_missing=True)
+    type = Text(may_be_missing=True, load_only=True)
+    value = Base64(may_be_missing=True, load_only=True)
 
 
 class ValidatorUpdate(WireSchema):

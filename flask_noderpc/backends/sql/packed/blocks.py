@@ -24,7 +24,7 @@ from ....domain.block import (
 )
 from ....domain.time import SECOND
 from ....protocol.comet.merkle import EMPTY_HASH
-from .row import DamagedRow, opened, seal
+from .row import DamagedRow, opened, seal, with_form
 
 _SIGNATURE_BYTES = 64
 _ADDRESS_BYTES = 20
@@ -69,6 +69,7 @@ def pack_meta(meta: BlockMeta) -> bytes:
             [_EMPTY if each == EMPTY_HASH else each for each in hashes[:3]],
             _SAME if same_set else hashes[3],
             [_EMPTY if each == EMPTY_HASH else each for each in hashes[4:]],
+            *with_form(meta.form),
         ),
         "header",
         header.height,
@@ -78,18 +79,18 @@ def pack_meta(meta: BlockMeta) -> bytes:
 def unpack_meta(row: bytes, at_height: int, chain_id: str) -> BlockMeta:
     """The inverse of :func:`pack_meta`; raise :exc:`DamagedRow`."""
     fields = opened(row, "header", at_height)
-    own_id, size, tx_count, block, app, height, time, last_id, proposer, *packed = fields
+    own_id, size, tx_count, block, app, height, time, last_id, proposer, *others = fields
     if height != at_height:
         raise DamagedRow("header", at_height, f"it is that of height {height}")
-    before, next_set, after = packed
-    commit, data, own_set, *others = (
+    before, next_set, after, *form = others
+    commit, data, own_set, *hashes = (
         EMPTY_HASH if each == _EMPTY else each for each in (*before, *after)
     )
     sets = own_set, own_set if next_set == _SAME else next_set
     version, time_ns = Version(block, app), _time_from(time)
-    found = (commit, data, *sets, *others, proposer)
+    found = (commit, data, *sets, *hashes, proposer)
     header = Header(version, chain_id, height, time_ns, _id_from(last_id), *found)
-    return BlockMeta(_id_from(own_id), size, header, tx_count)
+    return BlockMeta(_id_from(own_id), size, header, tx_count, *form)
 
 
 def _time_from(fields: Sequence[int]) -> int:

@@ -10,7 +10,7 @@ from ....domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
 from ....domain.genesis import ConsensusParamsUpdate
 from ....domain.search import TxResult
 from ....domain.validator import PublicKey, ValidatorUpdate
-from .row import DamagedRow, opened, seal
+from .row import DamagedRow, opened, seal, with_form
 
 POSITION_BITS = 20
 LAST_POSITION = (1 << POSITION_BITS) - 1
@@ -30,6 +30,7 @@ def pack_results(results: BlockResults) -> bytes:
             None if update is None else jsoncodec.encode(update),
             results.app_hash,
             len(results.tx_results),
+            *with_form(results.form),
         ),
         "results",
         results.height,
@@ -43,7 +44,7 @@ def unpack_results(
 
     ``of_txs`` returns the results of that many transactions.
     """
-    begin, end, updates, params, app_hash, count = opened(row, "results", height)
+    begin, end, updates, params, app_hash, count, *form = opened(row, "results", height)
     tx_results = of_txs(count)
     if len(tx_results) != count:
         raise DamagedRow("transactions", height, f"{len(tx_results)} of {count} are there")
@@ -55,6 +56,7 @@ def unpack_results(
         tuple(ValidatorUpdate(PublicKey(kind, key), power) for kind, key, power in updates),
         None if params is None else jsoncodec.decode(params, ConsensusParamsUpdate),
         app_hash,
+        *form,
     )
 
 
@@ -135,14 +137,16 @@ def _pack_result(result: ExecTxResult) -> bytes:
             result.gas_used,
             result.codespace,
             _event_fields(result.events),
+            *with_form(result.form),
         )
     )
 
 
 def _unpack_result(packed: bytes) -> ExecTxResult:
-    code, data, log, info, gas_wanted, gas_used, codespace, events = jsoncodec.unpack(packed)
+    fields = jsoncodec.unpack(packed)
+    code, data, log, info, gas_wanted, gas_used, codespace, events, *form = fields
     return ExecTxResult(
-        code, data, log, info, gas_wanted, gas_used, _events_from(events), codespace
+        code, data, log, info, gas_wanted, gas_used, _events_from(events), codespace, *form
     )
 
 

@@ -59,6 +59,11 @@ def seal(value: object, kind: str, height: int, *key: object) -> bytes:
     return _with_checksum(jsoncodec.pack(value), _key_checksum(kind, height, *key))
 
 
+def with_form(form: bytes) -> tuple[bytes, ...]:
+    """Return the last field of a row: rows without a form do not have it."""
+    return (form,) if form else ()
+
+
 def opened(row: bytes, kind: str, height: int, *key: object) -> Any:
     """Return the value of a row; raise :exc:`DamagedRow` if it is not what was sealed so."""
     body = _checked(row, kind, height, *key)

@@ -1,0 +1,385 @@
+"""Null, empty, absent and additional members of a node's JSON come back to the byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from flask_noderpc import DIALECTS, SQLiteBackend
+from flask_noderpc.domain.abci import BlockResults
+from flask_noderpc.domain.responses import ResultBlock, ResultCommit
+from flask_noderpc.protocol.comet.hashes import tx_hash
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.chains import ChainMaker
+from flask_noderpc.testing.node import app_for, serve
+
+from .conftest import import_all, node_of, upstreams_at
+from .forked import Change, forked_node, sei_block, sei_results
+from .test_import import NODES, get
+
+# Fields of Go that are no slices of bytes: their zero is never null in what a node sends.
+TEXTS = ("log", "info", "codespace")
+EVENT_LISTS = ("begin_block_events", "end_block_events", "finalize_block_events")
+
+
+def all_events(result: Any) -> Iterator[Any]:
+    """The events of a block's results and of its transactions."""
+    for tx in result["txs_results"] or ():
+        yield from tx.get("events") or ()
+    for name in EVENT_LISTS:
+        yield from result.get(name) or ()
+
+
+def attributes(member: str, value: Any) -> Change:
+    """Set a member of each second attribute."""
+
+    def change(result: Any) -> None:
+        for event in all_events(result):
+            for each in event["attributes"][::2]:
+                each[member] = value
+
+    return change
+
+
+def without(*members: str) -> Change:
+    """Leave members of the transactions' results out."""
+
+    def change(result: Any) -> None:
+        for tx in result["txs_results"] or ():
+            for member in members:
+                del tx[member]
+
+    return change
+
+
+def txs(**members: Any) -> Change:
+    """Set members of the transactions' results that are empty."""
+    zeros: tuple[Any, ...] = (None, "", "0", [])
+
+    def change(result: Any) -> None:
+        for tx in result["txs_results"] or ():
+            tx.update({name: value for name, value in members.items() if tx[name] in zeros})
+
+    return change
+
+
+def null_events(result: Any) -> None:
+    for tx in result["txs_results"] or ():
+        tx["events"] = None
+
+
+def gas_as_numbers(result: Any) -> None:
+    for tx in result["txs_results"] or ():
+        tx["gas_used"], tx["gas_wanted"] = int(tx["gas_used"]), int(tx["gas_wanted"])
+
+
+def block_events(value: Any) -> Change:
+    """Set the lists of a block's own events that are empty."""
+
+    def change(result: Any) -> None:
+        for name in EVENT_LISTS:
+            if name in result and not result[name]:
+                result[name] = value
+
+    return change
+
+
+def setting(**members: Any) -> Change:
+    """Set members of a block's results that have nothing."""
+
+    def change(result: Any) -> None:
+        result.update({name: value for name, value in members.items() if not result.get(name)})
+
+    return change
+
+
+def no_attributes(value: Any) -> Change:
+    """Add an event to each transaction with this in place of its attributes."""
+
+    def change(result: Any) -> None:
+        for tx in result["txs_results"] or ():
+            tx["events"] = [{"type": "none", "attributes": value}, *(tx["events"] or ())]
+
+    return change
+
+
+RESULTS: dict[str, Change] = {
+    "a null value": attributes("value", None),
+    "an empty value": attributes("value", ""),
+    "a null key": attributes("key", None),
+    "an additional member": attributes("note", [1, {"a": None}]),
+    "null attributes": no_attributes(None),
+    "empty attributes": no_attributes([]),
+    "null texts": txs(**dict.fromkeys(TEXTS)),
+    "null data": txs(data=None),
+    "empty data": txs(data=""),
+    "null events": null_events,
+    "null gas": txs(gas_used=None, gas_wanted=None),
+    "gas as numbers": gas_as_numbers,
+    "no zeros": without(*TEXTS, "code", "data", "events", "gas_used", "gas_wanted"),
+    "no code": without("code"),
+    "null block events": block_events(None),
+    "empty block events": block_events([]),
+    "empty validator updates": setting(validator_updates=[]),
+    "null validator updates": setting(validator_updates=None),
+    "no transactions": setting(txs_results=[]),
+    "empty updates": setting(consensus_param_updates={}),
+    "null groups": setting(consensus_param_updates={"block": None, "validator": None}),
+    "empty groups": setting(
+        consensus_param_updates={
+            "block": {"max_bytes": "22020096", "max_gas": "-1"},
+            "evidence": None,
+            "version": {},
+            "abci": {},
+        }
+    ),
+    "a total": setting(total_gas_used="17"),
+}
+
+
+def no_commit(value: Any) -> Change:
+    """Set what the first block has instead of a commit."""
+
+    def change(result: Any) -> None:
+        block = result["block"]
+        if block["header"]["height"] == "1":
+            block["last_commit"] = value
+
+    return change
+
+
+def signatures(value: Any) -> Change:
+    """Set the signatures of the first block, which has none."""
+
+    def change(result: Any) -> None:
+        block = result["block"]
+        if block["header"]["height"] == "1":
+            block["last_commit"]["signatures"] = value
+
+    return change
+
+
+def in_block(path: Sequence[str], value: Any) -> Change:
+    """Set a member of the block that is empty or not there."""
+
+    def change(result: Any) -> None:
+        within = result["block"]
+        for step in path[:-1]:
+            within = within[step]
+        if not within.get(path[-1]):
+            within[path[-1]] = value
+
+    return change
+
+
+def null_evidence(result: Any) -> None:
+    if not result["block"]["evidence"]["evidence"]:
+        result["block"]["evidence"] = None
+
+
+def null_data(result: Any) -> None:
+    if not result["block"]["data"]["txs"]:
+        result["block"]["data"] = None
+
+
+def null_last_block(result: Any) -> None:
+    if not result["block"]["header"]["last_block_id"]["hash"]:
+        result["block"]["header"]["last_block_id"] = None
+
+
+BLOCKS: dict[str, Change] = {
+    # The first block alone has none.
+    "no last block": null_last_block,
+    "null evidence": null_evidence,
+    "null list of evidence": in_block(("evidence", "evidence"), None),
+    "no data": null_data,
+    "null transactions": in_block(("data", "txs"), None),
+    "the square of Celestia": in_block(("data", "square_size"), "1"),
+    "the random of Secret": in_block(
+        ("header", "encrypted_random"), {"random": "", "proof": None}
+    ),
+}
+
+
+# CometBFT's own nodes have the same.
+USUAL = {"null data", "null block events", "null validator updates"}
+# They change blocks without transactions.
+EMPTY = {*BLOCKS, "no transactions"}
+
+
+def chain_of(names: Sequence[str]) -> SampleChain:
+    """Return a chain with a block for each change."""
+    maker = ChainMaker()
+    txs_of = [() if name in EMPTY else (name.encode() + b"=1", b"b=1") for name in names]
+    blocks = tuple([maker.block(*each) for each in (*txs_of, ())])
+    return SampleChain(maker.genesis, maker.state, blocks)
+
+
+def at_heights(changes: Mapping[int, Change]) -> Change:
+    """Make the change of each height."""
+
+    def change(result: Any) -> Any:
+        height = result.get("height") or result["block"]["header"]["height"]
+        made = changes.get(int(height))
+        return made and made(result)
+
+    return change
+
+
+@pytest.mark.parametrize("dialect", NODES)
+def test_stored_blocks_have_the_form_of_their_node(dialect: str, store: SQLiteBackend) -> None:
+    """Each height has another one."""
+    names = dict(enumerate((*BLOCKS, *RESULTS), 1))
+    last = len(names)
+    in_blocks = at_heights({h: BLOCKS[name] for h, name in names.items() if name in BLOCKS})
+    changes = {
+        "block": in_blocks,
+        "block_by_hash": in_blocks,
+        "block_results": at_heights(
+            {h: RESULTS[name] for h, name in names.items() if name in RESULTS}
+        ),
+    }
+    nodes = node_of(chain_of(list(names.values())), last + 1)
+    with (
+        forked_node(nodes, dialect, changes) as node,
+        forked_node(nodes, dialect, {}) as plain,
+        serve(app_for(store, dialect=dialect)) as own,
+    ):
+        import_all(store, upstreams_at(node), 1, last)
+
+        for height, name in names.items():
+            path = f"/{'block' if name in BLOCKS else 'block_results'}?height={height}"
+            assert get(own + path) == get(node + path), name
+            assert (get(node + path) == get(plain + path)) == (name in USUAL), name
+        for height in range(1, len(BLOCKS) + 1):
+            path = f"/block_by_hash?hash=0x{store.block_meta(height).block_id.hash.hex()}"
+            assert get(own + path) == get(node + path), height
+    assert store.verify() == last
+
+
+@pytest.mark.parametrize("change", [no_commit(None), signatures(None)])
+def test_the_first_block_may_have_no_commit(
+    change: Change, chain: SampleChain, store: SQLiteBackend
+) -> None:
+    with forked_node(node_of(chain, 10), "comet-0.38", {"block": change}) as node:
+        import_all(store, upstreams_at(node), 1, 9)
+
+        with serve(app_for(store, dialect="comet-0.38")) as own:
+            assert get(own + "/block?height=1") == get(node + "/block?height=1")
+
+
+@pytest.mark.parametrize("dialect", NODES)
+def test_a_transaction_has_the_form_of_its_node(
+    dialect: str, chain: SampleChain, store: SQLiteBackend
+) -> None:
+    """Of ``tx`` and ``tx_search``, as of ``block_results``."""
+    change = without("info", "codespace")
+
+    def of_tx(result: Any) -> None:
+        change({"txs_results": [result["tx_result"]]})
+
+    def of_search(result: Any) -> None:
+        change({"txs_results": [each["tx_result"] for each in result["txs"]]})
+
+    changes = {"block_results": change, "tx": of_tx, "tx_search": of_search}
+    hashes = [tx_hash(tx).hex() for each in chain.blocks[:9] for tx in each.block.txs]
+    with forked_node(node_of(chain, 10), dialect, changes) as node:
+        import_all(store, upstreams_at(node), 1, 9)
+
+        with serve(app_for(store, dialect=dialect)) as own:
+            for path in (
+                *(f"/tx?hash=0x{digest}" for digest in hashes),
+                '/tx_search?query="tx.height>2%20AND%20tx.height<9"&per_page=100',
+            ):
+                assert get(own + path) == get(node + path), path
+
+
+def test_a_chain_of_sei_is_followed(chain: SampleChain, store: SQLiteBackend) -> None:
+    """The validators of the chain change, and events of its application are found."""
+    changes = {"block": sei_block, "block_results": sei_results}
+    with forked_node(node_of(chain, 50), "comet-0.34", changes) as node:
+        import_all(store, upstreams_at(node), 1, 49)
+
+        with serve(app_for(store, dialect="comet-0.34")) as own:
+            for height in range(1, 49):
+                for method in ("block", "block_results"):
+                    path = f"/{method}?height={height}"
+                    assert get(own + path) == get(node + path), path
+            assert b'"total_count":"1"' in get(own + '/tx_search?query="app.key=%27k5.1%27"')
+    assert store.verify() == 49
+
+
+def test_addresses_behind_0x_are_verified(chain: SampleChain, store: SQLiteBackend) -> None:
+    """As those without: the signatures of the validators must be theirs."""
+
+    def of_votes(commit: Any) -> None:
+        for each in commit["signatures"]:
+            each["validator_address"] = f"0x{each['validator_address']}"
+
+    def of_members(result: Any) -> None:
+        for each in result["validators"]:
+            each["address"] = f"0x{each['address']}"
+
+    changes = {
+        "block": lambda result: of_votes(result["block"]["last_commit"]),
+        "commit": lambda result: of_votes(result["signed_header"]["commit"]),
+        "validators": of_members,
+    }
+    with forked_node(node_of(chain, 10), "comet-0.38", changes) as node:
+        import_all(store, upstreams_at(node), 1, 9)
+
+        with serve(app_for(store, dialect="comet-0.38")) as own:
+            assert get(own + "/block?height=5") == get(node + "/block?height=5")
+            address = chain.blocks[0].commit.signatures[0].validator_address.hex().upper()
+            assert f'"address":"{address}"'.encode() in get(own + "/validators?height=5")
+    assert store.verify() == 9
+
+
+def test_another_dialect_has_its_own_form(chain: SampleChain, store: SQLiteBackend) -> None:
+    """A client of 0.37 gets what a node of 0.37 sends, whatever the node of 0.38 leaves out."""
+    change = without("info", "codespace")
+    with forked_node(node_of(chain, 10), "comet-0.38", {"block_results": change}) as node:
+        import_all(store, upstreams_at(node), 1, 9)
+    with serve(app_for(store, dialect="comet-0.37")) as own:
+        assert b'"info":""' in get(own + "/block_results?height=3")
+    with serve(app_for(store, dialect="comet-0.38")) as own:
+        assert b'"info"' not in get(own + "/block_results?height=3")
+
+
+def test_a_common_block_takes_no_more_room(chain: SampleChain, store: SQLiteBackend) -> None:
+    """The form of CometBFT's own nodes is empty."""
+    with forked_node(node_of(chain, 10), "comet-0.38", {}) as node:
+        import_all(store, upstreams_at(node), 1, 9)
+    for height in range(1, 9):
+        results = store.results(height)
+        assert (store.block(height)[1].form, results.form) == (b"", b"")
+        assert not any(each.form for each in results.tx_results)
+
+
+@pytest.mark.parametrize("dialect", NODES)
+def test_null_is_the_zero_of_each_member(dialect: str) -> None:
+    """Go's decoders leave a member that is null as it was."""
+    decode = DIALECTS[dialect].load
+    nothing = dict.fromkeys(
+        ("code", "data", "log", "info", "gas_wanted", "gas_used", "events", "codespace")
+    )
+    (found,) = decode(
+        BlockResults,
+        {
+            "height": "1",
+            "txs_results": [nothing],
+            **dict.fromkeys((*EVENT_LISTS, "validator_updates", "app_hash")),
+            "consensus_param_updates": None,
+        },
+    ).tx_results
+    assert (found.code, found.data, found.log, found.gas_used) == (0, b"", "", 0)
+    assert found.events == ()
+
+    signed = decode(
+        ResultCommit, {"signed_header": {"header": None, "commit": None}, "canonical": None}
+    ).signed_header
+    assert (signed.header.height, signed.header.app_hash) == (0, b"")
+    assert (signed.commit.height, signed.commit.signatures) == (0, ())
+    assert decode(ResultBlock, {"block_id": None, "block": None}).block_id.hash == b""
