@@ -44,7 +44,7 @@ REQUESTS = {
 AIM_S, WEBSOCKET_AIM_S = 0.1, 0.05
 # The address of the attackers; the limit is the default for other machines.
 HOG, PER_CLIENT = "127.0.0.2", "256"
-NEW_AIM_S = 0.5
+NEW_AIM_S = 0.1
 READ = GET.replace(b"/health", b"/status")
 CROWDS = {
     "900 connections that call and reconnect at once": (900, READ),
