@@ -20,7 +20,7 @@ from ..jsonrpc.params import Params, ParamSpec, param, specs
 from ..jsonrpc.route import Route, RouteTable
 from ..wire.params import ParamField
 from .codec import hex
-from .codec.params import Tag
+from .codec.params import BlockId, Tag
 from .errors import SERVER_ERROR, EvmError
 from .reader import reader
 
@@ -118,6 +118,9 @@ def _params_of(kind: type[Params]) -> type[Params]:
 
 def _as_given(spec: ParamSpec) -> Any:
     default = spec.default if isinstance(spec.default, Tag) else None
+    if isinstance(spec.kind, BlockId):
+        # What another node's default is depends on the node.
+        default = Tag.LATEST
     given = {} if spec.required else {"default": default}
     return param(_AsGiven(spec.kind), doc=spec.doc, wire=spec.wire, **given)
 

@@ -267,9 +267,9 @@ _STATE = (
     Route(
         "eth_estimateGas",
         calls.estimate_gas,
-        calls.CallParams,
+        calls.EstimateParams,
         int,
-        chain_only=calls.is_settled,
+        chain_only=calls.is_settled_estimate,
     ),
     Route("eth_fillTransaction", sending.fill, sending.FillParams, dict),
     Route(

@@ -41,7 +41,7 @@ _MIN_GAS = 21_000
 
 @dataclass(frozen=True, slots=True)
 class CallParams(Params):
-    """Parameters of ``eth_call`` and ``eth_estimateGas``."""
+    """Parameters of ``eth_call``."""
 
     call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
     block: Height | ByHash = param(
@@ -57,6 +57,36 @@ class CallParams(Params):
     )
 
 
+@dataclass(frozen=True, slots=True)
+class EstimateParams(Params):
+    """Parameters of ``eth_estimateGas``."""
+
+    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
+    block: Height | ByHash | None = param(
+        BlockId(),
+        default=None,
+        doc="Block of the state. When omitted the latest, or the pending one on a development"
+        " chain.",
+    )
+    overrides: Overrides | None = param(
+        StateOverride(), default=None, doc="Overrides of accounts."
+    )
+    block_overrides: BlockChanges = param(
+        BlockOverride(), default=BlockChanges(), doc="Overrides of the block's header."
+    )
+
+    def at_block(self, ctx: Context) -> CallParams:
+        """Return the call at a block: geth's default is the latest, anvil's the pending one."""
+        default = Tag.PENDING if ctx.settings.dev else Tag.LATEST
+        block = default if self.block is None else self.block
+        return CallParams(self.call, block, self.overrides, self.block_overrides)
+
+
+def is_settled_estimate(ctx: Context, params: EstimateParams) -> bool:
+    """True if the state is that after a block of the chain, with nothing changed in it."""
+    return is_settled(ctx, params.at_block(ctx))
+
+
 def is_settled(ctx: Context, params: CallParams | AccessListParams) -> bool:
     """True if the state is that after a block of the chain, with nothing changed in it."""
     return params.block is not Tag.PENDING and params.overrides is None
@@ -69,9 +99,9 @@ def call(ctx: Context, params: CallParams) -> bytes:
     return outcome.output
 
 
-def estimate_gas(ctx: Context, params: CallParams) -> int:
+def estimate_gas(ctx: Context, params: EstimateParams) -> int:
     """The gas that a call needs, found by executing it."""
-    request = prepared(ctx, params, limit_by_block=True)
+    request = prepared(ctx, params.at_block(ctx), limit_by_block=True)
     outcome = run(
         ctx, Estimate(request.root, request.environment, request.message, request.overrides)
     )

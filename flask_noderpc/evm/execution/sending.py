@@ -117,7 +117,7 @@ def filled(ctx: Context, args: CallArgs) -> Transaction:
 def _estimated(ctx: Context, args: CallArgs) -> int:
     # At its price the limit of an estimate may be more than its sender has.
     free = replace(args, gas_price=None, max_fee_per_gas=None, max_priority_fee_per_gas=None)
-    return calls.estimate_gas(ctx, calls.CallParams(free))
+    return calls.estimate_gas(ctx, calls.EstimateParams(free))
 
 
 def _with_fees(ctx: Context, args: CallArgs) -> CallArgs:

@@ -175,6 +175,14 @@ def test_numbers_are_taken_in_every_form(w3: Any, family: str, number: Any) -> N
         assert w3.eth.get_storage_at(STRANGER, 255)[-1] == last
 
 
+def test_an_estimate_is_of_the_pending_block(w3: Any) -> None:
+    at = latest(w3)[1] + 5000
+    done(w3, "evm_setNextBlockTimestamp", at)
+    reverts_before = {"data": f"0x63{at:08x}421015600e575f5ffd5b00"}
+    assert "error" in asked(w3, "eth_estimateGas", reverts_before, "latest")
+    assert int(done(w3, "eth_estimateGas", reverts_before), 16) > 21_000
+
+
 def test_a_client_may_wait_for_blocks(w3: Any) -> None:
     assert done(w3, "eth_mining") is True
 
