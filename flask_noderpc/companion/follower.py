@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..backends.base.store import ChainStore, Lease
+from ..domain.network import BackfillProgress
 from ..errors import (
     BackendError,
     Busy,
@@ -228,13 +229,16 @@ class Follower:
         above it, which is logged unless it was ``reported``."""
         base = self._store.base_height()
         shown = ShownProgress(self._store, base - low, self._compare_older)
+        if base != reported:
+            shown.begin()
         history.fill(base - 1, low, shown.add)
         reached = self._store.base_height()
-        if reached not in (low, reported) and not history.has_ended():
+        if reached == low or history.has_ended():
+            return reported
+        shown.end()
+        if reached != reported:
             log.info("the nodes have no blocks below %d: they are asked later", reached)
-            shown.end()
-            return reached
-        return reported
+        return reached
 
     def _note_pause(self, error: NodeRPCError) -> None:
         """Say in the log and to the processes that serve why the backfill stands."""
@@ -258,6 +262,10 @@ class Follower:
         """
         store = self._store
         low = max(self._options.lowest, store.initial_height())
+        if store.base_height() > low:
+            # Before the gaps, which may take long: nobody is to think that all is there.
+            left = BackfillProgress(left=store.base_height() - low)
+            shared_state.set_backfill(store, left)
         pause, reported = _FIRST_PAUSE_S, 0
         while not ended.is_set():
             base = store.base_height()

@@ -226,7 +226,7 @@ class OlderReads:
             return False
         txs, reported = block.value[1].txs, results.value.tx_results
         index = found.index
-        if not index < len(txs) == len(reported) or txs[index] != found.tx:
+        if not 0 <= index < len(txs) == len(reported) or txs[index] != found.tx:
             raise UpstreamMismatch(reader.name, f"tx is not in block {found.height}")
         if _proven_part(reported[index]) != _proven_part(found.result):
             raise UpstreamRefused(reader.name, 0, "tx has another result than its block")

@@ -27,7 +27,10 @@ class ShownProgress:
         self._store, self._missing, self._done = store, missing, 0
         self._sample = sample
         self._began = self._logged = self._stored = time.monotonic()
-        shared_state.set_backfill(store, BackfillProgress(left=missing))
+
+    def begin(self) -> None:
+        """Show what is to be stored."""
+        shared_state.set_backfill(self._store, BackfillProgress(left=self._missing))
 
     def add(self, count: int) -> None:
         """Count blocks that were stored."""

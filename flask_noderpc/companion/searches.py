@@ -26,17 +26,13 @@ T = TypeVar("T")
 _KNOWN_S = 10.0
 
 
-class _KnowsNoMore(UpstreamRefused):
-    """The index of a node reaches no further down than that of the store."""
-
-
 class ForwardedSearches:
     """Searches of the nodes, whose results nothing proves.
 
-    Each returns ``None`` if a node answers that no heights below ``lowest`` are indexed there,
-    the lowest that is indexed in the store, and no other node knows more. Raise
-    :exc:`~flask_noderpc.errors.SearchIncomplete` where no node answers. Equal searches in
-    flight are one.
+    Each returns ``None`` if all nodes answer that they have indexed no heights below
+    ``lowest``, the lowest that is indexed in the store. Raise
+    :exc:`~flask_noderpc.errors.SearchIncomplete` where no node answers that has the store's
+    latest block, too. Equal searches in flight are one.
     """
 
     def __init__(self, upstreams: Upstreams, store: ChainStore) -> None:
@@ -48,14 +44,17 @@ class ForwardedSearches:
         """Return a page of the transactions that are found."""
 
         def read(reader: Reader) -> FoundTxs:
-            def ask(number: int) -> tuple[int, Sequence[ResultTx]]:
+            def ask(number: int) -> tuple[int, Sequence[TxResult]]:
                 found = reader.node.get(
                     ResultTxSearch, "tx_search", prove=prove, **_params(search, page, number)
                 )
-                return found.total, found.txs
+                txs = [_tx(reader, each, prove) for each in found.txs]
+                due = _due(found.total, page, number)
+                self._check(reader, [each.height for each in txs], range(due, due + 1))
+                return found.total, txs
 
             total, found = _window(ask, page)
-            return FoundTxs(total, tuple(_tx(reader, each, prove) for each in found))
+            return FoundTxs(total, tuple(found))
 
         return self._read(search, ("txs", page, prove), read, lowest)
 
@@ -68,7 +67,10 @@ class ForwardedSearches:
                     ResultBlockSearch, "block_search", **_params(search, page, number)
                 )
                 blocks = (each.block for each in found.blocks)
-                return found.total, [block.header.height for block in blocks if block]
+                heights = [block.header.height for block in blocks if block]
+                # A node leaves out blocks that it has pruned.
+                self._check(reader, heights, range(_due(found.total, page, number) + 1))
+                return found.total, heights
 
             total, heights = _window(ask, page)
             return FoundHeights(total, tuple(heights))
@@ -80,34 +82,55 @@ class ForwardedSearches:
     ) -> T | None:
         if not search.text:
             return None
-        no_more: list[str] = []
-
-        def ask(reader: Reader) -> T:
-            if not self._knows_more(reader, lowest):
-                no_more.append(reader.name)
-                raise _KnowsNoMore(reader.name, 0, f"no block below {lowest} is indexed")
-            return read(reader)
-
-        def attempt() -> T | None:
-            try:
-                return self._upstreams.attempt(ask)
-            except (UpstreamError, Busy) as error:
-                if no_more:
-                    return None
-                raise SearchIncomplete(
-                    f"the store has indexed the blocks from height {lowest} on, and no node"
-                    f" could search those below: {error}",
-                    f"a query with tx.height >= {lowest}, or block.height in block_search, is"
-                    " answered from the store",
-                ) from None
-
         # Who has seen a block finds what is in it.
         found = self._reads.get(
-            (search.text, key, lowest, self._store.latest_height()), attempt
+            (search.text, key, lowest, self._store.latest_height()),
+            lambda: self._attempt(read, lowest),
         )
         if found is not None:
             mark_unverified()
         return found
+
+    def _attempt(self, read: Callable[[Reader], T], lowest: int) -> T | None:
+        no_more: set[str] = set()
+
+        def ask(reader: Reader) -> T:
+            if not self._knows_more(reader, lowest):
+                no_more.add(reader.name)
+                raise UpstreamRefused(reader.name, 0, f"no block below {lowest} is indexed")
+            latest = reader.status().sync_info.latest_block_height
+            if latest < self._store.latest_height():
+                raise UpstreamRefused(reader.name, 0, f"its latest block is {latest}")
+            return read(reader)
+
+        try:
+            return self._upstreams.attempt(ask)
+        except (UpstreamError, Busy) as error:
+            if no_more == self._believed():
+                return None
+            raise SearchIncomplete(
+                f"the store has indexed the blocks from height {lowest} on, and no node could"
+                f" search those below: {error}",
+                f"a query with tx.height >= {lowest}, or block.height in block_search, is"
+                " answered from the store",
+            ) from None
+
+    def _believed(self) -> set[str]:
+        """Return the names of the nodes, whether they answer or not, but for refused ones."""
+        states = self._upstreams.states()
+        return {name for name, state in states.items() if state != "refused"}
+
+    def _check(self, reader: Reader, heights: Sequence[int], due: range) -> None:
+        """Raise ``UpstreamRefused`` for a page with another number of items than is due, or
+        with heights that the chain has not."""
+        first = self._store.initial_height()
+        if len(heights) not in due or min(heights, default=first) < first:
+            raise UpstreamRefused(
+                reader.name,
+                0,
+                f"a page of a search has {len(heights)} items, of at least {due[0]} and at"
+                f" most {due[-1]}",
+            )
 
     def _knows_more(self, reader: Reader, lowest: int) -> bool:
         """Return true unless a node says that the block below a height is not indexed."""
@@ -162,6 +185,11 @@ def _is_indexed(reader: Reader, height: int) -> bool:
     return found.total > 0
 
 
+def _due(total: int, page: Page, number: int) -> int:
+    """Return how many items a page of a node has to have."""
+    return max(0, min(page.limit, total - (number - 1) * page.limit))
+
+
 def _params(search: Search, page: Page, number: int) -> dict[str, int | str]:
     order = "desc" if page.newest_first else "asc"
     return {"query": search.text, "page": number, "per_page": page.limit, "order_by": order}
@@ -184,7 +212,9 @@ def _window(ask: Callable[[int], tuple[int, Sequence[T]]], page: Page) -> tuple[
 
 
 def _tx(reader: Reader, found: ResultTx, prove: bool) -> TxResult:
-    if hashes.tx_hash(found.tx) != found.hash:
+    if hashes.tx_hash(found.tx) != found.hash or found.index < 0:
         raise UpstreamMismatch(reader.name, "tx_search has a transaction of another hash")
     proof = found.proof if prove else None
+    if prove and proof is None:
+        raise UpstreamRefused(reader.name, 0, "tx_search has no proof of a transaction")
     return TxResult(found.height, found.index, found.tx, found.tx_result, proof)

@@ -121,12 +121,16 @@ class Throttle:
         if first.is_background or not self._line[-1].is_background:
             return first
         waiting = next(each for each in self._line if each.is_background)
-        return waiting if self._owed >= waiting.calls else first
+        is_owed = self._owed >= waiting.calls and self._in_flight < self._most(waiting)
+        return waiting if is_owed else first
+
+    def _most(self, waiter: _Waiter) -> int:
+        """Return the requests in flight below which a request may begin."""
+        return self._allowed - int(waiter.is_background and self._allowed > 1)
 
     def _pause_of(self, waiter: _Waiter) -> float | None:
         """Return the seconds that a request has to wait; ``None`` until it is woken."""
-        reserved = int(waiter.is_background and self._allowed > 1)
-        if self._first() is not waiter or self._in_flight >= self._allowed - reserved:
+        if self._first() is not waiter or self._in_flight >= self._most(waiter):
             return None
         ahead = 0.0 if waiter.is_background else _AHEAD_S
         return max(self._paid_at - ahead, self._paused_until) - time.monotonic()

@@ -85,6 +85,10 @@ def descriptions(
     return described
 
 
+# ``?full`` alone has an empty value.
+_YES = ("", "1", "true")
+
+
 class Readiness:
     """The page at ``GET /readyz`` of one mount.
 
@@ -110,7 +114,7 @@ class Readiness:
             )
         missing = tuple(_missing(self._backend))
         notes = "; ".join((*missing, *self._backend.health.notes()))
-        is_ready = not missing or "full" not in request.args
+        is_ready = not missing or request.args.get("full") not in _YES
         state = "ready" if is_ready else "not complete"
         return Response(
             f"{state}: {notes}\n" if notes and self._may_see() else f"{state}\n",

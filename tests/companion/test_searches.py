@@ -209,6 +209,56 @@ def test_without_a_node_that_knows_more_a_search_is_refused_with_the_cure(
     assert both.search_txs(search, Page(0, 100), SearchLimits()).total > HEAD - BASE
 
 
+def test_a_node_that_is_behind_the_store_is_not_asked(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """Who has seen a block finds it, whichever node is first."""
+    behind = serve_node(node_of(chain, HEAD - 5))
+    followed = partly(companion, serve_node(node_of(chain, HEAD)), behind)
+    search = tx_search(parse("app.index_key EXISTS"))
+    assert search is not None
+    for _ in range(4):
+        page = Page(0, 1, newest_first=True)
+        (found,) = followed.search_txs(search, page, SearchLimits()).txs
+        assert found.height == HEAD
+
+
+def test_an_archive_that_is_down_may_know_more(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    pruned = serve_node(Forgetful(chain.genesis, chain.blocks[:HEAD], state=chain.state))
+    followed = companion(pruned, "http://127.0.0.1:9")
+    followed.follow()
+    reaches(followed, HEAD, BASE)
+    search = tx_search(parse("app.index_key EXISTS"))
+    assert search is not None
+    with pytest.raises(SearchIncomplete):
+        followed.search_txs(search, Page(0, 5), SearchLimits())
+
+
+class Lying(MemoryBackend):
+    """A node that counts more than it shows."""
+
+    def search_txs(
+        self, search: Search, page: Page, limits: SearchLimits, prove: bool = False
+    ) -> FoundTxs:
+        found = super().search_txs(search, page, limits, prove)
+        return FoundTxs(found.total + 1000, found.txs[:1])
+
+
+def test_pages_that_no_search_has_are_those_of_another_node(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    liar = serve_node(Lying(chain.genesis, chain.blocks[:HEAD], state=chain.state))
+    node = node_of(chain, HEAD)
+    followed = partly(companion, liar, serve_node(node))
+    search = tx_search(parse("app.index_key EXISTS"))
+    assert search is not None
+    expected = node.search_txs(search, Page(0, 5), SearchLimits())
+    for _ in range(3):
+        assert followed.search_txs(search, Page(0, 5), SearchLimits()) == expected
+
+
 def test_they_come_from_the_store_once_it_has_all(companion: Companion) -> None:
     path = f'tx_search?query="{quote("app.index_key EXISTS")}"'
     with run_node(dialect="comet-0.38") as node:

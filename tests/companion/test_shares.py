@@ -72,3 +72,22 @@ def test_the_backfill_gets_a_part_of_the_rate_beside_urgent_calls() -> None:
         ended.set()
         for thread in urgent:
             thread.join()
+
+
+def test_the_backfill_holds_up_nobody_while_it_may_not_begin() -> None:
+    """One request is left to others, whatever the background is owed."""
+    throttle = Throttle("node", concurrency=2, rate=0.0)
+    ended = threading.Event()
+
+    def ask_in_background() -> None:
+        with suppress(Busy), in_background(ended), throttle.admitted(1, PATIENCE):
+            pass
+
+    with throttle.admitted(1, PATIENCE):
+        waiting = threading.Thread(target=ask_in_background)
+        waiting.start()
+        for _ in range(20):
+            with throttle.admitted(1, PATIENCE):
+                pass
+        assert waiting.is_alive()
+    waiting.join()
