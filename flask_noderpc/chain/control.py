@@ -174,11 +174,13 @@ class DevControl(Control):
             self._clock.set(time * SECOND)
             producer.next_time = time * SECOND
 
-    def set_step(self, seconds: int | None) -> None:
+    def set_step(self, seconds: int | None) -> bool:
         producer = self._chain.block_scheduler().producer
+        had_one = producer.step is not None
         if seconds is not None:
             producer.check_development(_OTHER_TIME)
         producer.step = seconds
+        return had_one
 
     def set_interval(self, seconds: float | None) -> None:
         self._set(manual=not seconds, empty_blocks=True, interval_s=seconds or AT_ONCE_S)

@@ -103,6 +103,20 @@ class Message:
     blob_versioned_hashes: tuple[bytes, ...] = ()
 
 
+def seen_by(
+    message: Message, max_fee_per_blob_gas: int | None, environment: Environment
+) -> Environment:
+    """Return the block as a call sees it, without base fees that it does not pay.
+
+    geth: core/vm/evm.go, NewEVM.
+    """
+    if message.gas_price == 0:
+        environment = replace(environment, base_fee=0)
+    if message.blob_versioned_hashes and not max_fee_per_blob_gas:
+        environment = replace(environment, blob_base_fee=0)
+    return environment
+
+
 def message_of(tx: Transaction, base_fee: int) -> Message:
     """Return the message of a transaction in a block with this base fee."""
     return Message(

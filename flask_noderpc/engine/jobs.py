@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from .. import jsoncodec
-from ..domain.ethereum import AccessListEntry, Transaction
+from ..domain.ethereum import GAS_PER_BLOB, AccessListEntry, Transaction
 from ..domain.evm import (
     OUT_OF_GAS,
     Environment,
@@ -165,7 +165,9 @@ class Estimate(Call):
         message = self.message
         if not message.gas_price:
             return message
-        left = world.account(message.sender).balance - message.value
+        blob_gas = GAS_PER_BLOB * len(message.blob_versioned_hashes)
+        blobs = blob_gas * self.environment.blob_base_fee
+        left = world.account(message.sender).balance - message.value - blobs
         # geth: eth/gasestimator: nor may the value be all there is.
         if left <= 0:
             raise InvalidTransaction("insufficient funds for transfer")

@@ -25,6 +25,7 @@ from ..domain.evm import (
     Outcome,
     Overrides,
     message_of,
+    seen_by,
 )
 from ..errors import InvalidTransaction
 from ..protocol.ethereum import validity
@@ -155,21 +156,22 @@ class _Simulation:
             raise InvalidTransaction("blob transaction of type create")
         tx = _transaction(args, nonce, min(gas, self._gas_left), self._rules.chain_id)
         message = replace(message_of(tx, environment.base_fee), nonce=None)
-        self._check(tx, message, environment)
-        if message.gas_price == 0 and not self._rules.validation:
-            # geth: who pays nothing sees no base fee.
-            environment = replace(environment, base_fee=0)
-        return tx, self._run(environment, message)
+        seen = environment
+        if not self._rules.validation:
+            seen = seen_by(message, tx.max_fee_per_blob_gas, environment)
+        self._check(tx, message, environment.base_fee, seen.blob_base_fee)
+        return tx, self._run(seen, message)
 
-    def _check(self, tx: Transaction, message: Message, environment: Environment) -> None:
-        account, blob_fee = self._world.account(tx.sender), environment.blob_base_fee
+    def _check(self, tx: Transaction, message: Message, base_fee: int, blob_fee: int) -> None:
+        account = self._world.account(tx.sender)
         if self._rules.validation:
             validity.check_turn(tx, account)
-            validity.check_fee(tx, environment.base_fee)
+            validity.check_fee(tx, base_fee)
+            validity.check_blobs(tx, blob_fee)
             dearest = replace(message, gas_price=tx.fee_cap)
             validity.check_message_funds(dearest, account.balance, blob_fee)
-        elif 0 < message.gas_price < environment.base_fee:
-            validity.check_fee(tx, environment.base_fee)
+        elif 0 < message.gas_price < base_fee:
+            validity.check_fee(tx, base_fee)
         validity.check_message_funds(message, account.balance, blob_fee)
         validity.check_message_form(message)
 

@@ -80,7 +80,9 @@ class Connection:
 
     def __init__(self, sock: Any, address: Any, server: NodeServer) -> None:
         if sock.family != socket.AF_UNIX:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # The client may have left.
+            with suppress(OSError):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.server = server
         self._sock, self._address = sock, address
         self._bytes = InTurns(sock.makefile("rb", 0))
@@ -120,6 +122,8 @@ class Connection:
         try:
             if not self._has_next():
                 return False
+            # It has sent a request: it is not idle while it waits.
+            self.phase = Phase.NOTHING
             self.server.places.await_turn(self)
             raw_request = self._repeatable()
             cached = self._cached(raw_request)

@@ -126,7 +126,11 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
                 descriptor, address = listener._accept()
             except BlockingIOError:
                 return None
-            refusal = b"" if self.ssl_enabled else self.places.refusal(client_of(address))
+            try:
+                refusal = b"" if self.ssl_enabled else self.places.refusal(client_of(address))
+            except BaseException:
+                os.close(descriptor)
+                raise
             if refusal:
                 _refuse(descriptor, refusal)
                 continue

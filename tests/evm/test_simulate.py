@@ -226,3 +226,39 @@ def test_blobs_create_no_contract(node: Node) -> None:
     blobs = {"from": ME, "data": "0x00", "blobVersionedHashes": ["0x01" + "00" * 31]}
     error = simulated(node, {"calls": [blobs]})
     assert error["message"] == "blob transaction of type create"
+
+
+HASH = "0x01" + "00" * 31
+BLOBS = {"to": OTHER, "blobVersionedHashes": [HASH]}
+
+
+def test_blobs_cost_nothing_unless_a_fee_for_them_is_named(node: Node) -> None:
+    (made,) = simulated(node, {"calls": [{"from": NOBODY, **BLOBS}]})
+    assert made["calls"][0]["status"] == "0x1"
+    dear = {"from": NOBODY, **BLOBS, "maxFeePerBlobGas": "0x1"}
+    error = simulated(node, {"calls": [dear]})
+    assert f"have 0 want {1 << 17}" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("fee", "count", "text"),
+    [("0x0", 1, "max fee per blob gas less than block blob gas fee"), ("0x1", 10, "too many")],
+)
+def test_validation_looks_at_blobs(node: Node, fee: str, count: int, text: str) -> None:
+    paid = {"maxFeePerGas": hex(5 * 10**9), "maxPriorityFeePerGas": "0x1"}
+    sent = {
+        "from": ME,
+        **BLOBS,
+        "blobVersionedHashes": [HASH] * count,
+        "maxFeePerBlobGas": fee,
+        **paid,
+    }
+    error = simulated(node, {"calls": [sent]}, validation=True)
+    assert text in error["message"]
+
+
+def test_an_estimate_leaves_what_blobs_cost(node: Node) -> None:
+    balance = {NOBODY: {"balance": hex(10**16)}}
+    paid = {"maxFeePerGas": hex(5 * 10**9), "maxFeePerBlobGas": "0x1"}
+    found = node.ask("eth_estimateGas", {"from": NOBODY, **BLOBS, **paid}, "latest", balance)
+    assert found == "0x5208"

@@ -215,8 +215,9 @@ class Control(ABC):
         :exc:`~flask_noderpc.errors.ValueNotAllowed` for one that has passed."""
 
     @abstractmethod
-    def set_step(self, seconds: int | None) -> None:
-        """Set a fixed step between blocks; ``None`` follows the clock."""
+    def set_step(self, seconds: int | None) -> bool:
+        """Set a fixed step between blocks; ``None`` follows the clock. Return true if there was
+        one before."""
 
     @abstractmethod
     def set_interval(self, seconds: float | None) -> None:

@@ -257,10 +257,9 @@ def set_step(ctx: Context, params: SecondsParams) -> None:
 
 
 def remove_step(ctx: Context, params: NoParams) -> bool:
-    """Remove the fixed number of seconds between blocks."""
+    """Remove the fixed number of seconds between blocks; return true if there was one."""
     with driving(ctx) as driven:
-        driven.set_step(None)
-    return True
+        return driven.set_step(None)
 
 
 def was_dropped(ctx: Context, params: TransactionHashParams) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ...domain.ethereum import ZERO_ADDRESS, AccessListEntry, Header
@@ -15,6 +15,7 @@ from ...domain.evm import (
     Message,
     Outcome,
     Overrides,
+    seen_by,
 )
 from ...engine.base import Job, reason
 from ...engine.jobs import Call, Estimate, ListAccess
@@ -121,20 +122,8 @@ def prepared(ctx: Context, params: CallParams, *, limit_by_block: bool = False) 
         # geth: eth/gasestimator: so little gas was not meant.
         gas = gas if gas >= _MIN_GAS else environment.gas_limit
     message = message_of(ctx, params.call, environment, min(gas or cap, cap))
-    environment = seen_by(params.call, message, environment)
+    environment = seen_by(message, params.call.max_fee_per_blob_gas, environment)
     return Call(root, environment, message, params.overrides or {})
-
-
-def seen_by(args: CallArgs, message: Message, environment: Environment) -> Environment:
-    """Return the block as a call sees it, without base fees that it does not pay.
-
-    geth: core/vm/evm.go, NewEVM.
-    """
-    if message.gas_price == 0:
-        environment = replace(environment, base_fee=0)
-    if message.blob_versioned_hashes and not args.max_fee_per_blob_gas:
-        environment = replace(environment, blob_base_fee=0)
-    return environment
 
 
 def environment_of(ctx: Context, header: Header) -> Environment:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ... import jsoncodec
 from ...domain.ethereum import Header
-from ...domain.evm import CallArgs, Overrides
+from ...domain.evm import CallArgs, Overrides, seen_by
 from ...engine.base import Job
 from ...engine.jobs import TraceBlock, TraceCall, Tracing
 from ...errors import ExecutionTimedOut, InvalidTransaction
@@ -27,7 +27,7 @@ from ..codec.trace_config import CallConfig, Config, TraceConfig
 from ..errors import EvmError, PrunedHistory
 from ..queries.blocks import BlockParams, TransactionParams, find, raw_transaction_by_hash
 from ..reader import reader
-from .calls import environment_of, executed, message_of, seen_by
+from .calls import environment_of, executed, message_of
 from .state import evm_state, root_of
 
 
@@ -262,7 +262,7 @@ def call(ctx: Context, params: TraceCallParams) -> jsoncodec.Raw:
     environment = config.block_overrides.applied(around)
     cap = ctx.settings.evm_gas_cap
     message = message_of(ctx, params.call, environment, min(params.call.gas or cap, cap))
-    environment = seen_by(params.call, message, environment)
+    environment = seen_by(message, params.call.max_fee_per_blob_gas, environment)
     overrides: Overrides = config.overrides
     tracing = _tracing(ctx, config)
     job = TraceCall(root, environment, message, tracing, overrides, txs, around)

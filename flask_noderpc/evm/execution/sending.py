@@ -123,7 +123,8 @@ def _estimated(ctx: Context, args: CallArgs) -> int:
 def _with_fees(ctx: Context, args: CallArgs) -> CallArgs:
     """Set twice the base fee and a tip, unless fees were given.
 
-    geth refuses fees of zero; anvil takes them where the base fee is zero.
+    geth refuses fees of zero. anvil takes a price of zero where the base fee is zero; here fees
+    of the newer kind are taken, too.
     """
     base_fee = fees.base_fee(ctx, NoParams())
     if args.gas_price is not None:

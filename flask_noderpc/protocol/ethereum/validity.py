@@ -106,18 +106,21 @@ def check_form(tx: Transaction, chain_id: int, gas_limit: int) -> None:
 def _check_lists(tx: Transaction) -> None:
     if tx.type == SET_CODE and not tx.authorizations:
         raise InvalidTransaction("set code tx must have at least one authorization tuple")
-    if tx.type == BLOB:
-        _check_blobs(tx)
+    check_blobs(tx, MIN_BLOB_FEE)
     for index, each in enumerate(tx.blob_versioned_hashes):
         if each[:1] != b"\x01":
             raise InvalidTransaction(f"blob {index} has invalid hash version")
 
 
 MAX_BLOBS = 9
-"""EIP-7691: blobs of a block."""
+"""Blobs of a transaction at most: as many as EIP-7691 has in a block."""
 
 
-def _check_blobs(tx: Transaction) -> None:
+def check_blobs(tx: Transaction, blob_base_fee: int) -> None:
+    """Refuse a blob transaction without blobs, with too many, or that pays too little for
+    them."""
+    if tx.type != BLOB:
+        return
     count, fee_cap = len(tx.blob_versioned_hashes), tx.max_fee_per_blob_gas or 0
     if not count:
         raise InvalidTransaction("blobless blob transaction")
@@ -125,10 +128,10 @@ def _check_blobs(tx: Transaction) -> None:
         raise InvalidTransaction(
             f"too many blobs in transaction: have {count}, permitted {MAX_BLOBS}"
         )
-    if fee_cap < MIN_BLOB_FEE:
+    if fee_cap < blob_base_fee:
         raise InvalidTransaction(
             "max fee per blob gas less than block blob gas fee: address"
-            f" 0x{tx.sender.hex()} blobGasFeeCap: {fee_cap}, blobBaseFee: {MIN_BLOB_FEE}"
+            f" 0x{tx.sender.hex()} blobGasFeeCap: {fee_cap}, blobBaseFee: {blob_base_fee}"
         )
 
 
