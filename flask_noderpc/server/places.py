@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import gevent
+from gevent.event import Event
 
+from ..concurrency import next_turn
 from .connection import Phase
 
 if TYPE_CHECKING:
@@ -51,8 +53,19 @@ class _Group:
         self._scanned_at = 0.0
         self._finds_more = False
         self._turn, self._in_turn = 0.0, 0
+        self._waiting: deque[Event] = deque()
 
-    def may_answer(self, turn: float) -> bool:
+    def await_turn(self) -> None:
+        """Wait until a request may be answered, in the order of their coming."""
+        if not self._waiting and self._may_answer(gevent.get_hub().loop.now()):
+            return
+        gate = Event()
+        self._waiting.append(gate)
+        if len(self._waiting) == 1:
+            gevent.spawn(self._wake)
+        gate.wait()
+
+    def _may_answer(self, turn: float) -> bool:
         """Count a request in a turn; return false, and do not count it, if that has had its
         share."""
         if turn != self._turn:
@@ -61,6 +74,13 @@ class _Group:
             return False
         self._in_turn += 1
         return True
+
+    def _wake(self) -> None:
+        """Let as many requests go on in each turn of the event loop."""
+        while self._waiting:
+            next_turn()
+            for _ in range(min(_MOST_IN_TURN, len(self._waiting))):
+                self._waiting.popleft().set()
 
     def next_to_go(self) -> Connection | None:
         """Return the connection that has been idle the longest, or else slow the longest."""
@@ -148,9 +168,7 @@ class Places:
             return
         if self._per_client is None or not self._per_client.counts(client):
             return
-        loop = gevent.get_hub().loop
-        while not group.may_answer(loop.now()):
-            gevent.sleep(0)
+        group.await_turn()
 
     def exempt(self, connection: Connection, count: int) -> None:
         """Say by how many other limits a connection is counted: above 0 the total limit does
