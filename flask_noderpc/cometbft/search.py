@@ -92,7 +92,8 @@ def block_search(ctx: Context, params: BlockQuery) -> ResultBlockSearch:
 
 def _require_size(ctx: Context, heights: tuple[int, ...]) -> None:
     limit = ctx.settings.max_response_bytes
-    if sum(_read_each(lambda height: ctx.backend.block_meta(height).size, heights)) > limit:
+    metas = _read_each(ctx.backend.block_meta, heights)
+    if sum(meta.size + len(meta.form) for meta in metas) > limit:
         raise SearchTooCostly.by_size(limit)
 
 

@@ -30,6 +30,7 @@ from ..errors import (
     UpstreamUnavailable,
 )
 from ..protocol.comet.genesis import read_genesis
+from ..protocol.comet.hashes import header_hash
 from .light import SignedBlock
 from .upstream import Answer, Call, NotDecoded, Upstream, call
 
@@ -162,11 +163,14 @@ class Reader:
         return self._own(height, self.node.get(ResultBlock, "block", height=height))
 
     def _own(self, height: int, found: ResultBlock | UpstreamRefused) -> tuple[BlockID, Block]:
-        """Return the block of a height; raise its error, or ``Misplaced`` for another one."""
+        """Return the block of a height; raise its error, ``Misplaced`` for another one, or
+        ``UpstreamMismatch`` for one whose header does not have the reported hash."""
         if isinstance(found, UpstreamRefused):
             raise found
         if found.block is None or found.block.header.height != height:
             raise self._other("block", height)
+        if header_hash(found.block.header) != found.block_id.hash:
+            raise UpstreamMismatch(self.name, f"block {height} does not have its hash")
         return found.block_id, found.block
 
     def results(self, height: int) -> BlockResults:

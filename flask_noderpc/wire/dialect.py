@@ -24,7 +24,7 @@ from .envelope import Envelope, nearest
 from .events import event_encoder
 from .fields import Json, WireField
 from .form import has_form, in_form, with_form
-from .json_schema import Components
+from .json_schema import Components, member_names
 from .params import ParamField
 from .schema import Choice, Dump, Load, WireSchema, compiled, compiled_load
 
@@ -249,9 +249,7 @@ class Dialect:
         """Return the result as JSON; ``None`` is null."""
         if result is None:
             return b"null"
-        return self.envelope.json(
-            in_form(result, self.name, self._dump_of(type(result))(result))
-        )
+        return self.envelope.json(in_form(result, self.name, self._dump_of(type(result))))
 
     def _dump_of(self, result: type) -> Dump:
         """Return the function that dumps a class of results; raise :exc:`TypeError`."""
@@ -285,8 +283,15 @@ class Dialect:
         found: T = load(value)
         if self.behaviours.keeps_form and has_form(result):
             own = self._dump_of(result)(found)
-            return cast(T, with_form(found, self.name, own, value))
+            known = self._member_names[result]
+            return cast(T, with_form(found, self.name, own, value, load, known))
         return found
+
+    @cached_property
+    def _member_names(self) -> dict[type, frozenset[str]]:
+        """Names of all members, at any depth, of the results that keep their form."""
+        kinds = filter(has_form, self.schemas)
+        return {kind: member_names(self.schemas[kind]) for kind in kinds}
 
     @property
     def failures(self) -> set[HTTPStatus]:

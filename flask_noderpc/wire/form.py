@@ -3,18 +3,24 @@
 Go keeps null, empty and absent apart, and forks of CometBFT add members or leave some out. A
 domain value has none of that. A result that was decoded keeps the difference beside its values,
 as ``form``; it is applied when the same dialect encodes the result.
+
+A form never changes a value: no client reads another one from JSON with the form than without.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from .. import jsoncodec
 from ..domain.abci import BlockResults, ExecTxResult
 from ..domain.responses import ResultBlock, ResultBlockSearch, ResultTx, ResultTxSearch
-from .fields import Json
+from .fields import NOT_DECODED, Json
+
+log = logging.getLogger("flask_noderpc.wire")
 
 Patch = dict[str, Any]
 """What changes in a value: ``{"value": …}`` replaces it, ``{"from": name}`` takes the value of
@@ -22,18 +28,31 @@ another member, ``{"items": {position: patch}}`` changes a list, and
 ``{"members": {name: patch}}`` an object, with all its names as ``"order"`` if the schema has
 others."""
 
+Names = frozenset[str]
+"""Names of all members of a result's schemas."""
+
 _TXS = "txs_results"
+# The largest form, and what all forms of a result may take even if its JSON is shorter.
+_MAX_BYTES, _FEW_BYTES = 16_384, 1_024
+# A store has them from the header, and not as the node wrote them.
+_DERIVED = ("block_id", "app_hash")
 
 
 # Differences.
 
 
-def difference(own: Json, found: Json) -> Patch | None:
-    """Return the patch that makes ``found`` of ``own``; ``None`` if both are the same JSON."""
+def difference(own: Json, found: Json, known: Names) -> Patch | None:
+    """Return the patch that makes ``found`` of ``own``; ``None`` if both are the same JSON.
+
+    It lacks members that a client could take for a known one.
+    """
     if isinstance(own, dict) and isinstance(found, dict):
+        found = _without_aliases(found, own, known)
         renamed = {name: own[name] for name in own.keys() - found.keys()}
         changed = {
-            name: difference(own[name], value) if name in own else _added(value, renamed)
+            name: difference(own[name], value, known)
+            if name in own
+            else _added(name, value, renamed, known)
             for name, value in found.items()
         }
         members = {name: patch for name, patch in changed.items() if patch is not None}
@@ -42,17 +61,52 @@ def difference(own: Json, found: Json) -> Patch | None:
             return {"members": members, "order": list(found)}
         return {"members": members} if members else None
     if isinstance(own, list) and isinstance(found, list) and len(own) == len(found):
-        patches = map(difference, own, found)
+        patches = [difference(*pair, known) for pair in zip(own, found, strict=True)]
         items = {str(i): patch for i, patch in enumerate(patches) if patch is not None}
         return {"items": items} if items else None
-    return None if type(own) is type(found) and own == found else {"value": found}
+    same = type(own) is type(found) and own == found
+    return None if same else {"value": _cleaned(found, known)}
 
 
-def _added(value: Json, renamed: dict[str, Json]) -> Patch:
-    for name, other in sorted(renamed.items()):
-        if value and value == other:
-            return {"from": name}
-    return {"value": value}
+def _added(name: str, value: Json, renamed: dict[str, Json], known: Names) -> Patch:
+    for other, each in sorted(renamed.items()):
+        if value and value == each:
+            return {"from": other}
+    return {"value": _cleaned(value, known) if name in known else value}
+
+
+def _cleaned(value: Json, known: Names) -> Json:
+    """Return the JSON of a known member without aliases, at any depth."""
+    if isinstance(value, list):
+        return [_cleaned(each, known) for each in value]
+    if not isinstance(value, dict):
+        return value
+    rest = _without_aliases(value, (), known)
+    return {name: _cleaned(each, known) for name, each in rest.items()}
+
+
+def _without_aliases(
+    found: dict[str, Json], own: Collection[str], known: Names
+) -> dict[str, Json]:
+    """Return an object without unknown members whose names differ from known ones only as Go's
+    decoders ignore: ``Height``, and ``gasUsed`` of protobuf's JSON."""
+    if found.keys() <= known:
+        return found
+    folded = {*map(_folded, own), *_folded_names(known)}
+    return {
+        name: value
+        for name, value in found.items()
+        if name in own or name in known or _folded(name) not in folded
+    }
+
+
+def _folded(name: str) -> str:
+    return name.casefold().replace("_", "")
+
+
+@cache
+def _folded_names(known: Names) -> Names:
+    return frozenset(map(_folded, known))
 
 
 def patched(own: Json, patch: Patch) -> Json:
@@ -86,16 +140,29 @@ def has_form(result: type) -> bool:
     return result in _TAKEN
 
 
-def with_form(result: Any, dialect: str, own: Json, found: Json) -> Any:
+def with_form(
+    result: Any,
+    dialect: str,
+    own: Json,
+    found: Json,
+    load: Callable[[Json], Any],
+    known: Names,
+) -> Any:
     """Return a result that was decoded from JSON with the form of that; ``own`` is how its
-    dialect encodes it."""
-    if own.get("app_hash", "") is None:
-        # A store has the hash from the next header, and no node has a number in its place.
-        own = {**own, "app_hash": 0}
+    dialect encodes it, and ``known`` are the names of the members that it loads."""
     try:
-        patch = None if own == found else difference(own, found)
-        return result if patch is None else _TAKEN[type(result)](result, dialect, patch)
-    except (RecursionError, OverflowError, ValueError):
+        derived = {name: own[name] for name in _DERIVED if name in own and found.get(name)}
+        found = {**found, **derived}
+        # Null and no app hash are kept.
+        shown = {**own, "app_hash": 0} if own.get("app_hash", "") is None else own
+        patch = None if shown == found else difference(shown, found, known)
+        if patch is None or load(own) != result:
+            return result
+        if len(jsoncodec.encode(patch)) > max(_FEW_BYTES, len(jsoncodec.encode(own))):
+            _log_too_large(dialect)
+            return result
+        return _TAKEN[type(result)](result, dialect, patch)
+    except (RecursionError, OverflowError, *NOT_DECODED):
         # A caller of ``Dialect.load`` may give objects that no text of JSON can hold.
         return result
 
@@ -133,7 +200,22 @@ def _tx(result: ResultTx, dialect: str, patch: Patch) -> ResultTx:
 
 
 def _packed(dialect: str, patch: Patch) -> bytes:
-    return jsoncodec.encode([dialect, patch])
+    form = jsoncodec.encode([dialect, patch])
+    if len(form) <= _MAX_BYTES:
+        return form
+    _log_too_large(dialect)
+    return b""
+
+
+@cache
+def _log_too_large(dialect: str) -> None:
+    """Log once in a process what may happen at each block."""
+    log.warning(
+        "a node of %s adds more to its results than is kept (%d bytes, and not more than the"
+        " result itself has): they are served without the additions",
+        dialect,
+        _MAX_BYTES,
+    )
 
 
 _TAKEN: dict[type, Callable[[Any, str, Patch], Any]] = {
@@ -143,12 +225,18 @@ _TAKEN: dict[type, Callable[[Any, str, Patch], Any]] = {
 }
 
 
-def in_form(result: Any, dialect: str, own: Json) -> Json:
-    """Return the JSON of a result in the form that a node of the dialect gave it."""
-    for path, form in _FORMS.get(type(result), _no_forms)(result):
-        if form:
-            name, patch = jsoncodec.decode(form)
-            own = _at(own, path, patch) if name == dialect else own
+def in_form(result: Any, dialect: str, dump: Callable[[Any], Json]) -> Json:
+    """Return the JSON of a result in the form that a node of the dialect gave it.
+
+    A damaged form is left out: the JSON is what ``dump`` makes."""
+    own = dump(result)
+    try:
+        for path, form in _FORMS.get(type(result), _no_forms)(result):
+            if form:
+                name, patch = jsoncodec.decode(form)
+                own = _at(own, path, patch) if name == dialect else own
+    except (RecursionError, LookupError, *NOT_DECODED):
+        return dump(result)
     return own
 
 

@@ -47,6 +47,14 @@ class Components:
         return described
 
 
+def member_names(choice: type[WireSchema] | Choice) -> frozenset[str]:
+    """Return the names of the members of a result, at any depth."""
+    components = Components()
+    components.of(choice)
+    objects = components.schemas.values()
+    return frozenset(name for each in objects for name in each["properties"])
+
+
 # RFC 8259, section 7; lone surrogates are not characters.
 _UNIT = (
     r"[0-9a-cefA-CEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from flask_noderpc import DIALECTS, SQLiteBackend
+from flask_noderpc.companion.reader import Reader
+from flask_noderpc.companion.upstream import Upstream
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.domain.responses import ResultBlock, ResultCommit
+from flask_noderpc.errors import UpstreamMismatch
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker
@@ -335,6 +339,63 @@ def test_addresses_behind_0x_are_verified(chain: SampleChain, store: SQLiteBacke
             address = chain.blocks[0].commit.signatures[0].validator_address.hex().upper()
             assert f'"address":"{address}"'.encode() in get(own + "/validators?height=5")
     assert store.verify() == 9
+
+
+@pytest.mark.parametrize("read", ["block", "blocks", "blocks_alone"])
+@pytest.mark.parametrize("digest", ["ab" * 32, "AB" * 32, "", None])
+def test_a_block_without_its_hash_is_refused(
+    read: str, digest: str | None, chain: SampleChain
+) -> None:
+    """A form in lower case would bring the forged hash back."""
+
+    def forge(result: Any) -> None:
+        result["block_id"]["hash"] = digest
+
+    reads: dict[str, Callable[[Reader], object]] = {
+        "block": lambda reader: reader.block(3),
+        "blocks": lambda reader: reader.blocks([3]),
+        "blocks_alone": lambda reader: reader.blocks_alone(3, 3),
+    }
+    with (
+        forked_node(node_of(chain, 8), "comet-0.38", {"block": forge}) as url,
+        closing(Upstream(url)) as node,
+        pytest.raises(UpstreamMismatch, match="block 3 does not have its hash"),
+    ):
+        reads[read](Reader(node))
+
+
+def test_no_client_gets_a_forged_part_set(chain: SampleChain, store: SQLiteBackend) -> None:
+    """In lower case, which differs from what CometBFT writes."""
+
+    def forge(result: Any) -> None:
+        result["block_id"]["parts"] = {"total": 1, "hash": "cd" * 32}
+
+    with forked_node(node_of(chain, 8), "comet-0.38", {"block": forge}) as url:
+        import_all(store, upstreams_at(url), 1, 7)
+    client = app_for(store, dialect="comet-0.38").test_client()
+    answer: Any = client.get("/block?height=3").json
+    found = answer["result"]["block_id"]
+    assert found["parts"]["hash"] == store.block_meta(3).block_id.parts.hash.hex().upper()
+
+
+def test_a_search_counts_what_a_node_adds(chain: SampleChain, store: SQLiteBackend) -> None:
+    def add(result: Any) -> None:
+        result["block"]["pad"] = [None] * 100
+
+    with forked_node(node_of(chain, 22), "comet-0.38", {"block": add}) as url:
+        import_all(store, upstreams_at(url), 1, 21)
+    metas = [store.block_meta(height) for height in range(1, 21)]
+    size = sum(meta.size for meta in metas)
+    more = sum(len(meta.form) for meta in metas)
+    assert more > 20 * 400
+    path = '/block_search?query="block.height<21"&per_page=20'
+
+    def search(limit: int) -> Any:
+        app = app_for(store, dialect="comet-0.38", max_response_bytes=limit)
+        return app.test_client().get(path).json
+
+    assert search(size + more // 2)["error"]["data"].count("NODERPC_MAX_RESPONSE_BYTES")
+    assert "MAX_RESPONSE" not in str(search(8 * (size + more)))
 
 
 def test_another_dialect_has_its_own_form(chain: SampleChain, store: SQLiteBackend) -> None:
