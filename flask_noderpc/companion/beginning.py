@@ -14,6 +14,7 @@ from ..errors import (
 )
 from ..protocol.comet import hashes
 from ..protocol.comet.validators import is_rescaled_next, rotated
+from . import shared_state
 from .agreement import Agreed
 from .history import History
 from .light import FromTheFuture, SignedBlock, check_follows, check_set
@@ -67,6 +68,10 @@ def begin(
             if height < 1:
                 raise ahead
         _init(store, upstreams, agreed.chain_id, height, options.trust)
+        if agreed.is_halted and not options.trust.height:
+            # The first header is trusted as it was seen, and proves the latest block.
+            newest = agreed.highest - 1
+            shared_state.set_newest_seen(store, newest, options.trust.clock())
     if store.latest_height() == 0:
         height = store.head().height
         history = History(store, upstreams, options.jobs, options.unchecked)
