@@ -21,7 +21,12 @@ from flask_noderpc.companion.importer import Importer
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.domain.block import Block, BlockMeta
 from flask_noderpc.domain.time import SECOND
-from flask_noderpc.errors import ConfigurationError, HeightNotAvailable, NodeRPCError
+from flask_noderpc.errors import (
+    ConfigurationError,
+    HeightNotAvailable,
+    NodeRPCError,
+    UpstreamUnavailable,
+)
 from flask_noderpc.protocol.comet.hashes import header_hash
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker, make_blocks
@@ -323,6 +328,19 @@ def test_a_trusted_header_above_the_head_outweighs_what_nodes_show(
         import_all(old_store, upstreams_at(serve_node(node_of(forged, RECENT))), 1, 55, options)
 
     assert old_store.latest_height() == HEAD
+
+
+def test_linked_headers_that_are_ahead_of_the_clock_wait(
+    recent_chain: SampleChain, url: str, old_store: SQLiteBackend
+) -> None:
+    """The clock may be wrong; those below are stored."""
+    now = recent_chain.blocks[OLD + 1].block.header.time - 60 * SECOND
+    trust = replace(trusting(recent_chain, 70).trust, clock=lambda: now)
+
+    with pytest.raises(UpstreamUnavailable, match="header 42 is 60 s ahead"):
+        import_all(old_store, upstreams_at(url), 1, 75, FetchOptions(trust))
+
+    assert old_store.latest_height() == OLD + 1
 
 
 def test_a_young_head_needs_no_headers(
