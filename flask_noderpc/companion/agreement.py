@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..backends.base.identity import Identity
 from ..backends.base.store import ChainStore
+from ..domain.responses import SyncInfo
 from ..domain.time import SECOND
 from ..errors import (
     ConfigurationError,
@@ -31,6 +33,8 @@ class Agreed:
     """The latest height that all nodes have which are neither catching up nor halted."""
     highest: int
     """The highest latest height."""
+    is_halted: bool
+    """True if the chain looks halted at all nodes that answer."""
 
 
 def agree(
@@ -64,7 +68,15 @@ def agree(
     now = trust.clock()
     current = [each for each in synced if now - each.latest_block_time < CURRENT_NS]
     reached = [each.latest_block_height for each in current or synced]
-    return Agreed(chains[0], min(reached or heights), max(heights))
+    is_halted = are_halted([each.sync_info for each in found], now)
+    return Agreed(chains[0], min(reached or heights), max(heights), is_halted)
+
+
+def are_halted(found: Iterable[SyncInfo], now: int) -> bool:
+    """Return true if nodes have an old block as their latest, and none is catching up."""
+    return not any(
+        each.catching_up or now - each.latest_block_time < CURRENT_NS for each in found
+    )
 
 
 def _check_trusted(store: ChainStore, trust: TrustOptions) -> None:

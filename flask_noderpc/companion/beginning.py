@@ -14,6 +14,7 @@ from ..errors import (
 )
 from ..protocol.comet import hashes
 from ..protocol.comet.validators import is_rescaled_next, rotated
+from . import shared_state
 from .agreement import Agreed
 from .history import History
 from .light import FromTheFuture, SignedBlock, check_follows, check_set
@@ -61,12 +62,17 @@ def begin(
                 f"chain {agreed.chain_id!r} has {agreed.latest} blocks: it can be fetched when"
                 " it has two"
             )
-        ahead = lowest_ahead(upstreams, 1, height + 1, options.trust)
-        if ahead is not None:
-            height = ahead.header.height - 2
-            if height < 1:
-                raise ahead
-        _init(store, upstreams, agreed.chain_id, height, options.trust)
+        try:
+            _init(store, upstreams, agreed.chain_id, height, options.trust)
+        except HeaderAhead:
+            ahead = lowest_ahead(upstreams, 1, height + 1, options.trust)
+            if ahead is None or ahead < 3:
+                raise
+            _init(store, upstreams, agreed.chain_id, ahead - 2, options.trust)
+        if agreed.is_halted and not options.trust.height:
+            # The first header is trusted as it was seen, and proves the latest block.
+            newest = agreed.highest - 1
+            shared_state.set_newest_seen(store, newest, options.trust.clock())
     if store.latest_height() == 0:
         height = store.head().height
         history = History(store, upstreams, options.jobs, options.unchecked)
@@ -78,7 +84,8 @@ def _init(
 ) -> None:
     trusted = trusted_block(upstreams, chain_id, height, trust)
     sets, params, initial_height = upstreams.attempt(
-        lambda reader: (*state_after(reader, trusted, trust), reader.initial_height())
+        lambda reader: (*state_after(reader, trusted, trust), reader.initial_height()),
+        final=(HeaderAhead,),
     )
     signed = trusted.signed_header
     store.init_at(chain_id, initial_height, signed.header, signed.commit, sets, params)

@@ -122,23 +122,26 @@ class Growth:
         after the last block whose time is not ahead of this machine's clock; and as
         :meth:`Upstreams.attempt` does.
         """
-        first, ahead = self._store.latest_height() + 1, None
-        if first < last:
-            top = last + self._proven_only
-            ahead = lowest_ahead(self._upstreams, first, top, self._trust)
-        if ahead is not None:
-            last = ahead.header.height - 1 - self._proven_only
-        try:
-            if linked_to := self._revival.linked_to():
-                self._extend(min(last, linked_to - self._proven_only), progress, lease)
-            self._extend(last, progress, lease)
-        except UpstreamRefused:
-            low = self._store.latest_height() + 1
-            if low < last:
-                check_not_pruned(self._store, self._upstreams, low, last)
-            raise
-        if ahead is not None:
-            raise ahead
+        while (first := self._store.latest_height() + 1) <= last:
+            high = self._below_ahead(first, last)
+            try:
+                if linked_to := self._revival.linked_to():
+                    self._extend(min(high, linked_to - self._proven_only), progress, lease)
+                self._extend(high, progress, lease)
+            except UpstreamRefused:
+                low = self._store.latest_height() + 1
+                if low < high:
+                    check_not_pruned(self._store, self._upstreams, low, high)
+                raise
+
+    def _below_ahead(self, first: int, last: int) -> int:
+        """Return the height up to which a node shows no header ahead of this machine's clock,
+        and at least the first one: its signatures prove whether it is ahead."""
+        if first == last:
+            return last
+        top = last + self._proven_only
+        ahead = lowest_ahead(self._upstreams, first, top, self._trust)
+        return last if ahead is None else max(first, ahead - 1 - self._proven_only)
 
     def close(self) -> None:
         """Forget what links the head to a trusted header."""

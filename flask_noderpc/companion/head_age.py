@@ -9,7 +9,7 @@ from ..backends.base.store import ChainStore
 from ..domain.block import Header
 from ..domain.time import SECOND, to_text
 from . import shared_state
-from .agreement import CURRENT_NS
+from .agreement import CURRENT_NS, are_halted
 from .heads import newest_of
 from .light import is_too_old
 from .pool import Upstreams
@@ -28,9 +28,9 @@ class HeadAge:
     """Time since a store's head was known to be the newest block of its chain.
 
     It counts from the header's own time, or from when all nodes showed no newer block: a
-    chain's validators can be punished while no block comes. Once the head is older than the
-    trusting period this counts only without ``--trust``, or if ``--trust`` names the head or a
-    header above it. The store keeps it for the next start. The nodes' newest block is
+    chain's validators can be punished while no block comes. Nothing that nodes say makes a head
+    young again that is older than the trusting period: only ``--trust`` does, if it names the
+    newest block. The store keeps the time for the next start. The nodes' newest block is
     ``head_delay`` above the head.
     """
 
@@ -50,14 +50,16 @@ class HeadAge:
         """Return when the nodes had no block above a height, in nanoseconds, or 0.
 
         A block that came later has that time, too: the first one after a halt has a time
-        before it, as the votes for the block before have.
+        before it, as the votes for the block before have. A trusted header above proves that
+        nodes without it lied or were behind; the next one is compared with it. A time that is
+        yet to come was noted while the clock was wrong.
         """
+        if self._trust.height > height + min(1, self._head_delay):
+            return 0
         found = shared_state.newest_seen(self._store)
-        return found.at if found and found.height <= height + self._head_delay else 0
-
-    def set_newest(self, height: int) -> None:
-        """Store that no node has a block above this one now."""
-        shared_state.set_newest_seen(self._store, height, self._trust.clock())
+        if found is None or found.at > self._trust.clock():
+            return 0
+        return found.at if found.height <= height + self._head_delay else 0
 
     def is_too_old(self, head: Header) -> bool:
         """Return true if a head can't prove what follows."""
@@ -67,10 +69,11 @@ class HeadAge:
         )
 
     def note(self) -> None:
-        """Note that the nodes show no newer block than the head, if that is so and it is old;
+        """Note that all nodes show no newer block than the head, if that is so and it is old;
         they are asked once a minute for the same head.
 
-        Raise as :meth:`Upstreams.ask_all` does.
+        One that does not answer may have a newer block. Raise as :meth:`Upstreams.ask_all`
+        does.
         """
         head, now = self.head(), self._trust.clock()
         if self._halted and head.height != self._halted:
@@ -78,10 +81,17 @@ class HeadAge:
             self._halted = 0
         if now - head.time < CURRENT_NS or not self._is_due(head):
             return
-        if not self._is_newest(head, now):
+        newest = head.height + self._head_delay
+        found = self._upstreams.ask_all(newest_of)
+        if max(each.latest_block_height for each in found) != newest or not are_halted(
+            found, now
+        ):
             return
-        if not self.is_too_old(head) or not 0 < self._trust.height < head.height:
-            self.set_newest(head.height + self._head_delay)
+        is_trusted = head.height <= self._trust.height <= newest
+        if len(found) == len(self._upstreams.states()) and (
+            is_trusted or not self.is_too_old(head)
+        ):
+            shared_state.set_newest_seen(self._store, newest, now)
         if not self._halted and looks_halted(self._store, head, now):
             self._halted = head.height
             log.warning(
@@ -96,13 +106,6 @@ class HeadAge:
             return False
         self._noted, self._noted_at = head.height, time.monotonic()
         return True
-
-    def _is_newest(self, head: Header, now: int) -> bool:
-        found = self._upstreams.ask_all(newest_of)
-        latest = max(each.latest_block_height for each in found)
-        return latest == head.height + self._head_delay and not any(
-            each.catching_up or now - each.latest_block_time < CURRENT_NS for each in found
-        )
 
 
 def interval_s(store: ChainStore) -> float:

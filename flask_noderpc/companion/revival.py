@@ -10,18 +10,19 @@ from tempfile import SpooledTemporaryFile
 from ..backends.base.store import ChainStore
 from ..domain.block import Header
 from ..errors import UpstreamRefused
+from ..protocol.comet import hashes
 from ..protocol.comet.validate_basic import HASH_SIZE
+from .agreement import are_halted
 from .head_age import HeadAge, date_of
 from .heads import newest_of
 from .history import lowest_block
-from .light import SignedBlock, period_text
+from .light import SignedBlock, is_too_old, period_text
 from .pool import Upstreams
 from .trust import (
     STEP,
     CannotFollow,
     TrustOptions,
     linked_headers,
-    trusted_block,
     trusted_root,
 )
 
@@ -108,33 +109,35 @@ class Revival:
         newest = max(each.latest_block_height for each in found)
         if trust.height > head.height:
             root = self._upstreams.attempt(lambda reader: trusted_root(reader, chain_id, trust))
-            if self._is_old(root):
-                if root.height < newest:
-                    raise self._too_old(f"--trust {root.height}", root.signed_header.header)
-                self._age.set_newest(newest)
+            header = root.signed_header.header
+            if root.height < newest and is_too_old(header, trust.clock(), trust.period):
+                raise self._too_old(f"--trust {root.height}", header)
             return root
-        latest_time = max(each.latest_block_time for each in found)
-        if not trust.height and newest > head.height and self._is_past(latest_time):
-            root = trusted_block(self._upstreams, chain_id, newest, trust)
-            if self._is_old(root):
-                self._age.set_newest(newest)
-                return root
-        raise self._too_old(f"{self._store.location.shown}, its head {head.height}", head)
+        shown = self._shown(newest) if are_halted(found, trust.clock()) else ""
+        raise self._too_old(
+            f"{self._store.location.shown}, its head {head.height}", head, shown
+        )
 
-    def _is_old(self, block: SignedBlock) -> bool:
-        return self._is_past(block.signed_header.header.time)
+    def _shown(self, newest: int) -> str:
+        """Return what the nodes show as the newest header of a chain that looks halted."""
+        try:
+            header = self._upstreams.attempt(lambda reader: reader.header(newest))
+        except UpstreamRefused:
+            return ""
+        return (
+            "; the chain looks halted, and the nodes show as its newest header"
+            f" {newest}:{hashes.header_hash(header).hex().upper()} of {date_of(header)}: if"
+            " other sources show the same, pass it"
+        )
 
-    def _is_past(self, header_time: int) -> bool:
-        return header_time + self._trust.period <= self._trust.clock()
-
-    def _too_old(self, subject: str, header: Header) -> CannotFollow:
+    def _too_old(self, subject: str, header: Header, shown: str = "") -> CannotFollow:
         period = period_text(self._trust.period)
         head, given = self._store.latest_height(), self._trust.height
         below = f"; --trust {given} is not above the head" if 0 < given <= head else ""
         return CannotFollow(
             f"{subject}: expected a header that is at most {period} old, got one of"
             f" {date_of(header)}{below}: pass --trust HEIGHT:HASH of a newer header, or a"
-            " longer --trust-period"
+            f" longer --trust-period{shown}"
         )
 
     def _linked(self, head: Header, root: SignedBlock) -> _Links:

@@ -71,10 +71,13 @@ def trusted_block(
     """Return the signed header of a height, proven by the trusted one.
 
     Without a trusted one all upstreams must show the same header, which is trusted with a
-    warning. Raise as :meth:`Upstreams.attempt` does.
+    warning. Raise :exc:`HeaderAhead` if the validators have signed a header that is ahead of
+    this machine's clock, and as :meth:`Upstreams.attempt` does.
     """
     if trust.height:
-        return upstreams.attempt(lambda reader: _proven(reader, chain_id, height, trust))
+        return upstreams.attempt(
+            lambda reader: _proven(reader, chain_id, height, trust), final=(HeaderAhead,)
+        )
     found, *others = upstreams.ask_all(lambda reader: _signed(reader, chain_id, height, trust))
     if any(each.hash != found.hash for each in others):
         raise ConfigurationError(
@@ -124,19 +127,18 @@ class HeaderAhead(UpstreamUnavailable):
         super().__init__(name, str(error))
 
 
-def lowest_ahead(
-    upstreams: Upstreams, low: int, high: int, trust: TrustOptions
-) -> HeaderAhead | None:
-    """Return the error for the lowest header of a range that is ahead of this machine's clock,
+def lowest_ahead(upstreams: Upstreams, low: int, high: int, trust: TrustOptions) -> int | None:
+    """Return the height of the lowest header of a range that is ahead of this machine's clock,
     or ``None`` if none is.
 
-    Nothing proves the headers. Raise as :meth:`Upstreams.attempt` does.
+    This is a hint of one node: nothing proves the headers. Raise as :meth:`Upstreams.attempt`
+    does.
     """
     now = trust.clock()
     return upstreams.attempt(lambda reader: _lowest_ahead(reader, low, high, now))
 
 
-def _lowest_ahead(reader: Reader, low: int, high: int, now: int) -> HeaderAhead | None:
+def _lowest_ahead(reader: Reader, low: int, high: int, now: int) -> int | None:
     found = reader.header(high)
     if not is_ahead(found, now):
         return None
@@ -152,7 +154,7 @@ def _lowest_ahead(reader: Reader, low: int, high: int, now: int) -> HeaderAhead 
             found = header
         else:
             low = middle + 1
-    return HeaderAhead(reader.name, FromTheFuture(found, now))
+    return found.height
 
 
 def check_trusted(name: str, header: Header, trust: TrustOptions) -> None:
@@ -213,7 +215,7 @@ def check_linked(
     name: str, chain_id: str, block: SignedBlock, expected: bytes, trust: TrustOptions
 ) -> None:
     """Raise ``UpstreamMismatch`` unless a signed header has the hash that a trusted one leads
-    to."""
+    to, and :exc:`HeaderAhead` if it is ahead of this machine's clock."""
     if block.hash != expected:
         raise UpstreamMismatch(
             name,
@@ -224,6 +226,9 @@ def check_linked(
         check_signed(chain_id, block, takes_unknown_keys=trust.takes_unknown_keys)
     except ValueError as error:
         raise UpstreamMismatch(name, str(error)) from None
+    header, now = block.signed_header.header, trust.clock()
+    if is_ahead(header, now):
+        raise HeaderAhead(name, FromTheFuture(header, now))
 
 
 def _backwards(

@@ -10,14 +10,29 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from flask_noderpc import SQLiteBackend
 from flask_noderpc.cli import main
 from flask_noderpc.companion import chunks, head_age, shared_state
+from flask_noderpc.companion.beginning import FetchOptions
+from flask_noderpc.companion.head_age import HeadAge
+from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.domain.time import SECOND
+from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for
 from tests.helpers.until import until
 
-from .conftest import HEIGHTS, OLD, RECENT, Companion, Serve, node_of
+from .conftest import (
+    HEIGHTS,
+    OLD,
+    RECENT,
+    Companion,
+    Serve,
+    import_all,
+    node_of,
+    upstreams_at,
+)
+from .forked import Change, forked_node
 from .test_follow import reaches, reason
 from .test_revival import WEEKS, forget_newest, hash_of
 
@@ -163,9 +178,95 @@ def test_a_head_that_is_too_old_does_not_hold_the_history(
 def test_the_command_imports_an_archived_chain(
     chain: SampleChain, serve_node: Serve, tmp_path: Path
 ) -> None:
-    """The second time upwards, to its last block."""
+    """The second time upwards, to its last block, by the header that the error names."""
     command = ["import", serve_node(node_of(chain)), "--database", str(tmp_path / "copy.db")]
-    for last in (40, HEIGHTS):
-        done = CliRunner().invoke(main, [*command, "--to", str(last)])
-        assert done.exit_code == 0, done.output
-        assert f"has blocks 1 to {last} of sample-chain" in done.output
+    newest = f"{HEIGHTS}:{hash_of(chain, HEIGHTS).hex().upper()}"
+
+    first = CliRunner().invoke(main, [*command, "--to", "40"])
+    refused = CliRunner().invoke(main, [*command, "--to", str(HEIGHTS)])
+    done = CliRunner().invoke(main, [*command, "--to", str(HEIGHTS), "--trust", newest])
+
+    assert first.exit_code == 0, first.output
+    assert "has blocks 1 to 40 of sample-chain" in first.output
+    assert refused.exit_code == 78
+    assert f"the chain looks halted, and the nodes show as its newest header {newest} of" in (
+        refused.output
+    )
+    assert done.exit_code == 0, done.output
+    assert f"has blocks 1 to {HEIGHTS} of sample-chain" in done.output
+
+
+def _catches_up(result: Any) -> None:
+    result["sync_info"]["catching_up"] = True
+
+
+@pytest.mark.parametrize("is_catching_up", [False, True])
+def test_old_times_of_nodes_do_not_make_an_old_head_young(
+    is_catching_up: bool, chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """The keys of former validators can sign blocks with old times; the history is filled."""
+    url = serve_node(node_of(chain, HALTED))
+    first = companion(url, backfill_from=HALTED - 1)
+    first.follow()
+    reaches(first, HALTED, HALTED - 1)
+    first.close()
+    forget_newest(first)
+    changes: dict[str, Change] = {"status": _catches_up} if is_catching_up else {}
+    with forked_node(node_of(chain), "comet-0.38", changes) as later:
+        followed = companion(later, trust_period=WEEKS)
+        followed.follow()
+
+        until(lambda: "pass --trust HEIGHT:HASH of a newer header" in reason(followed), "it")
+        said = f"the chain looks halted, and the nodes show as its newest header {HEIGHTS}:"
+        assert (said in reason(followed)) is not is_catching_up
+        reaches(followed, HALTED, 1)
+        assert followed.latest_height() == HALTED
+        followed.close()
+
+
+def test_an_old_head_that_all_nodes_show_stays_old(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """Unless the operator names it."""
+    upstreams = upstreams_at(serve_node(node_of(chain, HALTED)))
+    import_all(store, upstreams, 1, HALTED)
+    shared_state.set_newest_seen(store, 0, 0)
+    period = int(WEEKS) * SECOND
+    named = TrustOptions(HALTED, hash_of(chain, HALTED), period)
+    for trust, is_too_old in ((TrustOptions(period=period), True), (named, False)):
+        age = HeadAge(store, upstreams, trust)
+        age.note()
+        assert age.is_too_old(age.head()) is is_too_old
+
+
+@pytest.mark.parametrize("other", ["honest", "catching up", "down"])
+def test_all_nodes_have_to_show_that_a_chain_has_halted(
+    other: str, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """One that is down may have a newer block, and one that is catching up says nothing."""
+    url = serve_node(node_of(chain, HALTED))
+    import_all(store, upstreams_at(url), 1, HALTED)
+    shared_state.set_newest_seen(store, 0, 0)
+    now = chain.blocks[HALTED - 1].block.header.time + 3600 * SECOND
+    trust = TrustOptions(period=int(WEEKS) * SECOND, clock=lambda: now)
+    changes: dict[str, Change] = {"status": _catches_up} if other == "catching up" else {}
+    with forked_node(node_of(chain, HALTED), "comet-0.38", changes) as second:
+        urls = [url, "http://127.0.0.1:1" if other == "down" else second]
+        HeadAge(store, upstreams_at(*urls), trust).note()
+    found = shared_state.newest_seen(store)
+    assert found is not None
+    assert found.at == (now if other == "honest" else 0)
+
+
+def test_a_time_that_is_yet_to_come_does_not_count(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """The clock was ahead when it was noted; the next block would be taken for ever."""
+    upstreams = upstreams_at(serve_node(node_of(chain)))
+    import_all(store, upstreams, 1, HALTED)
+    now = chain.blocks[-1].block.header.time + 10**6 * 3600 * SECOND
+    shared_state.set_newest_seen(store, HALTED, now + 3600 * SECOND)
+    trust = TrustOptions(period=int(WEEKS) * SECOND, clock=lambda: now)
+    with pytest.raises(ConfigurationError, match="pass --trust HEIGHT:HASH"):
+        import_all(store, upstreams, options=FetchOptions(trust))
+    assert store.latest_height() == HALTED

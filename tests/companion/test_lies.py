@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +17,7 @@ from flask_noderpc.backends.base.store_backend import StoreBackend
 from flask_noderpc.companion.beginning import FetchOptions
 from flask_noderpc.companion.growth import Growth
 from flask_noderpc.companion.head_age import HeadAge
+from flask_noderpc.companion.importer import Importer
 from flask_noderpc.companion.pool import NoUpstream, Upstreams
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.domain.abci import BlockResults, ExecTxResult
@@ -30,6 +31,7 @@ from flask_noderpc.testing import SampleChain, make_chain
 from tests.helpers.stores import make_store
 
 from .conftest import HEIGHTS, TRUST, Serve, import_all, node_of, upstreams_at
+from .forked import forked_node
 
 Lie = Callable[["Liar"], object]
 
@@ -423,6 +425,32 @@ def test_a_header_ahead_of_the_clock(
     with pytest.raises(UpstreamUnavailable, match="ahead of this machine's clock"):
         import_all(store, upstreams, 1, HEIGHTS, options)
     assert upstreams.refused == {}
+
+
+def _are_ahead(result: Any) -> None:
+    for meta in result["block_metas"]:
+        if int(meta["header"]["height"]) > 7:
+            meta["header"]["time"] = "2099-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("stored", [0, 5])
+def test_times_that_nothing_proves_stop_nobody(
+    stored: int, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    """A node shows headers without signatures as ahead of the clock."""
+    url = serve_node(node_of(chain))
+    if stored:
+        import_all(store, upstreams_at(url), 1, stored)
+    with forked_node(node_of(chain), "comet-0.38", {"blockchain": _are_ahead}) as liar:
+        upstreams = upstreams_at(liar, url)
+        upstreams.ahead = upstreams.usable()[0].name
+        trusted = TrustOptions(30, hashes.header_hash(chain.blocks[29].block.header), 10**20)
+        importer = Importer(store, upstreams, FetchOptions(trusted))
+        importer.plan(1, 40)
+        assert store.base_height() == (1 if stored else 40)
+        with closing(_growth(store, upstreams)) as growth:
+            growth.extend(40, lambda count: None)
+    assert store.latest_height() == 40
 
 
 def _growth(store: ChainStore, upstreams: Upstreams) -> Growth:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +16,20 @@ from flask_noderpc.cli import main
 from flask_noderpc.companion import revival, shared_state
 from flask_noderpc.companion.backend import CompanionBackend
 from flask_noderpc.companion.beginning import FetchOptions
+from flask_noderpc.companion.head_age import HeadAge
 from flask_noderpc.companion.importer import Importer
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.domain.block import Block, BlockMeta
 from flask_noderpc.domain.time import SECOND
-from flask_noderpc.errors import ConfigurationError, HeightNotAvailable, NodeRPCError
+from flask_noderpc.errors import (
+    ConfigurationError,
+    HeightNotAvailable,
+    NodeRPCError,
+    UpstreamUnavailable,
+)
 from flask_noderpc.protocol.comet.hashes import header_hash
 from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.chains import ChainMaker, make_blocks
 from tests.helpers.until import until
 
 from .conftest import (
@@ -298,6 +306,41 @@ def test_a_node_that_lies_about_a_header_is_refused(
 
     assert [*upstreams.refused] == [upstreams.ahead]
     assert old_store.verify() == RECENT - 1
+
+
+def test_a_trusted_header_above_the_head_outweighs_what_nodes_show(
+    recent_chain: SampleChain, serve_node: Serve, old_store: SQLiteBackend
+) -> None:
+    """A node without later blocks does not make the head the newest, and a forged chain with
+    the keys of the old validators is refused."""
+    options = trusting(recent_chain, 60)
+    behind = upstreams_at(serve_node(node_of(recent_chain, HEAD)))
+    HeadAge(old_store, behind, options.trust).note()
+    shared_state.set_newest_seen(old_store, HEAD, time.time_ns())
+    maker = ChainMaker((10, 7, 3))
+    blocks = [*make_blocks(maker, HEAD, 1)]
+    maker._now = time.time_ns() - 600 * SECOND
+    blocks += make_blocks(maker, RECENT - HEAD, 2)
+    forged = SampleChain(maker.genesis, maker.state, tuple(blocks))
+    assert hash_of(forged, HEAD) == hash_of(recent_chain, HEAD)
+
+    with pytest.raises(NodeRPCError, match="not the trusted one"):
+        import_all(old_store, upstreams_at(serve_node(node_of(forged, RECENT))), 1, 55, options)
+
+    assert old_store.latest_height() == HEAD
+
+
+def test_linked_headers_that_are_ahead_of_the_clock_wait(
+    recent_chain: SampleChain, url: str, old_store: SQLiteBackend
+) -> None:
+    """The clock may be wrong; those below are stored."""
+    now = recent_chain.blocks[OLD + 1].block.header.time - 60 * SECOND
+    trust = replace(trusting(recent_chain, 70).trust, clock=lambda: now)
+
+    with pytest.raises(UpstreamUnavailable, match="header 42 is 60 s ahead"):
+        import_all(old_store, upstreams_at(url), 1, 75, FetchOptions(trust))
+
+    assert old_store.latest_height() == OLD + 1
 
 
 def test_a_young_head_needs_no_headers(
