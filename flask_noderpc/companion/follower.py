@@ -263,7 +263,7 @@ class Follower:
         store = self._store
         low = max(self._options.lowest, store.initial_height())
         if store.base_height() > low:
-            # Before the gaps, which may take long: nobody is to think that all is there.
+            # Before the gaps, which may take long: until then the store would look complete.
             left = BackfillProgress(left=store.base_height() - low)
             shared_state.set_backfill(store, left)
         pause, reported = _FIRST_PAUSE_S, 0

@@ -82,7 +82,7 @@ class ForwardedSearches:
     ) -> T | None:
         if not search.text:
             return None
-        # Who has seen a block finds what is in it.
+        # A client that has seen a block finds what is in it.
         found = self._reads.get(
             (search.text, key, lowest, self._store.latest_height()),
             lambda: self._attempt(read, lowest),
@@ -142,7 +142,7 @@ class ForwardedSearches:
 
 
 class CompanionEvmIndex(EvmIndex):
-    """The store's index, and searches of the nodes below the heights that it has."""
+    """The index of the store, and searches of the nodes below its lowest height."""
 
     def __init__(self, stored: EvmIndex, chain: ChainBackend) -> None:
         super().__init__(chain)
@@ -205,7 +205,7 @@ def _window(ask: Callable[[int], tuple[int, Sequence[T]]], page: Page) -> tuple[
         except UpstreamRefused:
             if number == 1:
                 raise
-            # It is beyond the last page.
+            # The page is beyond the last one.
             return (total if items else ask(1)[0]), items[skipped:]
         items += found
     return total, items[skipped : skipped + page.limit]

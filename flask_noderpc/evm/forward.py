@@ -119,7 +119,7 @@ def _params_of(kind: type[Params]) -> type[Params]:
 def _as_given(spec: ParamSpec) -> Any:
     default = spec.default if isinstance(spec.default, Tag) else None
     if isinstance(spec.kind, BlockId):
-        # What another node's default is depends on the node.
+        # Nodes differ in their default.
         default = Tag.LATEST
     given = {} if spec.required else {"default": default}
     return param(_AsGiven(spec.kind), doc=spec.doc, wire=spec.wire, **given)

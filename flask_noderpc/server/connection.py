@@ -122,7 +122,7 @@ class Connection:
         try:
             if not self._has_next():
                 return False
-            # It has sent a request: it is not idle while it waits.
+            # With a request the connection is not idle while it waits.
             self.phase = Phase.NOTHING
             self.server.places.await_turn(self)
             raw_request = self._repeatable()

@@ -51,8 +51,8 @@ class Number(ParamField):
         number = _number(value)
         if number is None or number >> 256:
             raise ValueError(
-                f"{short_repr(value)} is no number of at most 256 bits: a JSON number, or a"
-                " text in hex with 0x or in decimal"
+                "expected a number of at most 256 bits, as JSON, decimal text, or hex text with"
+                f" 0x; got {short_repr(value)}"
             )
         return number
 
