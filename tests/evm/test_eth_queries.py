@@ -28,7 +28,14 @@ from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.cosmos_txs import cosmos_evm_message, wrapped
-from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, sample, signed
+from tests.ethereum.signing import (
+    ACCOUNT,
+    CHAIN_ID,
+    TO,
+    fields_by_type,
+    signed,
+    with_blob,
+)
 
 from .chain import CONTRACT, TOPIC_A, TOPIC_B, ethereum_chain, transfer
 
@@ -169,13 +176,15 @@ def test_logs_of_one_block_are_found_by_its_hash(ask: Ask) -> None:
 def test_a_receipt_shows_blob_gas_used(tmp_path: Path) -> None:
     with closing(ethereum_chain(tmp_path)) as chain:
         ask = asking(chain)
-        sent = ask("eth_sendRawTransaction", "0x" + sample("blob").hex())
+        fields = fields_by_type()["blob"]
+        del fields["blobVersionedHashes"]
+        sent = ask("eth_sendRawTransaction", "0x" + with_blob(fields).hex())
         chain.produce()
 
         receipt = ask("eth_getTransactionReceipt", sent)
 
         assert (receipt["type"], receipt["status"]) == ("0x3", "0x1")
-        assert (receipt["blobGasUsed"], receipt["blobGasPrice"]) == (hex(1 << 17), "0x0")
+        assert (receipt["blobGasUsed"], receipt["blobGasPrice"]) == (hex(1 << 17), "0x1")
         (before, _) = ask("eth_getBlockReceipts", "0x3")
         assert not {"blobGasUsed", "blobGasPrice"} & before.keys()
 
