@@ -53,7 +53,7 @@ class StorageWordParams(Params):
     """Parameters of ``anvil_setStorageAt``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    slot: int = param(Number(), doc="Slot of its storage.")
+    key: int = param(Number(), doc="Slot of its storage.")
     word: bytes = param(StorageKey(), doc="The word.")
 
 
@@ -92,7 +92,7 @@ def set_code(ctx: Context, params: CodeParams) -> None:
 def set_storage_at(ctx: Context, params: StorageWordParams) -> bool:
     """Set a word of an account's storage."""
     _patch(
-        ctx, params.address, AccountOverride(state_diff={params.slot.to_bytes(32): params.word})
+        ctx, params.address, AccountOverride(state_diff={params.key.to_bytes(32): params.word})
     )
     return True
 
