@@ -229,8 +229,6 @@ class Follower:
         above it, which is logged unless it was ``reported``."""
         base = self._store.base_height()
         shown = ShownProgress(self._store, base - low, self._compare_older)
-        if base != reported:
-            shown.begin()
         history.fill(base - 1, low, shown.add)
         reached = self._store.base_height()
         if reached == low or history.has_ended():

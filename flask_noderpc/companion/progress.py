@@ -28,10 +28,6 @@ class ShownProgress:
         self._sample = sample
         self._began = self._logged = self._stored = time.monotonic()
 
-    def begin(self) -> None:
-        """Show what is to be stored."""
-        shared_state.set_backfill(self._store, BackfillProgress(left=self._missing))
-
     def add(self, count: int) -> None:
         """Count blocks that were stored."""
         before, self._done = self._done, self._done + count

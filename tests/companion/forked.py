@@ -81,7 +81,7 @@ class _Forked:
         try:
             answer = json.loads(body)
         except ValueError:
-            # The index is no JSON.
+            # The index page is HTML.
             return body
         calls = json.loads(asked) if asked else {"id": -1, "method": path}
         methods = {c["id"]: c["method"] for c in (calls if type(calls) is list else [calls])}

@@ -23,7 +23,7 @@ from .conftest import import_all, node_of, upstreams_at
 from .forked import Change, forked_node, sei_block, sei_results
 from .test_import import NODES, get
 
-# Fields of Go that are no slices of bytes: their zero is never null in what a node sends.
+# Texts in Go: a node sends an empty text for their zero, and never null.
 TEXTS = ("log", "info", "codespace")
 EVENT_LISTS = ("begin_block_events", "end_block_events", "finalize_block_events")
 
@@ -209,7 +209,7 @@ BLOCKS: dict[str, Change] = {
 
 # CometBFT's own nodes have the same.
 USUAL = {"null data", "null block events", "null validator updates"}
-# They change blocks without transactions.
+# These forms change blocks without transactions.
 EMPTY = {*BLOCKS, "no transactions"}
 
 
@@ -278,7 +278,7 @@ def test_the_first_block_may_have_no_commit(
 def test_a_transaction_has_the_form_of_its_node(
     dialect: str, chain: SampleChain, store: SQLiteBackend
 ) -> None:
-    """Of ``tx`` and ``tx_search``, as of ``block_results``."""
+    """``tx`` and ``tx_search`` keep the form, as ``block_results`` does."""
     change = without("info", "codespace")
 
     def of_tx(result: Any) -> None:
@@ -399,7 +399,8 @@ def test_a_search_counts_what_a_node_adds(chain: SampleChain, store: SQLiteBacke
 
 
 def test_another_dialect_has_its_own_form(chain: SampleChain, store: SQLiteBackend) -> None:
-    """A client of 0.37 gets what a node of 0.37 sends, whatever the node of 0.38 leaves out."""
+    """A client of 0.37 gets what a node of 0.37 sends, although the node of 0.38 leaves
+    members out."""
     change = without("info", "codespace")
     with forked_node(node_of(chain, 10), "comet-0.38", {"block_results": change}) as node:
         import_all(store, upstreams_at(node), 1, 9)
@@ -421,7 +422,7 @@ def test_a_common_block_takes_no_more_room(chain: SampleChain, store: SQLiteBack
 
 @pytest.mark.parametrize("dialect", NODES)
 def test_null_is_the_zero_of_each_member(dialect: str) -> None:
-    """Go's decoders leave a member that is null as it was."""
+    """Go's decoders do not change a member for null."""
     decode = DIALECTS[dialect].load
     nothing = dict.fromkeys(
         ("code", "data", "log", "info", "gas_wanted", "gas_used", "events", "codespace")

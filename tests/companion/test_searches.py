@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from urllib.parse import quote
 from urllib.request import urlopen
 
@@ -133,17 +134,27 @@ class Keeping(MemoryBackend):
         return super().block(height)
 
 
-def test_a_node_that_pruned_its_blocks_and_not_its_index_is_asked_for_good(
-    chain: SampleChain, serve_node: Serve, companion: Companion
-) -> None:
-    node = serve_node(Keeping(chain.genesis, chain.blocks[:HEAD], state=chain.state))
+@contextmanager
+def searched(
+    kind: type[Keeping], chain: SampleChain, serve_node: Serve, companion: Companion
+) -> Iterator[str]:
+    """Follow a node as far as it has blocks; yield the URL of a search that it answers in the
+    same way."""
+    node = serve_node(kind(chain.genesis, chain.blocks[:HEAD], state=chain.state))
     followed = companion(node)
     followed.follow()
     reaches(followed, HEAD, BASE)
     path = f'tx_search?query="{quote("app.index_key EXISTS")}"&per_page=100'
     with serve(app_for(followed, dialect="comet-0.38")) as own:
         assert get(f"{own}/{path}") == get(f"{node}/{path}")
-        assert get(f"{own}/{path}").count(b'"hash"') > HEAD - BASE
+        yield f"{own}/{path}"
+
+
+def test_a_node_that_pruned_its_blocks_and_not_its_index_is_asked_for_good(
+    chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    with searched(Keeping, chain, serve_node, companion) as url:
+        assert get(url).count(b'"hash"') > HEAD - BASE
 
 
 class Forgetful(Keeping):
@@ -165,17 +176,11 @@ def _above(search: Search) -> Search:
 def test_what_no_node_knows_is_searched_in_the_store_and_marked(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    node = serve_node(Forgetful(chain.genesis, chain.blocks[:HEAD], state=chain.state))
-    followed = companion(node)
-    followed.follow()
-    reaches(followed, HEAD, BASE)
-    path = f'tx_search?query="{quote("app.index_key EXISTS")}"&per_page=100'
-    with serve(app_for(followed, dialect="comet-0.38")) as own:
-        assert get(f"{own}/{path}") == get(f"{node}/{path}")
+    with searched(Forgetful, chain, serve_node, companion) as url:
         covered = {COVERAGE: f"{BASE}-{HEAD}", PROVENANCE: None}
-        assert marks(f"{own}/{path}") == covered
+        assert marks(url) == covered
         # Again, as it is not cached.
-        assert marks(f"{own}/{path}") == covered
+        assert marks(url) == covered
 
 
 class Unindexed(MemoryBackend):
@@ -212,7 +217,7 @@ def test_without_a_node_that_knows_more_a_search_is_refused_with_the_cure(
 def test_a_node_that_is_behind_the_store_is_not_asked(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Who has seen a block finds it, whichever node is first."""
+    """A client that has seen a block finds it, whichever node is asked first."""
     behind = serve_node(node_of(chain, HEAD - 5))
     followed = partly(companion, serve_node(node_of(chain, HEAD)), behind)
     search = tx_search(parse("app.index_key EXISTS"))

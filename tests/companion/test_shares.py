@@ -75,7 +75,7 @@ def test_the_backfill_gets_a_part_of_the_rate_beside_urgent_calls() -> None:
 
 
 def test_the_backfill_holds_up_nobody_while_it_may_not_begin() -> None:
-    """One request is left to others, whatever the background is owed."""
+    """One request is left to others, however many calls the background is owed."""
     throttle = Throttle("node", concurrency=2, rate=0.0)
     ended = threading.Event()
 

@@ -85,7 +85,7 @@ def node_of(chain: SampleChain) -> MemoryBackend:
 
 
 class Forger(MemoryBackend):
-    """A node with a wrong signature in each commit: that of another message."""
+    """A node whose commits have signatures of other messages."""
 
     def __init__(self, chain: SampleChain, kind: str) -> None:
         super().__init__(chain.genesis, chain.blocks, state=chain.state)

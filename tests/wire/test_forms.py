@@ -25,12 +25,12 @@ USUAL = newer()
 
 
 def shown(kind: type, reply: Json) -> bytes:
-    """What a client gets of a node's reply that was stored."""
+    """Return the reply to a client, after a node's reply was stored."""
     return DIALECT.encode(stored(DIALECT.decode(kind, DIALECT.envelope.json(reply))))
 
 
 def plain(kind: type, reply: Json) -> bytes:
-    """The same by a dialect without forms."""
+    """Return the reply by a dialect without forms."""
     behaviours = replace(DIALECT.behaviours, keeps_form=False)
     without = replace(DIALECT, behaviours=behaviours)
     return without.encode(without.decode(kind, DIALECT.envelope.json(reply)))
@@ -111,7 +111,7 @@ def test_a_form_brings_no_value_back_that_a_schema_changes() -> None:
     [
         lambda: newer(pad="x" * 20_000),
         lambda: newer(txs_results=[{**tx(), "pad": "x" * 20_000}], finalize_block_events=None),
-        # More than the results themselves have, in many small forms.
+        # Many small forms, with more bytes than the results themselves.
         lambda: newer(txs_results=[{**tx(), "pad": "x" * 1_000} for _ in range(50)]),
     ],
 )
