@@ -54,6 +54,8 @@ def _evm(settings: Settings, path: str, memory: CacheMemory) -> Make:
         EvmRuntime(state, path, limits, memory),
         settings.evm_chain_id,
         dev=settings.dev,
+        takes_unprotected_txs=settings.takes_unprotected_txs,
+        code_size_limit=settings.evm_code_size_limit,
     )
 
 
@@ -90,6 +92,8 @@ CHAIN_SETTINGS = (
     "mempool_size",
     "rpc_laddr",
     "evm_chain_id",
+    "evm_allow_unprotected_txs",
+    "evm_code_size_limit",
     "evm_executors",
     "evm_timeout",
     "max_waiting_calls_per_client",

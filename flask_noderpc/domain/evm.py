@@ -27,6 +27,9 @@ from .ethereum import (
 NO_CODE = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
 NO_STORAGE = EMPTY_ROOT
 
+CODE_SIZE_LIMIT = 24_576
+"""EIP-170: maximum bytes of a contract's code, unless a chain has another limit."""
+
 # EIP-7702: delegation designator, the prefix of the address that an account delegates to.
 DELEGATION = bytes.fromhex("ef0100")
 
@@ -79,6 +82,8 @@ class Environment:
     base_fee: int = 0
     prev_randao: bytes = ZERO_HASH
     blob_base_fee: int = MIN_BLOB_FEE
+    code_size_limit: int = CODE_SIZE_LIMIT
+    """Maximum bytes of a contract's code; code that creates one may have twice as many."""
     hashes: Mapping[int, bytes] = field(default_factory=dict)
     """Hashes of simulated earlier blocks that are not stored, by number."""
 

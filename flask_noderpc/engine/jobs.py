@@ -63,6 +63,8 @@ class ExecuteBlock(Job[Executed]):
     environment: Environment
     txs: tuple[bytes | Overrides, ...]
     """Signed transactions; on a chain of tests also changes by hand."""
+    contracts_send: bool = False
+    """True if accounts with code may have signed transactions, against EIP-3607."""
 
     def __call__(self, engine: EvmEngine) -> Executed:
         world = engine.world(self.root)
@@ -80,20 +82,23 @@ class ExecuteBlock(Job[Executed]):
     def _run(self, world: World, raw: bytes) -> tuple[Transaction, Outcome] | Refused:
         try:
             tx = decode(raw, unsigned=True)
-            check(world, self.environment, tx)
+            check(world, self.environment, tx, contracts_send=self.contracts_send)
         except InvalidTransaction as error:
             return Refused(str(error))
         message = message_of(tx, self.environment.base_fee)
         return tx, world.run(self.environment, message)
 
 
-def check(world: World, environment: Environment, tx: Transaction) -> None:
+def check(
+    world: World, environment: Environment, tx: Transaction, *, contracts_send: bool
+) -> None:
     """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` for one that must not run now."""
-    validity.check_form(tx, environment.chain_id, environment.gas_limit)
+    limits = environment.gas_limit, environment.code_size_limit
+    validity.check_form(tx, environment.chain_id, *limits)
     account = world.account(tx.sender)
     validity.check_turn(tx, account)
-    if tx.is_signed:
-        # In its name a contract may send.
+    if tx.is_signed and not contracts_send:
+        # Without a signature it was sent in the name of the contract.
         validity.check_sender(tx, world.code(tx.sender))
     validity.check_funds(tx, account)
     validity.check_fee(tx, environment.base_fee)
@@ -125,7 +130,7 @@ class Call(Job[Outcome]):
         message = self.message
         balance = world.account(message.sender).balance
         validity.check_message_funds(message, balance, self.environment.blob_base_fee)
-        validity.check_message_form(message)
+        validity.check_message_form(message, self.environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +267,8 @@ def replay(world: World, environment: Environment, txs: tuple[bytes, ...]) -> in
 
 def _message(world: World, environment: Environment, raw: bytes) -> Message:
     tx = decode(raw, unsigned=True)
-    check(world, environment, tx)
+    # Whether accounts with code may send was for the chain to say when it made the block.
+    check(world, environment, tx, contracts_send=True)
     return message_of(tx, environment.base_fee)
 
 
@@ -292,7 +298,7 @@ class TraceCall(Job[bytes]):
 def _check_message(world: World, environment: Environment, message: Message) -> None:
     balance = world.account(message.sender).balance
     validity.check_message_funds(message, balance, environment.blob_base_fee)
-    validity.check_message_form(message)
+    validity.check_message_form(message, environment)
 
 
 @dataclass(frozen=True, slots=True)

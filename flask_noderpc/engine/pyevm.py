@@ -26,7 +26,7 @@ from ..domain.evm import (
 )
 from ..protocol.ethereum.validity import floor_gas, intrinsic_gas
 from .base import EvmEngine, NodeStore, Tracer, World
-from .pyevm_code import Computation
+from .pyevm_code import Computation, computation_class
 from .pyevm_precompiles import error_text
 from .pyevm_state import State
 from .pyevm_transaction import Executor, Signed
@@ -103,6 +103,7 @@ class _PyEvmWorld(World):
         state = self._state
         state.execution_context = self._context(environment)
         state.tracer, state.blob_fee = tracer, environment.blob_base_fee
+        state.computation_class = computation_class(environment.code_size_limit)
         nonce = message.nonce
         if nonce is None:
             nonce = state.get_nonce(Address(message.sender))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from eth import exceptions
 from eth.constants import CREATE_CONTRACT_ADDRESS
 from eth.exceptions import Halt, VMError
+from eth.vm.forks.london.constants import EIP3541_RESERVED_STARTING_BYTE
 from eth.vm.forks.prague.computation import PragueComputation
 from eth.vm.logic.invalid import InvalidOpcode
 from eth_typing import Address
 
-from ..protocol.ethereum.validity import MAX_INITCODE
+from ..domain.evm import CODE_SIZE_LIMIT
 from .base import SSTORE, Tracer
 from .pyevm_frames import CALLS, CREATE2, CREATES, Frame, Refused, Step
 from .pyevm_instructions import IntStack, execute, table
@@ -46,7 +48,7 @@ def _creating(opcode: Any, arity: int) -> Callable[..., None]:
     def run(computation: Any) -> None:
         words = computation._stack.values
         begins = len(words) >= arity and computation._gas_meter.gas_remaining >= least
-        if begins and words[-3] > MAX_INITCODE:
+        if begins and words[-3] > 2 * computation.code_size_limit:
             # geth: core/vm/gas_table.go.
             raise VMError(f"out of gas: max initcode size exceeded: size {words[-3]}")
         create(computation)
@@ -65,6 +67,7 @@ class Computation(PragueComputation):
 
     opcodes = _OPCODES
     _precompiles = precompiles()
+    code_size_limit = CODE_SIZE_LIMIT
     step: Step | None = None
     frame: Frame
     opcode = 0
@@ -108,6 +111,18 @@ class Computation(PragueComputation):
     def should_erase_return_data(self) -> bool:
         """True if it has failed and returns nothing."""
         return self._error is not None and self._error.erases_return_data
+
+    @classmethod
+    def validate_create_message(cls, message: Any) -> None:
+        """Accept it: longer code was refused where the message began."""
+
+    @classmethod
+    def validate_contract_code(cls, contract_code: bytes) -> None:
+        """Raise why a contract can't have this code."""
+        if len(contract_code) > cls.code_size_limit:
+            raise exceptions.OutOfGas(f"Contract code size exceeds {cls.code_size_limit}")
+        if contract_code.startswith(EIP3541_RESERVED_STARTING_BYTE):
+            raise exceptions.ReservedBytesInCode("Contract code begins with 0xef")
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
         handled = super().__exit__(kind, error, traceback)
@@ -304,6 +319,14 @@ class Computation(PragueComputation):
         if tracer is not None:
             words = tuple(topic.to_bytes(32) for topic in topics)
             tracer.log(bytes(account), words, bytes(data))
+
+
+@lru_cache
+def computation_class(code_size_limit: int) -> type[Computation]:
+    """Return the class of computations on a chain with such a limit of a contract's code."""
+    if code_size_limit == CODE_SIZE_LIMIT:
+        return Computation
+    return type("Computation", (Computation,), {"code_size_limit": code_size_limit})
 
 
 def touched(computation: Any) -> set[Address]:

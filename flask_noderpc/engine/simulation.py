@@ -55,6 +55,7 @@ class Rules:
     """Rules of a simulation: checks of nonces and fees, logs of transfers, limits."""
 
     chain_id: int
+    code_size_limit: int
     gas_cap: int
     """Limit of all calls together."""
     validation: bool
@@ -132,6 +133,7 @@ class _Simulation:
         return changes.applied(
             Environment(
                 chain_id=self._rules.chain_id,
+                code_size_limit=self._rules.code_size_limit,
                 number=parent.number + 1,
                 timestamp=parent.timestamp,
                 coinbase=parent.miner or ZERO_ADDRESS,
@@ -159,10 +161,13 @@ class _Simulation:
         seen = environment
         if not self._rules.validation:
             seen = seen_by(message, tx.max_fee_per_blob_gas, environment)
-        self._check(tx, message, environment.base_fee, seen.blob_base_fee)
+        self._check(tx, message, environment, seen.blob_base_fee)
         return tx, self._run(seen, message)
 
-    def _check(self, tx: Transaction, message: Message, base_fee: int, blob_fee: int) -> None:
+    def _check(
+        self, tx: Transaction, message: Message, environment: Environment, blob_fee: int
+    ) -> None:
+        base_fee = environment.base_fee
         account = self._world.account(tx.sender)
         if self._rules.validation:
             validity.check_turn(tx, account)
@@ -173,7 +178,7 @@ class _Simulation:
         elif 0 < message.gas_price < base_fee:
             validity.check_fee(tx, base_fee)
         validity.check_message_funds(message, account.balance, blob_fee)
-        validity.check_message_form(message)
+        validity.check_message_form(message, environment)
 
     def _run(self, environment: Environment, message: Message) -> Called:
         tracer = TransferTracer() if self._rules.trace_transfers else None

@@ -537,6 +537,22 @@ class Settings:
         flags=("--evm.rpc.api", "--json-rpc.api"),
     )
     evm_chain_id: int = setting("evm", 9000, COUNT, "Chain id that the EVM layer signs for.")
+    evm_allow_unprotected_txs: bool = setting(
+        "evm",
+        False,
+        SWITCH,
+        "True to take transactions without a chain id (before EIP-155), which are valid on"
+        " every chain; a development chain takes them in any case.",
+        flags=("--rpc.allow-unprotected-txs", "--json-rpc.allow-unprotected-txs"),
+    )
+    evm_code_size_limit: int = setting(
+        "evm",
+        24_576,
+        integer(1, maximum=1 << 20),
+        "Maximum bytes of a contract's code (EIP-170); the code that creates it may have twice"
+        " as many (EIP-3860).",
+        flags=("--code-size-limit",),
+    )
     evm_client_version: str | None = setting(
         "evm",
         None,
@@ -575,6 +591,11 @@ class Settings:
     evm_max_subscriptions: int = setting(
         "evm", 1_000, COUNT, "Maximum subscriptions of the EVM layer in a process."
     )
+
+    @property
+    def takes_unprotected_txs(self) -> bool:
+        """True to take Ethereum transactions without a chain id."""
+        return self.evm_allow_unprotected_txs or self.dev
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ def estimate_gas(ctx: Context, params: EstimateParams) -> int:
     outcome = run(
         ctx, Estimate(request.root, request.environment, request.message, request.overrides)
     )
-    if outcome.error == OUT_OF_GAS:
+    if outcome.error.startswith(OUT_OF_GAS):
         # It had all that the sender can pay, and used it up.
         raise EvmError(f"gas required exceeds allowance ({outcome.gas_used})")
     raise_failure(outcome)
@@ -135,6 +135,7 @@ def environment_of(ctx: Context, header: Header) -> Environment:
         coinbase=header.miner or ZERO_ADDRESS,
         gas_limit=header.gas_limit,
         base_fee=header.base_fee or 0,
+        code_size_limit=ctx.settings.evm_code_size_limit,
         prev_randao=header.mix_hash,
     )
 

@@ -26,6 +26,7 @@ from ...protocol.ethereum.transactions import (
     refuse_long_lists,
     without_blobs,
 )
+from ...protocol.ethereum.validity import check_protected
 from ..codec.call_objects import TransactionObject
 from ..codec.params import Data, Quantity, Tag
 from ..errors import EvmError
@@ -167,10 +168,9 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
     """Add a signed transaction to the mempool; return its Ethereum hash."""
     refuse_long_lists(params.raw)
     tx = decode(without_blobs(params.raw))
-    if tx.chain_id is None:
-        # geth: internal/ethapi.
-        raise EvmError("only replay-protected (EIP-155) transactions allowed over RPC")
-    if tx.chain_id != ctx.settings.evm_chain_id:
+    if not ctx.settings.takes_unprotected_txs:
+        check_protected(tx)
+    if tx.chain_id not in (None, ctx.settings.evm_chain_id):
         raise EvmError(
             f"invalid chain id for signer: have {tx.chain_id} want {ctx.settings.evm_chain_id}"
         )

@@ -143,6 +143,7 @@ def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...
     settings = ctx.settings
     rules = Rules(
         chain_id=settings.evm_chain_id,
+        code_size_limit=settings.evm_code_size_limit,
         gas_cap=settings.evm_gas_cap,
         validation=payload.validation,
         trace_transfers=payload.trace_transfers,

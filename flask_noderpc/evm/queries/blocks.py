@@ -114,7 +114,10 @@ def _count(block: Block | None) -> int | None:
 
 
 def receipts(ctx: Context, params: BlockParams) -> tuple[Receipt, ...] | None:
-    """The receipts of all of a block's transactions."""
+    """The receipts of all of a block's transactions; null for the pending one, as none of them
+    has run."""
+    if params.block is Tag.PENDING:
+        return None
     block = reader(ctx).block(params.block)
     return None if block is None else block.receipts
 

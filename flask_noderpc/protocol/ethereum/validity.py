@@ -14,7 +14,7 @@ from ...domain.ethereum import (
     Authorization,
     Transaction,
 )
-from ...domain.evm import DELEGATION, Account, Message
+from ...domain.evm import CODE_SIZE_LIMIT, DELEGATION, Account, Environment, Message
 from ...errors import InvalidTransaction
 
 # The Yellow Paper's table of fees; EIP-2028 and EIP-2930.
@@ -23,7 +23,7 @@ _ADDRESS, _KEY = 2_400, 1_900
 # EIP-3860, EIP-7702, EIP-7623.
 _INITCODE_WORD, _AUTHORIZATION, _FLOOR = 2, 25_000, 10
 
-MAX_INITCODE = 2 * 24_576
+MAX_INITCODE = 2 * CODE_SIZE_LIMIT
 """EIP-3860: bytes of the code that creates a contract."""
 
 # EIP-1559: ratio of a block's gas limit to its gas target, and divisor of the largest change
@@ -79,17 +79,32 @@ MAX_BYTES = 128 * 1024
 """Maximum size of a transaction."""
 
 
-def check_form(tx: Transaction, chain_id: int, gas_limit: int) -> None:
+def check_protected(tx: Transaction) -> None:
+    """Refuse a transaction that is valid on every chain; raise ``InvalidTransaction``.
+
+    geth: internal/ethapi, SubmitTransaction.
+    """
+    if tx.chain_id is None:
+        raise InvalidTransaction(
+            "only replay-protected (EIP-155) transactions allowed over RPC"
+        )
+
+
+def check_form(
+    tx: Transaction, chain_id: int, gas_limit: int, code_size_limit: int = CODE_SIZE_LIMIT
+) -> None:
     """Refuse what no state would let run in a block; raise ``InvalidTransaction``."""
     if tx.chain_id is not None and tx.chain_id != chain_id:
         raise InvalidTransaction(
             f"invalid chain id for signer: have {tx.chain_id} want {chain_id}"
         )
-    if len(tx.raw) > MAX_BYTES:
+    # Code of the largest size that is allowed has to get in.
+    max_bytes = MAX_BYTES + 2 * max(0, code_size_limit - CODE_SIZE_LIMIT)
+    if len(tx.raw) > max_bytes:
         raise InvalidTransaction(
-            f"oversized data: transaction size {len(tx.raw)}, limit {MAX_BYTES}"
+            f"oversized data: transaction size {len(tx.raw)}, limit {max_bytes}"
         )
-    _check_initcode(tx.to, tx.data)
+    _check_initcode(tx.to, tx.data, code_size_limit)
     if tx.gas > gas_limit:
         raise InvalidTransaction("exceeds block gas limit")
     max_fee, tip = tx.max_fee_per_gas, tx.max_priority_fee_per_gas
@@ -113,7 +128,7 @@ def _check_lists(tx: Transaction) -> None:
 
 
 MAX_BLOBS = 9
-"""Blobs of a transaction at most: as many as EIP-7691 has in a block."""
+"""EIP-7691: maximum blobs of a block, and so of a transaction."""
 
 
 def check_blobs(tx: Transaction, blob_base_fee: int) -> None:
@@ -135,10 +150,11 @@ def check_blobs(tx: Transaction, blob_base_fee: int) -> None:
         )
 
 
-def _check_initcode(to: bytes | None, data: bytes) -> None:
-    if to is None and len(data) > MAX_INITCODE:
+def _check_initcode(to: bytes | None, data: bytes, code_size_limit: int) -> None:
+    limit = 2 * code_size_limit
+    if to is None and len(data) > limit:
         raise InvalidTransaction(
-            f"max initcode size exceeded: code size {len(data)}, limit {MAX_INITCODE}"
+            f"max initcode size exceeded: code size {len(data)}, limit {limit}"
         )
 
 
@@ -207,9 +223,9 @@ def check_fee(tx: Transaction, base_fee: int) -> None:
         )
 
 
-def check_message_form(message: Message) -> None:
+def check_message_form(message: Message, environment: Environment) -> None:
     """Refuse a call that no transaction could be."""
-    _check_initcode(message.to, message.data)
+    _check_initcode(message.to, message.data, environment.code_size_limit)
     creates = message.to is None
     lists = message.access_list, message.authorizations
     _check_gas(message.gas, intrinsic_gas(message.data, creates, *lists), message.data)

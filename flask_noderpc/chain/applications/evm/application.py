@@ -22,7 +22,16 @@ from ....backends.base.capabilities import EvmState
 from ....backends.base.reads import ChainReads
 from ....domain.abci import AppInfo, Event, ExecTxResult, QueryResult
 from ....domain.ethereum import Transaction
-from ....domain.evm import NO_STORAGE, Account, Environment, Outcome, Overrides, StateChange
+from ....domain.evm import (
+    CODE_SIZE_LIMIT,
+    NO_CODE,
+    NO_STORAGE,
+    Account,
+    Environment,
+    Outcome,
+    Overrides,
+    StateChange,
+)
 from ....domain.genesis import BlockParams, ConsensusParamsUpdate, Genesis
 from ....domain.time import SECOND
 from ....engine.jobs import ExecuteBlock, Executed, Patch, Refused
@@ -67,8 +76,8 @@ _TX_OBJECT_BYTES = 2048
 class EvmApplication(Application):
     """Runs Ethereum's transactions.
 
-    With ``dev`` it also accepts patches of the state, and unsigned transactions of any
-    sender from the local node.
+    With ``dev`` it also accepts patches of the state, unsigned transactions of any sender from
+    the local node, and transactions of accounts with code.
     """
 
     name = "evm"
@@ -77,10 +86,18 @@ class EvmApplication(Application):
     needs_blocks = BLOCKS_NEEDED
 
     def __init__(
-        self, state: AppState, runtime: EvmRuntime, chain_id: int, *, dev: bool = False
+        self,
+        state: AppState,
+        runtime: EvmRuntime,
+        chain_id: int,
+        *,
+        dev: bool = False,
+        takes_unprotected_txs: bool = False,
+        code_size_limit: int = CODE_SIZE_LIMIT,
     ) -> None:
         self._state, self._runtime, self._chain_id = state, runtime, chain_id
-        self._dev = dev
+        self._dev, self._takes_unprotected_txs = dev, takes_unprotected_txs
+        self._code_size_limit = code_size_limit
         self._decoded = LRUCache[bytes, Transaction](
             _DECODED_TXS, _DECODED_BYTES, _weight, runtime.memory
         )
@@ -134,9 +151,12 @@ class EvmApplication(Application):
         result = self._check(tx, unsigned=False)
         if result.code:
             return result
+        decoded = self._decode(tx)
         try:
+            if not self._takes_unprotected_txs:
+                validity.check_protected(decoded)
             # Pending transactions stay in the mempool while the base fee rises.
-            validity.check_tip(self._decode(tx), self._head().next_base_fee)
+            validity.check_tip(decoded, self._head().next_base_fee)
         except InvalidTransaction as error:
             return _rejected(str(error))
         return result
@@ -155,13 +175,20 @@ class EvmApplication(Application):
             if not (decoded.is_signed or unsigned):
                 raise InvalidTransaction("invalid transaction v, r, s values")
             latest = self._head()
-            validity.check_form(decoded, self._chain_id, latest.gas_limit)
+            limits = latest.gas_limit, self._code_size_limit
+            validity.check_form(decoded, self._chain_id, *limits)
             account = self._account(latest, decoded.sender)
             validity.check_nonce(decoded, account)
+            if not self._dev:
+                self._check_sender(decoded, account)
             validity.check_funds(decoded, account)
         except InvalidTransaction as error:
             return _rejected(str(error))
         return ExecTxResult(gas_wanted=decoded.gas)
+
+    def _check_sender(self, tx: Transaction, account: Account) -> None:
+        if account.code_hash != NO_CODE:
+            validity.check_sender(tx, self._runtime.record(account.code_hash) or b"")
 
     def sender_nonce(self, tx: bytes) -> SenderNonce | None:
         if is_patch(tx):
@@ -209,11 +236,13 @@ class EvmApplication(Application):
             coinbase=latest.coinbase or block.proposer_address,
             gas_limit=latest.gas_limit,
             base_fee=patched.base_fee,
+            code_size_limit=self._code_size_limit,
         )
         if patched.state is not None:
             executed = Executed(patched.state, (None,) * len(txs))
         else:
-            executed = self._executed(block, ExecuteBlock(latest.root, environment, tuple(txs)))
+            job = ExecuteBlock(latest.root, environment, tuple(txs), contracts_send=self._dev)
+            executed = self._executed(block, job)
         results = tuple(_results(block, executed))
         gas = sum(result.gas_used for result in results)
         new_head = EvmHead(

@@ -16,7 +16,7 @@ from ....domain.ethereum import Transaction
 from ....domain.evm import Account
 from ....protocol.comet.chain_state import tx_bytes
 from ....protocol.comet.hashes import tx_hash
-from ....protocol.ethereum.validity import max_cost
+from ....protocol.ethereum.validity import MAX_BLOBS, max_cost
 
 _Queue = list[Transaction]
 
@@ -39,13 +39,15 @@ def select_txs(
     for order, queue in enumerate(queues):
         _push(heads, queue, order, base_fee)
     selected: list[bytes] = []
-    size = gas = 0
+    size = gas = blobs = 0
     while heads:
         _, order, queue = heapq.heappop(heads)
         tx = queue.pop()
-        if not limits.fits(size + tx_bytes(tx.raw), gas + tx.gas):
+        blobs_after = blobs + len(tx.blob_versioned_hashes)
+        fits = limits.fits(size + tx_bytes(tx.raw), gas + tx.gas)
+        if not fits or blobs_after > MAX_BLOBS:
             continue
-        size, gas = size + tx_bytes(tx.raw), gas + tx.gas
+        size, gas, blobs = size + tx_bytes(tx.raw), gas + tx.gas, blobs_after
         selected.append(tx.raw)
         _push(heads, queue, order, base_fee)
     return tuple(selected)
