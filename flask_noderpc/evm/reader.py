@@ -131,6 +131,12 @@ class Reader:
         except (HeightNotAvailable, ResultNotFound):
             return None
 
+    def parent(self, block: Block) -> Block | None:
+        """The block before a block of the chain; ``None`` where there is none."""
+        header = block.partial_header
+        # Its hash is known, and need not be read.
+        return self._blocks.get(header.parent_hash) or self.at(header.number - 1)
+
     def _keep(self, made: Block) -> Block:
         if self._node is not None:
             header = made.partial_header

@@ -30,6 +30,7 @@ from .contracts import (
     INVALID,
     LOOPS,
     REVERTS,
+    RICH,
     at,
 )
 from .evm_node import Running, tx
@@ -80,6 +81,32 @@ def test_a_revert_error_carries_its_data(
 ) -> None:
     error = node.error(method, {"to": REVERTS, "data": data})
     assert error == {"code": 3, "message": text, "data": data}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"from": ME, "to": TO, "value": "0x5"},
+        {"from": ME, "to": TO, "value": hex(RICH)},
+        {"from": ME, "to": TO, "value": hex(RICH + 1)},
+        {"from": ME, "to": TO, "value": "0x5", "gasPrice": hex(10**15)},
+        {"from": ME, "to": TO, "value": "0x5", "maxFeePerGas": hex(3 * 10**9)},
+        {"from": ME, "to": TO, "value": "0x5", "gas": hex(21_000)},
+        {"from": ME, "to": TO, "data": "0x01"},
+        {"from": ME, "to": TO, "accessList": [{"address": TO, "storageKeys": []}]},
+        {"from": ME, "to": "0x" + "00" * 19 + "04"},
+        {"from": ME, "to": COUNTER},
+        {"from": ME, "to": REVERTS},
+        {"from": ME, "data": "0x"},
+        {"from": TO, "to": ME, "value": "0x1"},
+        {"to": TO},
+    ],
+)
+def test_a_transfer_is_estimated_as_if_it_ran(node: Running, call: Any) -> None:
+    # An override, of anybody, has the engine run it.
+    overrides = {f"0x{99:040x}": {"balance": "0x1"}}
+    plain = node.reply("eth_estimateGas", (call, "latest"))
+    assert plain == node.reply("eth_estimateGas", (call, "latest", overrides))
 
 
 _BN254 = 0x30644E72E131A029B85045B68181585D97816A916871CA8D3C208C16D87CFD47

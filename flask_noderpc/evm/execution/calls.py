@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ...domain.ethereum import ZERO_ADDRESS, AccessListEntry, Header
+from ...domain.ethereum import BLOB, ZERO_ADDRESS, AccessListEntry, Header
 from ...domain.evm import (
+    NO_CODE,
     OUT_OF_GAS,
     PRECOMPILES,
     BlockChanges,
@@ -103,6 +104,8 @@ def call(ctx: Context, params: CallParams) -> bytes:
 def estimate_gas(ctx: Context, params: EstimateParams) -> int:
     """The gas that a call needs, found by executing it."""
     request = prepared(ctx, params.at_block(ctx), limit_by_block=True)
+    if _only_moves_value(ctx, request):
+        return _MIN_GAS
     outcome = run(
         ctx, Estimate(request.root, request.environment, request.message, request.overrides)
     )
@@ -111,6 +114,20 @@ def estimate_gas(ctx: Context, params: EstimateParams) -> int:
         raise EvmError(f"gas required exceeds allowance ({outcome.gas_used})")
     raise_failure(outcome)
     return outcome.gas_used
+
+
+def _only_moves_value(ctx: Context, request: Call) -> bool:
+    """True if there is no code to run, and the sender has the value and pays the gas."""
+    message = request.message
+    to, gas = message.to, message.gas
+    has_more = message.data or message.access_list or message.authorizations
+    if to is None or has_more or message.type == BLOB or request.overrides or gas < _MIN_GAS:
+        return False
+    record = evm_state(ctx).record
+    has_code = account(record, request.root, to).code_hash != NO_CODE
+    balance = account(record, request.root, message.sender).balance
+    affordable = message.value + gas * message.gas_price <= balance
+    return affordable and not has_code and to not in PRECOMPILES
 
 
 def prepared(ctx: Context, params: CallParams, *, limit_by_block: bool = False) -> Call:

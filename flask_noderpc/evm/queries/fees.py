@@ -46,15 +46,14 @@ def priority_fee(ctx: Context, params: NoParams) -> int:
 def _latest_tips(ctx: Context) -> Iterator[int]:
     """Return the lowest tips of each block."""
     chain = reader(ctx)
-    latest = chain.latest
-    for height in range(
-        max(ctx.backend.base_height(), latest - _SAMPLED_BLOCKS + 1), latest + 1
-    ):
-        block = chain.at(height)
-        if block is not None:
-            fee = block.partial_header.base_fee or 0
-            tips = (receipt.effective_gas_price - fee for receipt in block.receipts)
-            yield from sorted(tip for tip in tips if tip >= _MIN_TIP)[:_SAMPLED_TXS]
+    first, block = ctx.backend.base_height(), chain.block(Tag.LATEST)
+    for _ in range(_SAMPLED_BLOCKS):
+        if block is None or block.partial_header.number < first:
+            return
+        fee = block.partial_header.base_fee or 0
+        tips = (receipt.effective_gas_price - fee for receipt in block.receipts)
+        yield from sorted(tip for tip in tips if tip >= _MIN_TIP)[:_SAMPLED_TXS]
+        block = chain.parent(block)
 
 
 def base_fee(ctx: Context, params: NoParams) -> int:
