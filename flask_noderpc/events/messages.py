@@ -18,11 +18,11 @@ from ..domain.block import Block, BlockIDFlag, Commit
 from ..domain.responses import ResultBlock
 from ..domain.validator import Validator
 from ..errors import NotSupported
+from ..event_aliases import with_aliases
 from ..jsoncodec import text_of
 from ..protocol.comet.hashes import tx_hash
 from ..protocol.comet.key_types import address
 from ..protocol.comet.keys import commit_vote
-from ..protocol.ethereum.aliases import with_aliases
 from .query import Query
 
 # CometBFT: names of consensus steps.

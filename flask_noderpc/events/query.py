@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ..domain.time import from_text
 from ..errors import QuerySyntaxError, ValueNotAllowed
-from ..protocol.ethereum.aliases import comparable, has_addresses
+from ..event_aliases import comparable, has_aliases
 
 Events = Mapping[str, Sequence[str]]
 """Keys of a message, each with its values in the order they were emitted."""
@@ -110,7 +110,7 @@ class Condition:
 
     def __post_init__(self) -> None:
         holds = _predicate(self.operator, self.kind, self.text)
-        if self.is_equality and has_addresses(self.key):
+        if self.is_equality and has_aliases(self.key):
             expected = comparable(self.key, self.text)
             holds = lambda value: comparable(self.key, value) == expected  # noqa: E731
         object.__setattr__(self, "_holds", holds)

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from ..domain.search import HIGHEST, Bound, Search, Term
 from ..errors import ValueNotAllowed
-from ..protocol.ethereum.aliases import comparable
+from ..event_aliases import comparable
 from .query import Condition, Kind, Query
 
 TX_HASH, TX_HEIGHT, BLOCK_HEIGHT = "tx.hash", "tx.height", "block.height"

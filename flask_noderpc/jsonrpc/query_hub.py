@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ..event_aliases import comparable, has_aliases
 from ..events.messages import Keys, Message
 from ..events.query import Query
-from ..protocol.ethereum.aliases import comparable, has_addresses
 from .subscriptions import EventBuffer, EventBuffers
 
 
@@ -60,7 +60,7 @@ class QueryHub(EventBuffers[Query]):
 
 
 def _comparable_values(key: str, values: Iterable[str]) -> set[str]:
-    if has_addresses(key):
+    if has_aliases(key):
         return {comparable(key, value) for value in values}
     return set(values)
 

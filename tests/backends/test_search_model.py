@@ -23,7 +23,7 @@ from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.search import HIGHEST, Bound, Page, Search, SearchLimits, Term
 from flask_noderpc.errors import NotSupported
-from flask_noderpc.protocol.ethereum.aliases import searchable
+from flask_noderpc.event_aliases import searchable
 from flask_noderpc.testing.chains import ChainMaker
 from tests.faults.processes import is_long
 from tests.helpers.stores import make_store

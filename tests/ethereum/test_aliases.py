@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from flask_noderpc.protocol.ethereum.aliases import comparable, searchable, with_aliases
+from flask_noderpc.event_aliases import comparable, searchable, with_aliases
 from flask_noderpc.protocol.ethereum.ethermint import event
 
 ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"

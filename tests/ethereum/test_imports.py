@@ -15,7 +15,7 @@ import sys
 import flask_noderpc
 from flask_noderpc import DIALECTS, EmbeddedChain, COMETBFT_ROUTES, NodeRPC, SQLiteBackend
 import flask_noderpc.testing
-import flask_noderpc.protocol.ethereum.aliases
+import flask_noderpc.event_aliases
 chain = EmbeddedChain(sys.argv[1], produce=False)
 chain.start()
 chain.mempool.submit(b"a=1")

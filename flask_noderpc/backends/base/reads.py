@@ -14,8 +14,8 @@ from ...domain.genesis import ConsensusParams, Genesis
 from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
 from ...domain.validator import ValidatorSet
 from ...errors import SearchTooCostly, TxNotFound
+from ...event_aliases import searchable
 from ...protocol.comet.hashes import tx_hash, tx_proof
-from ...protocol.ethereum.aliases import searchable
 
 
 class ChainVersion(NamedTuple):

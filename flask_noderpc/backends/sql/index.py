@@ -18,7 +18,7 @@ from hashlib import blake2b
 from ... import jsoncodec
 from ...domain.abci import BlockResults, Event, ExecTxResult
 from ...domain.search import indexed, number_of
-from ...protocol.ethereum.aliases import searchable
+from ...event_aliases import searchable
 from .blocks import places
 from .connection import Connection
 from .packed.results import POSITION_BITS, place

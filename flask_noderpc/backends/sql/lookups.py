@@ -10,8 +10,8 @@ from ...domain.abci import Event, ExecTxResult
 from ...domain.responses import PendingCount
 from ...domain.search import indexed
 from ...errors import InvalidBlock
+from ...event_aliases import searchable
 from ...protocol.comet.hashes import evidence_hash_of, tx_hash
-from ...protocol.ethereum.aliases import searchable
 from . import blocks, evidence, evm_index, index, mempool, state, votes
 from .connection import Connection
 from .packed.results import POSITION_BITS, place

@@ -1,0 +1,1 @@
+"""Ethereum: its JSON-RPC, and a chain that runs its transactions."""

@@ -1,0 +1,46 @@
+"""What a feature adds to the core, and which features there are.
+
+A feature is a folder of this package with a ``feature.py``, whose ``FEATURE`` declares what the
+feature adds. The core imports no feature: it asks :func:`features`. A ``feature.py`` holds
+declarations alone, and loads what they need when they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from .domain.abci import Event
+
+
+@dataclass(frozen=True, slots=True)
+class EventAliases:
+    """What a feature declares of its types of events."""
+
+    types: frozenset[str]
+    """The types, such as ``transfer``, with their aliases."""
+    with_aliases: Callable[[Sequence[Event]], Sequence[Event]]
+    """Return the events of a transaction, among them some of these types, with what the type
+    is called besides."""
+    ignores_case: Callable[[str], bool]
+    """Return true for a value that is compared without case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """What one feature adds to the core; each part is optional."""
+
+    name: str
+    event_aliases: EventAliases | None = None
+    """Other names and forms under which queries find the events of transactions."""
+
+
+@cache
+def features() -> tuple[Feature, ...]:
+    """Return the features of this package, in the order of their names."""
+    package = Path(__file__).parent
+    names = sorted(each.parent.name for each in package.glob("*/feature.py"))
+    return tuple(import_module(f".{name}.feature", __package__).FEATURE for name in names)
