@@ -29,6 +29,7 @@ from .block_scheduler import BlockSchedule, BlockScheduler
 from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
 from .health import ChainHealth
+from .pending_state import PendingState
 from .producer import Producer
 from .proposal import replay
 from .signer import Signer, StoredChain
@@ -90,7 +91,9 @@ class EmbeddedChain(StoreBackend):
                 read_database=read_database,
             )
         super().__init__(database)
-        self._app = database.abci or application(database.app_state())
+        state = PendingState(database.app_state())
+        self._pending = state if database.abci is None else None
+        self._app = database.abci or application(state)
         database.abci = self._app
         folder = home if home is not None else database.location.folder
         if folder is None:
@@ -179,6 +182,7 @@ class EmbeddedChain(StoreBackend):
             genesis_time=home.genesis.genesis_time,
             timely=self._control is not None and signer.is_development,
             retain=self.retain_blocks,
+            pending=self._pending,
         )
         self._block_scheduler = BlockScheduler(producer, self.store, self._block_schedule)
         if self._produces:

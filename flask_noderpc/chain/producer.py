@@ -22,6 +22,7 @@ from ..protocol.comet.chain_state import ChainState, evidence_bytes, max_data_by
 from ..signals import block_committed, emit
 from . import proposal
 from .clock import Clock
+from .pending_state import PendingState
 from .proposal import replay
 from .signer import Signer
 
@@ -90,6 +91,10 @@ _MAX_BLOCK_S = 60.0
 
 _ALL = BlockLimits(-1, -1)
 
+# Empty blocks that are stored together, and those between two turns of other requests.
+_EMPTY_TOGETHER, _EMPTY_BEFORE_TURN = 500, 20
+_LOG_EACH_S = 5.0
+
 # Transactions read from the mempool at once for a recheck.
 _RECHECK_BATCH = 20
 
@@ -109,6 +114,7 @@ class Producer:
         genesis_time: int = 0,
         timely: bool = False,
         retain: int | None = None,
+        pending: PendingState | None = None,
     ) -> None:
         """Set the chain's validator keys by ``signer``, and the lease's seconds by ``lease_s``.
 
@@ -116,8 +122,10 @@ class Producer:
         ``genesis_time``. With ``timely`` a block's time
         is the clock's, at least a second after the last block's, and not that of the votes
         for the last block. ``retain`` is the minimum number of latest blocks that pruning
-        leaves; with ``None`` the application decides.
+        leaves; with ``None`` the application decides. ``pending`` is the application's state,
+        for blocks that are stored together.
         """
+        self._pending = pending
         self._sender = sender
         self._genesis_time = genesis_time
         self._timely = timely
@@ -187,6 +195,90 @@ class Producer:
         emit(block_committed, self._sender, height=height)
         self._prune(height)
         return height
+
+    def produce_many(self, count: int, step: int | None = None) -> int:
+        """Produce blocks, the first of them now, and each other ``step`` seconds after the one
+        before; return the last height.
+
+        Empty blocks of development keys are stored together. Raise as :meth:`produce` does.
+        """
+        height, logged = self.produce(), time.monotonic()
+        left = count - 1
+        while left:
+            heights = self._produce_empty(min(left, _EMPTY_TOGETHER), step)
+            if not heights:
+                if step:
+                    self.next_time = (self._store.head().time // SECOND + step) * SECOND
+                heights = range(self.produce(), self._store.latest_height() + 1)
+            height, left = heights[-1], left - len(heights)
+            if time.monotonic() - logged >= _LOG_EACH_S:
+                logged = time.monotonic()
+                log.info("%d of %d blocks are made", count - left, count)
+        return height
+
+    def _produce_empty(self, count: int, step: int | None) -> range:
+        """Produce blocks without transactions and return their heights, or none where blocks
+        have to be stored one by one."""
+        if not (self._pending and self._timely and self._app.makes_empty_blocks_together):
+            return range(0)
+        with self._lock:
+            lease = self._producer_lease.acquire()
+            head = self._store.head()
+            self._sync_application(head)
+            if head.is_genesis or self._reap(_ALL) or self._evidence(head, ()):
+                return range(0)
+            self._block_started_at = time.monotonic()
+            try:
+                with self._pending.pending():
+                    blocks = self._empty_blocks(head, count, step, self._pending)
+                self._store.append_block(*blocks, lease=lease)
+            except LeaseLost:
+                self._producer_lease.lease = None
+                raise
+            finally:
+                self._block_started_at = None
+            heights = range(head.height + 1, head.height + count + 1)
+            for height in heights:
+                self._retain_height = self._app.commit(height)
+            self._synced_height = heights[-1]
+        self._log.add(heights[0], heights[-1], {"txs": 0})
+        for height in heights:
+            emit(block_committed, self._sender, height=height)
+            self._prune(height)
+        return heights
+
+    def _empty_blocks(
+        self, head: ChainState, count: int, step: int | None, pending: PendingState
+    ) -> list[CommittedBlock]:
+        """Return blocks that follow the head; the last one's signatures are recorded."""
+        limits, version = _block_limits(head, ()), self._app.info().app_version
+        keys, blocks = self._signer.plain_keys(), list[CommittedBlock]()
+        head = self._with_block_time(head, step)
+        for number in range(1, count + 1):
+            if number % _EMPTY_BEFORE_TURN == 0:
+                next_turn()
+            txs = self._app.prepare_proposal((), limits)
+            round_number, proposer = proposal.first_signable_round(head.validators, keys)
+            block = proposal.next_block(head, txs, proposer, version)
+            block_id, _ = hashes.block_id(block)
+            execution = self._app.finalize_block(
+                proposal.request(block, block_id.hash, head.validators, head.next_validators)
+            )
+            pending.add(execution.changes)
+            time, is_last = block.header.time, number == count
+            commit = proposal.precommits(
+                head,
+                block,
+                block_id,
+                round_number,
+                self._signer.keys if is_last else keys,
+                # The time of the votes is that of the next block.
+                self._clock.now() if is_last else self._time_after(time, step),
+            )
+            results = proposal.results(block.header.height, execution)
+            head = head.next_state(block_id, time, commit, results)
+            blocks.append(CommittedBlock(block, commit, results, execution.changes))
+        return blocks
 
     def _prune(self, height: int) -> None:
         """Prune a few old blocks; log errors, as the new block is committed already."""
@@ -276,13 +368,18 @@ class Producer:
             next_turn()
             return bool(evidence or self._app.prepare_proposal(reaped, limits))
 
-    def _with_block_time(self, head: ChainState) -> ChainState:
+    def _with_block_time(self, head: ChainState, step: int | None = None) -> ChainState:
         time, self.next_time = self.next_time, None
         if time is None:
-            earliest = (head.time // SECOND + (self.step or 1)) * SECOND
-            time = earliest if self.step else max(self._clock.now(), earliest)
+            time = self._time_after(head.time, step)
         keys = self._signer.plain_keys()
         return replace(head, commit=proposal.commit_at_time(head, keys, time))
+
+    def _time_after(self, time: int, step: int | None) -> int:
+        """Return the time of the block after one of a given time."""
+        step = step or self.step
+        earliest = (time // SECOND + (step or 1)) * SECOND
+        return earliest if step else max(self._clock.now(), earliest)
 
     def acquire_lease(self) -> None:
         """Acquire the lease; raise :exc:`~flask_noderpc.errors.LeaseLost` if it is taken."""

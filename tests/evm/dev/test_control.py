@@ -66,6 +66,20 @@ def test_mine_methods_mine_blocks(w3: Any, method: str, params: Any, made: int) 
     assert latest(w3)[0] == height + made
 
 
+def test_subscribers_see_each_of_many_blocks(w3: Any, url: str) -> None:
+    """These are stored together."""
+    with closing(WebSocketClient(url, path="/evm/ws")) as client:
+        client.asked("eth_subscribe", ["newHeads"])
+        height, _ = latest(w3)
+        done(w3, "hardhat_mine", "0x258", "0xa")
+        heads = [client.json()["params"]["result"] for _ in range(600)]
+    numbers = [int(head["number"], 16) for head in heads]
+    assert numbers == [*range(height + 1, height + 601)]
+    times = [int(head["timestamp"], 16) for head in heads]
+    assert times == [*range(times[0], times[0] + 6000, 10)]
+    assert [head["parentHash"] for head in heads[1:]] == [head["hash"] for head in heads[:-1]]
+
+
 def test_mine_methods_take_times_and_steps(w3: Any) -> None:
     height, time = latest(w3)
     done(w3, "evm_mine", time + 500)
@@ -204,7 +218,8 @@ def test_a_client_may_wait_for_blocks(w3: Any) -> None:
             [STRANGER, "0x1" + "0" * 64],
             "expected a number of at most 256 bits",
         ),
-        ("anvil_mine", ["0x2711"], "10001 blocks are too many for one call"),
+        ("anvil_mine", ["0x186a1"], "blocks: expected at most 100000 for one call, got 100001"),
+        ("evm_mine", [{"blocks": 100_001}], "each holds the hash of the one before"),
         ("evm_mine", ["0x1"], "lower than or equal to the previous block's"),
         ("evm_mine", [1 << 50], "is too far ahead"),
         ("evm_setNextBlockTimestamp", [1], "lower than or equal to the previous block's"),
