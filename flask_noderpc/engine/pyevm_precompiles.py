@@ -38,6 +38,7 @@ TEXTS: dict[type[VMError], str] = {
 _OUT_OF_GAS = {
     "Contract code size exceeds": "max code size exceeded",
     "Write contract code": "contract creation code storage out of gas",
+    "SSTORE always fails below 2300": "out of gas: not enough gas for reentrancy sentry",
 }
 _OPCODE = re.compile(r"0x[0-9a-f]+")
 _NEEDED = re.compile(r"Out of gas: Needed (\d+)")

@@ -30,6 +30,7 @@ class _Account(jsoncodec.Struct, forbid_unknown_fields=True):
     secretKey: Any = None  # noqa: N815  # as JSON has it
     comment: Any = None
     builtin: Any = None
+    codeHash: Any = None  # noqa: N815
 
 
 class _Genesis(jsoncodec.Struct):
