@@ -93,7 +93,6 @@ _ALL = BlockLimits(-1, -1)
 
 # Empty blocks that are stored together, and those between two turns of other requests.
 _EMPTY_TOGETHER, _EMPTY_BEFORE_TURN = 500, 20
-_LOG_EACH_S = 5.0
 
 # Transactions read from the mempool at once for a recheck.
 _RECHECK_BATCH = 20
@@ -202,18 +201,14 @@ class Producer:
 
         Empty blocks of development keys are stored together. Raise as :meth:`produce` does.
         """
-        height, logged = self.produce(), time.monotonic()
-        left = count - 1
+        height, left = self.produce(), count - 1
         while left:
-            heights = self._produce_empty(min(left, _EMPTY_TOGETHER), step)
-            if not heights:
-                if step:
-                    self.next_time = (self._store.head().time // SECOND + step) * SECOND
-                heights = range(self.produce(), self._store.latest_height() + 1)
-            height, left = heights[-1], left - len(heights)
-            if time.monotonic() - logged >= _LOG_EACH_S:
-                logged = time.monotonic()
-                log.info("%d of %d blocks are made", count - left, count)
+            if heights := self._produce_empty(min(left, _EMPTY_TOGETHER), step):
+                height, left = heights[-1], left - len(heights)
+                continue
+            if step:
+                self.next_time = (self._store.head().time // SECOND + step) * SECOND
+            height, left = self.produce(), left - 1
         return height
 
     def _produce_empty(self, count: int, step: int | None) -> range:
