@@ -24,12 +24,12 @@ from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
 from ..errors import InvalidSetting, StoreError
 from . import home as node_home
 from .applications.kvstore import KVStore
+from .batch_state import BatchState
 from .beginning import begin, open_home
 from .block_scheduler import BlockSchedule, BlockScheduler
 from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
 from .health import ChainHealth
-from .pending_state import PendingState
 from .producer import Producer
 from .proposal import replay
 from .signer import Signer, StoredChain
@@ -91,7 +91,7 @@ class EmbeddedChain(StoreBackend):
                 read_database=read_database,
             )
         super().__init__(database)
-        state = PendingState(database.app_state())
+        state = BatchState(database.app_state())
         self._pending = state if database.abci is None else None
         self._app = database.abci or application(state)
         database.abci = self._app

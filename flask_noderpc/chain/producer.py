@@ -21,8 +21,8 @@ from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import ChainState, evidence_bytes, max_data_bytes
 from ..signals import block_committed, emit
 from . import proposal
+from .batch_state import BatchState
 from .clock import Clock
-from .pending_state import PendingState
 from .proposal import replay
 from .signer import Signer
 
@@ -113,7 +113,7 @@ class Producer:
         genesis_time: int = 0,
         timely: bool = False,
         retain: int | None = None,
-        pending: PendingState | None = None,
+        pending: BatchState | None = None,
     ) -> None:
         """Set the chain's validator keys by ``signer``, and the lease's seconds by ``lease_s``.
 
@@ -243,7 +243,7 @@ class Producer:
         return heights
 
     def _empty_blocks(
-        self, head: ChainState, count: int, step: int | None, pending: PendingState
+        self, head: ChainState, count: int, step: int | None, pending: BatchState
     ) -> list[CommittedBlock]:
         """Return blocks that follow the head; the last one's signatures are recorded."""
         limits, version = _block_limits(head, ()), self._app.info().app_version
@@ -267,7 +267,7 @@ class Producer:
                 block_id,
                 round_number,
                 self._signer.keys if is_last else keys,
-                # The time of the votes is that of the next block.
+                # The votes have the next block's time.
                 self._clock.now() if is_last else self._time_after(time, step),
             )
             results = proposal.results(block.header.height, execution)

@@ -87,7 +87,7 @@ def test_blocks_are_made_by_hand_and_taken_back(noderpc_bank: BankNode) -> None:
 
 
 def test_many_blocks_are_made_and_taken_back(noderpc_bank: BankNode) -> None:
-    """They are stored together, and each has a state of its own."""
+    """Blocks that are stored together have a state each."""
     node, chain = noderpc_bank, noderpc_bank.chain
 
     def pay() -> None:

@@ -96,7 +96,7 @@ MANY = 1_100
 def test_many_blocks_are_as_those_that_are_made_one_by_one(
     chain: EmbeddedChain, tmp_path: Path
 ) -> None:
-    """They go on after a restart, and after some of them are taken back."""
+    """The chain goes on after a restart, and after blocks are taken back."""
     path = tmp_path / "many.db"
     with closing(opened(path)) as one:
         sent = transfer(0)

@@ -16,10 +16,10 @@ from .evm_node import development_node
 from .test_anvil import anvil, ask
 
 ONE, OTHER = f"0x{'a1' * 20}", f"0x{'b2' * 20}"
-# It stores 1 in slot 0 where it is called.
+# Code that stores 1 in slot 0.
 CODE = "0x600160005500"
 SENDER = to_checksum(DEV_KEYS[0].address)
-# Of the second transaction.
+# The contract that the second transaction creates.
 CREATED = "0xe7f1725e7734ce288f8367e1bb143e90bb3f0512"
 
 
@@ -53,7 +53,7 @@ def change(url: str) -> None:
 
 
 def shown(url: str) -> dict[str, Any]:
-    """What a node shows of these accounts."""
+    """Nonces, balances, code and storage of these accounts."""
     found = {}
     for address in (ONE, OTHER, CREATED, SENDER):
         slots = [f"0x{'00' * 32}", f"0x{'ff' * 32}"]

@@ -281,8 +281,8 @@ def test_the_first_block_after_a_long_halt_may_be_trusted(
     serve_node: Serve,
     companion: Companion,
 ) -> None:
-    """Its time is before the halt, as that of the votes for the block before; the next blocks
-    come at once, and a process that is started later takes the same ``--trust``."""
+    """The block's time is before the halt, as the votes for the block before are. The next
+    blocks come at once, and a process that is started later takes the same ``--trust``."""
     first = OLD + 1
     node = node_of(recent_chain, OLD + is_new)
     url = serve_node(node)

@@ -188,7 +188,7 @@ def test_what_no_node_knows_is_searched_in_the_store_and_marked(
 def test_a_search_in_part_is_refused_over_a_websocket(
     dialect: str, chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Its responses have no headers, so nothing would say which heights are left out."""
+    """Responses have no headers there, so nothing would say which heights are left out."""
     node = Forgetful(chain.genesis, chain.blocks[:HEAD], state=chain.state)
     followed = companion(serve_node(node))
     followed.follow()

@@ -16,7 +16,7 @@ from ...errors import short_repr
 
 _HEX, _DECIMAL = re.compile(r"0[xX][0-9a-fA-F]*"), re.compile(r"[0-9]+", re.ASCII)
 _WORD = re.compile(r"[0-9a-fA-F]{0,64}")
-# What zlib.decompressobj takes for gzip.
+# The wbits of zlib that mean gzip.
 _GZIP = 31
 _GZIP_MARK = b"\x1f\x8b"
 
@@ -26,7 +26,7 @@ class _Account(jsoncodec.Struct, forbid_unknown_fields=True):
     nonce: str | int | None = None
     code: str = ""
     storage: dict[str, str | int] | None = None
-    # What other tools say of an account, and no state has.
+    # Members that other tools add, which are no part of a state.
     secretKey: Any = None  # noqa: N815  # as JSON has it
     comment: Any = None
     builtin: Any = None
@@ -76,7 +76,7 @@ def _unpacked(dump: bytes, max_bytes: int) -> bytes:
 
 
 def encode_dump(accounts: Mapping[str, object]) -> bytes:
-    """Encode accounts as a dump that anvil loads; its blocks stay as they are."""
+    """Encode accounts as a dump that anvil loads without a change to its blocks."""
     document: dict[str, object] = {
         "block": None,
         "accounts": accounts,

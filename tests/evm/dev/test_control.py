@@ -399,7 +399,7 @@ def test_a_state_that_could_not_be_loaded_again_is_not_dumped(
 
 
 def test_a_dump_of_an_earlier_version_replaces_the_state(w3: Any, chain: EmbeddedChain) -> None:
-    """It has the nodes of the tries."""
+    """Such a dump has the nodes of the tries."""
     done(w3, "hardhat_setCode", STRANGER, "0x5f545f5260205ff3")
     before, dump = bytes(w3.eth.get_block("latest")["stateRoot"]), old_dump(chain)
     chain_was = done(w3, "evm_snapshot")
@@ -410,7 +410,7 @@ def test_a_dump_of_an_earlier_version_replaces_the_state(w3: Any, chain: Embedde
 
     assert w3.eth.get_block("latest")["stateRoot"] == before
     assert w3.eth.get_balance(added) == 0
-    # One that lacks a part is refused, and one with nodes that are none.
+    # Dumps that lack a part, or have malformed nodes, are refused.
     root, parts = rlp.decode(zlib.decompress(dump))
     cut = zlib.compress(rlp.encode([root, parts[:-1]]))
     error = asked(w3, "anvil_loadState", f"0x{cut.hex()}")["error"]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from ..backends.base.application import AppState, Changes, Waiting
 
 
-class PendingState:
+class BatchState:
     """An application's state, to which one thread at a time adds writes that it alone sees.
 
     So blocks can be executed one after another, and stored together.
@@ -49,7 +49,7 @@ class PendingState:
         """Return pairs as the state does."""
         if not self._has_pending():
             return self._stored.range(prefix, after, limit)
-        # As many more as may have been removed.
+        # Pending writes may remove as many of the stored pairs.
         found = dict(self._stored.range(prefix, after, limit + len(self._pending)))
         for key, value in self._pending.items():
             if key.startswith(prefix) and (after is None or key > after):
