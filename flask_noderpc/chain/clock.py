@@ -51,13 +51,16 @@ class ShiftedClock:
         self._set_offset(self.offset + nanoseconds)
 
     def _set_offset(self, offset: int) -> None:
-        time_ns = self._clock.now() + offset
+        self.check(self._clock.now() + offset)
+        self.offset = offset
+
+    def check(self, time_ns: int) -> None:
+        """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` after :data:`MAX_TIME`."""
         if time_ns > MAX_TIME:
             raise ValueNotAllowed(
                 f"timestamp {time_ns // SECOND} is too far ahead: the last is"
                 f" {MAX_TIME // SECOND}"
             )
-        self.offset = offset
 
 
 class ManualClock:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ..backends.base.capabilities import Control
+from ..backends.base.capabilities import MAX_MINED, Control
 from ..backends.base.store import ChainStore
 from ..domain.abci import ExecTxResult
 from ..domain.evm import Overrides
@@ -64,15 +64,25 @@ class DevControl(Control):
         return self._block_scheduler().producer
 
     def mine(self, count: int = 1, time: int | None = None, step: int | None = None) -> int:
+        if count > MAX_MINED:
+            raise ValueNotAllowed(
+                f"blocks: expected at most {MAX_MINED} for one call, got {count}: each holds"
+                " the hash of the one before, so they are made one after another; call it"
+                " several times"
+            )
         with self._lock:
             if time is not None:
                 self.set_next_time(time)
-            height = 0
-            for number in range(count):
-                if number and step:
-                    self.set_next_time(self._last_time() + step)
-                height = self._producer().produce()
-            return height or self._store.latest_height()
+            if not count:
+                return self._store.latest_height()
+            if step:
+                self._resigning_producer(_OTHER_TIME)
+                now = max(self._clock.now(), self._last_time() * SECOND)
+                self._clock.check(now + step * (count - 1) * SECOND)
+            height = self._producer().produce_many(count, step)
+            if step:
+                self._clock.set(self._last_time() * SECOND)
+            return height
 
     def _last_time(self) -> int:
         latest = self._store.latest_height()

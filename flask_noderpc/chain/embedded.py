@@ -24,6 +24,7 @@ from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
 from ..errors import InvalidSetting, StoreError
 from . import home as node_home
 from .applications.kvstore import KVStore
+from .batch_state import BatchState
 from .beginning import begin, open_home
 from .block_scheduler import BlockSchedule, BlockScheduler
 from .clock import Clock, ShiftedClock, SystemClock
@@ -90,7 +91,9 @@ class EmbeddedChain(StoreBackend):
                 read_database=read_database,
             )
         super().__init__(database)
-        self._app = database.abci or application(database.app_state())
+        state = BatchState(database.app_state())
+        self._pending = state if database.abci is None else None
+        self._app = database.abci or application(state)
         database.abci = self._app
         folder = home if home is not None else database.location.folder
         if folder is None:
@@ -179,6 +182,7 @@ class EmbeddedChain(StoreBackend):
             genesis_time=home.genesis.genesis_time,
             timely=self._control is not None and signer.is_development,
             retain=self.retain_blocks,
+            pending=self._pending,
         )
         self._block_scheduler = BlockScheduler(producer, self.store, self._block_schedule)
         if self._produces:

@@ -51,7 +51,7 @@ def _evm(settings: Settings, path: str, memory: CacheMemory) -> Make:
     )
     return lambda state: EvmApplication(
         state,
-        EvmRuntime(state, path, limits, memory),
+        EvmRuntime(state, path, limits, memory, keeps_names=settings.dev),
         settings.evm_chain_id,
         dev=settings.dev,
         takes_unprotected_txs=settings.takes_unprotected_txs,

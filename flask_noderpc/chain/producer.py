@@ -21,6 +21,7 @@ from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import ChainState, evidence_bytes, max_data_bytes
 from ..signals import block_committed, emit
 from . import proposal
+from .batch_state import BatchState
 from .clock import Clock
 from .proposal import replay
 from .signer import Signer
@@ -90,6 +91,9 @@ _MAX_BLOCK_S = 60.0
 
 _ALL = BlockLimits(-1, -1)
 
+# Empty blocks that are stored together, and those between two turns of other requests.
+_EMPTY_TOGETHER, _EMPTY_BEFORE_TURN = 500, 20
+
 # Transactions read from the mempool at once for a recheck.
 _RECHECK_BATCH = 20
 
@@ -109,6 +113,7 @@ class Producer:
         genesis_time: int = 0,
         timely: bool = False,
         retain: int | None = None,
+        pending: BatchState | None = None,
     ) -> None:
         """Set the chain's validator keys by ``signer``, and the lease's seconds by ``lease_s``.
 
@@ -116,8 +121,10 @@ class Producer:
         ``genesis_time``. With ``timely`` a block's time
         is the clock's, at least a second after the last block's, and not that of the votes
         for the last block. ``retain`` is the minimum number of latest blocks that pruning
-        leaves; with ``None`` the application decides.
+        leaves; with ``None`` the application decides. ``pending`` is the application's state,
+        for blocks that are stored together.
         """
+        self._pending = pending
         self._sender = sender
         self._genesis_time = genesis_time
         self._timely = timely
@@ -187,6 +194,86 @@ class Producer:
         emit(block_committed, self._sender, height=height)
         self._prune(height)
         return height
+
+    def produce_many(self, count: int, step: int | None = None) -> int:
+        """Produce blocks, the first of them now, and each other ``step`` seconds after the one
+        before; return the last height.
+
+        Empty blocks of development keys are stored together. Raise as :meth:`produce` does.
+        """
+        height, left = self.produce(), count - 1
+        while left:
+            if heights := self._produce_empty(min(left, _EMPTY_TOGETHER), step):
+                height, left = heights[-1], left - len(heights)
+                continue
+            if step:
+                self.next_time = (self._store.head().time // SECOND + step) * SECOND
+            height, left = self.produce(), left - 1
+        return height
+
+    def _produce_empty(self, count: int, step: int | None) -> range:
+        """Produce blocks without transactions and return their heights, or none where blocks
+        have to be stored one by one."""
+        if not (self._pending and self._timely and self._app.makes_empty_blocks_together):
+            return range(0)
+        with self._lock:
+            lease = self._producer_lease.acquire()
+            head = self._store.head()
+            self._sync_application(head)
+            if head.is_genesis or self._reap(_ALL) or self._evidence(head, ()):
+                return range(0)
+            self._block_started_at = time.monotonic()
+            try:
+                with self._pending.pending():
+                    blocks = self._empty_blocks(head, count, step, self._pending)
+                self._store.append_block(*blocks, lease=lease)
+            except LeaseLost:
+                self._producer_lease.lease = None
+                raise
+            finally:
+                self._block_started_at = None
+            heights = range(head.height + 1, head.height + count + 1)
+            for height in heights:
+                self._retain_height = self._app.commit(height)
+            self._synced_height = heights[-1]
+        self._log.add(heights[0], heights[-1], {"txs": 0})
+        for height in heights:
+            emit(block_committed, self._sender, height=height)
+            self._prune(height)
+        return heights
+
+    def _empty_blocks(
+        self, head: ChainState, count: int, step: int | None, pending: BatchState
+    ) -> list[CommittedBlock]:
+        """Return blocks that follow the head; the last one's signatures are recorded."""
+        limits, version = _block_limits(head, ()), self._app.info().app_version
+        keys, blocks = self._signer.plain_keys(), list[CommittedBlock]()
+        head = self._with_block_time(head, step)
+        for number in range(1, count + 1):
+            if number % _EMPTY_BEFORE_TURN == 0:
+                next_turn()
+            txs = self._app.prepare_proposal((), limits)
+            round_number, proposer = proposal.first_signable_round(head.validators, keys)
+            block = proposal.next_block(head, txs, proposer, version)
+            block_id, _ = hashes.block_id(block)
+            execution = self._app.finalize_block(
+                proposal.request(block, block_id.hash, head.validators, head.next_validators)
+            )
+            pending.add(execution.changes)
+            time, is_last = block.header.time, number == count
+            commit = proposal.precommits(
+                head,
+                block,
+                block_id,
+                round_number,
+                self._signer.keys if is_last else keys,
+                # The votes have the next block's time.
+                self._clock.now() if is_last else self._time_after(time, step),
+            )
+            results = proposal.results(block.header.height, execution)
+            head = head.next_state(block_id, time, commit, results)
+            blocks.append(CommittedBlock(block, commit, results, execution.changes))
+        return blocks
 
     def _prune(self, height: int) -> None:
         """Prune a few old blocks; log errors, as the new block is committed already."""
@@ -276,13 +363,18 @@ class Producer:
             next_turn()
             return bool(evidence or self._app.prepare_proposal(reaped, limits))
 
-    def _with_block_time(self, head: ChainState) -> ChainState:
+    def _with_block_time(self, head: ChainState, step: int | None = None) -> ChainState:
         time, self.next_time = self.next_time, None
         if time is None:
-            earliest = (head.time // SECOND + (self.step or 1)) * SECOND
-            time = earliest if self.step else max(self._clock.now(), earliest)
+            time = self._time_after(head.time, step)
         keys = self._signer.plain_keys()
         return replace(head, commit=proposal.commit_at_time(head, keys, time))
+
+    def _time_after(self, time: int, step: int | None) -> int:
+        """Return the time of the block after one of a given time."""
+        step = step or self.step
+        earliest = (time // SECOND + (step or 1)) * SECOND
+        return earliest if step else max(self._clock.now(), earliest)
 
     def acquire_lease(self) -> None:
         """Acquire the lease; raise :exc:`~flask_noderpc.errors.LeaseLost` if it is taken."""

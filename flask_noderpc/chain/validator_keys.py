@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import jsoncodec
-from ..domain.validator import BLS12_381, ED25519, SECP256K1, SECP256K1ETH
+from ..domain.validator import BLS12_381, ED25519, ML_DSA_65, SECP256K1, SECP256K1ETH
 from ..errors import ConfigurationError, short_repr
 from ..protocol.comet.key_types import KEY_NAMES
 from ..protocol.comet.keys import (
@@ -20,6 +20,7 @@ from ..protocol.comet.keys import (
 from .comet_config import CometPaths
 
 _ED25519_NAME = "tendermint/PrivKeyEd25519"
+_ML_DSA_65_NAME = "cometbft/PrivKeyMlDsa65"
 _OTHERS: dict[str, tuple[str, type[PrivateKey]]] = {
     SECP256K1: ("tendermint/PrivKeySecp256k1", Secp256k1PrivateKey),
     BLS12_381: ("cometbft/PrivKeyBls12_381", Bls12381PrivateKey),
@@ -44,6 +45,13 @@ def read_validator_key(document: bytes) -> PrivateKey:
     key = _priv_key(document)
     if key.type == _ED25519_NAME:
         return _ed25519(key)
+    if key.type == _ML_DSA_65_NAME:
+        raise ConfigurationError(
+            f"key file: expected a key that can sign here, got a {_ML_DSA_65_NAME}:"
+            f" signatures of {ML_DSA_65} are verified, and not made. `noderpc start --upstream"
+            " URL` follows the node that signs with it; `noderpc init --home NEW` makes a home"
+            " of another key"
+        )
     others = dict(_OTHERS.values())
     if key.type not in others:
         raise ConfigurationError(

@@ -182,14 +182,18 @@ def header(ctx: Context, params: AtHeight) -> ResultHeader:
     """A block's header."""
     if _is_before_all(ctx, params.height):
         return ResultHeader(None)
-    height = block_height(ctx.backend, params.height)
-    return ResultHeader(ctx.backend.block_meta(height).header)
+    return _header_at(ctx, block_height(ctx.backend, params.height))
 
 
 def header_by_hash(ctx: Context, params: HeaderByHash) -> ResultHeader:
     """A block's header, found by its hash."""
     height = _height_of(ctx, params.hash)
-    return ResultHeader(None if height is None else ctx.backend.block_meta(height).header)
+    return ResultHeader(None) if height is None else _header_at(ctx, height)
+
+
+def _header_at(ctx: Context, height: int) -> ResultHeader:
+    meta = ctx.backend.block_meta(height)
+    return ResultHeader(meta.header, meta.form)
 
 
 def block_results(ctx: Context, params: AtHeight) -> BlockResults:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..backends.base.capabilities import MAX_MINED
 from ..domain.abci import ExecTxResult
 from ..domain.responses import ResultBroadcastTx
 from ..errors import ValueNotAllowed
@@ -15,8 +16,6 @@ from ..jsonrpc.params import NoParams, Params, param
 from ..protocol.comet import hashes
 from ..wire.params import Flag, Int64, Text
 
-# A block takes milliseconds, and the caller waits.
-_MAX_BLOCKS = 10_000
 _MAX_SECONDS = 1 << 31
 _MAX_CODE = (1 << 32) - 1
 
@@ -29,7 +28,7 @@ class Number(Int64):
 class Mine(Params):
     """Parameters of ``dev_mine``."""
 
-    blocks: int = param(Number(), default=1, doc="Number of blocks, at most 10,000.")
+    blocks: int = param(Number(), default=1, doc="Number of blocks, at most 100,000.")
     time: int | None = param(
         Number(), default=None, doc="Time of the first, in seconds since 1970."
     )
@@ -83,7 +82,7 @@ def _require(name: str, value: int, lowest: int, highest: int) -> None:
 
 def mine(ctx: Context, params: Mine) -> int:
     """Make blocks now; return the last height."""
-    _require("blocks", params.blocks, 0, _MAX_BLOCKS)
+    _require("blocks", params.blocks, 0, MAX_MINED)
     return ctx.backend.control.mine(params.blocks, params.time)
 
 

@@ -11,7 +11,7 @@ from ..domain.network import BackfillProgress
 from ..domain.time import SECOND
 from . import shared_state
 from .forward import ForwardedNetwork
-from .gaps import BLOCK, RESULTS, gaps_of
+from .gaps import BLOCK, MAX_GAPS, RESULTS, gaps_of
 from .head_age import date_of, interval_s, looks_halted
 
 NO_BLOCK = "no block of the chain has been fetched yet"
@@ -76,6 +76,11 @@ class CompanionHealth(Health):
             for gap in gaps.values()
             if gap.part == BLOCK
         ]
+        if len(gaps) >= MAX_GAPS:
+            missing.append(
+                f"{MAX_GAPS} heights are recorded as incomplete: further ones are not recorded,"
+                " and not asked for again until some of these are complete"
+            )
         if results:
             shown = ", ".join(str(height) for height in results[:_SHOWN_GAPS])
             more = ", ..." if len(results) > _SHOWN_GAPS else ""

@@ -70,7 +70,12 @@ class Gaps:
         known = self._gaps.get(height)
         if known is None and len(self._gaps) >= MAX_GAPS:
             if not self._is_full:
-                log.error("%d heights are missing; others are not recorded", MAX_GAPS)
+                log.error(
+                    "%d heights are recorded as incomplete: height %d and further ones are not"
+                    " recorded, and not asked for again until some of these are complete",
+                    MAX_GAPS,
+                    height,
+                )
                 self._is_full = True
             return
         failures = known.failures + 1 if known is not None and known.part == part else 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 
 from ..backends.base.store import ChainStore
 from ..domain.block import Header
+from ..domain.responses import SyncInfo
 from ..domain.time import SECOND, to_text
 from . import shared_state
 from .agreement import CURRENT_NS, are_halted
@@ -87,11 +89,8 @@ class HeadAge:
             found, now
         ):
             return
-        is_trusted = head.height <= self._trust.height <= newest
-        if len(found) == len(self._upstreams.states()) and (
-            is_trusted or not self.is_too_old(head)
-        ):
-            shared_state.set_newest_seen(self._store, newest, now)
+        if head.height <= self._trust.height <= newest or not self.is_too_old(head):
+            self._set_seen(newest, len(found))
         if not self._halted and looks_halted(self._store, head, now):
             self._halted = head.height
             log.warning(
@@ -99,6 +98,28 @@ class HeadAge:
                 date_of(head),
                 head.height,
             )
+
+    def is_trusted_too_old(self, header: Header, found: Sequence[SyncInfo]) -> bool:
+        """Return true if the header that ``--trust`` names can't prove what follows.
+
+        It can, however old it is, if it is the newest that nodes have ``found``, or was when
+        they were asked within the trusting period. The store keeps the time at once, as the
+        next block may come before the next :meth:`note`.
+        """
+        now, height = self._trust.clock(), header.height
+        newest = max(each.latest_block_height for each in found)
+        if newest <= height:
+            if newest == height and are_halted(found, now):
+                self._set_seen(height, len(found))
+            return False
+        known = shared_state.newest_seen(self._store)
+        seen = self.seen(height) if known and known.height >= height else 0
+        return is_too_old(header, now, self._trust.period, seen)
+
+    def _set_seen(self, newest: int, answers: int) -> None:
+        """Store that no node has a newer block; one that does not answer may have one."""
+        if answers == len(self._upstreams.states()):
+            shared_state.set_newest_seen(self._store, newest, self._trust.clock())
 
     def _is_due(self, head: Header) -> bool:
         interval = min(_NOTE_EACH_S, self._trust.period / SECOND / 4)

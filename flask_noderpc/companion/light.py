@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ..domain.block import Header, SignedHeader
+from ..domain.block import BlockIDFlag, Commit, Header, SignedHeader
 from ..domain.time import SECOND
 from ..domain.validator import ValidatorSet
 from ..protocol.comet import hashes
@@ -69,6 +69,7 @@ def check_signed(chain_id: str, block: SignedBlock, *, takes_unknown_keys: bool 
         raise ValueError(f"header {header.height} is of chain {header.chain_id!r}")
     if commit.height != header.height or commit.block_id.hash != block.hash:
         raise ValueError(f"the commit of header {header.height} is for another block")
+    _check_has_single_votes(commit)
     members = block.validators
     check_set(members, header.validators_hash, header.height, takes_unknown_keys)
     try:
@@ -78,6 +79,17 @@ def check_signed(chain_id: str, block: SignedBlock, *, takes_unknown_keys: bool 
             raise
         return str(error)
     return ""
+
+
+def _check_has_single_votes(commit: Commit) -> None:
+    """Raise :exc:`ValueError` for a commit with one signature for several validators."""
+    flags = {sig.block_id_flag for sig in commit.signatures} - set(BlockIDFlag)
+    if flags:
+        raise ValueError(
+            f"the commit of header {commit.height} has votes of block_id_flag {min(flags)}, and"
+            " 1 to 3 can be verified: a chain whose validators sign with one aggregated"
+            " signature, as Berachain's, can't be followed"
+        )
 
 
 def check_set(

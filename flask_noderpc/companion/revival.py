@@ -16,7 +16,7 @@ from .agreement import are_halted
 from .head_age import HeadAge, date_of
 from .heads import newest_of
 from .history import lowest_block
-from .light import SignedBlock, is_too_old, period_text
+from .light import SignedBlock, period_text
 from .pool import Upstreams
 from .trust import (
     STEP,
@@ -106,13 +106,13 @@ class Revival:
         a chain that has halted."""
         trust, chain_id = self._trust, self._store.chain_id()
         found = self._upstreams.ask_all(newest_of)
-        newest = max(each.latest_block_height for each in found)
         if trust.height > head.height:
             root = self._upstreams.attempt(lambda reader: trusted_root(reader, chain_id, trust))
             header = root.signed_header.header
-            if root.height < newest and is_too_old(header, trust.clock(), trust.period):
+            if self._age.is_trusted_too_old(header, found):
                 raise self._too_old(f"--trust {root.height}", header)
             return root
+        newest = max(each.latest_block_height for each in found)
         shown = self._shown(newest) if are_halted(found, trust.clock()) else ""
         raise self._too_old(
             f"{self._store.location.shown}, its head {head.height}", head, shown

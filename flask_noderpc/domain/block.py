@@ -140,6 +140,8 @@ class SignedHeader:
 
     header: Header
     commit: Commit
+    form: bytes = b""
+    """The form of the whole block."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,4 +259,4 @@ class StateChange:
 
     root: bytes
     written: Mapping[bytes, bytes] = field(default_factory=dict)
-    """Trie nodes and code by hash."""
+    """Trie nodes and code by hash, and names of what is in the tries."""

@@ -72,6 +72,8 @@ class ResultHeader:
     """Header, or ``None`` if the block is unknown."""
 
     header: Header | None
+    form: bytes = b""
+    """The form of the whole block."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,24 +38,27 @@ _KEPT_STATES = 2
 
 
 class PyEvm(EvmEngine):
-    """Runs messages by the rules of Prague."""
+    """Runs messages by the rules of Prague.
 
-    def __init__(self, records: NodeStore) -> None:
-        self._records = records
+    With ``keeps_names`` the records of new states have addresses and slots by their hashes.
+    """
+
+    def __init__(self, records: NodeStore, *, keeps_names: bool = False) -> None:
+        self._records, self._keeps_names = records, keeps_names
         # Most calls are for the newest block, or the one before.
         self._stored = lru_cache(_KEPT_STATES)(partial(Stored, records.record))
 
     def world(self, root: bytes) -> World:
-        return _PyEvmWorld(self._records, self._stored(root))
+        return _PyEvmWorld(self._records, self._stored(root), keeps_names=self._keeps_names)
 
 
 class _PyEvmWorld(World):
     """A state of py-evm; messages follow one another on it."""
 
-    def __init__(self, records: NodeStore, stored: Stored) -> None:
+    def __init__(self, records: NodeStore, stored: Stored, *, keeps_names: bool) -> None:
         self._records = records
         nowhere = Environment(chain_id=1, number=0, timestamp=0, gas_limit=0)
-        self._state = State(stored, self._context(nowhere))
+        self._state = State(stored, self._context(nowhere), keeps_names=keeps_names)
 
     def account(self, address: bytes) -> Account:
         return self._state.account(Address(address))

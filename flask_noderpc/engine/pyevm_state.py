@@ -5,7 +5,7 @@ py-evm's own keeps each value behind a dozen databases, and accounts as the byte
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -48,9 +48,12 @@ class State(PragueState):
     # Where precompiled contracts stand that were moved.
     precompiles: dict[Address, Any] | None = None
 
-    def __init__(self, stored: Stored, context: ExecutionContext) -> None:
+    def __init__(
+        self, stored: Stored, context: ExecutionContext, *, keeps_names: bool = False
+    ) -> None:
         self.execution_context = context
         self._stored = stored
+        self._keeps_names = keeps_names
         self._nodes = Nodes(stored.record)
         self._accounts: dict[Address, Account | None] = {}
         self._storages: dict[Address, _Storage] = {}
@@ -243,7 +246,9 @@ class State(PragueState):
             was, root = self.account(address), self._persist_storage(storage)
             if was.storage_root != root:
                 self._accounts[address] = replace(was, storage_root=root)
-        root = self._nodes.planted(self._stored.root, self._changed_accounts())
+        changed = dict(self._changed_accounts())
+        self._keep_names(changed)
+        root = self._nodes.planted(self._stored.root, changed.items())
         self._stored = Stored(self._nodes.record, root)
         self._accounts.clear()
         self._storages.clear()
@@ -251,12 +256,18 @@ class State(PragueState):
         self.lock_changes()
 
     def _persist_storage(self, storage: _Storage) -> bytes:
-        changed = (
+        changed = [
             (slot.to_bytes(32), encode(word) if word else b"")
             for slot, word in storage.words.items()
             if word != self._stored.word(storage.root, slot)
-        )
+        ]
+        self._keep_names(slot for slot, _ in changed)
         return self._nodes.planted(storage.root, changed)
+
+    def _keep_names(self, names: Iterable[bytes]) -> None:
+        """Keep addresses or slots by their hashes, under which the tries have them."""
+        if self._keeps_names:
+            self._nodes.written |= accounts.names(names)
 
     def _changed_accounts(self) -> Iterator[tuple[bytes, bytes]]:
         for address, account in self._accounts.items():

@@ -401,6 +401,8 @@ class Dispatcher:
         is_final = self._is_final(route, params)
         provenance.begin_reads()
         answer = route.call(self._context_of(caller), params)
+        if caller.transport == "websocket":
+            provenance.check_complete()
         marks = provenance.marks()
         cacheable = is_final and not marks and route.cache.allows(params, answer)
         encoded = self._dialect.encode(answer)

@@ -122,8 +122,23 @@ class Supervisor:
         name, height = signal.Signals(self._signal).name, self._reports.stored
         last = f", and the last that it has made is {height}" if height else ""
         extra = {"event": "stopped", "signal": name, **({"height": height} if height else {})}
-        log.info(
-            "the node has stopped after %s: all blocks are stored%s", name, last, extra=extra
+        killed = [
+            str(child.process.pid)
+            for child in self._children
+            if child.process.returncode == -signal.SIGKILL
+        ]
+        stored = (
+            f"process {' and '.join(killed)} was killed, and what it had not stored is lost"
+            if killed
+            else "all blocks are stored"
+        )
+        log.log(
+            logging.WARNING if killed else logging.INFO,
+            "the node has stopped after %s: %s%s",
+            name,
+            stored,
+            last,
+            extra=extra,
         )
 
     def _start(self, spec: WorkerSpec) -> subprocess.Popen[bytes]:

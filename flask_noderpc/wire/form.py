@@ -17,7 +17,15 @@ from typing import Any
 
 from .. import jsoncodec
 from ..domain.abci import BlockResults, ExecTxResult
-from ..domain.responses import ResultBlock, ResultBlockSearch, ResultTx, ResultTxSearch
+from ..domain.responses import (
+    ResultBlock,
+    ResultBlockchainInfo,
+    ResultBlockSearch,
+    ResultCommit,
+    ResultHeader,
+    ResultTx,
+    ResultTxSearch,
+)
 from .fields import NOT_DECODED, Json
 
 log = logging.getLogger("flask_noderpc.wire")
@@ -231,10 +239,12 @@ def in_form(result: Any, dialect: str, dump: Callable[[Any], Json]) -> Json:
     A damaged form is left out: the JSON is what ``dump`` makes."""
     own = dump(result)
     try:
-        for path, form in _FORMS.get(type(result), _no_forms)(result):
+        for path, form, names in _FORMS.get(type(result), _no_forms)(result):
             if form:
-                name, patch = jsoncodec.decode(form)
-                own = _at(own, path, patch) if name == dialect else own
+                dialect_of_form, patch = jsoncodec.decode(form)
+                for name in names:
+                    patch = _inner(patch, name)
+                own = _at(own, path, patch) if dialect_of_form == dialect else own
     except (RecursionError, LookupError, *NOT_DECODED):
         return dump(result)
     return own
@@ -247,7 +257,11 @@ def _at(own: Json, path: tuple[str | int, ...], patch: Patch) -> Json:
     return own
 
 
-_Forms = Iterator[tuple[tuple[str | int, ...], bytes]]
+_Forms = Iterator[tuple[tuple[str | int, ...], bytes, tuple[str, ...]]]
+"""Paths in a result, each with the form that changes what is there, and the names of the
+members of that form that lead to the patch."""
+
+_WHOLE, _HEADER = (), ("block", "header")
 
 
 def _no_forms(result: object) -> _Forms:
@@ -257,32 +271,48 @@ def _no_forms(result: object) -> _Forms:
 def _forms_of_results(result: BlockResults) -> _Forms:
     for position, each in enumerate(result.tx_results):
         if each.form:
-            yield (_TXS, position), each.form
-    yield (), result.form
+            yield (_TXS, position), each.form, _WHOLE
+    yield (), result.form, _WHOLE
 
 
 def _forms_of_block(result: ResultBlock) -> _Forms:
-    yield (), result.block.form if result.block else b""
+    yield (), result.block.form if result.block else b"", _WHOLE
 
 
 def _forms_of_blocks(result: ResultBlockSearch) -> _Forms:
     for position, each in enumerate(result.blocks):
-        yield ("blocks", position), each.block.form if each.block else b""
+        yield ("blocks", position), each.block.form if each.block else b"", _WHOLE
+
+
+def _forms_of_header(result: ResultHeader) -> _Forms:
+    yield ("header",), result.form, _HEADER
+
+
+def _forms_of_commit(result: ResultCommit) -> _Forms:
+    yield ("signed_header", "header"), result.signed_header.form, _HEADER
+
+
+def _forms_of_metas(result: ResultBlockchainInfo) -> _Forms:
+    for position, each in enumerate(result.block_metas):
+        yield ("block_metas", position, "header"), each.form, _HEADER
 
 
 def _forms_of_tx(result: ResultTx) -> _Forms:
-    yield ("tx_result",), result.tx_result.form
+    yield ("tx_result",), result.tx_result.form, _WHOLE
 
 
 def _forms_of_txs(result: ResultTxSearch) -> _Forms:
     for position, each in enumerate(result.txs):
-        yield ("txs", position, "tx_result"), each.tx_result.form
+        yield ("txs", position, "tx_result"), each.tx_result.form, _WHOLE
 
 
 _FORMS: dict[type, Callable[[Any], _Forms]] = {
     BlockResults: _forms_of_results,
     ResultBlock: _forms_of_block,
     ResultBlockSearch: _forms_of_blocks,
+    ResultBlockchainInfo: _forms_of_metas,
+    ResultCommit: _forms_of_commit,
+    ResultHeader: _forms_of_header,
     ResultTx: _forms_of_tx,
     ResultTxSearch: _forms_of_txs,
 }

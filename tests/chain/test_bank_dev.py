@@ -10,6 +10,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain.applications.bank import Bank, dev
 from flask_noderpc.chain.applications.bank.faucet import send
 from flask_noderpc.domain.abci import ExecTxResult
@@ -82,7 +83,30 @@ def test_blocks_are_made_by_hand_and_taken_back(noderpc_bank: BankNode) -> None:
     assert call(noderpc_bank, "dev_revert", id=number) is True
     assert noderpc_bank.chain.latest_height() == before
     assert call(noderpc_bank, "dev_revert", id=number) is False
-    assert "blocks is from 0 to 10000" in refusal(noderpc_bank, "dev_mine", blocks=10_001)
+    assert "blocks is from 0 to 100000" in refusal(noderpc_bank, "dev_mine", blocks=100_001)
+
+
+def test_many_blocks_are_made_and_taken_back(noderpc_bank: BankNode) -> None:
+    """Blocks that are stored together have a state each."""
+    node, chain = noderpc_bank, noderpc_bank.chain
+
+    def pay() -> None:
+        node.faucet(node.accounts[1], "7token")
+        until(lambda: not chain.mempool.pending(1).txs, "it is in a block")
+
+    pay()
+    height = chain.latest_height()
+    with node.snapshot():
+        assert node.mine(620) == height + 620
+        pay()
+        node.mine(120)
+        assert verify_chain(chain) == chain.latest_height()
+        assert chain.store.abci is not None
+        chain.store.abci.verify_state(chain)
+    assert chain.latest_height() == height
+    pay()
+    node.mine(3)
+    assert verify_chain(chain) == chain.latest_height()
 
 
 def test_the_clock_of_the_chain_goes_ahead(noderpc_bank: BankNode) -> None:
@@ -319,7 +343,7 @@ def b64_of(found: str) -> str:
 @pytest.mark.parametrize(
     ("method", "params", "words"),
     [
-        ("dev_mine", {"blocks": -1}, "blocks is from 0 to 10000, not -1"),
+        ("dev_mine", {"blocks": -1}, "blocks is from 0 to 100000, not -1"),
         ("dev_mine", {"blocks": "many"}, "a 64-bit integer is needed"),
         ("dev_mine", {"time": 1 << 62}, "too far ahead"),
         ("dev_mine", {"time": -1}, "lower than or equal"),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc.backends.base import location
+from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain.applications.evm.application import EvmApplication
 from flask_noderpc.chain.applications.evm.patches import Change, app_state, patch_tx
 from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
@@ -22,6 +23,7 @@ from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import Busy, LeaseLost, NotSupported, ValueNotAllowed
 from flask_noderpc.protocol.ethereum import accounts
 from flask_noderpc.protocol.ethereum.transactions import decode, in_the_name_of
+from flask_noderpc.signals import block_committed
 
 from ..ethereum.signing import CHAIN_ID, OTHER, sender, transfer
 
@@ -86,6 +88,80 @@ def test_mined_blocks_are_at_least_a_second_apart(chain: EmbeddedChain) -> None:
     first = chain.control.mine(3)
     times = [time_of(chain, height) for height in range(first - 2, first + 1)]
     assert times == [times[0], times[0] + 1, times[0] + 2]
+
+
+MANY = 1_100
+
+
+def test_many_blocks_are_as_those_that_are_made_one_by_one(
+    chain: EmbeddedChain, tmp_path: Path
+) -> None:
+    """The chain goes on after a restart, and after blocks are taken back."""
+    path = tmp_path / "many.db"
+    with closing(opened(path)) as one:
+        sent = transfer(0)
+        one.mempool.submit(sent)
+        assert one.control.mine(MANY) == MANY
+        assert one.block(1)[1].txs == (sent,)
+        times = [time_of(one, height) for height in range(1, MANY + 1)]
+        assert times == [*range(times[0], times[0] + MANY)]
+        # The votes are those that the next block carries, as of blocks that are made alone.
+        for height in (1, 2, 500, 501, MANY - 1):
+            assert one.commit(height) == one.block(height + 1)[1].last_commit
+            (vote,) = one.commit(height).signatures
+            assert one.block_meta(height + 1).header.time == vote.timestamp
+        assert verify_chain(one) == MANY
+        number = one.control.snapshot()
+        one.control.mine(600, step=7)
+        assert time_of(one, MANY + 600) == time_of(one, MANY + 1) + 599 * 7
+        assert one.control.revert(number)
+        assert one.latest_height() == MANY
+    with closing(opened(path)) as again:
+        assert again.control.mine(MANY) == 2 * MANY
+        assert verify_chain(again) == 2 * MANY
+
+
+def test_many_blocks_are_signalled_one_by_one(chain: EmbeddedChain) -> None:
+    heights = []
+
+    def note(sender: object, height: int) -> None:
+        heights.append(height)
+
+    first = chain.latest_height() + 1
+    with block_committed.connected_to(note, sender=chain):
+        last = chain.control.mine(700)
+    assert heights == [*range(first, last + 1)]
+
+
+def test_blocks_with_pending_transactions_are_made_one_by_one(tmp_path: Path) -> None:
+    """A transaction that waits for another one is in no block, and is not lost."""
+    with closing(opened(tmp_path / "gap.db")) as chain:
+        chain.control.mine(2)
+        chain.mempool.submit(transfer(1))
+        chain.control.mine(5)
+        assert chain.mempool.pending(5).txs == (transfer(1),)
+        chain.mempool.submit(transfer(0))
+        assert chain.control.mine(300) == 307
+        assert chain.block(8)[1].txs == (transfer(0), transfer(1))
+        assert verify_chain(chain) == 307
+
+
+def test_too_many_blocks_are_refused_with_the_reason(chain: EmbeddedChain) -> None:
+    height = chain.latest_height()
+    with pytest.raises(ValueNotAllowed, match="expected at most 100000 for one call"):
+        chain.control.mine(100_001)
+    assert chain.latest_height() == height
+
+
+def test_a_kvstore_makes_many_blocks_too(tmp_path: Path) -> None:
+    with closing(EmbeddedChain(tmp_path / "kv.db", dev=True, produce=False)) as chain:
+        chain.start()
+        chain.mempool.submit(b"a=b")
+        assert chain.control.mine(600) == 600
+        assert chain.application.query("", b"a", 0, False).value == b"b"
+        assert verify_chain(chain) == 600
+        chain.mempool.submit(b"c=d")
+        assert chain.block(chain.control.mine())[1].txs == (b"c=d",)
 
 
 def test_shift_moves_the_time_of_blocks(chain: EmbeddedChain) -> None:

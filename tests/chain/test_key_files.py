@@ -8,11 +8,13 @@ from base64 import b64encode
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.last_signed import LastSigned
 from flask_noderpc.chain.validator_keys import read_validator_key, validator_key_document
+from flask_noderpc.cli import main
 from flask_noderpc.domain.validator import BLS12_381, SECP256K1ETH
 from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.protocol.comet.key_types import verify
@@ -107,3 +109,22 @@ def test_without_the_library_the_error_names_the_extra(
 def test_an_unusable_secret_is_refused(kind: str, secret: bytes) -> None:
     with pytest.raises(ConfigurationError, match=r"key file: the .* is not usable"):
         read_validator_key(document(kind, secret))
+
+
+def test_a_home_whose_key_only_others_can_sign_with_is_refused_with_the_cure(
+    tmp_path: Path,
+) -> None:
+    """Signatures of ml_dsa_65 are verified, and not made."""
+    runner = CliRunner()
+    assert runner.invoke(main, ["init", "--home", str(tmp_path)]).exit_code == 0
+    path = tmp_path / "config" / "priv_validator_key.json"
+    key = {"type": "cometbft/PrivKeyMlDsa65", "value": b64encode(bytes(4032)).decode()}
+    path.write_text(json.dumps({"priv_key": key}))
+
+    found = runner.invoke(main, ["start", "--home", str(tmp_path)])
+
+    assert found.exit_code == 78, found.output
+    said = " ".join(found.output.split())
+    assert f"{path}: key file: expected a key that can sign here, got a {key['type']}" in said
+    assert "noderpc start --upstream URL" in said
+    assert "Traceback" not in said

@@ -140,3 +140,23 @@ def test_names_of_validators_can_not_write_to_the_terminal() -> None:
 def test_the_dialects_are_those_that_there_are() -> None:
     assert set(DIALECT_NAMES) == DIALECTS.keys()
     assert set(DIALECT_NAMES) == {"document", *(f"comet-{name}" for name in VERSIONS)}
+
+
+def test_the_genesis_document_of_geth_may_be_the_state_of_a_chain() -> None:
+    """Addresses with or without 0x, numbers in hex or decimal, and what other tools add."""
+    code = {"code": "0x6001", "nonce": "0x1", "storage": {"0x1": "0xabc"}, "balance": "0x"}
+    geth = {
+        "config": {"chainId": 1337, "londonBlock": 0},
+        "difficulty": "0x20000",
+        "gasLimit": "0x47b760",
+        "alloc": {
+            "11" * 20: {"balance": "1000"},
+            f"0x{'22' * 20}": {"balance": "0x00ff", "secretKey": "0x1", "comment": "x"},
+            f"0x{'33' * 20}": code,
+        },
+    }
+    found = check({**COMET, "app_state": geth})
+
+    assert re.search(r"accounts +3, 1 of them with code\n +supply +1255 wei", found.output)
+    geth["alloc"] = {"11" * 20: {"balance": "1000", "balanse": "1"}}
+    assert "accounts in alloc: " in check({**COMET, "app_state": geth}).output

@@ -18,9 +18,11 @@ from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.until import until
 
-from .conftest import import_all, node_of, upstreams_at
+from .conftest import Companion, import_all, node_of, upstreams_at
 from .forked import Change, forked_node, sei_block, sei_results
+from .test_follow import reason
 from .test_import import NODES, get
 
 # Texts in Go: a node sends an empty text for their zero, and never null.
@@ -263,6 +265,46 @@ def test_stored_blocks_have_the_form_of_their_node(dialect: str, store: SQLiteBa
     assert store.verify() == last
 
 
+@pytest.mark.parametrize("dialect", NODES)
+def test_headers_have_the_form_that_they_have_in_blocks(
+    dialect: str, chain: SampleChain, store: SQLiteBackend
+) -> None:
+    """The null of the first header is kept, too."""
+
+    def of_header(header: Any) -> None:
+        header["encrypted_random"] = {"random": header["height"], "proof": None}
+        if header["height"] == "1":
+            header["last_block_id"] = None
+
+    def of_metas(result: Any) -> None:
+        for each in result["block_metas"]:
+            of_header(each["header"])
+
+    changes: dict[str, Change] = {
+        "block": lambda result: of_header(result["block"]["header"]),
+        "blockchain": of_metas,
+        "commit": lambda result: of_header(result["signed_header"]["header"]),
+        "header": lambda result: of_header(result["header"]),
+        "header_by_hash": lambda result: of_header(result["header"]),
+    }
+    with (
+        forked_node(node_of(chain, 10), dialect, changes) as ahead,
+        forked_node(node_of(chain, 9), dialect, changes) as node,
+        serve(app_for(store, dialect=dialect)) as own,
+    ):
+        import_all(store, upstreams_at(ahead), 1, 9)
+
+        digest = store.block_meta(5).block_id.hash.hex()
+        for path in (
+            *(f"/{name}?height={height}" for name in ("commit", "header") for height in (1, 5)),
+            "/blockchain?minHeight=1&maxHeight=9",
+            f"/header_by_hash?hash=0x{digest}",
+        ):
+            assert get(own + path) == get(node + path), path
+        assert b"encrypted_random" in get(own + "/blockchain")
+    assert store.verify() == 9
+
+
 @pytest.mark.parametrize("change", [no_commit(None), signatures(None)])
 def test_the_first_block_may_have_no_commit(
     change: Change, chain: SampleChain, store: SQLiteBackend
@@ -339,6 +381,29 @@ def test_addresses_behind_0x_are_verified(chain: SampleChain, store: SQLiteBacke
             address = chain.blocks[0].commit.signatures[0].validator_address.hex().upper()
             assert f'"address":"{address}"'.encode() in get(own + "/validators?height=5")
     assert store.verify() == 9
+
+
+def _aggregate(commit: Any) -> None:
+    """Make a commit one of Berachain's: the first signature is for all."""
+    for number, each in enumerate(commit["signatures"]):
+        each["block_id_flag"], each["timestamp"] = (5 if number else 4), "0001-01-01T00:00:00Z"
+        each["signature"] = None if number else each["signature"]
+
+
+def test_a_chain_of_aggregated_signatures_is_refused_with_the_reason(
+    chain: SampleChain, companion: Companion
+) -> None:
+    changes: dict[str, Change] = {
+        "block": lambda result: _aggregate(result["block"]["last_commit"]),
+        "commit": lambda result: _aggregate(result["signed_header"]["commit"]),
+    }
+    with forked_node(node_of(chain, 20), "comet-1.0", changes) as node:
+        followed = companion(node)
+        followed.follow()
+        said = "votes of block_id_flag 4, and 1 to 3 can be verified"
+        until(lambda: said in reason(followed), said)
+        assert "one aggregated signature, as Berachain's" in reason(followed)
+        followed.close()
 
 
 @pytest.mark.parametrize("read", ["block", "blocks", "blocks_alone"])

@@ -498,3 +498,24 @@ def test_gaps_are_bounded_and_forgotten_where_blocks_are_pruned(
     assert known.due() == []
     assert known.due(at_once=True) == [*range(28 + MAX_GAPS, 29, -1)]
     assert min(gaps_of(store)) == 30
+
+
+def test_a_full_record_of_missing_heights_is_said(
+    chain: SampleChain,
+    serve_node: Serve,
+    companion: Companion,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    followed = companion(serve_node(node_of(chain)))
+    followed.follow()
+    until(lambda: followed.base_height() == 1 and followed.latest_height() == HEIGHTS, "all")
+    known, client = Gaps(followed.store), app_for(followed).test_client()
+    for height in range(HEIGHTS, HEIGHTS + MAX_GAPS - 1):
+        known.note(height, "results", "x")
+    assert "not recorded" not in client.get("/readyz").text
+
+    for height in (1, 2, 3):
+        known.note(height, "results", "x")
+
+    assert "height 2 and further ones are not recorded" in caplog.text
+    assert f"{MAX_GAPS} heights are recorded as incomplete" in client.get("/readyz").text

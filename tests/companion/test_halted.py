@@ -270,3 +270,46 @@ def test_a_time_that_is_yet_to_come_does_not_count(
     with pytest.raises(ConfigurationError, match="pass --trust HEIGHT:HASH"):
         import_all(store, upstreams, options=FetchOptions(trust))
     assert store.latest_height() == HALTED
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+@pytest.mark.parametrize("head_delay", [0, 1, 2, 3])
+def test_the_first_block_after_a_long_halt_may_be_trusted(
+    head_delay: int,
+    is_new: bool,
+    recent_chain: SampleChain,
+    serve_node: Serve,
+    companion: Companion,
+) -> None:
+    """The block's time is before the halt, as the votes for the block before are. The next
+    blocks come at once, and a process that is started later takes the same ``--trust``."""
+    first = OLD + 1
+    node = node_of(recent_chain, OLD + is_new)
+    url = serve_node(node)
+    given: dict[str, Any] = {"head_delay": head_delay}
+    if not is_new:
+        before = companion(url, **given)
+        before.follow()
+        reaches(before, OLD - head_delay)
+        before.close()
+        forget_newest(before)
+        node.append_block(recent_chain.blocks[OLD])
+
+    given |= {"trust_period": WEEKS, "trust": f"{first}:{hash_of(recent_chain, first).hex()}"}
+    followed = companion(url, **given)
+    followed.follow()
+    until(lambda: _newest_seen(followed.store) == first, "the trusted header is the newest")
+    for height in range(first, first + 5):
+        node.append_block(*recent_chain.blocks[node.latest_height() : height])
+        reaches(followed, height - head_delay)
+        if height == first + 1:
+            followed.close()
+            followed = companion(url, **given)
+            followed.follow()
+    assert not reason(followed)
+    assert followed.store.verify() == first + 4 - head_delay
+
+
+def _newest_seen(store: Any) -> int:
+    found = shared_state.newest_seen(store)
+    return found.height if found else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from urllib.parse import quote
 from urllib.request import urlopen
 
@@ -20,6 +20,7 @@ from flask_noderpc.events.search import tx_search
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for, run_node, serve
 from tests.helpers.until import PATIENCE, until
+from tests.helpers.websocket import WebSocketClient
 
 from .conftest import Companion, Serve, node_of
 from .test_follow import grown, reaches
@@ -181,6 +182,27 @@ def test_what_no_node_knows_is_searched_in_the_store_and_marked(
         assert marks(url) == covered
         # Again, as it is not cached.
         assert marks(url) == covered
+
+
+@pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
+def test_a_search_in_part_is_refused_over_a_websocket(
+    dialect: str, chain: SampleChain, serve_node: Serve, companion: Companion
+) -> None:
+    """Responses have no headers there, so nothing would say which heights are left out."""
+    node = Forgetful(chain.genesis, chain.blocks[:HEAD], state=chain.state)
+    followed = companion(serve_node(node))
+    followed.follow()
+    reaches(followed, HEAD, BASE)
+    with (
+        serve(app_for(followed, dialect=dialect)) as own,
+        closing(WebSocketClient(own)) as client,
+    ):
+        for method, height in (("tx_search", "tx.height"), ("block_search", "block.height")):
+            error = client.asked(method, {"query": "app.index_key EXISTS"})["error"]
+            assert f"looked at heights {BASE}-{HEAD} alone" in error["data"]
+            assert f"add tx.height >= {BASE} to the query" in error["data"]
+            bounded = {"query": f"app.index_key EXISTS AND {height} >= {BASE}"}
+            assert "total_count" in client.asked(method, bounded)["result"]
 
 
 class Unindexed(MemoryBackend):

@@ -51,6 +51,21 @@ def test_code_too_long_to_create_fails_also_where_nothing_begins(create: str) ->
     assert outcome.gas_used == 1_000_000
 
 
+@pytest.mark.parametrize(
+    ("gas", "error"),
+    [
+        (2_300, "out of gas: not enough gas for reentrancy sentry"),
+        (2_301, "out of gas"),
+        (22_100, ""),
+    ],
+)
+def test_a_word_is_not_set_with_the_gas_of_a_transfer(gas: int, error: str) -> None:
+    """EIP-2200: a contract that is only paid can't change its storage."""
+    # PUSH1 1, PUSH0, SSTORE; the message takes 21,000 gas, and the pushes 5.
+    outcome = Runs(bytes.fromhex("60015f55"), gas + 21_005)(ENGINE)
+    assert outcome.error == error
+
+
 class Written(NoRecords):
     """What a change wrote."""
 

@@ -11,7 +11,7 @@ from flask_noderpc.settings import read_settings
 from flask_noderpc.testing.bank import BankNode
 from flask_noderpc.testing.node import app_for
 
-from ..helpers.until import PATIENCE
+from ..helpers.until import PATIENCE, until
 
 BASE, TXS = "/cosmos/base/tendermint/v1beta1", "/cosmos/tx/v1beta1/txs"
 
@@ -50,5 +50,31 @@ def test_a_companion_answers_as_its_node(noderpc_bank: BankNode, tmp_path: Path)
         ):
             reply = client.get(path)
             assert (reply.status_code, reply.data) == asked(noderpc_bank.url + path), path
+    finally:
+        companion.close()
+
+
+def test_searches_are_the_nodes_whatever_the_store_has(
+    noderpc_bank: BankNode, tmp_path: Path
+) -> None:
+    """So none is answered in part."""
+    noderpc_bank.faucet(noderpc_bank.accounts[1], "7token")
+    lowest = noderpc_bank.mine(3)
+    given = {
+        "upstream": noderpc_bank.url,
+        "upstream_timeout": PATIENCE,
+        "upstream_poll": 0.05,
+        "backfill_from": lowest,
+    }
+    companion = companion_from_settings(read_settings({}, given), tmp_path / "chain.db")
+    try:
+        companion.follow()
+        until(lambda: companion.store.latest_height() == lowest, "the store has the head")
+        assert companion.base_height() >= lowest - 1
+        client = app_for(companion, rest=True, dialect="comet-0.38").test_client()
+        path = f"{TXS}?query=tx.height%3E0"
+        reply = client.get(path)
+        assert (reply.status_code, reply.data) == asked(noderpc_bank.url + path)
+        assert b'"total":"1"' in reply.data
     finally:
         companion.close()

@@ -98,6 +98,23 @@ def test_the_last_line_says_why_a_node_has_stopped_and_its_height(
         assert store.latest_height() == int(found[2])
 
 
+def test_the_last_line_says_that_a_process_was_killed(tmp_path: Path) -> None:
+    with started(tmp_path, "--workers", "2", *BUSY) as node:
+        node.until_up()
+        until(lambda: node.height() > 2, "some blocks")
+        *others, victim = node.children()
+        os.kill(victim, signal.SIGSTOP)
+        node.tell(signal.SIGTERM)
+        until(lambda: set(node.children()) == {victim}, "the others have ended")
+        os.kill(victim, signal.SIGKILL)
+        node.end()
+        last = node.log.read_text().splitlines()[-1]
+    assert others
+    assert f"the node has stopped after SIGTERM: process {victim} was killed" in last
+    assert "stored is lost" in last
+    assert "all blocks are stored" not in last
+
+
 def test_a_node_whose_first_process_was_killed_says_that_it_has_stopped(tmp_path: Path) -> None:
     with started(tmp_path, "--workers", "2", "--log-format", "json", *BUSY) as node:
         until(lambda: bool(events_of(node, "ready")), "that it is ready")

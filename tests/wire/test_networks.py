@@ -333,9 +333,23 @@ SHAPES = [
             last_commit=commit(
                 vote(4, SIGNATURE, "0x" + ADDRESS),
                 vote(5, None, "0x" + ADDRESS),
+                vote(6, SIGNATURE, "0x" + ADDRESS),
+                vote(7, None, "0x" + ADDRESS),
                 vote(1, None, "0x" + "00" * 20),
             )
         ),
+    ),
+    Shape(
+        "berachain",
+        "1.0",
+        ResultCommit,
+        {
+            "signed_header": {
+                "header": header(),
+                "commit": commit(vote(4), vote(5, None), vote(6), vote(7, None), ABSENT),
+            },
+            "canonical": True,
+        },
     ),
     Shape(
         "secret",

@@ -164,6 +164,10 @@ class Application(ApplicationAccess, ABC):
     """True if whether a transaction is valid depends on those that wait before it, which
     ``AppState.waiting()`` has: a process then checks one after the other."""
 
+    makes_empty_blocks_together = False
+    """True if :meth:`finalize_block` can be called for several blocks without transactions
+    before they are stored and committed: what it keeps between them is in its state alone."""
+
     selects_txs = False
     """True if :meth:`prepare_proposal` gets all waiting transactions and selects among them;
     false if it gets the oldest that fit the block.

@@ -178,6 +178,11 @@ class Network:
         raise NotSupported("this node stands alone, it dials nobody")
 
 
+MAX_MINED = 100_000
+"""Blocks that one call makes at most: each holds the hash of the one before, so the time that
+they take grows with their number."""
+
+
 class Control(ABC):
     """Control of a development chain; times are in seconds.
 
@@ -186,7 +191,10 @@ class Control(ABC):
 
     @abstractmethod
     def mine(self, count: int = 1, time: int | None = None, step: int | None = None) -> int:
-        """Produce blocks ``step`` apart, the first at ``time``; return the last height."""
+        """Produce blocks ``step`` apart, the first at ``time``; return the last height.
+
+        Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for more than :data:`MAX_MINED`.
+        """
 
     @abstractmethod
     def snapshot(self) -> int:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from ...errors import SearchIncomplete
+
 Marks = tuple[tuple[str, str], ...]
 """Names of headers with their values."""
 
@@ -29,6 +31,19 @@ def mark_unverified() -> None:
 def mark_coverage(low: int, high: int) -> None:
     """Mark a search of this call: it has looked at these heights, and at no others."""
     _mark((COVERAGE, f"{low}-{high}"))
+
+
+def check_complete() -> None:
+    """Raise :exc:`~flask_noderpc.errors.SearchIncomplete` if a search of this call has looked
+    at some heights alone, for a response that has no headers to say so."""
+    for name, heights in _MARKS.get():
+        if name == COVERAGE:
+            low = heights.partition("-")[0]
+            raise SearchIncomplete(
+                f"the search has looked at heights {heights} alone, and a response over a"
+                f" websocket can't say so: add tx.height >= {low} to the query (block.height in"
+                f" block_search), or send it over HTTP, where the header {COVERAGE} says so"
+            )
 
 
 def _mark(mark: tuple[str, str]) -> None:

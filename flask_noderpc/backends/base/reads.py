@@ -106,7 +106,8 @@ class ChainReads(ABC):
         # Read before the commit: a block that arrives meanwhile may carry another.
         latest = self.latest_height()
         commit = self.commit(height)
-        return SignedHeader(self.block_meta(height).header, commit), height < latest
+        meta = self.block_meta(height)
+        return SignedHeader(meta.header, commit, meta.form), height < latest
 
     @abstractmethod
     def results(self, height: int) -> BlockResults:

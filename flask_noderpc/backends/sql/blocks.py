@@ -233,7 +233,7 @@ def signed_header(
     found = _unpacked(packed_commit, height, members)
     if found is None or found.block_id.hash != own.block_id.hash:
         raise DamagedRow("commit", height, "it is missing, or for another block")
-    return SignedHeader(own.header, found), height < latest
+    return SignedHeader(own.header, found, own.form), height < latest
 
 
 def results(at: Connection, height: int) -> BlockResults | None:

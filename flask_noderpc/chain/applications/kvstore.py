@@ -205,6 +205,7 @@ class KVStore(KeyValueApplication):
 
     name = "kvstore"
     is_chain_only = True
+    makes_empty_blocks_together = True
 
     def __init__(self, state: AppState, version: str = DEFAULT_VERSION) -> None:
         super().__init__(state)

@@ -25,8 +25,8 @@ from ..codec.params import Address, Bool, Hash
 from ..errors import NOT_SUPPORTED, EvmError
 from ..reader import reader
 
-# A block takes milliseconds, and the caller waits.
-_MAX_BLOCKS = 10_000
+# Transactions that are looked through for those to be removed.
+_ALL_PENDING = 10_000
 
 # What is more counts milliseconds.
 _LAST_SECOND = 10_000_000_000
@@ -178,8 +178,6 @@ def mine_many(ctx: Context, params: MineManyParams) -> None:
 
 
 def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> None:
-    if count > _MAX_BLOCKS:
-        raise EvmError(f"{count} blocks are too many for one call, it makes {_MAX_BLOCKS}")
     with driving(ctx) as driven:
         driven.mine(count, time, step)
 
@@ -269,7 +267,7 @@ def was_dropped(ctx: Context, params: TransactionHashParams) -> bool:
 
 def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
     """Remove a pending transaction; return its hash, null if there is none."""
-    for raw in ctx.backend.mempool.pending(_MAX_BLOCKS).txs:
+    for raw in ctx.backend.mempool.pending(_ALL_PENDING).txs:
         if any(tx.hash == params.hash for tx in reader(ctx).decoded(raw)):
             control(ctx).drop((raw,))
             return params.hash
@@ -278,7 +276,7 @@ def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
 
 def drop_all(ctx: Context, params: NoParams) -> None:
     """Remove all pending transactions."""
-    control(ctx).drop(ctx.backend.mempool.pending(_MAX_BLOCKS).txs)
+    control(ctx).drop(ctx.backend.mempool.pending(_ALL_PENDING).txs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +288,7 @@ class SenderParams(Params):
 
 def drop_of(ctx: Context, params: SenderParams) -> None:
     """Remove the pending transactions of a sender."""
-    control(ctx).drop(ctx.backend.mempool.pending_by_sender(params.address, _MAX_BLOCKS))
+    control(ctx).drop(ctx.backend.mempool.pending_by_sender(params.address, _ALL_PENDING))
 
 
 # CometBFT counts gas in 64 bits with a sign.

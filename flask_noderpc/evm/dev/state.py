@@ -14,7 +14,8 @@ from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.comet.chain_state import max_data_bytes
 from ...protocol.ethereum import accounts
-from ...protocol.ethereum import accounts as dumps
+from ...protocol.ethereum.alloc import dumped_accounts, encode_dump, is_anvil_dump
+from ...protocol.ethereum.trie import NodeMissing, Record
 from ..codec import hex
 from ..codec.params import Address, Data, Tag
 from ..errors import EvmError
@@ -105,13 +106,25 @@ _CALL_BYTES = 256
 class DumpParams(Params):
     """Parameters of ``anvil_loadState``."""
 
-    dump: bytes = param(Data(), doc="Dump from anvil_dumpState of this server.")
+    dump: bytes = param(Data(), doc="Dump from anvil_dumpState, of this server or of anvil.")
+
+
+# An account and a word in a dump, without its code.
+_ACCOUNT_BYTES, _WORD_BYTES = 250, 140
 
 
 def dump(ctx: Context, params: NoParams) -> bytes:
-    """All accounts with their code and storage, after the latest block."""
+    """All accounts with their code and storage, after the latest block, as anvil dumps them."""
     root = root_of(ctx, Tag.LATEST)
-    made = dumps.encode_dump(root, _records(ctx, root))
+    try:
+        found = dict(_accounts(ctx, evm_state(ctx).record, root))
+    except NodeMissing:
+        raise EvmError(
+            "the state can't be dumped: this chain has blocks that were made without"
+            " NODERPC_DEV, or by an earlier version, and does not know the addresses of all"
+            " accounts; a new chain with NODERPC_DEV does"
+        ) from None
+    made = encode_dump(found)
     # One that can't be loaded again is worth nothing.
     for limit, hint in _limits(ctx):
         if len(made) > limit:
@@ -122,15 +135,33 @@ def dump(ctx: Context, params: NoParams) -> bytes:
     return made
 
 
-def _records(ctx: Context, root: bytes) -> Iterator[bytes]:
+def _accounts(ctx: Context, record: Record, root: bytes) -> Iterator[tuple[str, object]]:
     budget = SearchBudget(ctx.settings)
-    left = ctx.settings.max_response_bytes - dumps.FRAME_BYTES
-    for record in accounts.records(evm_state(ctx).record, root):
+    left = ctx.settings.max_response_bytes
+
+    def spend(size: int) -> None:
+        nonlocal left
         budget.spend(1)
-        left -= len(record) + dumps.RECORD_FRAME_BYTES
+        left -= size
         if left < 0:
             raise EvmError("the state is too large for one answer (NODERPC_MAX_RESPONSE_BYTES)")
-        yield record
+
+    for address, account in accounts.by_address(record, root):
+        code = accounts.code(record, root, address)
+        spend(_ACCOUNT_BYTES + 2 * len(code))
+        storage = {}
+        for slot, word in accounts.words(record, account.storage_root):
+            spend(_WORD_BYTES)
+            storage[f"0x{slot.hex()}"] = f"{word:#066x}"
+        yield (
+            f"0x{address.hex()}",
+            {
+                "nonce": account.nonce,
+                "balance": f"{account.balance:#x}",
+                "code": f"0x{code.hex()}",
+                "storage": storage,
+            },
+        )
 
 
 def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
@@ -146,11 +177,15 @@ def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
 
 
 def load(ctx: Context, params: DumpParams) -> bool:
-    """Replace the state by a dump, in a block of its own."""
+    """Set the accounts of a dump, in a block of its own."""
+    limit = ctx.settings.max_response_bytes
     try:
-        dumps.decode_dump(params.dump, ctx.settings.max_response_bytes)
+        if is_anvil_dump(params.dump):
+            dumped_accounts(params.dump, limit)
+        else:
+            accounts.decode_dump(params.dump, limit)
     except ValueError as error:
-        raise EvmError(f"not a state of anvil_dumpState of this server: {error}") from None
+        raise EvmError(f"not a state of anvil_dumpState: {error}") from None
     with driving(ctx) as driven:
         driven.load_state(params.dump)
     return True

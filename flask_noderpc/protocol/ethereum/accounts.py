@@ -9,7 +9,7 @@ from ...domain.evm import NO_CODE, Account, AccountProof, SlotProof, StateChange
 from . import rlp
 from .crypto import keccak
 from .rlp import Reader, encode
-from .trie import NodeMissing, Record, find, load, walk
+from .trie import NodeMissing, Record, find, leaves, load, walk
 
 
 def account(record: Record, root: bytes, address: bytes) -> Account:
@@ -99,19 +99,37 @@ def prove(record: Record, root: bytes, address: bytes, slots: Sequence[bytes]) -
     return AccountProof(address, known, nodes, tuple(found))
 
 
-FRAME_BYTES = 64
-"""Maximum bytes around the records of a decompressed dump."""
-RECORD_FRAME_BYTES = 4
-"""Maximum bytes in front of each record."""
+_NAME = b"name:"
 
 
-def encode_dump(root: bytes, made_of: Iterable[bytes]) -> bytes:
-    """Encode a state as a dump."""
-    return zlib.compress(rlp.encode([root, list(made_of)]))
+def names(addresses_or_slots: Iterable[bytes]) -> dict[bytes, bytes]:
+    """Return records of addresses and slots, whose hashes alone the tries have."""
+    return {_NAME + keccak(name): name for name in addresses_or_slots}
+
+
+def _name(record: Record, digest: bytes) -> bytes:
+    found = record(_NAME + digest)
+    if found is None or keccak(found) != digest:
+        raise NodeMissing(digest.hex())
+    return found
+
+
+def by_address(record: Record, root: bytes) -> Iterator[tuple[bytes, Account]]:
+    """Yield each account of a state whose records have :func:`names`; raise
+    :exc:`~.trie.NodeMissing`."""
+    for digest, value in leaves(record, root):
+        yield _name(record, digest), _decoded(value)
+
+
+def words(record: Record, storage_root: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield each slot of a storage with its word, as :func:`by_address` does."""
+    for digest, value in leaves(record, storage_root):
+        yield _name(record, digest), _word(value)
 
 
 def decode_dump(dump: bytes, max_bytes: int) -> StateChange:
-    """Decode the state in a dump; raise :exc:`ValueError` if it is malformed or incomplete."""
+    """Decode the state in a dump of an earlier version of this package, which has the nodes of
+    its tries; raise :exc:`ValueError` if it is malformed or incomplete."""
     document = _unpacked(dump, max_bytes)
     try:
         found = _read(document)

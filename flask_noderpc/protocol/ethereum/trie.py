@@ -125,6 +125,28 @@ def walk(
                     inside.append(child)
 
 
+def leaves(record: Record, root: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the hash of each key of a trie with its value; raise :exc:`NodeMissing`."""
+    waiting: list[tuple[str, bytes | Reader]] = [] if root == EMPTY_ROOT else [("", root)]
+    while waiting:
+        path, below = waiting.pop()
+        if isinstance(below, bytes):
+            below = Reader(load(record, below)).list("node")
+        node = items(below)
+        if len(node) == _BRANCH:
+            children = enumerate(node[:-1])
+            waiting += [
+                (f"{path}{digit:x}", child) for digit, child in children if child != b""
+            ]
+            continue
+        more, is_leaf = decoded_path(node[0])
+        if is_leaf:
+            assert isinstance(node[1], bytes)
+            yield bytes.fromhex(path + more), node[1]
+        else:
+            waiting.append((path + more, node[1]))
+
+
 def _children(
     node: list[bytes | Reader], leaf: Callable[[bytes], object]
 ) -> list[bytes | Reader]:

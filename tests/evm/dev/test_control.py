@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import random
 import zlib
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,9 +17,11 @@ from flask import Flask
 from web3 import HTTPProvider, Web3
 
 from flask_noderpc import EmbeddedChain, NodeRPC
+from flask_noderpc.chain.applications.evm.application import EvmApplication
 from flask_noderpc.chain.applications.evm.patches import Change, patch_tx
 from flask_noderpc.domain.genesis import BlockParams
 from flask_noderpc.evm.dev.routes import CONTROL_ROUTES, REASONS
+from flask_noderpc.protocol.ethereum import accounts
 from flask_noderpc.protocol.ethereum.crypto import keccak
 from flask_noderpc.testing.node import serve
 from tests.helpers.websocket import WebSocketClient
@@ -59,6 +64,20 @@ def test_mine_methods_mine_blocks(w3: Any, method: str, params: Any, made: int) 
     height, _ = latest(w3)
     done(w3, method, *params)
     assert latest(w3)[0] == height + made
+
+
+def test_subscribers_see_each_of_many_blocks(w3: Any, url: str) -> None:
+    """These are stored together."""
+    with closing(WebSocketClient(url, path="/evm/ws")) as client:
+        client.asked("eth_subscribe", ["newHeads"])
+        height, _ = latest(w3)
+        done(w3, "hardhat_mine", "0x258", "0xa")
+        heads = [client.json()["params"]["result"] for _ in range(600)]
+    numbers = [int(head["number"], 16) for head in heads]
+    assert numbers == [*range(height + 1, height + 601)]
+    times = [int(head["timestamp"], 16) for head in heads]
+    assert times == [*range(times[0], times[0] + 6000, 10)]
+    assert [head["parentHash"] for head in heads[1:]] == [head["hash"] for head in heads[:-1]]
 
 
 def test_mine_methods_take_times_and_steps(w3: Any) -> None:
@@ -199,7 +218,8 @@ def test_a_client_may_wait_for_blocks(w3: Any) -> None:
             [STRANGER, "0x1" + "0" * 64],
             "expected a number of at most 256 bits",
         ),
-        ("anvil_mine", ["0x2711"], "10001 blocks are too many for one call"),
+        ("anvil_mine", ["0x186a1"], "blocks: expected at most 100000 for one call, got 100001"),
+        ("evm_mine", [{"blocks": 100_001}], "each holds the hash of the one before"),
         ("evm_mine", ["0x1"], "lower than or equal to the previous block's"),
         ("evm_mine", [1 << 50], "is too far ahead"),
         ("evm_setNextBlockTimestamp", [1], "lower than or equal to the previous block's"),
@@ -218,7 +238,7 @@ def test_a_client_may_wait_for_blocks(w3: Any) -> None:
         ("anvil_setNextBlockBaseFeePerGas", ["0x" + "f" * 64], "at most 255 bits"),
         ("anvil_setCoinbase", ["0x1"], "cannot unmarshal"),
         ("hardhat_setMinGasPrice", ["0x0"], "setNextBlockBaseFeePerGas sets it"),
-        ("anvil_loadState", ["0x"], "not a state of anvil_dumpState of this server"),
+        ("anvil_loadState", ["0x"], "not a state of anvil_dumpState"),
     ],
 )
 def test_invalid_control_calls_are_refused(
@@ -332,15 +352,6 @@ def test_a_state_is_dumped_and_loaded_whole(w3: Any, chain: EmbeddedChain) -> No
     # And it goes on from there.
     receipt = settled(chain, w3, {"from": FIRST, "to": one, "value": 1, "gas": 50_000})
     assert (receipt["status"], w3.eth.get_balance(one)) == (1, 1)
-    # One that lacks a part is none.
-    cut = dumped(bytes.fromhex(dump[2:]))
-    error = asked(w3, "anvil_loadState", f"0x{cut.hex()}")["error"]
-    assert error["message"].endswith("is missing in it")
-    # Nor is one whose nodes are none.
-    for parts in (b"\xc1\x01", b"\xc0", b"\xd0"):
-        broken = zlib.compress(rlp.encode([keccak(parts), [parts]]))
-        error = asked(w3, "anvil_loadState", f"0x{broken.hex()}")["error"]
-        assert "it can't be read" in error["message"]
     done(w3, "evm_revert", chain_was)
 
 
@@ -387,8 +398,41 @@ def test_a_state_that_could_not_be_loaded_again_is_not_dumped(
         assert message in asked(w3, "anvil_dumpState")["error"]["message"]
 
 
-def test_a_damaged_dump_is_refused(w3: Any) -> None:
-    dump = bytes.fromhex(done(w3, "anvil_dumpState")[2:])
+def test_a_dump_of_an_earlier_version_replaces_the_state(w3: Any, chain: EmbeddedChain) -> None:
+    """Such a dump has the nodes of the tries."""
+    done(w3, "hardhat_setCode", STRANGER, "0x5f545f5260205ff3")
+    before, dump = bytes(w3.eth.get_block("latest")["stateRoot"]), old_dump(chain)
+    chain_was = done(w3, "evm_snapshot")
+    added = Web3.to_checksum_address("0x" + "d3" * 20)
+    done(w3, "hardhat_setBalance", added, "0x1")
+
+    assert done(w3, "anvil_loadState", f"0x{dump.hex()}") is True
+
+    assert w3.eth.get_block("latest")["stateRoot"] == before
+    assert w3.eth.get_balance(added) == 0
+    # Dumps that lack a part, or have malformed nodes, are refused.
+    root, parts = rlp.decode(zlib.decompress(dump))
+    cut = zlib.compress(rlp.encode([root, parts[:-1]]))
+    error = asked(w3, "anvil_loadState", f"0x{cut.hex()}")["error"]
+    assert error["message"].endswith("is missing in it")
+    for broken in (b"\xc1\x01", b"\xc0", b"\xd0"):
+        wrong = zlib.compress(rlp.encode([keccak(broken), [broken]]))
+        error = asked(w3, "anvil_loadState", f"0x{wrong.hex()}")["error"]
+        assert "it can't be read" in error["message"]
+    done(w3, "evm_revert", chain_was)
+
+
+def old_dump(chain: EmbeddedChain) -> bytes:
+    """The latest state as earlier versions dumped it."""
+    application = chain.store.abci
+    assert isinstance(application, EvmApplication)
+    state = application.evm_state
+    root = state.root(chain.latest_height())
+    return zlib.compress(rlp.encode([root, list(accounts.records(state.record, root))]))
+
+
+def test_a_damaged_dump_is_refused(w3: Any, chain: EmbeddedChain) -> None:
+    dump = old_dump(chain)
     document = zlib.decompress(dump)
     root, records = rlp.decode(document)
     height = w3.eth.block_number
@@ -406,6 +450,82 @@ def test_a_damaged_dump_is_refused(w3: Any) -> None:
         assert error["message"].endswith(message), error
     assert w3.eth.block_number == height
     assert done(w3, "anvil_loadState", f"0x{dump.hex()}") is True
+
+
+OF_ANVIL = "0x" + "d4" * 20
+
+
+@pytest.mark.parametrize(
+    ("account", "message"),
+    [
+        ({"balance": "0xg"}, "expected a number of at most 256 bits"),
+        ({"balance": "1_0"}, "expected a number of at most 256 bits"),
+        ({"nonce": 1 << 64}, "expected a number of at most 64 bits"),
+        ({"nonce": -1}, "expected a number of at most 64 bits"),
+        ({"code": "0x1"}, "expected hex, got '0x1'"),
+        ({"storage": {"0x" + "1" * 65: "0x1"}}, "expected a word of at most 64 hex digits"),
+        ({"storage": {"0x0": -1}}, "expected a word of at most 64 hex digits"),
+        ({"balanse": "0x1"}, "balanse"),
+        ([], "accounts"),
+    ],
+)
+def test_a_dump_of_anvil_with_a_wrong_account_is_refused(
+    w3: Any, account: Any, message: str
+) -> None:
+    height = w3.eth.block_number
+    document = json.dumps({"accounts": {OF_ANVIL: account}}).encode()
+    for dump in (document, gzip.compress(document)):
+        error = asked(w3, "anvil_loadState", f"0x{dump.hex()}")["error"]
+        assert error["message"].startswith("not a state of anvil_dumpState: ")
+        assert message in error["message"]
+    assert w3.eth.block_number == height
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda dump: dump[:-9], "its end is missing"),
+        (lambda dump: dump[:12] + b"\xff" + dump[13:], "can't be decompressed"),
+        (lambda dump: gzip.compress(bytes(26_000_000)), "it is larger than 25000000 bytes"),
+        (lambda dump: b"{", "it is not JSON: Input data was truncated"),
+        (lambda dump: b"{}", "accounts"),
+    ],
+)
+def test_a_damaged_dump_of_anvil_is_refused(
+    w3: Any, damage: Callable[[bytes], bytes], message: str
+) -> None:
+    document = json.dumps({"accounts": {OF_ANVIL: {"balance": "0x1"}}}).encode()
+    dump = damage(gzip.compress(document))
+    error = asked(w3, "anvil_loadState", f"0x{dump.hex()}")["error"]
+    assert message in error["message"]
+
+
+def test_a_dump_of_anvil_may_write_numbers_in_many_ways(w3: Any) -> None:
+    """Accounts that are not in it stay."""
+    chain_was = done(w3, "evm_snapshot")
+    done(w3, "hardhat_setBalance", STRANGER, "0x7")
+    first, second, third = (f"0x{digits * 20}" for digits in ("d5", "d6", "d7"))
+    dump = {
+        "block": {"number": "0x9"},
+        "accounts": {
+            first: {"nonce": 3, "balance": "0x123", "code": "0x", "storage": {}},
+            second[2:]: {"nonce": "0x3", "balance": "291", "storage": {"0x1": "0xabc"}},
+            third: {"balance": 291, "secretKey": "0x1", "comment": "x", "builtin": {"a": 1}},
+        },
+        "best_block_number": 9,
+        "blocks": [{}],
+        "transactions": [{}],
+        "historical_states": {},
+    }
+    height = w3.eth.block_number
+    done(w3, "anvil_loadState", f"0x{gzip.compress(json.dumps(dump).encode()).hex()}")
+    shown = [Web3.to_checksum_address(each) for each in (first, second, third)]
+    assert [w3.eth.get_balance(each) for each in shown] == [0x123] * 3
+    assert [w3.eth.get_transaction_count(each) for each in shown] == [3, 3, 0]
+    assert w3.eth.get_storage_at(shown[1], 1) == (0xABC).to_bytes(32)
+    assert w3.eth.get_balance(STRANGER) == 7
+    assert w3.eth.block_number == height + 1
+    done(w3, "evm_revert", chain_was)
 
 
 EMPTY_ROOT, NO_CODE = keccak(rlp.encode(b"")), keccak(b"")
@@ -438,10 +558,18 @@ def test_a_state_with_an_account_that_none_can_have_is_refused(
     assert w3.eth.block_number == height
 
 
-def dumped(whole: bytes) -> bytes:
-    """A dump without its last part."""
-    root, parts = rlp.decode(zlib.decompress(whole))
-    return zlib.compress(rlp.encode([root, parts[:-1]]))
+def test_a_state_whose_addresses_are_not_known_is_not_dumped(w3: Any) -> None:
+    """A dump of an earlier version has their hashes alone."""
+    chain_was = done(w3, "evm_snapshot")
+    account = rlp.encode([b"\1", b"\1", EMPTY_ROOT, NO_CODE])
+    leaf = rlp.encode([b"\x20" + keccak(b"\x99" * 20), account])
+    dump = zlib.compress(rlp.encode([keccak(leaf), [leaf]]))
+    assert done(w3, "anvil_loadState", f"0x{dump.hex()}") is True
+
+    error = asked(w3, "anvil_dumpState")["error"]
+
+    assert "does not know the addresses of all accounts" in error["message"]
+    done(w3, "evm_revert", chain_was)
 
 
 DRIVING = [route.name for route in CONTROL_ROUTES]

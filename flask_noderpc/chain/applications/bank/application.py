@@ -43,6 +43,7 @@ class Bank(Application):
     """
 
     name = "bank"
+    makes_empty_blocks_together = True
     checks_in_turn = True
     handlers: Iterable[Handler] = BANK_HANDLERS
 

@@ -82,6 +82,7 @@ class EvmApplication(Application):
 
     name = "evm"
     selects_txs = True
+    makes_empty_blocks_together = True
 
     needs_blocks = BLOCKS_NEEDED
 

@@ -1,7 +1,7 @@
 """An EVM executor process: ``python -m flask_noderpc.chain.applications.evm.executor``.
 
-Its arguments are the database, the maximum bytes of its caches, its niceness, and the file
-descriptor of its socket.
+Its arguments are the database, the maximum bytes of its caches, its niceness, 1 if states keep
+the names of what is in them, and the file descriptor of its socket.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class StoredNodes(CachedNodeStore):
 
 
 if __name__ == "__main__":
-    store, cache_bytes, niceness, descriptor = sys.argv[1:]
+    store, cache_bytes, niceness, names, descriptor = sys.argv[1:]
     os.nice(int(niceness))
     node_store = StoredNodes(open_store(store), int(cache_bytes))
-    serve(PyEvm(node_store), int(descriptor))
+    serve(PyEvm(node_store, keeps_names=names == "1"), int(descriptor))

@@ -15,22 +15,9 @@ from typing import Any
 from .... import jsoncodec
 from ....domain.evm import AccountOverride, Overrides, StateChange
 from ....domain.genesis import BlockParams, ConsensusParamsUpdate
-from ....errors import ConfigurationError, InvalidTransaction, short_repr
+from ....errors import ConfigurationError, InvalidTransaction
+from ....protocol.ethereum.alloc import dumped_accounts, genesis_accounts, is_anvil_dump
 from ....protocol.ethereum.validity import fee_of_empty_block_before
-
-# https://geth.ethereum.org/docs/fundamentals/private-network: "alloc" by address.
-
-
-class _Account(jsoncodec.Struct, forbid_unknown_fields=True):
-    balance: str | int | None = None
-    nonce: str | int | None = None
-    code: str = ""
-    storage: dict[str, str] | None = None
-
-
-class _AppState(jsoncodec.Struct):
-    alloc: dict[str, _Account] | None = None
-
 
 _NO_CODES: Mapping[bytes, bytes] = MappingProxyType({})
 
@@ -40,23 +27,9 @@ def accounts(app_state: bytes) -> Overrides:
     if not app_state:
         return {}
     try:
-        alloc = jsoncodec.decode(app_state, _AppState).alloc or {}
-        overrides = {_bytes(address, 20): _override(acct) for address, acct in alloc.items()}
-        if len(overrides) < len(alloc):
-            raise ValueError("alloc has an account twice")
-        return overrides
+        return genesis_accounts(app_state)
     except (ValueError, jsoncodec.NotJSON) as error:
         raise ConfigurationError(f"accounts in alloc: {error}") from None
-
-
-def _override(account: _Account) -> AccountOverride:
-    slots = (account.storage or {}).items()
-    return AccountOverride(
-        nonce=_number(account.nonce, 64),
-        balance=_number(account.balance, 256),
-        code=_bytes(account.code) if account.code else None,
-        state_diff={_word(slot): _word(value) for slot, value in slots},
-    )
 
 
 def app_state(balances: Mapping[bytes, int], codes: Mapping[bytes, bytes] = _NO_CODES) -> bytes:
@@ -69,29 +42,6 @@ def app_state(balances: Mapping[bytes, int], codes: Mapping[bytes, bytes] = _NO_
         f"0x{address.hex()}": {"code": f"0x{code.hex()}"} for address, code in codes.items()
     }
     return jsoncodec.encode({"alloc": alloc})
-
-
-def _number(value: str | int | None, bits: int) -> int | None:
-    if value is None:
-        return None
-    number = int(value, 0) if isinstance(value, str) else value
-    if not 0 <= number < 1 << bits:
-        raise ValueError(f"{short_repr(value)} is no number of {bits} bits")
-    return number
-
-
-def _word(text: str) -> bytes:
-    value = _bytes(text).rjust(32, b"\0")
-    if len(value) > 32:
-        raise ValueError(f"{short_repr(text)} is longer than a word")
-    return value
-
-
-def _bytes(text: str, size: int | None = None) -> bytes:
-    value = bytes.fromhex(text.removeprefix("0x"))
-    if size is not None and len(value) != size:
-        raise ValueError(f"{short_repr(text)} is no address")
-    return value
 
 
 # Neither a transaction type nor the first byte of RLP.
@@ -109,7 +59,7 @@ class Change:
     coinbase: bytes | None = None
     block: BlockParams | None = None
     dump: bytes | None = None
-    """State dump that replaces the complete state."""
+    """State dump: anvil's sets its accounts, one of an earlier version replaces the state."""
 
 
 class _BlockMembers(jsoncodec.Struct):
@@ -196,6 +146,8 @@ class LaterBlockChanges:
         self.base_fee = fee_of_empty_block_before(self._next_base_fee)
         self.coinbase = change.coinbase or self.coinbase
         self.block = change.block or self.block
+        if change.dump is not None and is_anvil_dump(change.dump):
+            return dumped_accounts(change.dump, _MAX_DUMP_BYTES)
         if change.dump is not None:
             # Imported late, as it needs the extra's packages.
             from ....protocol.ethereum.accounts import decode_dump

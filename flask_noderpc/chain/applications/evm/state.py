@@ -156,7 +156,8 @@ class EvmRuntime(EvmState):
     """Reads the application's records, and runs code in executor processes.
 
     ``store`` is the database that these open. Blocks have a dedicated process, so that calls
-    never delay them.
+    never delay them. With ``keeps_names`` it keeps addresses and slots by their hashes, so that
+    the state can be dumped.
     """
 
     initial_base_fee = INITIAL_BASE_FEE
@@ -167,15 +168,17 @@ class EvmRuntime(EvmState):
         store: str,
         limits: ExecutionLimits,
         memory: CacheMemory | None = None,
+        *,
+        keeps_names: bool = False,
     ) -> None:
         self._state, self._limits = state, limits
         self.memory = memory or CacheMemory()
         arguments = _absolute(store), str(self.memory.limit)
         command = module_command(f"{__package__}.executor", *arguments)
         self._calls = Executors(
-            (*command, str(_NICENESS)), limits.executors, limits.waiting, limits.per_client
+            (*command, str(_NICENESS), "0"), limits.executors, limits.waiting, limits.per_client
         )
-        self._blocks = Executors((*command, "0"), 1, 1)
+        self._blocks = Executors((*command, "0", str(int(keeps_names))), 1, 1)
         self._node_store = CachedNodeStore(state.get, self.memory)
 
     def root(self, height: int) -> bytes:

@@ -1,0 +1,64 @@
+"""The application's state with the writes of blocks that are not stored yet."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ..backends.base.application import AppState, Changes, Waiting
+
+
+class BatchState:
+    """An application's state, to which one thread at a time adds writes that it alone sees.
+
+    So blocks can be executed one after another, and stored together.
+    """
+
+    def __init__(self, stored: AppState) -> None:
+        self._stored = stored
+        self._pending: dict[bytes, bytes | None] = {}
+        self._thread = 0
+
+    @contextmanager
+    def pending(self) -> Iterator[None]:
+        """Let this thread see what it adds, and forget it in the end."""
+        self._thread = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._thread = 0
+            self._pending.clear()
+
+    def add(self, changes: Changes) -> None:
+        """Add the writes of a block."""
+        self._pending.update(changes)
+
+    def _has_pending(self) -> bool:
+        return bool(self._pending) and self._thread == threading.get_ident()
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return a value, or ``None``."""
+        if self._has_pending() and key in self._pending:
+            return self._pending[key]
+        return self._stored.get(key)
+
+    def range(
+        self, prefix: bytes, after: bytes | None = None, limit: int = 1000
+    ) -> Sequence[tuple[bytes, bytes]]:
+        """Return pairs as the state does."""
+        if not self._has_pending():
+            return self._stored.range(prefix, after, limit)
+        # Pending writes may remove as many of the stored pairs.
+        found = dict(self._stored.range(prefix, after, limit + len(self._pending)))
+        for key, value in self._pending.items():
+            if key.startswith(prefix) and (after is None or key > after):
+                if value is None:
+                    found.pop(key, None)
+                else:
+                    found[key] = value
+        return sorted(found.items())[:limit]
+
+    def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:
+        """Return waiting transactions as the state does."""
+        return self._stored.waiting(cursor, limit)
