@@ -18,6 +18,7 @@ from ...domain.ethereum import PlainNumber
 from ...errors import NotSupported, TxRejected, ValueNotAllowed, short_repr
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
+from ...protocol.ethereum.blocks import BlockView
 from ...wire.json_schema import typed
 from ...wire.params import ParamField
 from ..codec import hex
@@ -26,7 +27,7 @@ from ..errors import NOT_SUPPORTED, EvmError
 from ..reader import reader
 
 # A block takes milliseconds, and the caller waits.
-_MAX_BLOCKS = 10_000
+MAX_BLOCKS = 10_000
 
 # What is more counts milliseconds.
 _LAST_SECOND = 10_000_000_000
@@ -59,7 +60,9 @@ class Number(ParamField):
 
 def _number(value: Any) -> int | None:
     if isinstance(value, str):
-        # anvil: "0x" is zero.
+        # anvil: "" and "0x" are zero.
+        if not value:
+            return 0
         if _HEX.fullmatch(value):
             return int(value[2:] or "0", 16)
         return int(value) if _DECIMAL.fullmatch(value) else None
@@ -172,14 +175,23 @@ def mine(ctx: Context, params: MineParams) -> str:
     return "0x0"
 
 
+def mine_detailed(ctx: Context, params: MineParams) -> tuple[BlockView, ...]:
+    """Mine blocks; return them with their transactions."""
+    before = ctx.backend.latest_height()
+    mine(ctx, params)
+    heights = range(before + 1, before + 1 + params.options[1])
+    found = map(reader(ctx).at, heights)
+    return tuple(BlockView(block, True) for block in found if block is not None)
+
+
 def mine_many(ctx: Context, params: MineManyParams) -> None:
     """Mine blocks."""
     _mine(ctx, params.count, None, params.interval)
 
 
 def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> None:
-    if count > _MAX_BLOCKS:
-        raise EvmError(f"{count} blocks are too many for one call, it makes {_MAX_BLOCKS}")
+    if count > MAX_BLOCKS:
+        raise EvmError(f"{count} blocks are too many for one call, it makes {MAX_BLOCKS}")
     with driving(ctx) as driven:
         driven.mine(count, time, step)
 
@@ -248,6 +260,12 @@ def _set_interval(ctx: Context, seconds: float) -> None:
         driven.set_interval(seconds or None)
 
 
+def interval(ctx: Context, params: NoParams) -> PlainNumber | None:
+    """Return the seconds between blocks that are mined at an interval; null for others."""
+    seconds = control(ctx).interval()
+    return None if seconds is None else PlainNumber(max(1, round(seconds)))
+
+
 def set_step(ctx: Context, params: SecondsParams) -> None:
     """Set a fixed number of seconds between blocks."""
     if params.seconds > _LONGEST_INTERVAL:
@@ -269,7 +287,7 @@ def was_dropped(ctx: Context, params: TransactionHashParams) -> bool:
 
 def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
     """Remove a pending transaction; return its hash, null if there is none."""
-    for raw in ctx.backend.mempool.pending(_MAX_BLOCKS).txs:
+    for raw in ctx.backend.mempool.pending(MAX_BLOCKS).txs:
         if any(tx.hash == params.hash for tx in reader(ctx).decoded(raw)):
             control(ctx).drop((raw,))
             return params.hash
@@ -278,7 +296,7 @@ def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
 
 def drop_all(ctx: Context, params: NoParams) -> None:
     """Remove all pending transactions."""
-    control(ctx).drop(ctx.backend.mempool.pending(_MAX_BLOCKS).txs)
+    control(ctx).drop(ctx.backend.mempool.pending(MAX_BLOCKS).txs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +308,7 @@ class SenderParams(Params):
 
 def drop_of(ctx: Context, params: SenderParams) -> None:
     """Remove the pending transactions of a sender."""
-    control(ctx).drop(ctx.backend.mempool.pending_by_sender(params.address, _MAX_BLOCKS))
+    control(ctx).drop(ctx.backend.mempool.pending_by_sender(params.address, MAX_BLOCKS))
 
 
 # CometBFT counts gas in 64 bits with a sign.
