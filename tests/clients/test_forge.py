@@ -29,7 +29,7 @@ def folders(tmp_path: Path) -> dict[str, str]:
 
 
 def forge(env: dict[str, str], *words: str) -> str:
-    """What forge prints as JSON."""
+    """Return the JSON that forge prints."""
     require_program("node")
     if not FORGE.exists():
         skip_or_fail("no forge for Linux: run `npm ci` in tests/clients/ethereum")

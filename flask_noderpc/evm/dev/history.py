@@ -82,7 +82,7 @@ class ReorgParams(Params):
 def reorg(ctx: Context, params: ReorgParams) -> None:
     """Replace the newest blocks by as many others, which take the given transactions.
 
-    All of the blocks are made, also if one of the transactions is refused.
+    The blocks are made also if one of the transactions is refused.
     """
     depth, pairs = params.depth, params.tx_block_pairs
     _check_depth(ctx, depth, "Reorg")

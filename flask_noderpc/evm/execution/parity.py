@@ -11,9 +11,11 @@ from itertools import islice
 from typing import Any
 
 from ... import jsoncodec
+from ...domain.ethereum import Transaction
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
 from ...protocol.ethereum.blocks import Block
+from ...protocol.ethereum.validity import intrinsic_gas
 from ...wire.params import ParamField
 from ..codec.params import Address, BlockId, ByHash, Hash, Height, Index, Tag, Uint64, mismatch
 from ..codec.trace_config import TraceConfig
@@ -37,19 +39,32 @@ def _of_block(ctx: Context, found: Block | None) -> list[Trace]:
     if found is None or not found.header.number:
         return []
     evm_state(ctx)
-    return [trace for each in debug.traces(ctx, found, _FLAT) for trace in _decoded(each)]
-
-
-def _decoded(trace: jsoncodec.Raw) -> list[Trace]:
-    found: list[Trace] = jsoncodec.decode(bytes(trace))
-    return found
+    traces = debug.traces(ctx, found, _FLAT)
+    pairs = zip(found.receipts, traces, strict=True)
+    return [trace for receipt, raw in pairs for trace in _decoded(receipt.transaction, raw)]
 
 
 def _of_transaction(ctx: Context, tx_hash: bytes) -> list[Trace]:
     """Return the traces of a transaction; none for one that is in no block."""
-    if find(ctx, tx_hash) is None:
+    receipt = find(ctx, tx_hash)
+    if receipt is None:
         return []
-    return _decoded(debug.transaction(ctx, debug.TraceTransactionParams(tx_hash, _FLAT)))
+    raw = debug.transaction(ctx, debug.TraceTransactionParams(tx_hash, _FLAT))
+    return _decoded(receipt.transaction, raw)
+
+
+def _decoded(tx: Transaction, raw: jsoncodec.Raw) -> list[Trace]:
+    """Return the traces of a transaction from those of geth's tracer.
+
+    geth counts a transaction's intrinsic gas for its first call, and OpenEthereum does not.
+    """
+    found: list[Trace] = jsoncodec.decode(bytes(raw))
+    intrinsic = intrinsic_gas(tx.data, tx.to is None, tx.access_list, tx.authorizations)
+    first = found[0]
+    for members, name in ((first["action"], "gas"), (first.get("result") or {}, "gasUsed")):
+        if name in members:
+            members[name] = hex(max(0, int(members[name], 16) - intrinsic))
+    return found
 
 
 def _encoded(traces: object) -> jsoncodec.Raw:

@@ -46,7 +46,7 @@ def test_a_rollback_removes_the_newest_blocks(chain: EmbeddedChain, w3: Any) -> 
     done(w3, "anvil_rollback", 2)
     assert w3.eth.get_block("latest") == kept
     assert w3.eth.get_balance(STRANGER) == before
-    # Its block is no longer there.
+    # The block of the snapshot is no longer there.
     assert done(w3, "evm_revert", snapshot) is False
     done(w3, "anvil_rollback", None)
     assert w3.eth.block_number == kept["number"] - 1
@@ -137,7 +137,7 @@ def test_reorg_under_automine_makes_no_block_too_many(tmp_path: Any) -> None:
         counts = [len(w3.eth.get_block(height)["transactions"]) for height in (2, 3, 4)]
         assert counts == [3, 3, 3]
         assert done(w3, "anvil_getAutomine") is True
-        # It answers with the receipt of a block that was made meanwhile.
+        # The method answers with the receipt of a block that was made meanwhile.
         assert done(w3, "eth_sendTransactionSync", transfer())["blockNumber"] == "0x5"
     chain_of(app).close()
 
