@@ -28,6 +28,7 @@ from tests.chain.misbehavior import double_vote
 from tests.ethereum.signing import ACCOUNT, TO
 from tests.evm.contract import CODE, calling
 from tests.evm.dev.fixtures import FIRST, TYPED, chain_of, dev_app
+from tests.evm.dev.token import TOKEN, TOKEN_ADDRESS
 from tests.evm.trace_chain import transaction
 from tests.helpers.http import client_call
 from tests.http import chain
@@ -336,6 +337,8 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "anvil_setRpcUrl": [["http://127.0.0.1:1"]],
     "anvil_getBlobsByTransactionHash": [["$tx"]],
     "anvil_getBlobByHash": [[WORD]],
+    "anvil_dealERC20": [[FIRST, "$token", "0x5"]],
+    "anvil_setERC20Allowance": [[FIRST, TO, "$token", "0x5"]],
     "anvil_rollback": [[1]],
     "anvil_reorg": [[1, [[TRANSFER, 0]]]],
     "anvil_nodeInfo": [[]],
@@ -379,6 +382,7 @@ def prepared(client: FlaskClient) -> dict[str, Any]:
     creation = done("eth_sendTransaction", {"from": FIRST, "data": "0x" + CODE.hex()})
     done("evm_mine")
     contract = done("eth_getTransactionReceipt", creation)["contractAddress"]
+    done("anvil_setCode", TOKEN_ADDRESS, TOKEN)
     call = {**CALL, "to": contract, "gas": "0x186a0"}
     sent = [done("eth_sendTransaction", tx) for tx in (call, TRANSFER)]
     done("evm_mine")
@@ -388,6 +392,7 @@ def prepared(client: FlaskClient) -> dict[str, Any]:
         "$creation": creation,
         "$contract": contract,
         "$tx": sent[0],
+        "$token": TOKEN_ADDRESS,
         "$block": receipt["blockHash"],
         "$height": receipt["blockNumber"],
         "$waiting": done("eth_sendTransaction", TRANSFER),

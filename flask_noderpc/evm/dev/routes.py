@@ -23,7 +23,7 @@ from ..execution.sending import FillParams
 from ..execution.state import UnreadParams, block_of
 from ..queries import fees, node
 from ..reader import reader
-from . import control, history, signing, state
+from . import control, history, signing, state, tokens
 from .control import (
     MineManyParams,
     MineParams,
@@ -190,6 +190,8 @@ _ROWS: tuple[_Row, ...] = (
     ("anvil_setBlockTimestampInterval", control.set_step, SecondsParams, NoneType),
     ("anvil_removeBlockTimestampInterval", control.remove_step, NoParams, bool),
     *_rows_of_both("setBalance", state.set_balance, BalanceParams),
+    ("anvil_dealERC20", tokens.deal, tokens.DealParams, NoneType),
+    ("anvil_setERC20Allowance", tokens.set_allowance, tokens.AllowanceParams, NoneType),
     ("anvil_addBalance", state.add_balance, BalanceParams, NoneType),
     *_rows_of_both("setNonce", state.set_nonce, NonceParams),
     ("evm_setAccountNonce", state.set_nonce, NonceParams, NoneType),

@@ -2,7 +2,7 @@
 
 use alloy::{
     network::TransactionBuilder,
-    primitives::{Address, B256, U256},
+    primitives::{Address, B256, Bytes, U256, bytes},
     providers::{
         Provider,
         ext::{AnvilApi, ImpersonateConfig},
@@ -26,6 +26,7 @@ fn transfer(from: Address) -> TransactionRequest {
 
 pub async fn steps(provider: &impl Provider, world: &World) {
     accounts(provider, world).await;
+    tokens(provider, world).await;
     time(provider).await;
     mining(provider).await;
     pool(provider, world).await;
@@ -137,6 +138,28 @@ async fn accounts(provider: &impl Provider, world: &World) {
             .eth_send_transaction_sync(transfer(world.account))
             .await?,
         |receipt| receipt.status()
+    );
+}
+
+/// What `tests/evm/dev/token.py` has: balances at slot 0, allowances at slot 1.
+const TOKEN: Bytes = bytes!(
+    "60043560005260003560e01c63dd62ed3e1460265760406000205460005260206000f30000005b60"
+    "01602052604060002060205260243560005260406000205460005260206000f3"
+);
+
+async fn tokens(provider: &impl Provider, world: &World) {
+    let token = Address::repeat_byte(0x70);
+    ask!("anvil_dealERC20", {
+        provider.anvil_set_code(token, TOKEN).await?;
+        provider
+            .anvil_deal_erc20(world.account, token, U256::from(5))
+            .await?
+    });
+    ask!(
+        "anvil_setERC20Allowance",
+        provider
+            .anvil_set_erc20_allowance(world.account, STRANGER, token, U256::from(5))
+            .await?
     );
 }
 
