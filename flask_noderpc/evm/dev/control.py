@@ -112,7 +112,11 @@ class NoFork(ParamField):
 
     def from_json(self, value: Any) -> None:
         """Nothing."""
-        if isinstance(value, dict) and value.get("forking"):
+        fork = value.get("forking") if isinstance(value, dict) else None
+        if isinstance(fork, dict):
+            # viem writes the members of no fork as null.
+            fork = any(each is not None for each in fork.values())
+        if fork:
             raise ValueError("the chain of another node can't be taken over here")
 
 

@@ -172,6 +172,15 @@ def test_an_unsigned_transaction_is_sent_from_any_account(
     assert (receipt["status"], receipt["from"]) == (1, other)
 
 
+@pytest.mark.parametrize(
+    "fork", [{}, {"forking": {}}, {"forking": {"blockNumber": None, "jsonRpcUrl": None}}]
+)
+def test_a_reset_to_no_fork_reverts_to_the_genesis(w3: Any, fork: dict[str, Any]) -> None:
+    done(w3, "anvil_mine", 2)
+    assert done(w3, "anvil_reset", fork) is None
+    assert w3.eth.block_number == 0
+
+
 def nonce(w3: Any) -> Any:
     return w3.eth.get_transaction_count(STRANGER)
 
