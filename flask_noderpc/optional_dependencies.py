@@ -17,7 +17,18 @@ from .lru import CacheMemory
 if TYPE_CHECKING:
     from .evm.layer import EvmLayer
 
-_EVM_NAMES = "eth", "web3", "net", "txpool", "debug", "evm", "anvil", "hardhat", "personal"
+_EVM_NAMES = (
+    "eth",
+    "web3",
+    "net",
+    "txpool",
+    "debug",
+    "trace",
+    "evm",
+    "anvil",
+    "hardhat",
+    "personal",
+)
 EVM_NAMESPACES = tuple(f"{name}_" for name in _EVM_NAMES)
 """How the names of the EVM layer's methods begin, known without the extra."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -146,6 +147,25 @@ class DevControl(Control):
             self.freeze(False)
             self._snapshots.clear()
 
+    def rollback(self, depth: int) -> None:
+        with self._lock:
+            height = self._store.latest_height() - depth
+            is_stored = height >= self._store.initial_height()
+            height = height if is_stored else 0
+            self._resigning_producer("a chain that goes back").rewind(height)
+            self._forget_failures()
+            self._snapshots = {k: v for k, v in self._snapshots.items() if v.height <= height}
+
+    @contextmanager
+    def by_hand(self) -> Iterator[None]:
+        block_scheduler = self._block_scheduler()
+        schedule = block_scheduler.schedule
+        block_scheduler.reschedule(replace(schedule, manual=True))
+        try:
+            yield
+        finally:
+            block_scheduler.reschedule(schedule)
+
     def _restore(self, pending: tuple[bytes, ...]) -> None:
         """Let these transactions wait, and no others."""
         self._store.drop_pending(self._pending())
@@ -194,6 +214,11 @@ class DevControl(Control):
 
     def set_interval(self, seconds: float | None) -> None:
         self._set(manual=not seconds, empty_blocks=True, interval_s=seconds or AT_ONCE_S)
+
+    def interval(self) -> float | None:
+        schedule = self._chain.block_scheduler().schedule
+        is_timed = schedule.empty_blocks and not schedule.manual
+        return schedule.interval_s if is_timed else None
 
     def set_automine(self, on: bool) -> None:
         self._set(manual=not on, empty_blocks=False, interval_s=AT_ONCE_S)

@@ -171,6 +171,7 @@ class _Simulation:
         account = self._world.account(tx.sender)
         if self._rules.validation:
             validity.check_turn(tx, account)
+            validity.check_last_nonce(tx)
             validity.check_fee(tx, base_fee)
             validity.check_blobs(tx, blob_fee)
             dearest = replace(message, gas_price=tx.fee_cap)

@@ -6,6 +6,7 @@ from ..errors import RPCError
 
 # geth: rpc/errors.go, of every error without a code of its own.
 SERVER_ERROR = -32000
+INVALID_PARAMS = -32602
 # EIP-1474: method not supported.
 NOT_SUPPORTED = -32004
 

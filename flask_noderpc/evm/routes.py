@@ -14,7 +14,7 @@ from ..protocol.ethereum.blocks import BlockView
 from ..protocol.ethereum.execution import Receipt
 from .dev import signing
 from .dev.routes import DEV_ROUTES
-from .execution import calls, debug, sending, simulate, state
+from .execution import account, calls, debug, parity, sending, simulate, state
 from .execution.state import UnreadParams, needs_state
 from .queries import blocks, fees, logs, node
 from .subscriptions import filters
@@ -22,7 +22,7 @@ from .subscriptions import filters
 SESSION_METHODS = frozenset({"eth_subscribe", "eth_unsubscribe"})
 """The methods of a websocket's session, which are no rows."""
 
-NAMESPACES = ("eth", "web3", "net", "txpool", "debug")
+NAMESPACES = ("eth", "web3", "net", "txpool", "debug", "trace")
 
 _NEED_STATE = (
     "eth_getBlockAccessList",
@@ -162,6 +162,12 @@ _TRANSACTIONS = (
         bytes,
     ),
     Route(
+        "eth_getTransactionBySenderAndNonce",
+        account.by_sender_and_nonce,
+        account.SenderAndNonceParams,
+        ethereum.RPCTransaction,
+    ),
+    Route(
         "eth_sendRawTransactionSync",
         sending.send_raw_sync,
         sending.RawTransactionSync,
@@ -249,6 +255,8 @@ _STATE = (
         bytes,
         chain_only=state.is_settled,
     ),
+    Route("eth_getAccount", account.account, state.AccountParams, dict),
+    Route("eth_getAccountInfo", account.account_info, state.AccountParams, dict),
     Route("eth_getStorageValues", state.storage_values, state.SlotsParams, dict),
     Route(
         "eth_getProof",
@@ -297,6 +305,7 @@ _DEBUG = (
     Route("debug_getBlockRlp", debug.block_at, debug.BlockNumberParams, bytes),
     Route("debug_printBlock", debug.printed, debug.BlockNumberParams, str),
     Route("debug_getBadBlocks", debug.bad_blocks, NoParams, tuple),
+    Route("debug_codeByHash", account.code_by_hash, account.CodeHashParams, bytes),
     Route("debug_getRawTransaction", debug.transaction_bytes, blocks.TransactionParams, bytes),
     Route(
         "debug_traceTransaction",
@@ -310,6 +319,25 @@ _DEBUG = (
     Route("debug_traceBlockByHash", debug.block_by_hash, debug.TraceHashParams, tuple),
 )
 
+_TRACE = (
+    Route("trace_block", parity.block, blocks.BlockParams, jsoncodec.Raw),
+    Route("trace_transaction", parity.transaction, blocks.TransactionParams, jsoncodec.Raw),
+    Route("trace_get", parity.one, parity.TraceGetParams, jsoncodec.Raw),
+    Route("trace_filter", parity.filtered, parity.TraceFilterParams, jsoncodec.Raw),
+    Route(
+        "trace_replayTransaction",
+        parity.replayed,
+        parity.ReplayTransactionParams,
+        jsoncodec.Raw,
+    ),
+    Route(
+        "trace_replayBlockTransactions",
+        parity.replayed_block,
+        parity.ReplayParams,
+        jsoncodec.Raw,
+    ),
+)
+
 EVM_ROUTES = RouteTable(
     (
         *tagged("Node", _NODE),
@@ -320,6 +348,7 @@ EVM_ROUTES = RouteTable(
         *tagged("State and calls", _STATE),
         *tagged("Mempool", _TXPOOL),
         *tagged("Debugging", _DEBUG),
+        *tagged("Traces", _TRACE),
         *(Route(name, needs_state, UnreadParams, str, tag="Refused") for name in _NEED_STATE),
     )
 )

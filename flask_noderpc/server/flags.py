@@ -34,7 +34,7 @@ NODE_DEFAULTS: dict[str, Any] = {"empty_blocks": True}
 DEV_DEFAULTS: dict[str, Any] = {
     "application": "evm",
     "json_rpc_enable": True,
-    "evm_api": "eth,net,web3,txpool,debug",
+    "evm_api": "eth,net,web3,txpool,debug,trace",
     "cors_origins": "*",
     # As anvil and hardhat: each transaction is in a block when its sender is answered.
     "block_interval": 0.1,

@@ -533,7 +533,8 @@ class Settings:
         "evm",
         ("eth", "net", "web3"),
         NAMES,
-        "Namespaces of the EVM layer: of ``eth``, ``web3``, ``net``, ``txpool``, ``debug``.",
+        "Namespaces of the EVM layer: of ``eth``, ``web3``, ``net``, ``txpool``, ``debug``,"
+        " ``trace``.",
         flags=("--evm.rpc.api", "--json-rpc.api"),
     )
     evm_chain_id: int = setting("evm", 9000, COUNT, "Chain id that the EVM layer signs for.")

@@ -19,7 +19,7 @@ _SETTINGS = {
     "application": "evm",
     "dev": True,
     "json_rpc_enable": True,
-    "evm_api": ("eth", "net", "web3", "txpool", "debug"),
+    "evm_api": ("eth", "net", "web3", "txpool", "debug", "trace"),
     # A block as soon as a transaction waits.
     "block_interval": 0.001,
 }

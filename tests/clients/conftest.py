@@ -16,6 +16,7 @@ GO = Path(__file__).parent / "go"
 ETHEREUM = Path(__file__).parent / "ethereum"
 COSMJS = Path(__file__).parent / "cosmjs"
 COSMPY = Path(__file__).parent / "cosmpy"
+APE = Path(__file__).parent / "ape"
 KEPLR = Path(__file__).parent / "keplr"
 
 
@@ -54,6 +55,18 @@ def cosmpy_python() -> str:
         skip_or_fail(
             "cosmpy is not installed: `python -m venv .venv && .venv/bin/pip install -r"
             " requirements.txt` in tests/clients/cosmpy"
+        )
+    return str(program)
+
+
+@pytest.fixture(scope="session")
+def ape_python() -> str:
+    """A Python that has eth-ape, which needs an older web3.py than we have."""
+    program = APE / ".venv" / "bin" / "python"
+    if not program.exists():
+        skip_or_fail(
+            "eth-ape is not installed: `python -m venv .venv && .venv/bin/pip install -r"
+            " requirements.txt` in tests/clients/ape"
         )
     return str(program)
 

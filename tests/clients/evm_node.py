@@ -35,7 +35,7 @@ def development_node(folder: Path) -> Iterator[str]:
         block_interval=0.05,
         # hardhat-network-helpers: nothing else is a development network.
         evm_client_version="anvil/of flask-noderpc",
-        evm_api=("eth", "net", "web3", "txpool", "debug"),
+        evm_api=("eth", "net", "web3", "txpool", "debug", "trace"),
     )
     with closing(chain_of(app)), serve(app) as base:
         yield base

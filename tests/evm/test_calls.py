@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from eth_abi.abi import encode
+from web3 import Web3
 
 from tests.ethereum.signing import CHAIN_ID, OTHER, TO, sender
 from tests.helpers.until import PATIENCE, until
@@ -298,7 +299,9 @@ def test_overrides(node: Running) -> None:
     assert node.ask("eth_call", {"from": NOBODY, "to": ECHO, "value": "0x1"}, "latest", rich)
     both = {COUNTER: {"state": seven, "stateDiff": seven}}
     error = node.error("eth_call", {"to": COUNTER}, "latest", both)
-    assert f"account {COUNTER} has both 'state' and 'stateDiff'" in error["message"]
+    shown = Web3.to_checksum_address(COUNTER)
+    assert error["message"] == f"account {shown} has both 'state' and 'stateDiff'"
+    assert error["code"] == -32000
     # sha256 goes elsewhere.
     moved = {at(2): {"movePrecompileToAddress": NOBODY}}
     digest = node.ask("eth_call", {"to": at(2), "data": "0x12"})

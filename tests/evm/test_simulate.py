@@ -143,6 +143,15 @@ def test_validation_looks_at_fees_and_nonces(node: Node) -> None:
     assert made["baseFeePerGas"] != latest["baseFeePerGas"]
 
 
+_FIRST, _SECOND = "0x" + "00" * 19 + "01", "0x" + "00" * 19 + "02"
+
+
+def _moves(targets: dict[str, str]) -> dict[str, Any]:
+    """A block that moves precompiled contracts."""
+    moved = {each: {"movePrecompileToAddress": to} for each, to in targets.items()}
+    return {"stateOverrides": moved}
+
+
 _PAID = {"maxFeePerGas": "0x77359400", "gas": "0x20000"}
 
 
@@ -181,8 +190,30 @@ _PAID = {"maxFeePerGas": "0x77359400", "gas": "0x20000"}
         (
             {"calls": [call("bump", 1)]},
             {"validation": True},
-            -32602,
+            -38012,
             "max fee per gas less than block base fee",
+        ),
+        (
+            {
+                "stateOverrides": {NOBODY: {"nonce": "0xffffffffffffffff"}},
+                "calls": [{"from": NOBODY, "to": OTHER}],
+            },
+            {"validation": True},
+            -32603,
+            "nonce has max value: address 0xaaaa",
+        ),
+        (
+            _moves({OTHER: NOBODY}),
+            {},
+            -32000,
+            "account 0xbBbBBBBbbBBBbbbBbbBbbbbBBbBbbbbBbBbbBBbB is not a precompile",
+        ),
+        (_moves({_FIRST: _FIRST}), {}, -38022, f"account {_FIRST} has been moved to itself"),
+        (
+            _moves({_FIRST: NOBODY, _SECOND: NOBODY}),
+            {},
+            -38023,
+            "account 0xaAaAaAaaAaAaAaaAaAAAAAAAAaaaAaAaAaaAaaAa has already been overridden",
         ),
         (
             {"calls": [{"data": "0x" + "00" * 50_000}]},

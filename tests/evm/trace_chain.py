@@ -85,7 +85,7 @@ def machine(folder: Path, **settings: Any) -> Iterator[Node]:
     )
     chain.start()
     try:
-        apis = "eth", "net", "web3", "txpool", "debug"
+        apis = "eth", "net", "web3", "txpool", "debug", "trace"
         app = app_for(chain, json_rpc_enable=True, evm_api=apis, **settings)
         client = app.test_client()
 

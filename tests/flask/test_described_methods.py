@@ -28,6 +28,7 @@ from tests.chain.misbehavior import double_vote
 from tests.ethereum.signing import ACCOUNT, TO
 from tests.evm.contract import CODE, calling
 from tests.evm.dev.fixtures import FIRST, TYPED, chain_of, dev_app
+from tests.evm.dev.token import TOKEN, TOKEN_ADDRESS
 from tests.evm.trace_chain import transaction
 from tests.helpers.http import client_call
 from tests.http import chain
@@ -174,7 +175,7 @@ BUMP = "0x" + calling("bump", 5).hex()
 CALL = {"from": FIRST, "to": "$contract", "data": BUMP}
 TRANSFER = {"from": FIRST, "to": TO, "value": "0x1", "gas": "0x5208"}
 WORD = "0x" + "00" * 31 + "2a"
-ALL_API = "eth,net,web3,txpool,debug"
+ALL_API = "eth,net,web3,txpool,debug,trace"
 
 # "$" and a method stand for what that gave before.
 EVM_CALLS: dict[str, list[list[Any]]] = {
@@ -214,6 +215,7 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "eth_getRawTransactionByHash": [["$tx"]],
     "eth_getRawTransactionByBlockNumberAndIndex": [["$height", "0x0"]],
     "eth_getRawTransactionByBlockHashAndIndex": [["$block", "0x0"]],
+    "eth_getTransactionBySenderAndNonce": [[FIRST, "0x1"]],
     "eth_pendingTransactions": [[]],
     "eth_getPendingTransactions": [[]],
     "eth_gasPrice": [[]],
@@ -232,6 +234,8 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "eth_getTransactionCount": [[FIRST, "pending"]],
     "eth_getCode": [["$contract", "latest"]],
     "eth_getStorageAt": [["$contract", "0x0", "latest"]],
+    "eth_getAccount": [["$contract", "latest"]],
+    "eth_getAccountInfo": [["$contract", "latest"]],
     "eth_getStorageValues": [[{"$contract": ["0x0"]}]],
     "eth_getProof": [["$contract", ["0x0", WORD], "latest"]],
     "eth_call": [[CALL, "latest"], [CALL, "latest", {FIRST: {"balance": "0x1"}}]],
@@ -250,12 +254,19 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "debug_getBlockRlp": [[1]],
     "debug_printBlock": [[1]],
     "debug_getBadBlocks": [[]],
+    "debug_codeByHash": [[WORD]],
     "debug_getRawTransaction": [["$tx"]],
     "debug_traceTransaction": [["$tx"], ["$tx", {"tracer": "callTracer"}]],
     "debug_traceCall": [[CALL, "latest"], [CALL, "latest", {"tracer": "callTracer"}]],
     "debug_traceBlock": [["$debug_getRawBlock"]],
     "debug_traceBlockByNumber": [["$height"]],
     "debug_traceBlockByHash": [["$block", {"tracer": "callTracer"}]],
+    "trace_block": [["$height"]],
+    "trace_transaction": [["$tx"]],
+    "trace_get": [["$tx", ["0x0"]]],
+    "trace_filter": [[{"fromBlock": "$height"}]],
+    "trace_replayTransaction": [["$tx", ["trace"]]],
+    "trace_replayBlockTransactions": [["$height", ["trace"]]],
     "eth_signTransaction": [[{**TRANSFER, "nonce": "0x9", "gasPrice": "0x77359400"}]],
     "eth_requestAccounts": [[]],
     "eth_sign": [[FIRST, "0x00"]],
@@ -263,6 +274,7 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "eth_signTypedData": [[FIRST, TYPED]],
     "eth_signTypedData_v4": [[FIRST, TYPED], [FIRST, json.dumps(TYPED)]],
     "eth_sendTransaction": [[TRANSFER]],
+    "eth_sendUnsignedTransaction": [[TRANSFER]],
     "hardhat_dropTransaction": [["$eth_sendTransaction"]],
     "anvil_dropTransaction": [["$waiting"]],
     "anvil_removePoolTransactions": [[FIRST]],
@@ -272,8 +284,11 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "anvil_stopImpersonatingAccount": [[TO]],
     "hardhat_stopImpersonatingAccount": [[TO]],
     "anvil_autoImpersonateAccount": [[True]],
+    "hardhat_autoImpersonateAccount": [[False]],
     "evm_mine": [[], [{"blocks": 2}]],
     "anvil_evmMine": [[]],
+    "evm_mine_detailed": [[]],
+    "anvil_mine_detailed": [[]],
     "hardhat_mine": [["0x2", "0x1"]],
     "anvil_mine": [[1]],
     "evm_snapshot": [[]],
@@ -293,10 +308,12 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "hardhat_setCoinbase": [[FIRST]],
     "anvil_setCoinbase": [[FIRST]],
     "evm_setBlockGasLimit": [["0xe4e1c0"], [15_000_000]],
+    "anvil_setBlockGasLimit": [["0xe4e1c0"]],
     "hardhat_getAutomine": [[]],
     "anvil_getAutomine": [[]],
     "evm_setIntervalMining": [[0]],
     "anvil_setIntervalMining": [[0]],
+    "anvil_getIntervalMining": [[]],
     "anvil_setBlockTimestampInterval": [[1]],
     "anvil_removeBlockTimestampInterval": [[]],
     "hardhat_setBalance": [[ACCOUNT.address, "0xde0b6b3a7640000"]],
@@ -304,6 +321,7 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "anvil_addBalance": [[ACCOUNT.address, "0x1"]],
     "hardhat_setNonce": [[TO, "0x1"]],
     "anvil_setNonce": [[TO, 2]],
+    "evm_setAccountNonce": [[TO, 3]],
     "hardhat_setCode": [[TO, "0x00"]],
     "anvil_setCode": [[TO, "0x"]],
     "hardhat_setStorageAt": [[TO, "0x0", WORD]],
@@ -313,6 +331,16 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     # It waits for its block, which is now made at once.
     "eth_sendRawTransaction": [["$raw0"]],
     "eth_sendRawTransactionSync": [["$raw1"]],
+    "eth_sendTransactionSync": [[TRANSFER]],
+    "anvil_setLoggingEnabled": [[True]],
+    "hardhat_setLoggingEnabled": [[True]],
+    "anvil_setRpcUrl": [["http://127.0.0.1:1"]],
+    "anvil_getBlobsByTransactionHash": [["$tx"]],
+    "anvil_getBlobByHash": [[WORD]],
+    "anvil_dealERC20": [[FIRST, "$token", "0x5"]],
+    "anvil_setERC20Allowance": [[FIRST, TO, "$token", "0x5"]],
+    "anvil_rollback": [[1]],
+    "anvil_reorg": [[1, [[TRANSFER, 0]]]],
     "anvil_nodeInfo": [[]],
     "hardhat_metadata": [[]],
     "anvil_metadata": [[]],
@@ -323,6 +351,7 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
 MAY_BE_NULL = (
     "eth_getUncleByBlockNumberAndIndex",
     "eth_getUncleByBlockHashAndIndex",
+    "anvil_getIntervalMining",
     # As in anvil.
     *(route.name for route in DEV_ROUTES if route.result is NoneType),
 )
@@ -353,6 +382,7 @@ def prepared(client: FlaskClient) -> dict[str, Any]:
     creation = done("eth_sendTransaction", {"from": FIRST, "data": "0x" + CODE.hex()})
     done("evm_mine")
     contract = done("eth_getTransactionReceipt", creation)["contractAddress"]
+    done("anvil_setCode", TOKEN_ADDRESS, TOKEN)
     call = {**CALL, "to": contract, "gas": "0x186a0"}
     sent = [done("eth_sendTransaction", tx) for tx in (call, TRANSFER)]
     done("evm_mine")
@@ -362,6 +392,7 @@ def prepared(client: FlaskClient) -> dict[str, Any]:
         "$creation": creation,
         "$contract": contract,
         "$tx": sent[0],
+        "$token": TOKEN_ADDRESS,
         "$block": receipt["blockHash"],
         "$height": receipt["blockNumber"],
         "$waiting": done("eth_sendTransaction", TRANSFER),

@@ -47,8 +47,9 @@ def history(w3: Web3) -> History:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_waits(w3: Web3) -> Iterator[None]:
-    """The next test takes its nonces from the latest block."""
+def _nothing_waits(w3: Web3, history: History) -> Iterator[None]:
+    """The next test takes its nonces from the latest block, and some compare the latest state
+    with the genesis."""
     yield
     deadline = time.monotonic() + _DRAIN_S
     while int(str(w3.geth.txpool.status()["pending"]), 16) and time.monotonic() < deadline:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -208,6 +209,19 @@ class Control(ABC):
     @abstractmethod
     def reset(self) -> None:
         """Revert the chain to its genesis."""
+
+    @abstractmethod
+    def rollback(self, depth: int) -> None:
+        """Remove the newest blocks, as many as ``depth`` and at most all."""
+
+    @abstractmethod
+    def by_hand(self) -> AbstractContextManager[None]:
+        """Make no block but by :meth:`mine` until the context ends."""
+
+    @abstractmethod
+    def interval(self) -> float | None:
+        """Return the seconds between blocks that are made whether transactions wait or not;
+        ``None`` where they aren't."""
 
     @abstractmethod
     def shift(self, seconds: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 from ...concurrency import in_turns
 from ...domain.ethereum import AccessListEntry, Authorization
 from ...domain.evm import PRECOMPILES, AccountOverride, BlockChanges, CallArgs, Overrides
+from ...protocol.ethereum.crypto import to_checksum
 from ...wire.params import ParamField
 from ..errors import EvmError
 from . import hex
@@ -217,7 +218,7 @@ def _account(address: bytes, members: Mapping[str, Any]) -> AccountOverride:
         precompile_to=read("movePrecompileToAddress", Address().from_json),
     )
     if found.state is not None and found.state_diff is not None:
-        raise ValueError(f"account 0x{address.hex()} has both 'state' and 'stateDiff'")
+        raise EvmError(f"account {to_checksum(address)} has both 'state' and 'stateDiff'")
     return found
 
 
@@ -227,15 +228,29 @@ def _slots(value: Any) -> dict[bytes, bytes]:
     return {read(key): read(slot) for key, slot in in_turns(given)}
 
 
+# execution-apis: src/eth/execute.yaml.
+_MOVED_TO_ITSELF, _MOVED_TOGETHER = -38022, -38023
+
+
 def _check_moves(overrides: Overrides) -> None:
+    targets = set[bytes]()
     for address, override in overrides.items():
         target = override.precompile_to
         if target is None:
             continue
+        shown = to_checksum(target)
+        # geth: internal/ethapi/override, whose errors have the code of all without their own.
         if address not in PRECOMPILES:
-            raise ValueError(f"account 0x{address.hex()} is not a precompile")
+            raise EvmError(f"account {to_checksum(address)} is not a precompile")
+        if target == address:
+            text = f"account {shown} has been moved to itself"
+            raise EvmError(text, code=_MOVED_TO_ITSELF)
+        if target in targets:
+            text = f"account {shown} has already been overridden by a precompile"
+            raise EvmError(text, code=_MOVED_TOGETHER)
         if target in overrides:
-            raise ValueError(f"account 0x{target.hex()} has already been overridden")
+            raise EvmError(f"account {shown} has already been overridden")
+        targets.add(target)
 
 
 _BLOCK_MEMBERS = (

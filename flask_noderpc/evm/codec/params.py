@@ -266,7 +266,15 @@ def positional(raw: bytes) -> list[Any]:
     return values
 
 
+# alloy sends the options of anvil_reorg as an object instead of a list.
+_BY_NAME = "tx_block_pairs"
+
+
 def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, Any]:
+    if _BY_NAME in names and raw.lstrip()[:1] == b"{":
+        raw = b"[" + raw + b"]"
+        (given,) = positional(raw)
+        return {name: each for name, each in given.items() if name in names}
     values = positional(raw)
     if len(values) > len(names):
         raise ValueError(f"too many arguments, want at most {len(names)}")

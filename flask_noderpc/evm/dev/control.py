@@ -18,12 +18,16 @@ from ...domain.ethereum import PlainNumber
 from ...errors import NotSupported, TxRejected, ValueNotAllowed, short_repr
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
+from ...protocol.ethereum.blocks import BlockView
 from ...wire.json_schema import typed
 from ...wire.params import ParamField
 from ..codec import hex
 from ..codec.params import Address, Bool, Hash
 from ..errors import NOT_SUPPORTED, EvmError
 from ..reader import reader
+
+# Blocks that one call makes one by one, or shows: each takes milliseconds.
+MAX_BLOCKS = 10_000
 
 # Transactions that are looked through for those to be removed.
 _ALL_PENDING = 10_000
@@ -59,7 +63,9 @@ class Number(ParamField):
 
 def _number(value: Any) -> int | None:
     if isinstance(value, str):
-        # anvil: "0x" is zero.
+        # anvil: "" and "0x" are zero.
+        if not value:
+            return 0
         if _HEX.fullmatch(value):
             return int(value[2:] or "0", 16)
         return int(value) if _DECIMAL.fullmatch(value) else None
@@ -109,7 +115,11 @@ class NoFork(ParamField):
 
     def from_json(self, value: Any) -> None:
         """Nothing."""
-        if isinstance(value, dict) and value.get("forking"):
+        fork = value.get("forking") if isinstance(value, dict) else None
+        if isinstance(fork, dict):
+            # viem writes the members of no fork as null.
+            fork = any(each is not None for each in fork.values())
+        if fork:
             raise ValueError("the chain of another node can't be taken over here")
 
 
@@ -170,6 +180,22 @@ def mine(ctx: Context, params: MineParams) -> str:
     time, count = params.options
     _mine(ctx, count, time, None)
     return "0x0"
+
+
+def mine_detailed(ctx: Context, params: MineParams) -> tuple[BlockView, ...]:
+    """Mine blocks; return them with their transactions."""
+    check_blocks(params.options[1])
+    before = ctx.backend.latest_height()
+    mine(ctx, params)
+    heights = range(before + 1, before + 1 + params.options[1])
+    found = map(reader(ctx).at, heights)
+    return tuple(BlockView(block, True) for block in found if block is not None)
+
+
+def check_blocks(count: int) -> None:
+    """Refuse more blocks than one call makes one by one, or shows."""
+    if count > MAX_BLOCKS:
+        raise EvmError(f"{count} blocks are too many for one call, it makes {MAX_BLOCKS}")
 
 
 def mine_many(ctx: Context, params: MineManyParams) -> None:
@@ -244,6 +270,12 @@ def _set_interval(ctx: Context, seconds: float) -> None:
         raise EvmError(f"an interval has at most {_LONGEST_INTERVAL} seconds")
     with driving(ctx) as driven:
         driven.set_interval(seconds or None)
+
+
+def interval(ctx: Context, params: NoParams) -> PlainNumber | None:
+    """Return the seconds between blocks that are mined at an interval; null for others."""
+    seconds = control(ctx).interval()
+    return None if seconds is None else PlainNumber(max(1, round(seconds)))
 
 
 def set_step(ctx: Context, params: SecondsParams) -> None:

@@ -6,22 +6,24 @@ Only callers on this machine may use them, as for signing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import starmap
 from types import NoneType
 from typing import Any, NoReturn
 
 from ...domain.ethereum import PlainNumber
 from ...jsonrpc.context import Context
-from ...jsonrpc.params import NoParams
+from ...jsonrpc.params import NoParams, Params, param
 from ...jsonrpc.route import Route, RouteTable
 from ...protocol.ethereum.blocks import Block
-from ..codec.params import Tag
+from ...protocol.ethereum.execution import Receipt
+from ..codec.params import Bool, Hash, String, Tag
 from ..errors import NOT_SUPPORTED, EvmError
 from ..execution.sending import FillParams
 from ..execution.state import UnreadParams, block_of
 from ..queries import fees, node
 from ..reader import reader
-from . import control, signing, state
+from . import control, history, signing, state, tokens
 from .control import (
     MineManyParams,
     MineParams,
@@ -80,9 +82,6 @@ _REASONS = (
     ),
     (("setPrevRandao",), "blocks have no randomness of a beacon chain"),
     (("setChainId",), "NODERPC_EVM_CHAIN_ID sets the chain id, before the chain begins"),
-    (("setRpcUrl",), "the chain of another node can't be taken over here"),
-    (("setLoggingEnabled",), "the host's logging decides what is logged"),
-    (("reorg", "rollback"), "evm_snapshot and evm_revert take blocks back"),
 )
 
 
@@ -105,6 +104,39 @@ def refusing(name: str) -> Callable[[Context, UnreadParams], NoReturn]:
         raise EvmError(f"{name} is not supported: {REASONS[name]}", code=NOT_SUPPORTED)
 
     return refuse
+
+
+@dataclass(frozen=True, slots=True)
+class LoggingParams(Params):
+    """Parameters of ``anvil_setLoggingEnabled``."""
+
+    on: bool = param(Bool(), doc="Ignored: the host's logging decides what is logged.")
+
+
+def accept_logging(ctx: Context, params: LoggingParams) -> None:
+    """Accepted without an effect: the host's logging decides what is logged."""
+
+
+@dataclass(frozen=True, slots=True)
+class UrlParams(Params):
+    """Parameters of ``anvil_setRpcUrl``."""
+
+    url: str = param(String(), doc="Ignored: the chain has no fork.")
+
+
+def accept_url(ctx: Context, params: UrlParams) -> None:
+    """Accepted without an effect, as on an anvil that has no fork."""
+
+
+@dataclass(frozen=True, slots=True)
+class HashParams(Params):
+    """Parameters of methods about blobs."""
+
+    hash: bytes = param(Hash(), doc="Hash of a transaction or of a blob.")
+
+
+def blobs(ctx: Context, params: HashParams) -> None:
+    """Null: blobs are checked and not kept."""
 
 
 _Call = Callable[[Context, Any], Any]
@@ -132,12 +164,16 @@ def _rows_of_both(name: str, call: _Call, params: type) -> Iterator[_Row]:
 _ROWS: tuple[_Row, ...] = (
     ("evm_mine", control.mine, MineParams, str),
     ("anvil_evmMine", control.mine, MineParams, str),
+    ("evm_mine_detailed", control.mine_detailed, MineParams, tuple),
+    ("anvil_mine_detailed", control.mine_detailed, MineParams, tuple),
     *_rows_of_both("mine", control.mine_many, MineManyParams),
     ("evm_snapshot", control.snapshot, NoParams, int),
     ("anvil_snapshot", control.snapshot, NoParams, int),
     ("evm_revert", control.revert, SnapshotParams, bool),
     ("anvil_revert", control.revert, SnapshotParams, bool),
     *_rows_of_both("reset", control.reset, control.Reset),
+    ("anvil_rollback", history.rollback, history.RollbackParams, NoneType),
+    ("anvil_reorg", history.reorg, history.ReorgParams, NoneType),
     ("evm_increaseTime", control.increase_time, SecondsParams, PlainNumber),
     ("anvil_increaseTime", control.increase_time, SecondsParams, PlainNumber),
     ("evm_setTime", control.set_time, SecondsParams, PlainNumber),
@@ -150,11 +186,15 @@ _ROWS: tuple[_Row, ...] = (
     ("anvil_getAutomine", control.automine, NoParams, bool),
     ("evm_setIntervalMining", control.set_interval, SecondsParams, NoneType),
     ("anvil_setIntervalMining", control.set_interval_s, SecondsParams, NoneType),
+    ("anvil_getIntervalMining", control.interval, NoParams, PlainNumber),
     ("anvil_setBlockTimestampInterval", control.set_step, SecondsParams, NoneType),
     ("anvil_removeBlockTimestampInterval", control.remove_step, NoParams, bool),
     *_rows_of_both("setBalance", state.set_balance, BalanceParams),
+    ("anvil_dealERC20", tokens.deal, tokens.DealParams, NoneType),
+    ("anvil_setERC20Allowance", tokens.set_allowance, tokens.AllowanceParams, NoneType),
     ("anvil_addBalance", state.add_balance, BalanceParams, NoneType),
     *_rows_of_both("setNonce", state.set_nonce, NonceParams),
+    ("evm_setAccountNonce", state.set_nonce, NonceParams, NoneType),
     *_rows_of_both("setCode", state.set_code, CodeParams),
     ("hardhat_setStorageAt", state.set_storage_at, StorageWordParams, bool),
     ("anvil_setStorageAt", state.set_storage_at, StorageWordParams, bool),
@@ -163,10 +203,15 @@ _ROWS: tuple[_Row, ...] = (
     ("anvil_dumpState", state.dump, NoParams, bytes),
     ("anvil_loadState", state.load, state.DumpParams, bool),
     ("evm_setBlockGasLimit", control.set_gas_limit, control.GasLimitParams, bool),
+    ("anvil_setBlockGasLimit", control.set_gas_limit, control.GasLimitParams, bool),
     ("hardhat_dropTransaction", control.was_dropped, TransactionHashParams, bool),
     ("anvil_dropTransaction", control.drop, TransactionHashParams, bytes),
     ("anvil_dropAllTransactions", control.drop_all, NoParams, NoneType),
     ("anvil_removePoolTransactions", control.drop_of, control.SenderParams, NoneType),
+    *_rows_of_both("setLoggingEnabled", accept_logging, LoggingParams),
+    ("anvil_setRpcUrl", accept_url, UrlParams, NoneType),
+    ("anvil_getBlobsByTransactionHash", blobs, HashParams, NoneType),
+    ("anvil_getBlobByHash", blobs, HashParams, NoneType),
     ("anvil_nodeInfo", node_info, NoParams, dict),
     ("hardhat_metadata", metadata, NoParams, dict),
     ("anvil_metadata", metadata, NoParams, dict),
@@ -192,6 +237,8 @@ CONTROL_ROUTES = tuple(_rows())
 DEV_ROUTES = RouteTable(
     (
         _row("eth_sendTransaction", signing.send, FillParams, bytes),
+        _row("eth_sendTransactionSync", signing.send_sync, FillParams, Receipt),
+        _row("eth_sendUnsignedTransaction", signing.send_unsigned, FillParams, bytes),
         _row("eth_signTransaction", signing.sign_transaction, FillParams, dict),
         _row("eth_requestAccounts", signing.accounts, NoParams, tuple),
         _row("eth_sign", signing.sign, signing.Message, bytes),
@@ -207,11 +254,11 @@ DEV_ROUTES = RouteTable(
                 ),
             ),
         ),
-        _row(
-            "anvil_autoImpersonateAccount",
-            signing.impersonate_any,
-            signing.SwitchParams,
-            NoneType,
+        *starmap(
+            _row,
+            _rows_of_both(
+                "autoImpersonateAccount", signing.impersonate_any, signing.SwitchParams
+            ),
         ),
         *CONTROL_ROUTES,
     )

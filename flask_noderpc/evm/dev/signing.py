@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from ... import jsoncodec
 from ...domain.ethereum import ZERO_ADDRESS, Transaction
+from ...domain.evm import CallArgs
 from ...errors import NonceTaken
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.ethereum.crypto import DEV_KEYS, Key, personal_digest
+from ...protocol.ethereum.execution import Receipt
 from ...protocol.ethereum.transactions import decode, in_the_name_of, signed
 from ...protocol.ethereum.typed_data import typed_digest
 from ...protocol.ethereum.validity import check_tip
@@ -21,7 +23,15 @@ from ...wire.json_schema import typed
 from ...wire.params import ParamField
 from ..codec.params import Address, Anything, Bool, Data
 from ..errors import EvmError
-from ..execution.sending import FillParams, check_fee, filled, hand_in, pending_nonce, settle
+from ..execution.sending import (
+    FillParams,
+    check_fee,
+    filled,
+    hand_in,
+    pending_nonce,
+    receipt_of,
+    settle,
+)
 from ..queries import fees
 
 _MEMO = "evm wallet"
@@ -74,7 +84,12 @@ class Wallet:
         if key is not None:
             return decode(signed(tx, key))
         self.check(tx.sender)
-        return decode(in_the_name_of(tx.sender, tx), unsigned=True)
+        return unsigned(tx)
+
+
+def unsigned(tx: Transaction) -> Transaction:
+    """A transaction in its sender's name, without a check of the sender."""
+    return decode(in_the_name_of(tx.sender, tx), unsigned=True)
 
 
 def wallet(ctx: Context) -> Wallet:
@@ -93,20 +108,43 @@ def accounts(ctx: Context, params: NoParams) -> tuple[bytes, ...]:
 
 def send(ctx: Context, params: FillParams) -> bytes:
     """Fill in, sign and send a transaction; return its hash."""
-    local_wallet, sender = wallet(ctx), params.args.sender or ZERO_ADDRESS
-    local_wallet.check(sender)
-    tx = filled(ctx, params.args)
-    check_tip(tx, fees.base_fee(ctx, NoParams()))
-    if params.args.nonce is None:
-        tx = _placed(ctx, tx)
-    else:
-        tx = local_wallet.sealed(tx)
-        hand_in(ctx, tx, partial(ctx.backend.mempool.submit_local, replaces=True))
+    tx = hand_in_filled(ctx, params.args)
     settle(ctx, tx)
     return tx.hash
 
 
-def _placed(ctx: Context, tx: Transaction) -> Transaction:
+def send_sync(ctx: Context, params: FillParams) -> Receipt:
+    """Fill in, sign and send a transaction, and wait for its receipt."""
+    return receipt_of(ctx, lambda: send(ctx, params))
+
+
+def send_unsigned(ctx: Context, params: FillParams) -> bytes:
+    """Fill in and send a transaction in the name of any account; return its hash."""
+    tx = _handed_in(ctx, params.args, unsigned)
+    settle(ctx, tx)
+    return tx.hash
+
+
+def hand_in_filled(ctx: Context, args: CallArgs) -> Transaction:
+    """Fill in and sign a transaction, and let it wait for a block."""
+    wallet(ctx).check(args.sender or ZERO_ADDRESS)
+    return _handed_in(ctx, args, wallet(ctx).sealed)
+
+
+_Seal = Callable[[Transaction], Transaction]
+
+
+def _handed_in(ctx: Context, args: CallArgs, seal: _Seal) -> Transaction:
+    tx = filled(ctx, args)
+    check_tip(tx, fees.base_fee(ctx, NoParams()))
+    if args.nonce is None:
+        return _placed(ctx, tx, seal)
+    tx = seal(tx)
+    hand_in(ctx, tx, partial(ctx.backend.mempool.submit_local, replaces=True))
+    return tx
+
+
+def _placed(ctx: Context, tx: Transaction, seal: _Seal) -> Transaction:
     """A transaction as it was handed in, with the next nonce that is free."""
     local_wallet, submit = (
         wallet(ctx),
@@ -114,7 +152,7 @@ def _placed(ctx: Context, tx: Transaction) -> Transaction:
     )
     with local_wallet.lock:
         for _ in range(_MAX_TRIES):
-            placed = local_wallet.sealed(replace(tx, nonce=pending_nonce(ctx, tx.sender)))
+            placed = seal(replace(tx, nonce=pending_nonce(ctx, tx.sender)))
             try:
                 hand_in(ctx, placed, submit)
                 return placed

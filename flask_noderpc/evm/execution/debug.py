@@ -209,6 +209,11 @@ def _check_parent(ctx: Context, header: Header) -> None:
         raise EvmError(f"block 0x{header.parent_hash.hex()} not found")
 
 
+def traces(ctx: Context, block: Block, config: TraceConfig) -> list[jsoncodec.Raw]:
+    """Return a trace of each of a block's transactions."""
+    return _traced(ctx, block.header, _raws(block), 0, config)
+
+
 def _listed(
     ctx: Context, header: Header, txs: tuple[bytes, ...], config: TraceConfig
 ) -> tuple[dict[str, Any], ...]:

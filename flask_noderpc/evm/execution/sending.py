@@ -166,6 +166,13 @@ class RawTransaction(Params):
 
 def send_raw(ctx: Context, params: RawTransaction) -> bytes:
     """Add a signed transaction to the mempool; return its Ethereum hash."""
+    tx = hand_in_raw(ctx, params)
+    settle(ctx, tx)
+    return tx.hash
+
+
+def hand_in_raw(ctx: Context, params: RawTransaction) -> Transaction:
+    """Add a signed transaction to the mempool, without a wait for its block."""
     refuse_long_lists(params.raw)
     tx = decode(without_blobs(params.raw))
     if not ctx.settings.takes_unprotected_txs:
@@ -174,9 +181,8 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
         raise EvmError(
             f"invalid chain id for signer: have {tx.chain_id} want {ctx.settings.evm_chain_id}"
         )
-    tx_hash = hand_in(ctx, tx, ctx.backend.mempool.submit)
-    settle(ctx, tx)
-    return tx_hash
+    hand_in(ctx, tx, ctx.backend.mempool.submit)
+    return tx
 
 
 def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], ExecTxResult]) -> bytes:
@@ -230,9 +236,16 @@ class RawTransactionSync(RawTransaction):
 def send_raw_sync(ctx: Context, params: RawTransactionSync) -> Receipt:
     """Add a signed transaction to the mempool, and wait for its receipt."""
     timeout = _DEFAULT_WAIT_S if params.timeout_ms is None else params.timeout_ms / 1000
+    return receipt_of(ctx, lambda: send_raw(ctx, params), timeout)
+
+
+def receipt_of(
+    ctx: Context, send: Callable[[], bytes], timeout: float = _DEFAULT_WAIT_S
+) -> Receipt:
+    """Send a transaction, and wait for its receipt."""
     with ctx.waiters.acquire(ctx.client) as waiter:
         seen = ctx.backend.latest_height()
-        tx_hash = send_raw(ctx, params)
+        tx_hash = send()
         deadline = time.monotonic() + min(timeout, _MAX_WAIT_S)
         while (found := find(ctx, tx_hash)) is None:
             remaining = deadline - time.monotonic()

@@ -38,7 +38,7 @@ _REFUSALS = {
     "insufficient funds": -38014,
     "block gas limit reached": -38015,
     "max initcode size exceeded": -38025,
-    "max fee per gas less than": -32602,
+    "max fee per gas less than": -38012,
 }
 
 

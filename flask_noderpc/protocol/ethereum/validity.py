@@ -23,6 +23,8 @@ _ADDRESS, _KEY = 2_400, 1_900
 # EIP-3860, EIP-7702, EIP-7623.
 _INITCODE_WORD, _AUTHORIZATION, _FLOOR = 2, 25_000, 10
 
+_MAX_NONCE = (1 << 64) - 1
+
 MAX_INITCODE = 2 * CODE_SIZE_LIMIT
 """EIP-3860: bytes of the code that creates a contract."""
 
@@ -181,6 +183,14 @@ def check_turn(tx: Transaction, account: Account) -> None:
     if tx.nonce > account.nonce:
         raise InvalidTransaction(
             f"nonce too high: next nonce {account.nonce}, tx nonce {tx.nonce}"
+        )
+
+
+def check_last_nonce(tx: Transaction) -> None:
+    """EIP-2681: refuse the highest nonce, after which there is no other."""
+    if tx.nonce >= _MAX_NONCE:
+        raise InvalidTransaction(
+            f"nonce has max value: address 0x{tx.sender.hex()}, nonce: {tx.nonce}"
         )
 
 
