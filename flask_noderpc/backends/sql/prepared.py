@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from ...concurrency import next_turn
+from ...domain.block import Block
 from ...protocol.comet import hashes
 from ...protocol.comet.hashes import BlockHashes
 from ..base.store import BlockWithoutResults, CommittedBlock, OlderBlock
@@ -26,11 +27,15 @@ def prepare(items: Iterable[B]) -> list[Prepared[B]]:
     """Compute the hashes and rows of blocks."""
     found = []
     for item in items:
-        if item.block.txs:
-            # A large block takes some 20 ms, in which no request is answered.
+        if _is_large(item.block):
+            # It takes up to 20 ms, in which no request is answered.
             next_turn()
         found.append(Prepared(item, hashes.block_hashes(item.block), _slices(item)))
     return found
+
+
+def _is_large(block: Block) -> bool:
+    return bool(block.txs) or len(block.last_commit.signatures) > 1
 
 
 def _slices(
