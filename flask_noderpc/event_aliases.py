@@ -1,4 +1,4 @@
-"""Other names and forms under which queries find the events of transactions.
+"""Aliases of event types, and values that are compared without case, for queries.
 
 Features declare them: Ethermint's events have two names, and Ethereum's addresses no case.
 """

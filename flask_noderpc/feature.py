@@ -1,4 +1,4 @@
-"""What a feature adds to the core, and which features there are.
+"""Features: the parts that each adds to the core.
 
 A feature is a folder of this package with a ``feature.py``, whose ``FEATURE`` declares what the
 feature adds. The core imports no feature: it asks :func:`features`. A ``feature.py`` holds
@@ -18,7 +18,7 @@ from .domain.abci import Event
 
 @dataclass(frozen=True, slots=True)
 class EventAliases:
-    """What a feature declares of its types of events."""
+    """Aliases of event types, and how the values of their keys are compared."""
 
     types: frozenset[str]
     """The types, such as ``transfer``, with their aliases."""
@@ -31,11 +31,11 @@ class EventAliases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """What one feature adds to the core; each part is optional."""
+    """The parts that one feature adds to the core; each is optional."""
 
     name: str
     event_aliases: EventAliases | None = None
-    """Other names and forms under which queries find the events of transactions."""
+    """How queries find the events of its transactions."""
 
 
 @cache

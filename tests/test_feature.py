@@ -1,4 +1,4 @@
-"""What features add to the core."""
+"""Features are found by their folders, and loaded when they are used."""
 
 from __future__ import annotations
 

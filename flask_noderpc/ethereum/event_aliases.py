@@ -19,8 +19,8 @@ _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}", re.ASCII)
 
 
 def _with_aliases(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events with the ``sender`` of each ``ethereum_tx``, which stands there once
-    more as ``ethereum``."""
+    """Return the events with each ``ethereum_tx`` twice: with its ``sender``, and again under
+    the name ``ethereum``."""
     found: list[Event] = []
     senders: tuple[EventAttribute, ...] = ()
     # Ethermint: the message of a transaction follows its events.

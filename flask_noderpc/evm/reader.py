@@ -132,9 +132,9 @@ class Reader:
             return None
 
     def parent(self, block: Block) -> Block | None:
-        """The block before a block of the chain; ``None`` where there is none."""
+        """Return the block before a block of the chain, or ``None``."""
         header = block.partial_header
-        # Its hash is known, and need not be read.
+        # The store is only asked for the hash of a height if the block is not cached.
         return self._blocks.get(header.parent_hash) or self.at(header.number - 1)
 
     def _keep(self, made: Block) -> Block:

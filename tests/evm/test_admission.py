@@ -1,4 +1,4 @@
-"""What a chain takes, by the same rules on every way in, and what its settings change."""
+"""The rules by which a chain accepts transactions, the same on every way in."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def running(folder: Path, **settings: Any) -> Iterator[Client]:
 
 @contextmanager
 def of_no_development(folder: Path, **settings: Any) -> Iterator[Client]:
-    """A chain whose accounts are those of its genesis; ``OTHER`` has code there."""
+    """A chain without development accounts; ``OTHER`` has code in its genesis."""
     accounts = alloc()
     accounts[f"0x{sender(OTHER).hex()}"]["code"] = "0x00"
     Running(folder, app_state={"alloc": accounts}).close()
@@ -126,7 +126,7 @@ def test_an_account_with_code_sends_nothing(tmp_path: Path) -> None:
         text = f"sender not an eoa: address 0x{sender(OTHER).hex()}"
         assert client.send(raw) == text
         assert client.broadcast(raw) == text
-        # EIP-7702: borrowed code is that of an account with a key.
+        # EIP-7702: an account that borrows code still has its key.
         authorization = ACCOUNT.sign_authorization(
             {"chainId": CHAIN_ID, "address": TO, "nonce": 1}
         )
@@ -223,7 +223,7 @@ def test_what_the_stipend_pays_for_is_no_write(tmp_path: Path) -> None:
     with running(tmp_path) as client:
         client.ask("anvil_setCode", TO, "0x600160015500")
         client.chain.produce()
-        # What two PUSH1 leave of it is the stipend.
+        # Two PUSH1 leave as much gas as the stipend.
         call = {"from": FIRST, "to": TO, "gas": hex(21_000 + 6 + 2_300)}
         assert client.ask("eth_call", call) == text
         assert client.ask("eth_estimateGas", call) == "gas required exceeds allowance (23306)"

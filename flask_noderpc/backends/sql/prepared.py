@@ -28,7 +28,7 @@ def prepare(items: Iterable[B]) -> list[Prepared[B]]:
     found = []
     for item in items:
         if _is_large(item.block):
-            # It takes up to 20 ms, in which no request is answered.
+            # No request is answered in the up to 20 ms that such a block takes.
             next_turn()
         found.append(Prepared(item, hashes.block_hashes(item.block), _slices(item)))
     return found
