@@ -62,7 +62,7 @@ class BlockLog:
 
 
 def _sum(one: Amounts, other: Amounts) -> Amounts:
-    added = {name: one[name] + amount for name, amount in other.items()}
+    added = {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
     # It does not add up.
     return {**added, "lag_seconds": other["lag_seconds"]} if "lag_seconds" in other else added
 

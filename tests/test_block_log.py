@@ -53,6 +53,34 @@ def test_a_lag_does_not_add_up(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.records[-1].getMessage().endswith(", 0.0 s behind")
 
 
+@pytest.mark.parametrize("first", [{"txs": 1}, {"txs": 1, "gas": 5}])
+def test_blocks_of_other_amounts_add_up(
+    caplog: pytest.LogCaptureFixture, first: dict[str, float]
+) -> None:
+    log = block_log.BlockLog()
+    for height in range(1, COUNT + 1):
+        log.add(height, height, first if height % 2 else {"txs": 1, "gas": 7})
+
+    until(lambda: total(caplog, "txs") == COUNT, "the sum of the rest")
+
+    gas = sum(getattr(line, "gas", 0) for line in caplog.records)
+    assert gas == COUNT // 2 * (7 + first.get("gas", 0))
+
+
+def test_blocks_made_together_are_logged_as_others(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    chain = EmbeddedChain(tmp_path / "chain.db", produce=False, dev=True)
+    try:
+        chain.start()
+        chain.control.mine(1100)
+        until(lambda: caplog.records[-1].height == 1100, "the last line")  # type: ignore[attr-defined]
+        assert total(caplog, "gas") == 0
+        assert all(line.milliseconds >= 0 for line in caplog.records)  # type: ignore[attr-defined]
+    finally:
+        chain.close()
+
+
 def test_a_chain_logs_what_it_produces(
     caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:

@@ -222,7 +222,7 @@ class Producer:
             self._sync_application(head)
             if head.is_genesis or self._reap(_ALL) or self._evidence(head, ()):
                 return range(0)
-            self._block_started_at = time.monotonic()
+            began = self._block_started_at = time.monotonic()
             try:
                 with self._pending.pending():
                     blocks = self._empty_blocks(head, count, step, self._pending)
@@ -236,7 +236,8 @@ class Producer:
             for height in heights:
                 self._retain_height = self._app.commit(height)
             self._synced_height = heights[-1]
-        self._log.add(heights[0], heights[-1], {"txs": 0})
+        took = (time.monotonic() - began) * 1000
+        self._log.add(heights[0], heights[-1], {"txs": 0, "gas": 0, "milliseconds": took})
         for height in heights:
             emit(block_committed, self._sender, height=height)
             self._prune(height)
