@@ -34,12 +34,12 @@ class BatchState:
         """Add the writes of a block."""
         self._pending.update(changes)
 
-    def _has_pending(self) -> bool:
+    def _sees_pending(self) -> bool:
         return bool(self._pending) and self._thread == threading.get_ident()
 
     def get(self, key: bytes) -> bytes | None:
         """Return a value, or ``None``."""
-        if self._has_pending() and key in self._pending:
+        if self._sees_pending() and key in self._pending:
             return self._pending[key]
         return self._stored.get(key)
 
@@ -47,7 +47,7 @@ class BatchState:
         self, prefix: bytes, after: bytes | None = None, limit: int = 1000
     ) -> Sequence[tuple[bytes, bytes]]:
         """Return pairs as the state does."""
-        if not self._has_pending():
+        if not self._sees_pending():
             return self._stored.range(prefix, after, limit)
         # Pending writes may remove as many of the stored pairs.
         found = dict(self._stored.range(prefix, after, limit + len(self._pending)))

@@ -158,13 +158,14 @@ class DevControl(Control):
 
     @contextmanager
     def by_hand(self) -> Iterator[None]:
-        block_scheduler = self._block_scheduler()
-        schedule = block_scheduler.schedule
-        block_scheduler.reschedule(replace(schedule, manual=True))
-        try:
-            yield
-        finally:
-            block_scheduler.reschedule(schedule)
+        with self._lock:
+            block_scheduler = self._block_scheduler()
+            schedule = block_scheduler.schedule
+            block_scheduler.reschedule(replace(schedule, manual=True))
+            try:
+                yield
+            finally:
+                block_scheduler.reschedule(schedule)
 
     def _restore(self, pending: tuple[bytes, ...]) -> None:
         """Let these transactions wait, and no others."""

@@ -92,7 +92,7 @@ class EmbeddedChain(StoreBackend):
             )
         super().__init__(database)
         state = BatchState(database.app_state())
-        self._pending = state if database.abci is None else None
+        self._batch_state = state if database.abci is None else None
         self._app = database.abci or application(state)
         database.abci = self._app
         folder = home if home is not None else database.location.folder
@@ -182,7 +182,7 @@ class EmbeddedChain(StoreBackend):
             genesis_time=home.genesis.genesis_time,
             timely=self._control is not None and signer.is_development,
             retain=self.retain_blocks,
-            pending=self._pending,
+            batch_state=self._batch_state,
         )
         self._block_scheduler = BlockScheduler(producer, self.store, self._block_schedule)
         if self._produces:

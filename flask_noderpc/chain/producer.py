@@ -91,8 +91,11 @@ _MAX_BLOCK_S = 60.0
 
 _ALL = BlockLimits(-1, -1)
 
-# Empty blocks that are stored together, and those between two turns of other requests.
-_EMPTY_TOGETHER, _EMPTY_BEFORE_TURN = 500, 20
+# Empty blocks that are stored together, and those between two turns of other requests. The
+# events of blocks that are stored together come at once, and a subscriber's buffer holds 200.
+_EMPTY_TOGETHER, _EMPTY_BEFORE_TURN = 50, 20
+# The time in which subscribers read them.
+_EMPTY_PAUSE_S = 0.01
 
 # Transactions read from the mempool at once for a recheck.
 _RECHECK_BATCH = 20
@@ -113,7 +116,7 @@ class Producer:
         genesis_time: int = 0,
         timely: bool = False,
         retain: int | None = None,
-        pending: BatchState | None = None,
+        batch_state: BatchState | None = None,
     ) -> None:
         """Set the chain's validator keys by ``signer``, and the lease's seconds by ``lease_s``.
 
@@ -121,10 +124,10 @@ class Producer:
         ``genesis_time``. With ``timely`` a block's time
         is the clock's, at least a second after the last block's, and not that of the votes
         for the last block. ``retain`` is the minimum number of latest blocks that pruning
-        leaves; with ``None`` the application decides. ``pending`` is the application's state,
+        leaves; with ``None`` the application decides. ``batch_state`` is the application's state,
         for blocks that are stored together.
         """
-        self._pending = pending
+        self._batch_state = batch_state
         self._sender = sender
         self._genesis_time = genesis_time
         self._timely = timely
@@ -186,13 +189,13 @@ class Producer:
             finally:
                 self._block_started_at = None
         height = committed.block.header.height
-        if block_log.is_enabled():
-            gas = sum(result.gas_used for result in committed.results.tx_results)
-            took = (time.monotonic() - began) * 1000
-            txs = len(committed.block.txs)
-            self._log.add(height, height, {"txs": txs, "gas": gas, "milliseconds": took})
+        took = (time.monotonic() - began) * 1000
         emit(block_committed, self._sender, height=height)
         self._prune(height)
+        if block_log.is_enabled():
+            gas = sum(result.gas_used for result in committed.results.tx_results)
+            txs = len(committed.block.txs)
+            self._log.add(height, height, {"txs": txs, "gas": gas, "milliseconds": took})
         return height
 
     def produce_many(self, count: int, step: int | None = None) -> int:
@@ -205,6 +208,8 @@ class Producer:
         while left:
             if heights := self._produce_empty(min(left, _EMPTY_TOGETHER), step):
                 height, left = heights[-1], left - len(heights)
+                if left:
+                    time.sleep(_EMPTY_PAUSE_S)
                 continue
             if step:
                 self.next_time = (self._store.head().time // SECOND + step) * SECOND
@@ -214,7 +219,7 @@ class Producer:
     def _produce_empty(self, count: int, step: int | None) -> range:
         """Produce blocks without transactions and return their heights, or none where blocks
         have to be stored one by one."""
-        if not (self._pending and self._timely and self._app.makes_empty_blocks_together):
+        if not (self._batch_state and self._timely and self._app.makes_empty_blocks_together):
             return range(0)
         with self._lock:
             lease = self._producer_lease.acquire()
@@ -224,8 +229,8 @@ class Producer:
                 return range(0)
             began = self._block_started_at = time.monotonic()
             try:
-                with self._pending.pending():
-                    blocks = self._empty_blocks(head, count, step, self._pending)
+                with self._batch_state.pending():
+                    blocks = self._empty_blocks(head, count, step, self._batch_state)
                 self._store.append_block(*blocks, lease=lease)
             except LeaseLost:
                 self._producer_lease.lease = None
@@ -237,16 +242,20 @@ class Producer:
                 self._retain_height = self._app.commit(height)
             self._synced_height = heights[-1]
         took = (time.monotonic() - began) * 1000
-        self._log.add(heights[0], heights[-1], {"txs": 0, "gas": 0, "milliseconds": took})
         for height in heights:
             emit(block_committed, self._sender, height=height)
             self._prune(height)
+        self._log.add(heights[0], heights[-1], {"txs": 0, "gas": 0, "milliseconds": took})
         return heights
 
     def _empty_blocks(
-        self, head: ChainState, count: int, step: int | None, pending: BatchState
+        self, head: ChainState, count: int, step: int | None, state: BatchState
     ) -> list[CommittedBlock]:
-        """Return blocks that follow the head; the last one's signatures are recorded."""
+        """Return blocks that follow the head.
+
+        Their signatures are not recorded: after a crash before they are stored, the record
+        would be of blocks that the store does not have.
+        """
         limits, version = _block_limits(head, ()), self._app.info().app_version
         keys, blocks = self._signer.plain_keys(), list[CommittedBlock]()
         head = self._with_block_time(head, step)
@@ -260,14 +269,14 @@ class Producer:
             execution = self._app.finalize_block(
                 proposal.request(block, block_id.hash, head.validators, head.next_validators)
             )
-            pending.add(execution.changes)
+            state.add(execution.changes)
             time, is_last = block.header.time, number == count
             commit = proposal.precommits(
                 head,
                 block,
                 block_id,
                 round_number,
-                self._signer.keys if is_last else keys,
+                keys,
                 # The votes have the next block's time.
                 self._clock.now() if is_last else self._time_after(time, step),
             )

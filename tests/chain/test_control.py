@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base import location
 from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain.applications.evm.application import EvmApplication
@@ -431,3 +433,29 @@ def test_a_balance_overflow_does_not_halt_the_chain(chain: EmbeddedChain) -> Non
     assert chain.mempool.submit(transfer(nonce, to=to, value=5)).code == 0
     assert chain.block(control.mine())[1].txs
     assert account(chain, SOMEBODY).balance == 4
+
+
+def test_a_crash_before_blocks_are_stored_loses_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = opened(tmp_path / "chain.db")
+    chain.control.mine()
+    append = SQLiteBackend.append_block
+
+    def full(self: Any, *blocks: Any, **more: Any) -> None:
+        if len(blocks) > 1:
+            raise OSError("no space left on device")
+        append(self, *blocks, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SQLiteBackend, "append_block", full)
+        with pytest.raises(OSError, match="no space"):
+            chain.control.mine(30)
+    height = chain.latest_height()
+    chain.close()
+    # It does not say that blocks which the key has signed are lost.
+    again = opened(tmp_path / "chain.db")
+    try:
+        assert again.control.mine(30) == height + 30
+    finally:
+        again.close()

@@ -93,6 +93,10 @@ def address(value: bytes) -> str:
         ({"after": 1}, [SECOND]),
         ({"count": 1}, [FIRST]),
         ({"after": 2, "count": 5}, []),
+        ({"after": 1 << 63}, []),
+        ({"after": (1 << 64) - 1, "count": (1 << 64) - 1}, []),
+        ({"count": (1 << 64) - 1}, [FIRST, SECOND]),
+        ({"count": 0}, []),
     ],
 )
 def test_filters_select_by_sender_and_recipient(

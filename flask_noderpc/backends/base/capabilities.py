@@ -216,7 +216,8 @@ class Control(ABC):
 
     @abstractmethod
     def by_hand(self) -> AbstractContextManager[None]:
-        """Make no block but by :meth:`mine` until the context ends."""
+        """Make no block but by :meth:`mine` of this thread until the context ends; calls of
+        other threads wait."""
 
     @abstractmethod
     def interval(self) -> float | None:

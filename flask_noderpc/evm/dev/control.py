@@ -185,10 +185,9 @@ def mine(ctx: Context, params: MineParams) -> str:
 def mine_detailed(ctx: Context, params: MineParams) -> tuple[BlockView, ...]:
     """Mine blocks; return them with their transactions."""
     check_blocks(params.options[1])
-    before = ctx.backend.latest_height()
-    mine(ctx, params)
-    heights = range(before + 1, before + 1 + params.options[1])
-    found = map(reader(ctx).at, heights)
+    time, count = params.options
+    last = _mine(ctx, count, time, None)
+    found = map(reader(ctx).at, range(last - count + 1, last + 1))
     return tuple(BlockView(block, True) for block in found if block is not None)
 
 
@@ -203,9 +202,10 @@ def mine_many(ctx: Context, params: MineManyParams) -> None:
     _mine(ctx, params.count, None, params.interval)
 
 
-def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> None:
+def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> int:
+    """Mine blocks; return the last height."""
     with driving(ctx) as driven:
-        driven.mine(count, time, step)
+        return driven.mine(count, time, step)
 
 
 def snapshot(ctx: Context, params: NoParams) -> int:

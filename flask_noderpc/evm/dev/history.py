@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...domain.evm import CallArgs
+from ...errors import InvalidTransaction
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, param
 from ...wire.params import ParamField
@@ -112,4 +113,6 @@ def _submitted(ctx: Context, txs: Sequence[_Tx]) -> list[EvmError]:
                 signing.hand_in_filled(ctx, tx)
         except EvmError as error:
             refused.append(error)
+        except InvalidTransaction as error:
+            refused.append(EvmError(error.text_with_hint))
     return refused

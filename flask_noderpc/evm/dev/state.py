@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...domain.evm import AccountOverride
-from ...errors import TxRejected
+from ...errors import SearchTooCostly, TxRejected
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import NoParams, Params, param
 from ...protocol.comet.chain_state import max_data_bytes
@@ -123,6 +123,11 @@ def dump(ctx: Context, params: NoParams) -> bytes:
             "the state can't be dumped: this chain has blocks that were made without"
             " NODERPC_DEV, or by an earlier version, and does not know the addresses of all"
             " accounts; a new chain with NODERPC_DEV does"
+        ) from None
+    except SearchTooCostly:
+        raise EvmError(
+            "the state has more accounts than can be dumped in the time of a search"
+            " (NODERPC_SEARCH_TIMEOUT raises it)"
         ) from None
     made = encode_dump(found)
     # One that can't be loaded again is worth nothing.

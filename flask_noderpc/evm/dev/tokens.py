@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from ...domain.evm import AccountOverride, CallArgs
 from ...jsonrpc.context import Context
@@ -18,6 +19,8 @@ from .control import Number, driving
 
 # "balanceOf(address)" and "allowance(address,address)".
 _BALANCE_OF, _ALLOWANCE = bytes.fromhex("70a08231"), bytes.fromhex("dd62ed3e")
+# A token of usual code reads some few; each is tried with a call.
+_MAX_SLOTS = 200
 # JSON-RPC: an internal error; anvil answers with it.
 _NOT_FOUND = -32603
 
@@ -56,7 +59,7 @@ def set_allowance(ctx: Context, params: AllowanceParams) -> None:
 def _set(ctx: Context, read: CallArgs, amount: int, what: str) -> None:
     """Write the slot with which a call returns an amount."""
     word = amount.to_bytes(32)
-    for address, slot in _slots(ctx, read):
+    for address, slot in islice(_slots(ctx, read), _MAX_SLOTS):
         overrides = {address: AccountOverride(state_diff={slot: word})}
         try:
             found = calls.call(ctx, calls.CallParams(read, overrides=overrides))

@@ -52,7 +52,7 @@ class CodeHashParams(Params):
 
 
 def code_by_hash(ctx: Context, params: CodeHashParams) -> bytes:
-    """The code with a hash; empty if no account has had it."""
+    """The code with a hash, or another record of the state with it; empty if there is none."""
     return evm_state(ctx).record(params.hash) or b""
 
 

@@ -30,6 +30,8 @@ Trace = dict[str, Any]
 _FLAT = TraceConfig(tracer="flatCallTracer", tracer_config={"convertParityErrors": True})
 # anvil's limit: each block is executed again.
 _MAX_BLOCKS = 300
+# There are fewer traces in a response.
+_MOST = 1 << 32
 # Members that say where a trace is, which a replay's does not have.
 _PLACE = "blockHash", "blockNumber", "transactionHash", "transactionPosition"
 
@@ -187,8 +189,10 @@ def filtered(ctx: Context, params: TraceFilterParams) -> jsoncodec.Raw:
             f"block range too large, currently limited to {_MAX_BLOCKS}", code=INVALID_PARAMS
         )
     matching = filter(wanted.matches, _of_range(ctx, range(first, last + 1)))
-    stop = None if wanted.count is None else wanted.after + wanted.count
-    return _encoded(list(islice(matching, wanted.after, stop)))
+    start, count = min(wanted.after, _MOST), min(wanted.count or _MOST, _MOST)
+    if wanted.count == 0:
+        return _encoded([])
+    return _encoded(list(islice(matching, start, start + count)))
 
 
 def _of_range(ctx: Context, heights: Iterable[int]) -> Iterator[Trace]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from binascii import unhexlify
 from collections.abc import Mapping
 from typing import Any
 
@@ -141,6 +142,7 @@ def _address(text: str) -> bytes:
 
 def _bytes(text: str) -> bytes:
     try:
-        return bytes.fromhex(text.removeprefix("0x"))
+        # fromhex skips blanks.
+        return unhexlify(text.removeprefix("0x"))
     except ValueError:
         raise ValueError(f"expected hex, got {short_repr(text)}") from None

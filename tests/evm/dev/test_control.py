@@ -7,6 +7,7 @@ import json
 import random
 import zlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -68,11 +69,16 @@ def test_mine_methods_mine_blocks(w3: Any, method: str, params: Any, made: int) 
 
 def test_subscribers_see_each_of_many_blocks(w3: Any, url: str) -> None:
     """These are stored together."""
-    with closing(WebSocketClient(url, path="/evm/ws")) as client:
+    with (
+        closing(WebSocketClient(url, path="/evm/ws")) as client,
+        ThreadPoolExecutor(1) as thread,
+    ):
         client.asked("eth_subscribe", ["newHeads"])
         height, _ = latest(w3)
-        done(w3, "hardhat_mine", "0x258", "0xa")
+        # The client reads meanwhile, as one that is slow loses its subscription.
+        mined = thread.submit(done, w3, "hardhat_mine", "0x258", "0xa")
         heads = [client.json()["params"]["result"] for _ in range(600)]
+        mined.result()
     numbers = [int(head["number"], 16) for head in heads]
     assert numbers == [*range(height + 1, height + 601)]
     times = [int(head["timestamp"], 16) for head in heads]
@@ -463,6 +469,7 @@ OF_ANVIL = "0x" + "d4" * 20
         ({"nonce": 1 << 64}, "expected a number of at most 64 bits"),
         ({"nonce": -1}, "expected a number of at most 64 bits"),
         ({"code": "0x1"}, "expected hex, got '0x1'"),
+        ({"code": "0x12 34"}, "expected hex, got '0x12 34'"),
         ({"storage": {"0x" + "1" * 65: "0x1"}}, "expected a word of at most 64 hex digits"),
         ({"storage": {"0x0": -1}}, "expected a word of at most 64 hex digits"),
         ({"balanse": "0x1"}, "balanse"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,13 +102,37 @@ def test_a_reorg_replaces_blocks_with_transactions_where_they_belong(
     assert block_of(w3, {"from": NEXT}) == first + 2
 
 
-def test_a_reorg_makes_all_blocks_also_if_a_transaction_is_refused(w3: Any) -> None:
+@pytest.mark.parametrize(
+    ("refused", "text"),
+    [
+        (transfer("0x" + "55" * 20), "unknown account"),
+        ("0x00", "typed transaction too short"),
+        ("0x", "typed transaction too short"),
+        ("0xf8", "rlp: value size exceeds available input length"),
+        ("0x05" + "00" * 40, "transaction type not supported"),
+    ],
+)
+def test_a_reorg_makes_all_blocks_also_if_a_transaction_is_refused(
+    w3: Any, refused: Any, text: str
+) -> None:
     done(w3, "anvil_mine", 3)
     height = w3.eth.block_number
-    poor = transfer("0x" + "55" * 20)
-    error = asked(w3, "anvil_reorg", 2, [[poor, 0]])["error"]
-    assert error["message"] == "unknown account"
+    error = asked(w3, "anvil_reorg", 2, [[refused, 0]])["error"]
+    assert error["message"]
     assert w3.eth.block_number == height
+    assert error["message"] == text
+
+
+def test_reorgs_at_the_same_time_leave_automine_on(tmp_path: Path) -> None:
+    app = dev_app(tmp_path, produce=True, block_interval=0.05)
+    with serve(app) as url:
+        w3: Any = Web3(HTTPProvider(f"{url}/evm"))
+        done(w3, "anvil_mine", 5)
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(lambda _: done(w3, "anvil_reorg", 3, []), range(12)))
+        assert done(w3, "anvil_getAutomine") is True
+        assert done(w3, "eth_sendTransactionSync", transfer())["blockNumber"] == "0x6"
+    chain_of(app).close()
 
 
 @pytest.mark.parametrize(
@@ -148,6 +174,22 @@ def test_detailed_mining_returns_the_blocks(w3: Any) -> None:
     found = done(w3, "evm_mine_detailed", {"blocks": 2})
     assert [int(block["number"], 16) for block in found] == [height + 1, height + 2]
     assert [tx["hash"] for tx in found[0]["transactions"]] == [sent.to_0x_hex()]
+
+
+def test_detailed_mining_returns_its_own_blocks(tmp_path: Path) -> None:
+    app = dev_app(tmp_path, produce=True)
+    with serve(app) as url:
+        w3: Any = Web3(HTTPProvider(f"{url}/evm"))
+        with ThreadPoolExecutor(2) as threads:
+            sending = threads.submit(
+                lambda: [done(w3, "eth_sendTransaction", transfer()) for _ in range(12)]
+            )
+            for _ in range(12):
+                found = done(w3, "evm_mine_detailed", {"blocks": 2})
+                low, high = (int(block["number"], 16) for block in found)
+                assert high == low + 1
+            sending.result()
+    chain_of(app).close()
 
 
 def test_the_interval_of_blocks_is_told(w3: Any) -> None:
