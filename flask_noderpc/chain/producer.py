@@ -124,8 +124,8 @@ class Producer:
         ``genesis_time``. With ``timely`` a block's time
         is the clock's, at least a second after the last block's, and not that of the votes
         for the last block. ``retain`` is the minimum number of latest blocks that pruning
-        leaves; with ``None`` the application decides. ``batch_state`` is the application's state,
-        for blocks that are stored together.
+        leaves; with ``None`` the application decides. ``batch_state`` is the application's
+        state, for blocks that are stored together.
         """
         self._batch_state = batch_state
         self._sender = sender
