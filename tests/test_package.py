@@ -37,7 +37,7 @@ FILES = (
 )
 # Made here, or by npm and pip.
 _OTHERS = shutil.ignore_patterns(
-    "node_modules", ".venv", "__pycache__", "_build", "*.db", "*.db-*"
+    "node_modules", "target", ".venv", "__pycache__", "_build", "*.db", "*.db-*"
 )
 
 

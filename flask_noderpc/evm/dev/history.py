@@ -86,7 +86,6 @@ def reorg(ctx: Context, params: ReorgParams) -> None:
     The blocks are made also if one of the transactions is refused.
     """
     depth, pairs = params.depth, params.tx_block_pairs
-    _check_depth(ctx, depth, "Reorg")
     check_blocks(depth)
     if any(index >= depth for _, index in pairs):
         raise EvmError(
@@ -94,6 +93,7 @@ def reorg(ctx: Context, params: ReorgParams) -> None:
         )
     refused: list[EvmError] = []
     with driving(ctx) as driven, driven.by_hand():
+        _check_depth(ctx, depth, "Reorg")
         driven.rollback(depth)
         for block in range(depth):
             refused += _submitted(ctx, [tx for tx, index in pairs if index == block])
