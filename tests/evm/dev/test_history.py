@@ -239,13 +239,6 @@ def gas_limit(w3: Any) -> Any:
         # anvil: an empty text is zero.
         ("anvil_setNonce", [STRANGER, ""], None, nonce, 0),
         ("anvil_setBlockGasLimit", ["0x1312d00"], True, gas_limit, 20_000_000),
-        ("hardhat_autoImpersonateAccount", [False], True, nonce, 0),
-        # Without an effect, as in an anvil without a fork.
-        ("anvil_setLoggingEnabled", [True], None, nonce, 0),
-        ("hardhat_setLoggingEnabled", [False], True, nonce, 0),
-        ("anvil_setRpcUrl", ["http://127.0.0.1:1"], None, nonce, 0),
-        ("anvil_getBlobsByTransactionHash", ["0x" + "00" * 32], None, nonce, 0),
-        ("anvil_getBlobByHash", ["0x" + "00" * 32], None, nonce, 0),
     ],
 )
 def test_names_of_anvil_answer_as_there(
@@ -258,3 +251,23 @@ def test_names_of_anvil_answer_as_there(
 ) -> None:
     assert done(w3, method, *params) == result
     assert read(w3) == expected
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "result"),
+    [
+        ("hardhat_autoImpersonateAccount", [False], True),
+        # In an anvil without a fork neither has an effect.
+        ("anvil_setLoggingEnabled", [True], None),
+        ("hardhat_setLoggingEnabled", [False], True),
+        ("anvil_setRpcUrl", ["http://127.0.0.1:1"], None),
+        ("anvil_getBlobsByTransactionHash", ["0x" + "00" * 32], None),
+        ("anvil_getBlobByHash", ["0x" + "00" * 32], None),
+    ],
+)
+def test_names_of_anvil_that_change_no_state_answer_as_there(
+    w3: Any, method: str, params: list[Any], result: Any
+) -> None:
+    before = w3.eth.get_block("latest")
+    assert done(w3, method, *params) == result
+    assert w3.eth.get_block("latest") == before
