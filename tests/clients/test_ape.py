@@ -47,6 +47,6 @@ def test_ape_drives_the_chain(ape_python: str, evm_base: str, tmp_path: Path) ->
         "impersonate": 1,
         "history": True,
         "poll of logs": 3,
-        "poll of blocks": 0,
+        "poll of blocks": True,
         "end": True,
     }
