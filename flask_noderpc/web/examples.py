@@ -65,6 +65,7 @@ def of_evm(block: str, tx: str, account: str) -> dict[str, Json]:
     zero = "0x" + "00" * 32
     return {
         "address": account,
+        "amount": "0x1",
         "args": {"from": account, "to": account, "value": "0x1"},
         "balance": "0xde0b6b3a7640000",
         "block": "latest",
@@ -73,6 +74,7 @@ def of_evm(block: str, tx: str, account: str) -> dict[str, Json]:
         "code": "0x00",
         "count": "0x1",
         "data": "0x68656c6c6f",
+        "depth": "0x0",
         "digest": {
             "types": {
                 "EIP712Domain": [{"name": "name", "type": "string"}],
@@ -89,6 +91,7 @@ def of_evm(block: str, tx: str, account: str) -> dict[str, Json]:
         "height": 1,
         "id": "0x1",
         "index": "0x0",
+        "indices": ["0x0"],
         "key": zero,
         "keys": ["0x0"],
         "limit": "0x1c9c380",
@@ -97,13 +100,18 @@ def of_evm(block: str, tx: str, account: str) -> dict[str, Json]:
         "nonce": "0x10",
         "number": "0x1",
         "on": True,
+        "owner": account,
         "payload": {"blockStateCalls": [{"calls": [{"to": account}]}]},
         "raw": "0x",
         "rlp": "0xc0",
         "seconds": "0x1",
         "sender": account,
         "slots": {account: ["0x0"]},
+        "spender": account,
+        "token": account,
         "transaction hash": tx,
+        "types": ["trace"],
+        "url": "http://localhost:8545",
         "word": zero,
     }
 
