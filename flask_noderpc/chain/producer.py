@@ -120,12 +120,12 @@ class Producer:
     ) -> None:
         """Set the chain's validator keys by ``signer``, and the lease's seconds by ``lease_s``.
 
-        ``sender`` is that of the signal ``block_committed``. No block is produced before
-        ``genesis_time``. With ``timely`` a block's time
-        is the clock's, at least a second after the last block's, and not that of the votes
-        for the last block. ``retain`` is the minimum number of latest blocks that pruning
-        leaves; with ``None`` the application decides. ``batch_state`` is the application's
-        state, for blocks that are stored together.
+        The signal ``block_committed`` is sent with ``sender``. No block is produced before
+        ``genesis_time``. With ``timely`` a block has the clock's time, at least a second after
+        the last block's, instead of the time of the votes for the last block. ``retain`` is the
+        minimum number of latest blocks that pruning leaves; with ``None`` the application
+        decides. ``batch_state`` is the application's state, for blocks that are stored
+        together.
         """
         self._batch_state = batch_state
         self._sender = sender

@@ -453,7 +453,7 @@ def test_a_crash_before_blocks_are_stored_loses_no_record(
             chain.control.mine(30)
     height = chain.latest_height()
     chain.close()
-    # It does not say that blocks which the key has signed are lost.
+    # The start would fail if the record of the key were ahead of the stored blocks.
     again = opened(tmp_path / "chain.db")
     try:
         assert again.control.mine(30) == height + 30

@@ -50,23 +50,22 @@ def keplr_node() -> str:
 @pytest.fixture(scope="session")
 def cosmpy_python() -> str:
     """A Python that has cosmpy: it needs older versions of libraries than we have."""
-    program = COSMPY / ".venv" / "bin" / "python"
-    if not program.exists():
-        skip_or_fail(
-            "cosmpy is not installed: `python -m venv .venv && .venv/bin/pip install -r"
-            " requirements.txt` in tests/clients/cosmpy"
-        )
-    return str(program)
+    return _python_of(COSMPY)
 
 
 @pytest.fixture(scope="session")
 def ape_python() -> str:
     """A Python that has eth-ape, which needs an older web3.py than we have."""
-    program = APE / ".venv" / "bin" / "python"
+    return _python_of(APE)
+
+
+def _python_of(folder: Path) -> str:
+    """Return the Python of the environment that a client in a folder has for itself."""
+    program = folder / ".venv" / "bin" / "python"
     if not program.exists():
         skip_or_fail(
-            "eth-ape is not installed: `python -m venv .venv && .venv/bin/pip install -r"
-            " requirements.txt` in tests/clients/ape"
+            f"{program} is missing: run `python -m venv .venv && .venv/bin/pip install -r"
+            f" requirements.txt` in tests/clients/{folder.name}"
         )
     return str(program)
 

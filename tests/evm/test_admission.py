@@ -1,4 +1,4 @@
-"""The rules by which a chain accepts transactions, the same on every way in."""
+"""A chain accepts transactions by the same rules on every way in."""
 
 from __future__ import annotations
 

@@ -52,7 +52,10 @@ class CodeHashParams(Params):
 
 
 def code_by_hash(ctx: Context, params: CodeHashParams) -> bytes:
-    """The code with a hash, or another record of the state with it; empty if there is none."""
+    """Return the code with a hash; nothing for a hash that no record of the state has.
+
+    Records of the state's tries are stored beside codes, and are returned by their hashes too.
+    """
     return evm_state(ctx).record(params.hash) or b""
 
 

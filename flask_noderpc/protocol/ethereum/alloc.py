@@ -27,7 +27,7 @@ class _Account(jsoncodec.Struct, forbid_unknown_fields=True):
     nonce: str | int | None = None
     code: str = ""
     storage: dict[str, str | int] | None = None
-    # Members that other tools add, which are no part of a state.
+    # Other tools add these members, which do not belong to the state.
     secretKey: Any = None  # noqa: N815  # as JSON has it
     comment: Any = None
     builtin: Any = None

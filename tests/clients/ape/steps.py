@@ -23,7 +23,7 @@ def step(name: str, shown: Any) -> None:
 
 
 def next_of(poll: Callable[[], Any], cause: Callable[[], Any]) -> Any:
-    """What a poll finds after its cause."""
+    """Cause something until a poll finds it; return what the poll found."""
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(next(poll())), daemon=True)
     thread.start()
@@ -84,7 +84,7 @@ def chain(account: Any, contract: Any) -> None:
     step("poll of logs", log.amount)
     first = blocks.height + 1
     block = next_of(lambda: blocks.poll_blocks(start_block=first), ape.chain.mine)
-    # Others may come before the poll begins.
+    # The poll may begin after the first block was mined.
     step("poll of blocks", block.number >= first)
 
 
