@@ -184,8 +184,8 @@ def mine(ctx: Context, params: MineParams) -> str:
 
 def mine_detailed(ctx: Context, params: MineParams) -> tuple[BlockView, ...]:
     """Mine blocks; return them with their transactions."""
-    check_blocks(params.options[1])
     time, count = params.options
+    check_blocks(count)
     last = _mine(ctx, count, time, None)
     found = map(reader(ctx).at, range(last - count + 1, last + 1))
     return tuple(BlockView(block, True) for block in found if block is not None)

@@ -152,7 +152,7 @@ def _accounts(ctx: Context, record: Record, root: bytes) -> Iterator[tuple[str, 
             raise EvmError("the state is too large for one answer (NODERPC_MAX_RESPONSE_BYTES)")
 
     for address, account in accounts.by_address(record, root):
-        code = accounts.code(record, root, address)
+        code = accounts.code_of(record, account)
         spend(_ACCOUNT_BYTES + 2 * len(code))
         storage = {}
         for slot, word in accounts.words(record, account.storage_root):

@@ -189,9 +189,8 @@ def filtered(ctx: Context, params: TraceFilterParams) -> jsoncodec.Raw:
             f"block range too large, currently limited to {_MAX_BLOCKS}", code=INVALID_PARAMS
         )
     matching = filter(wanted.matches, _of_range(ctx, range(first, last + 1)))
-    start, count = min(wanted.after, _MOST), min(wanted.count or _MOST, _MOST)
-    if wanted.count == 0:
-        return _encoded([])
+    start = min(wanted.after, _MOST)
+    count = _MOST if wanted.count is None else min(wanted.count, _MOST)
     return _encoded(list(islice(matching, start, start + count)))
 
 

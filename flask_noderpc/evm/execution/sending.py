@@ -185,8 +185,8 @@ def hand_in_raw(ctx: Context, params: RawTransaction) -> Transaction:
     return tx
 
 
-def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], ExecTxResult]) -> bytes:
-    """Add a transaction to the mempool by a given function; return its Ethereum hash.
+def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], ExecTxResult]) -> None:
+    """Add a transaction to the mempool by a given function.
 
     Raise :exc:`~flask_noderpc.errors.NonceTaken` where ``submit`` does.
     """
@@ -201,7 +201,6 @@ def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], ExecTxResul
         raise EvmError(error.text_with_hint) from None
     if check.code != 0:
         raise EvmError(check.log or f"the application refuses it with code {check.code}")
-    return tx.hash
 
 
 def _why_known(ctx: Context, tx: Transaction) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...domain.evm import NO_CODE, Account, AccountProof, SlotProof, StateChange
 from . import rlp
+from .alloc import unpacked
 from .crypto import keccak
 from .rlp import Reader, encode
 from .trie import NodeMissing, Record, find, leaves, load, walk
@@ -38,13 +38,14 @@ def _decoded(value: bytes) -> Account:
 
 def code(record: Record, root: bytes, address: bytes) -> bytes:
     """Return the contract code at an address."""
-    digest = account(record, root, address).code_hash
-    if digest == NO_CODE:
+    return code_of(record, account(record, root, address))
+
+
+def code_of(record: Record, account: Account) -> bytes:
+    """Return the contract code of an account; raise :exc:`~.trie.NodeMissing`."""
+    if account.code_hash == NO_CODE:
         return b""
-    found = record(digest)
-    if found is None:
-        raise NodeMissing(digest.hex())
-    return found
+    return load(record, account.code_hash)
 
 
 def _checked(value: bytes) -> Account:
@@ -130,7 +131,7 @@ def words(record: Record, storage_root: bytes) -> Iterator[tuple[bytes, int]]:
 def decode_dump(dump: bytes, max_bytes: int) -> StateChange:
     """Decode the state in a dump of an earlier version of this package, which has the nodes of
     its tries; raise :exc:`ValueError` if it is malformed or incomplete."""
-    document = _unpacked(dump, max_bytes)
+    document = unpacked(dump, max_bytes)
     try:
         found = _read(document)
         for _ in records(found.written.get, found.root):
@@ -140,21 +141,6 @@ def decode_dump(dump: bytes, max_bytes: int) -> StateChange:
     except (rlp.Malformed, ValueError, IndexError, AssertionError):
         raise ValueError("it can't be read") from None
     return found
-
-
-def _unpacked(dump: bytes, max_bytes: int) -> bytes:
-    unpacked = zlib.decompressobj()
-    try:
-        document = unpacked.decompress(dump, max_bytes + 1)
-    except zlib.error:
-        raise ValueError("it can't be read") from None
-    if len(document) > max_bytes:
-        raise ValueError(f"it is larger than {max_bytes} bytes")
-    if not unpacked.eof:
-        raise ValueError("its end is missing")
-    if unpacked.unused_data:
-        raise ValueError("something follows its end")
-    return document
 
 
 def _read(document: bytes) -> StateChange:

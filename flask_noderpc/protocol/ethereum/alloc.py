@@ -17,8 +17,8 @@ from ...errors import short_repr
 
 _HEX, _DECIMAL = re.compile(r"0[xX][0-9a-fA-F]*"), re.compile(r"[0-9]+", re.ASCII)
 _WORD = re.compile(r"[0-9a-fA-F]{0,64}")
-# The wbits of zlib that mean gzip.
-_GZIP = 31
+# The wbits of zlib that mean gzip, and either of both.
+_GZIP, _ZLIB_OR_GZIP = 31, 47
 _GZIP_MARK = b"\x1f\x8b"
 
 
@@ -56,15 +56,16 @@ def is_anvil_dump(dump: bytes) -> bool:
 def dumped_accounts(dump: bytes, max_bytes: int) -> Overrides:
     """Return the accounts in a dump of anvil, without its blocks and transactions; raise
     :exc:`ValueError`."""
-    document = _unpacked(dump, max_bytes) if dump.startswith(_GZIP_MARK) else dump
+    document = unpacked(dump, max_bytes) if dump.startswith(_GZIP_MARK) else dump
     try:
         return _overrides(jsoncodec.decode(document, _Dump).accounts)
     except jsoncodec.NotJSON as error:
         raise ValueError(f"it is not JSON: {error}") from None
 
 
-def _unpacked(dump: bytes, max_bytes: int) -> bytes:
-    unpacking = zlib.decompressobj(_GZIP)
+def unpacked(dump: bytes, max_bytes: int) -> bytes:
+    """Decompress a dump of zlib or gzip; raise :exc:`ValueError`."""
+    unpacking = zlib.decompressobj(_ZLIB_OR_GZIP)
     try:
         document = unpacking.decompress(dump, max_bytes + 1)
     except zlib.error:
@@ -73,6 +74,8 @@ def _unpacked(dump: bytes, max_bytes: int) -> bytes:
         raise ValueError(f"it is larger than {max_bytes} bytes")
     if not unpacking.eof:
         raise ValueError("its end is missing")
+    if unpacking.unused_data:
+        raise ValueError("something follows its end")
     return document
 
 

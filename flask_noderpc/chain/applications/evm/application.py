@@ -24,7 +24,6 @@ from ....domain.abci import AppInfo, Event, ExecTxResult, QueryResult
 from ....domain.ethereum import Transaction
 from ....domain.evm import (
     CODE_SIZE_LIMIT,
-    NO_CODE,
     NO_STORAGE,
     Account,
     Environment,
@@ -181,15 +180,12 @@ class EvmApplication(Application):
             account = self._account(latest, decoded.sender)
             validity.check_nonce(decoded, account)
             if not self._dev:
-                self._check_sender(decoded, account)
+                code = accounts.code_of(self._runtime.record, account)
+                validity.check_sender(decoded, code)
             validity.check_funds(decoded, account)
         except InvalidTransaction as error:
             return _rejected(str(error))
         return ExecTxResult(gas_wanted=decoded.gas)
-
-    def _check_sender(self, tx: Transaction, account: Account) -> None:
-        if account.code_hash != NO_CODE:
-            validity.check_sender(tx, self._runtime.record(account.code_hash) or b"")
 
     def sender_nonce(self, tx: bytes) -> SenderNonce | None:
         if is_patch(tx):
