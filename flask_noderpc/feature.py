@@ -7,11 +7,12 @@ declarations alone, and loads what they need when they are used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from .domain.abci import Event
 
@@ -30,12 +31,37 @@ class EventAliases:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UrlStore:
+    """A store of chains that URLs of a scheme name.
+
+    Its parts are named as ``package.module:name``, and loaded when they are used.
+    """
+
+    location: str
+    """Class of a :class:`~flask_noderpc.backends.base.location.Location`, made of a URL."""
+    open: str
+    """Function that returns the store at a location, with the options ``replica``,
+    ``read_only``, ``limits`` and ``poll_s``."""
+    identity: str
+    """Function that returns the identity of the chain at a location without opening it, or
+    ``None``."""
+
+
+def load(name: str) -> Any:
+    """Return what a feature names as ``package.module:name``."""
+    module, _, member = name.partition(":")
+    return getattr(import_module(module), member)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """The parts that one feature adds to the core; each is optional."""
 
     name: str
     event_aliases: EventAliases | None = None
     """How queries find the events of its transactions."""
+    stores: Mapping[str, UrlStore] = field(default_factory=dict)
+    """Stores by the schemes of the URLs that name them."""
 
 
 @cache

@@ -22,8 +22,8 @@ ROOT = Path(flask_noderpc.__file__).parent
 _METHODS = ("fullmatch", "match", "search", "finditer", "findall", "sub", "split")
 # Patterns that only read texts of the package or of the host's app, and never a client's.
 _OWN_TEXTS = {
-    "backends.postgres.connection._ADD": "SQL statements of the package",
-    "backends.postgres.connection._TOKENS": "SQL statements of the package",
+    "postgres.connection._ADD": "SQL statements of the package",
+    "postgres.connection._TOKENS": "SQL statements of the package",
     "rest.messages._MESSAGE": "the table of messages in the same module",
     "rest.messages._FIELD": "the table of messages in the same module",
     "web.rule_conflicts._VARIABLE": "URL rules of the host's app",
@@ -68,7 +68,7 @@ def _uses(name: str, text: str) -> set[str]:
 def _patterns() -> dict[str, tuple[re.Pattern[Any], set[str]]]:
     found = {}
     for module, text in _modules():
-        if module.startswith("backends.postgres.") and find_spec("psycopg") is None:
+        if module.startswith("postgres.") and find_spec("psycopg") is None:
             # The module needs an extra, and its patterns only read statements of the package.
             continue
         for name, value in vars(importlib.import_module(f"flask_noderpc.{module}")).items():
@@ -95,7 +95,7 @@ def test_every_pattern_is_linear() -> None:
 def test_every_exception_is_needed() -> None:
     for name in _OWN_TEXTS:
         if name not in _patterns():
-            assert name.startswith("backends.postgres.")
+            assert name.startswith("postgres.")
             continue
         pattern, methods = _patterns()[name]
         assert any(ambiguity(pattern, method) for method in methods), name

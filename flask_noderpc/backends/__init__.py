@@ -1,16 +1,14 @@
-"""Stores: ``open_store``, the only place that maps a file name or URL to a store's class."""
+"""Stores: ``open_store`` opens the one that a file name or URL names."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .base.capabilities import MempoolLimits
     from .base.identity import Identity
-    from .base.location import DatabaseURL, Location
+    from .base.location import Location
     from .base.store import ChainStore
 
 
@@ -30,33 +28,35 @@ def open_store(
     of PostgreSQL. Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another
     scheme, and without the extra that a store needs.
     """
-    from .base.location import DatabaseURL, location_of
+    from .base.location import FileLocation, location_of, url_store
 
     found = location_of(location)
     replica = replica_of(found, read_database)
-    if isinstance(found, DatabaseURL):
-        with _extra():
-            from .postgres.backend import PostgresBackend
+    store = url_store(found.path)
+    if store is not None:
+        from ..feature import load
 
-        return PostgresBackend(
-            found, read_url=replica, read_only=read_only, limits=limits, poll_s=poll_s
+        opened: ChainStore = load(store.open)(
+            found, replica=replica, read_only=read_only, limits=limits, poll_s=poll_s
         )
+        return opened
+    assert isinstance(found, FileLocation)
     from .sqlite import SQLiteBackend
 
     path = found.read_only_uri if read_only else found.path
     return SQLiteBackend(path, limits=limits, max_pages=max_pages, poll_s=poll_s)
 
 
-def replica_of(store: Location, read_database: str | None) -> DatabaseURL | None:
+def replica_of(store: Location, read_database: str | None) -> Location | None:
     """Return the URL of a store's replica, if one is named; raise
     :exc:`~flask_noderpc.errors.ConfigurationError` for one that can't be."""
     from ..errors import InvalidSetting
-    from .base.location import DatabaseURL, location_of
+    from .base.location import location_of
 
     if not read_database:
         return None
     found = location_of(read_database)
-    if isinstance(found, DatabaseURL) and isinstance(store, DatabaseURL):
+    if found.takes_replicas and type(found) is type(store):
         return found
     raise InvalidSetting(
         "NODERPC_READ_DATABASE is the postgresql:// URL of a replica of NODERPC_DATABASE, a"
@@ -64,31 +64,19 @@ def replica_of(store: Location, read_database: str | None) -> DatabaseURL | None
     )
 
 
-@contextmanager
-def _extra() -> Iterator[None]:
-    from ..errors import ConfigurationError
-
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"a postgresql:// URL needs the extra postgres ({error}):"
-            " pip install 'flask-noderpc[postgres]'"
-        ) from None
-
-
 def stored_identity(location: str | os.PathLike[str]) -> Identity | None:
     """Return the chain of a store without opening it to serve; ``None`` if there is none, or
     none that can be read now."""
     # ``noderpc start`` itself only looks which chain is there: this loads no backend.
-    from .base.location import DatabaseURL, location_of
+    from .base.location import location_of, url_store
 
     found = location_of(location)
-    if isinstance(found, DatabaseURL):
-        with _extra():
-            from .postgres import identity
+    store = url_store(found.path)
+    if store is not None:
+        from ..feature import load
 
-        return identity.stored_identity(found)
+        identity: Identity | None = load(store.identity)(found)
+        return identity
     from .sqlite.identity import stored_identity
 
     return stored_identity(location)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..backends.base.location import is_url
+from ..backends.base.location import url_store
 from ..errors import BackendError, ConfigurationError, StoreError
 from ..server.exit_status import INTERRUPTED, REFUSED
 from ..server.logs import LogOptions
@@ -36,7 +36,7 @@ class StoreName(click.Path):
         ctx: click.Context | None,
     ) -> str:
         """Check a file as ``click.Path`` does; a URL is checked when it is opened."""
-        return str(value if is_url(value) else super().convert(value, param, ctx))
+        return str(value if url_store(value) else super().convert(value, param, ctx))
 
 
 class Interrupted(Failed):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..backends.base.location import is_url
+from ..backends.base.location import url_store
 from ..server.exit_status import REFUSED, USAGE
 from ..server.flags import database_of
 from ..server.progress import Progress
@@ -39,7 +39,7 @@ def _store_path(database: str | None, home: Path | None) -> str:
         assert database is not None
         return database
     path = database_of(home)
-    if not is_url(path) and not Path(path).is_file():
+    if not url_store(path) and not Path(path).is_file():
         raise Failed(
             f"{path}: no store is here; name the file of a chain, or the home of a node",
             REFUSED,
@@ -166,6 +166,6 @@ def backup_at(paths: tuple[str, ...], home: Path | None, first: int) -> None:
     if len(paths) != (2 if home is None else 1):
         raise click.UsageError("name a store, or a node's folder with --home, and a new file")
     database = None if home else paths[0]
-    if database is not None and not is_url(database) and not Path(database).is_file():
+    if database is not None and not url_store(database) and not Path(database).is_file():
         raise click.UsageError(f"{database}: no store is here; name the file of a chain")
     backup(read_only(_store_path(database, home)), Path(paths[-1]), first)

@@ -14,8 +14,9 @@ import pytest
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base import location
-from flask_noderpc.backends.base.location import DatabaseURL, FileLocation
+from flask_noderpc.backends.base.location import FileLocation, Location
 from flask_noderpc.chain import from_settings
+from flask_noderpc.postgres.location import DatabaseURL
 
 from .postgres import Cluster
 
@@ -24,7 +25,7 @@ def make_store(path: str | os.PathLike[str], **options: Any) -> Any:
     """Return a store, of the options that all have."""
     found = location.location_of(path)
     if isinstance(found, DatabaseURL):
-        from flask_noderpc.backends.postgres import PostgresBackend
+        from flask_noderpc.postgres import PostgresBackend
 
         return PostgresBackend(found, **options)
     return SQLiteBackend(path, **options)
@@ -38,7 +39,7 @@ class Databases:
         self._urls: dict[Path, str] = {}
         self._location_of = location.location_of
 
-    def location_of(self, path: str | os.PathLike[str]) -> FileLocation | DatabaseURL:
+    def location_of(self, path: str | os.PathLike[str]) -> Location:
         """Return the database that stands for a file."""
         found = self._location_of(path)
         if isinstance(found, DatabaseURL):
@@ -46,6 +47,7 @@ class Databases:
             file = files.get(found.path)
             found.folder = None if file is None else file.parent
             return found
+        assert isinstance(found, FileLocation)
         if found.file not in self._urls:
             self._urls[found.file] = self._cluster.new_database()
         url = DatabaseURL(self._urls[found.file])

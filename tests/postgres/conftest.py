@@ -11,7 +11,7 @@ from tests.helpers.postgres import Cluster
 from tests.helpers.until import PATIENCE
 
 if TYPE_CHECKING:
-    from flask_noderpc.backends.postgres.backend import PostgresBackend
+    from flask_noderpc.postgres.backend import PostgresBackend
 
 Open = Callable[..., "PostgresBackend"]
 
@@ -23,7 +23,7 @@ collect_ignore_glob = [] if find_spec("psycopg") else ["test_*.py"]
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let transactions stay open, and reads wait, while a busy machine gives a process no
     turn."""
-    from flask_noderpc.backends.postgres import green, handles
+    from flask_noderpc.postgres import green, handles
 
     monkeypatch.setattr(green, "_FIRST_S", PATIENCE)
     for name in ("CHAIN", "MEMPOOL"):
@@ -43,7 +43,7 @@ def url(cluster: Cluster) -> Iterator[str]:
 @pytest.fixture
 def open_host(url: str) -> Iterator[Open]:
     """Opens stores as the processes of other hosts do, each with connections of its own."""
-    from flask_noderpc.backends.postgres.backend import PostgresBackend
+    from flask_noderpc.postgres.backend import PostgresBackend
 
     made: list[PostgresBackend] = []
 

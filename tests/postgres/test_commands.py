@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from flask_noderpc.backends.postgres.backend import PostgresBackend
 from flask_noderpc.cli import main
+from flask_noderpc.postgres.backend import PostgresBackend
 from flask_noderpc.testing.chains import ChainMaker
 
 

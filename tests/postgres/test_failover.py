@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backends.base.location import DatabaseURL
-from flask_noderpc.backends.postgres.backend import PostgresBackend
-from flask_noderpc.backends.postgres.database import Database
 from flask_noderpc.errors import StoreError
+from flask_noderpc.postgres.backend import PostgresBackend
+from flask_noderpc.postgres.database import Database
+from flask_noderpc.postgres.location import DatabaseURL
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.ports import free_port
 from tests.helpers.postgres import Cluster, Standby

@@ -16,11 +16,11 @@ import psycopg
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backends.postgres import writer as writers
-from flask_noderpc.backends.postgres.backend import PostgresBackend
-from flask_noderpc.backends.postgres.connection import Connection
 from flask_noderpc.chain import home
 from flask_noderpc.errors import NodeRPCError, StoreError
+from flask_noderpc.postgres import writer as writers
+from flask_noderpc.postgres.backend import PostgresBackend
+from flask_noderpc.postgres.connection import Connection
 from flask_noderpc.testing.chains import ChainMaker
 from tests.faults.processes import is_long
 from tests.helpers.postgres import Cluster

@@ -12,9 +12,9 @@ import pytest
 
 from flask_noderpc.backends import open_store
 from flask_noderpc.backends.base.capabilities import MempoolLimits
-from flask_noderpc.backends.postgres.backend import PostgresBackend
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.errors import ConfigurationError, LeaseLost, NodeRPCError
+from flask_noderpc.postgres.backend import PostgresBackend
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.until import PATIENCE, until
 

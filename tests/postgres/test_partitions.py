@@ -13,12 +13,12 @@ import psycopg
 import pytest
 
 from flask_noderpc.backends.base.store import CommittedBlock, OlderBlock
-from flask_noderpc.backends.postgres import backend as postgres_backend
-from flask_noderpc.backends.postgres import partitions
-from flask_noderpc.backends.postgres.backend import PostgresBackend
-from flask_noderpc.backends.postgres.connection import Connection
 from flask_noderpc.domain.search import Page, Search, SearchLimits, Term
 from flask_noderpc.errors import HeightNotAvailable, InvalidBlock, StoreError, TxNotFound
+from flask_noderpc.postgres import backend as postgres_backend
+from flask_noderpc.postgres import partitions
+from flask_noderpc.postgres.backend import PostgresBackend
+from flask_noderpc.postgres.connection import Connection
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.until import PATIENCE

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from flask_noderpc.backends.postgres import partitions
-from flask_noderpc.backends.postgres.backend import PostgresBackend
 from flask_noderpc.domain.search import Page, Search, SearchLimits
 from flask_noderpc.errors import HeightNotAvailable
+from flask_noderpc.postgres import partitions
+from flask_noderpc.postgres.backend import PostgresBackend
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.postgres import Cluster, Standby

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from flask_noderpc import ChainBackend
-from flask_noderpc.backends.postgres.backend import PostgresBackend
 from flask_noderpc.errors import StoreError
+from flask_noderpc.postgres.backend import PostgresBackend
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.contract import ChainBackendContract
 from tests.helpers.postgres import Cluster, run_as_user

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from flask_noderpc import get_backend
-from flask_noderpc.backends.postgres.backend import PostgresBackend
 from flask_noderpc.domain.search import Page, Search, SearchLimits, Term
 from flask_noderpc.errors import HeightNotAvailable, StoreError
 from flask_noderpc.extension import mounts
+from flask_noderpc.postgres.backend import PostgresBackend
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.postgres import Cluster, Standby

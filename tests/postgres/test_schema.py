@@ -11,12 +11,12 @@ import psycopg
 import pytest
 
 from flask_noderpc.backends import open_store, stored_identity
-from flask_noderpc.backends.postgres import partitions, schema
-from flask_noderpc.backends.postgres.backend import PostgresBackend
-from flask_noderpc.backends.postgres.connection import ADAPTERS, Connection
 from flask_noderpc.backends.sql import app_state
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.errors import NotSupported, StoreError
+from flask_noderpc.postgres import partitions, schema
+from flask_noderpc.postgres.backend import PostgresBackend
+from flask_noderpc.postgres.connection import ADAPTERS, Connection
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.postgres import Cluster

@@ -12,13 +12,13 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base.store import FULL
-from flask_noderpc.backends.postgres import database, green
-from flask_noderpc.backends.postgres.backend import PostgresBackend
 from flask_noderpc.backends.sql import lookups
 from flask_noderpc.backends.sql.connection import Connection
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.domain.search import SearchLimits
 from flask_noderpc.errors import StoreError
+from flask_noderpc.postgres import database, green
+from flask_noderpc.postgres.backend import PostgresBackend
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
 from tests.helpers.ports import free_port

@@ -19,9 +19,9 @@ from urllib.parse import quote
 
 import pytest
 
-from flask_noderpc.backends.postgres.backend import PostgresBackend
 from flask_noderpc.chain import home
 from flask_noderpc.domain.search import Page, Search, SearchLimits
+from flask_noderpc.postgres.backend import PostgresBackend
 from tests.faults.followers import Subscriber
 from tests.faults.processes import check_duration, is_long
 from tests.helpers.http import request

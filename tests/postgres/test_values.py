@@ -7,11 +7,11 @@ from decimal import Decimal
 import pytest
 
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
-from flask_noderpc.backends.postgres.backend import PostgresBackend
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.search import Bound, Page, Search, SearchLimits, Term
 from flask_noderpc.errors import StoreError
+from flask_noderpc.postgres.backend import PostgresBackend
 from flask_noderpc.testing.chains import ChainMaker
 
 LONG = "x" * 5_000

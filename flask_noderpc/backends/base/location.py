@@ -1,24 +1,17 @@
-"""Locations of stores: file names, ``file:`` URIs, and URLs of databases."""
+"""Locations of stores: file names, ``file:`` URIs, and URLs of the stores of features."""
 
 from __future__ import annotations
 
 import os
 import re
+from functools import cache
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
-from ...errors import InvalidSetting, short_repr
+from ...errors import InvalidSetting
+from ...feature import UrlStore, features, load
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_POSTGRES = ("postgresql", "postgres")
-
-_MAX_POLL_S = 1_000_000
-
-# It would be shown to all users of the machine, and in errors.
-_PASSWORD = (
-    "the URL of the database has a password: leave it out, and name a file of passwords in"
-    " PGPASSFILE or a service in PGSERVICE, or set PGPASSWORD"
-)
 
 
 class Location:
@@ -29,6 +22,8 @@ class Location:
     shown: str
     """The name for errors."""
     read_only = False
+    takes_replicas = False
+    """True if NODERPC_READ_DATABASE may name a replica of the store."""
     folder: Path | None = None
     """The folder of a file."""
 
@@ -80,68 +75,25 @@ class FileLocation(Location):
         return self.file.exists()
 
 
-class DatabaseURL(Location):
-    """A URL of PostgreSQL, such as ``postgresql://user@host/chain``.
+def url_store(location: str | os.PathLike[str]) -> UrlStore | None:
+    """Return the feature's store that a URL names, or ``None`` for a file."""
+    url = _URL.match(os.fspath(location))
+    return _url_stores().get(url[1]) if url else None
 
-    Beside libpq's options it takes ``pool_mode=transaction`` for one of PgBouncer, and
-    ``poll_interval``, the seconds after which a process looks at what others wrote. Raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` for one with a password.
+
+@cache
+def _url_stores() -> dict[str, UrlStore]:
+    return {scheme: store for each in features() for scheme, store in each.stores.items()}
+
+
+def location_of(location: str | os.PathLike[str]) -> Location:
+    """Return the parts of a file name, a ``file:`` URI or the URL of a feature's store.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another scheme, or one
+    that the feature refuses.
     """
-
-    _OWN = ("pool_mode", "poll_interval")
-
-    def __init__(self, url: str) -> None:
-        rest = url.partition("://")[2]
-        authority, slash, tail = rest.partition("/")
-        if not slash:
-            authority, mark, tail = rest.partition("?")
-            tail = mark + tail
-        user_info, at, hosts = authority.rpartition("@")
-        user, _, password = user_info.partition(":")
-        name, _, query = tail.partition("?")
-        self.options = dict(parse_qsl(query, keep_blank_values=True))
-        if password or "password" in self.options:
-            raise InvalidSetting(_PASSWORD)
-        self.is_pooled = self.options.get("pool_mode") == "transaction"
-        begin = f"postgresql://{user}{at}{hosts}/{name}"
-        self.path = begin + self._query(self.options)
-        self.poll_s = self._poll_s(self.options.get("poll_interval"))
-        libpq = {name: each for name, each in self.options.items() if name not in self._OWN}
-        self.conninfo = begin + self._query(libpq)
-        shown_hosts = hosts or self.options.get("host", "")
-        self.shown = f"postgresql://{shown_hosts}/{name}"
-        self.has_several_hosts = "," in shown_hosts
-
-    @staticmethod
-    def _poll_s(text: str | None) -> float | None:
-        if text is None:
-            return None
-        try:
-            seconds = float(text)
-        except ValueError:
-            seconds = 0.0
-        if not 0 < seconds < _MAX_POLL_S:
-            raise InvalidSetting(
-                f"poll_interval in the URL of the database is {short_repr(text)}: seconds above"
-                " 0 are needed, such as 0.05"
-            )
-        return seconds
-
-    @staticmethod
-    def _query(options: dict[str, str]) -> str:
-        return f"?{urlencode(options, quote_via=quote)}" if options else ""
-
-
-def is_url(location: str | os.PathLike[str]) -> bool:
-    """Return true for the URL of a database."""
-    found = _URL.match(os.fspath(location))
-    return found is not None and found[1] in _POSTGRES
-
-
-def location_of(location: str | os.PathLike[str]) -> FileLocation | DatabaseURL:
-    """Return the parts of a file name, ``file:`` URI or URL of PostgreSQL.
-
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another scheme, or with
-    a password.
-    """
-    return DatabaseURL(os.fspath(location)) if is_url(location) else FileLocation(location)
+    store = url_store(location)
+    if store is None:
+        return FileLocation(location)
+    found: Location = load(store.location)(os.fspath(location))
+    return found

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ....backends.base.application import AppState
 from ....backends.base.capabilities import EvmState
-from ....backends.base.location import is_url
+from ....backends.base.location import url_store
 from ....engine.base import Job
 from ....errors import InvalidBlock, ResultNotFound
 from ....executors.pool import Executors, module_command
@@ -211,7 +211,7 @@ class EvmRuntime(EvmState):
 
 def _absolute(store: str) -> str:
     """Return an absolute file name, URI or URL, independent of later changes of directory."""
-    if is_url(store):
+    if url_store(store):
         return store
     scheme = "file:" if store.startswith("file:") else ""
     return f"{scheme}{Path(store.removeprefix(scheme)).absolute()}"

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from ...errors import StoreError, StoreUnavailable
-from ..base.store import FULL
-from ..sql.packed.row import DamagedRow
+from ..backends.base.store import FULL
+from ..backends.sql.packed.row import DamagedRow
+from ..errors import StoreError, StoreUnavailable
 from .green import NoAnswer
 
 _POOLED = (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import psycopg
 
-from ...errors import StoreError
-from ..base.identity import Identity
-from ..base.location import DatabaseURL
-from ..sql import chain
+from ..backends.base.identity import Identity
+from ..backends.sql import chain
+from ..errors import StoreError
 from . import schema
 from .connection import Connection
 from .database import Database
+from .location import DatabaseURL
 
 
 def stored_identity(url: DatabaseURL) -> Identity | None:

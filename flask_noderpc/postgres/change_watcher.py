@@ -11,8 +11,8 @@ from contextlib import suppress
 
 import psycopg
 
-from ...errors import StoreError
-from ..sql import change_watcher
+from ..backends.sql import change_watcher
+from ..errors import StoreError
 from .database import Database
 from .engine import CHANNEL, POSTGRES
 from .readers import Readers

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.abc import PQGen
 from psycopg.waiting import Ready, Wait
 
-from ...concurrency import wait_until_readable
+from ..concurrency import wait_until_readable
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from ..sql.connection import Connection, Engine
+from ..backends.sql.connection import Connection, Engine
 from . import partitions
 
 CHANNEL = "noderpc"

@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.array import ListBinaryDumper
 from psycopg.types.numeric import Int8BinaryDumper
 
-from ..sql.connection import Engine, Rows
+from ..backends.sql.connection import Engine, Rows
 from .engine import POSTGRES
 
 RawConnection = psycopg.Connection[tuple[Any, ...]]

@@ -10,10 +10,10 @@ from typing import Protocol, TypeVar
 
 from psycopg import errors
 
-from ...domain.search import HIGHEST, SearchLimits
-from ...errors import SearchTooCostly
-from ..sql.connection import Connection
-from ..sql.turns import Turns
+from ..backends.sql.connection import Connection
+from ..backends.sql.turns import Turns
+from ..domain.search import HIGHEST, SearchLimits
+from ..errors import SearchTooCostly
 from .errors import is_recovery_conflict
 from .green import allowing
 

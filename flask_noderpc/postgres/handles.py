@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from ...domain.search import HIGHEST
-from ..base.reads import ChainVersion
-from ..sql import evm_index
-from ..sql.connection import Connection as SQLConnection
-from ..sql.opened_store import ProcessHandles
+from ..backends.base.reads import ChainVersion
+from ..backends.sql import evm_index
+from ..backends.sql.connection import Connection as SQLConnection
+from ..backends.sql.opened_store import ProcessHandles
+from ..domain.search import HIGHEST
 from . import schema
 from .change_watcher import ChangeWatcher
 from .connection import Connection

@@ -8,9 +8,9 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from ..base.location import DatabaseURL
 from .connection import ADAPTERS, RawConnection
 from .errors import postgres_errors
+from .location import DatabaseURL
 
 # A host that vanished is noticed within ten seconds, and not within TCP's quarter of an hour.
 _DEFAULTS = {

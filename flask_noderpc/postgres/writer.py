@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from ...concurrency import native_lock
-from ...errors import StoreError
-from ..sql import writer
-from ..sql.writer import Job
+from ..backends.sql import writer
+from ..backends.sql.writer import Job
+from ..concurrency import native_lock
+from ..errors import StoreError
 from .connection import Connection
 from .database import Database
 from .errors import postgres_errors

@@ -15,9 +15,9 @@ from typing import Generic, NamedTuple, TypeVar
 import psycopg
 from psycopg import errors
 
-from ...errors import StoreError
-from ..sql.connection import Connection
-from ..sql.packed.row import DamagedRow
+from ..backends.sql.connection import Connection
+from ..backends.sql.packed.row import DamagedRow
+from ..errors import StoreError
 from .database import Database
 from .errors import is_recovery_conflict
 from .readers import Reader, Readers, ReplicaReaders, Standing

@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ...errors import StoreError
-from ..sql.blocks import places
-from ..sql.checksums import fill_checksums
+from ..backends.sql.blocks import places
+from ..backends.sql.checksums import fill_checksums
+from ..errors import StoreError
 from . import partitions
 from .connection import Connection
 

@@ -13,13 +13,13 @@ from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGconn
 from psycopg.waiting import Wait
 
-from ...concurrency import native_lock
-from ...errors import StoreError
-from ..base.reads import ChainVersion
-from ..sql import readers
-from ..sql.connection import Rows
-from ..sql.readers import version_of
-from ..sql.turns import Turns
+from ..backends.base.reads import ChainVersion
+from ..backends.sql import readers
+from ..backends.sql.connection import Rows
+from ..backends.sql.readers import version_of
+from ..backends.sql.turns import Turns
+from ..concurrency import native_lock
+from ..errors import StoreError
 from . import schema
 from .connection import Connection
 from .database import Database

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from ...errors import StoreError
+from ..errors import StoreError
 from . import schema
 from .engine import POSTGRES
 from .readers import Readers

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from psycopg import errors
 
-from ...errors import StoreError
-from ..sql.blocks import LAST_HEIGHT, places
-from ..sql.connection import Connection as AnyConnection
-from ..sql.packed.results import POSITION_BITS
+from ..backends.sql.blocks import LAST_HEIGHT, places
+from ..backends.sql.connection import Connection as AnyConnection
+from ..backends.sql.packed.results import POSITION_BITS
+from ..errors import StoreError
 
 if TYPE_CHECKING:
     from .connection import Connection

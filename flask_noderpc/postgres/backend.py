@@ -10,19 +10,19 @@ from functools import partial
 
 import psycopg
 
-from ...errors import NotSupported
-from ..base.application import Application, AppState
-from ..base.capabilities import MempoolLimits
-from ..base.location import DatabaseURL
-from ..base.store import LeaseState
-from ..sql.backend import SQLBackend
-from ..sql.opened_store import ProcessHandles
+from ..backends.base.application import Application, AppState
+from ..backends.base.capabilities import MempoolLimits
+from ..backends.base.store import LeaseState
+from ..backends.sql.backend import SQLBackend
+from ..backends.sql.opened_store import ProcessHandles
+from ..errors import NotSupported
 from . import partitions, schema
 from .connection import Connection
 from .database import Database
 from .engine import POSTGRES
 from .green import allowing
 from .handles import PostgresHandles
+from .location import DatabaseURL
 from .partitions import UNUSED
 
 log = logging.getLogger("flask_noderpc.postgres")

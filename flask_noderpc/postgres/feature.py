@@ -1,0 +1,13 @@
+"""PostgreSQL as a store, which many hosts share."""
+
+from __future__ import annotations
+
+from ..feature import Feature, UrlStore
+
+_STORE = UrlStore(
+    location="flask_noderpc.postgres.location:DatabaseURL",
+    open="flask_noderpc.postgres.location:open_store",
+    identity="flask_noderpc.postgres.location:stored_identity",
+)
+
+FEATURE = Feature(name="postgres", stores={"postgresql": _STORE, "postgres": _STORE})
