@@ -19,10 +19,10 @@ from trie.hexary import HexaryTrie
 from flask_noderpc import DIALECTS, SQLiteBackend
 from flask_noderpc.concurrency import NativeThread
 from flask_noderpc.domain.responses import ResultBlock
-from flask_noderpc.engine.pyevm import PyEvm
+from flask_noderpc.ethereum.engine.pyevm import PyEvm
+from flask_noderpc.ethereum.protocol.rlp import encode
+from flask_noderpc.ethereum.protocol.trie import ordered_root
 from flask_noderpc.protocol.comet import hashes
-from flask_noderpc.protocol.ethereum.rlp import encode
-from flask_noderpc.protocol.ethereum.trie import ordered_root
 from flask_noderpc.server.http import Fields, HeadReader
 from flask_noderpc.server.http import _check as check_framing
 from flask_noderpc.testing.chains import ChainMaker

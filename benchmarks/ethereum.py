@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from timeit import repeat
 
-from flask_noderpc.protocol.comet import hashes
-from flask_noderpc.protocol.ethereum.blocks import Block, ethereum_block
-from flask_noderpc.protocol.ethereum.trie import ordered_root
-from flask_noderpc.testing.chains import ChainMaker
-from flask_noderpc.testing.ethermint import (
+from flask_noderpc.ethereum.ethermint_double import (
     EmittedLog,
     EthermintDouble,
     log_calldata,
     log_contract,
 )
+from flask_noderpc.ethereum.protocol.blocks import Block, ethereum_block
+from flask_noderpc.ethereum.protocol.trie import ordered_root
+from flask_noderpc.protocol.comet import hashes
+from flask_noderpc.testing.chains import ChainMaker
 from tests.ethereum.cosmos_txs import ethermint_message, wrapped
 from tests.ethereum.signing import transfer
 

@@ -21,14 +21,14 @@ import click
 from flask.testing import FlaskClient
 
 from flask_noderpc import CommittedBlock, SQLiteBackend
-from flask_noderpc.protocol.ethereum.crypto import to_checksum
-from flask_noderpc.testing.chains import ChainMaker
-from flask_noderpc.testing.ethermint import (
+from flask_noderpc.ethereum.ethermint_double import (
     EmittedLog,
     EthermintDouble,
     log_calldata,
     log_contract,
 )
+from flask_noderpc.ethereum.protocol.crypto import to_checksum
+from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import transfer
 

@@ -11,8 +11,8 @@ from docutils.statemachine import StringList
 
 from flask_noderpc import COMETBFT_ROUTES
 from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
-from flask_noderpc.evm.dev.routes import DEV_ROUTES
-from flask_noderpc.evm.routes import EVM_ROUTES
+from flask_noderpc.ethereum.rpc.dev.routes import DEV_ROUTES
+from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
 from flask_noderpc.jsonrpc.params import specs
 from flask_noderpc.jsonrpc.route import Route
 from flask_noderpc.settings import settings_of

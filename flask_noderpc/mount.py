@@ -9,6 +9,7 @@ from typing import Any
 
 from .backends.base.backend import ChainBackend
 from .cometbft.layer import CometLayer
+from .cosmos.rest.view import RestView
 from .errors import InvalidSetting, NotSupported
 from .jsonrpc.async_txs import AsyncTxs
 from .jsonrpc.context import Context
@@ -30,7 +31,6 @@ from .web.call_log import log_call
 from .web.connections import Connections
 from .web.pages import Index, Readiness, base_path, descriptions, service_pages
 from .web.paths import Paths
-from .web.rest import RestView
 from .web.rules.admit import Policy
 from .web.rules.client_address import ClientLimit
 from .web.rules.head import EVM, EVM_WEBSOCKET, WEBSOCKET

@@ -15,7 +15,7 @@ from .jsonrpc.route import Route
 from .lru import CacheMemory
 
 if TYPE_CHECKING:
-    from .evm.layer import EvmLayer
+    from .ethereum.rpc.layer import EvmLayer
 
 _EVM_NAMES = (
     "eth",
@@ -55,7 +55,7 @@ def evm_layer(
     """
     try:
         # Only this layer needs the extra.
-        from .evm.layer import EvmLayer
+        from .ethereum.rpc.layer import EvmLayer
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_JSON_RPC_ENABLE: {error}") from None
     return EvmLayer(context, start, guard, routes)

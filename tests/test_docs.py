@@ -15,8 +15,8 @@ from docutils.parsers.rst import directives
 
 from flask_noderpc import COMETBFT_ROUTES
 from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
-from flask_noderpc.evm.dev.routes import DEV_ROUTES
-from flask_noderpc.evm.routes import EVM_ROUTES
+from flask_noderpc.ethereum.rpc.dev.routes import DEV_ROUTES
+from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
 from flask_noderpc.settings import SETTINGS
 
 README = Path(__file__).parents[1] / "README.md"

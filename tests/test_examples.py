@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from flask_noderpc.chain.applications.bank.dev import dev_addresses
+from flask_noderpc.cosmos.bank.dev import dev_addresses
 from flask_noderpc.extension import mounts
 from flask_noderpc.testing.node import serve
 from tests.helpers.websocket import WebSocketClient

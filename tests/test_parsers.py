@@ -15,18 +15,18 @@ from wsproto.connection import Connection
 
 from flask_noderpc import jsoncodec
 from flask_noderpc.chain.applications import validator_txs
+from flask_noderpc.cosmos.protocol import bech32, coins, tx
+from flask_noderpc.cosmos.rest import reader, requests, routes
 from flask_noderpc.domain import search, time
 from flask_noderpc.errors import NodeRPCError
+from flask_noderpc.ethereum.protocol import rlp, transactions
+from flask_noderpc.ethereum.protocol.typed_data import typed_digest
+from flask_noderpc.ethereum.rpc import dialect
+from flask_noderpc.ethereum.rpc.codec import trace_config
 from flask_noderpc.events import query
-from flask_noderpc.evm import dialect
-from flask_noderpc.evm.codec import trace_config
 from flask_noderpc.explorer.abi import Abi
 from flask_noderpc.jsonrpc.params import values_of
 from flask_noderpc.protocol import protobuf
-from flask_noderpc.protocol.cosmos import bech32, coins, tx
-from flask_noderpc.protocol.ethereum import rlp, transactions
-from flask_noderpc.protocol.ethereum.typed_data import typed_digest
-from flask_noderpc.rest import reader, requests, routes
 from flask_noderpc.server.http import Body, HeadReader, read_trailers
 from flask_noderpc.web.rules import client_address, compression, head, origin, render
 from flask_noderpc.wire.comet import gojson

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import flask_noderpc
+from flask_noderpc.cosmos.rest.routes import Route
 from flask_noderpc.protocol.comet.genesis.kinds import Integer, Time
-from flask_noderpc.rest.routes import Route
 from tests.helpers.backtracking import ambiguity
 
 ROOT = Path(flask_noderpc.__file__).parent

@@ -6,7 +6,7 @@ from typing import Any
 from flask import Flask
 
 from flask_noderpc import Context, NodeRPC, NoParams, Route, param
-from flask_noderpc.evm.codec.params import Quantity
+from flask_noderpc.ethereum.rpc.codec.params import Quantity
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 from flask import Flask
 
 from flask_noderpc import EmbeddedChain, NodeRPC
-from flask_noderpc.chain.applications.bank import (
+from flask_noderpc.cosmos.bank import (
     BANK_HANDLERS,
     TEXT,
     Bank,
@@ -19,7 +19,7 @@ from flask_noderpc.chain.applications.bank import (
     Values,
     event,
 )
-from flask_noderpc.chain.applications.bank.dev import app_state
+from flask_noderpc.cosmos.bank.dev import app_state
 
 TOO_LONG = Code(2, "note is too long", "notes")
 

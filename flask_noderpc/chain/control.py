@@ -11,10 +11,10 @@ from typing import Protocol
 from ..backends.base.capabilities import MAX_MINED, Control
 from ..backends.base.store import ChainStore
 from ..domain.abci import ExecTxResult
-from ..domain.evm import Overrides
 from ..domain.time import SECOND
 from ..errors import Busy, LeaseLost, TxRejected, ValueNotAllowed
-from .applications.evm.patches import Change, patch_tx
+from ..ethereum.application.patches import Change, patch_tx
+from ..ethereum.domain.execution import Overrides
 from .block_scheduler import AT_ONCE_S, BlockScheduler
 from .clock import ShiftedClock
 from .producer import Producer

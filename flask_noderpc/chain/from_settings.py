@@ -34,8 +34,8 @@ _ENGINE = {
 def _evm(settings: Settings, path: str, memory: CacheMemory) -> Make:
     try:
         # Only this application needs the extra's packages.
-        from .applications.evm.application import EvmApplication
-        from .applications.evm.state import EvmRuntime, ExecutionLimits
+        from ..ethereum.application.application import EvmApplication
+        from ..ethereum.application.state import EvmRuntime, ExecutionLimits
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_APPLICATION = 'evm': {error}") from None
     # The executor processes import them: without this check they would fail later.
@@ -62,7 +62,7 @@ def _evm(settings: Settings, path: str, memory: CacheMemory) -> Make:
 def _bank(settings: Settings, path: str, memory: CacheMemory) -> Make:
     try:
         # Only this application needs the extra's packages.
-        from .applications.bank.application import Bank
+        from ..cosmos.bank.application import Bank
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_APPLICATION = 'bank': {error}") from None
     return partial(Bank, prefix=settings.bank_prefix, retained_heights=settings.bank_heights)
@@ -110,11 +110,11 @@ def _on_start(settings: Settings, home: Path, genesis: Genesis) -> None:
     if settings.produce:
         warn_of_ignored(home, settings)
     if settings.dev and settings.application == "bank":
-        from .applications.bank import dev as bank
+        from ..cosmos.bank import dev as bank
 
         bank.log_accounts(genesis, new=(settings.bank_prefix, settings.bank_coins))
     elif settings.dev:
-        from .applications.evm import dev
+        from ..ethereum.application import dev
 
         dev.log_accounts(genesis)
 
@@ -124,7 +124,7 @@ def _dev(settings: Settings) -> dict[str, Any]:
     if not settings.dev:
         return {}
     if settings.application == "bank":
-        from .applications.bank import dev as bank
+        from ..cosmos.bank import dev as bank
 
         state = bank.app_state(settings.bank_prefix, settings.bank_coins)
         return {"app_state": state, "dev": True}
@@ -134,7 +134,7 @@ def _dev(settings: Settings) -> dict[str, Any]:
             f" NODERPC_APPLICATION is {settings.application!r}: set it to 'evm' or 'bank', or"
             " NODERPC_DEV to false"
         )
-    from .applications.evm import dev
+    from ..ethereum.application import dev
 
     return {"app_state": dev.app_state(), "dev": True}
 

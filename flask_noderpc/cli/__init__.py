@@ -4,9 +4,9 @@ Each command imports only what it needs: ``noderpc start`` supervises the servin
 starts faster and uses less memory without the rest.
 """
 
-from . import conform as conform
+from ..companion.commands import conform as conform
+from ..companion.commands import importing as importing
 from . import genesis as genesis
-from . import importing as importing
 from . import store as store
 from .app import cli
 from .node import main

@@ -145,7 +145,7 @@ def prune(store: ChainStore, retain: int) -> None:
 
 def follow(backends: Sequence[CompanionBackend], logs: LogOptions) -> None:
     """Follow chains until a signal ends it, with the progress of the backfill."""
-    from ..server.companion_watch import BackfillBar
+    from ..companion.watch import BackfillBar
 
     ended, bar = threading.Event(), BackfillBar(logs)
     before = {

@@ -79,7 +79,7 @@ def prune_at(database: str | None, home: Path | None, retain: int) -> None:
     DATABASE is its SQLite file, or a postgresql:// URL. The node may be running meanwhile.
     """
     from ..backends import open_store
-    from ..chain.applications.evm.state import BLOCKS_NEEDED, head
+    from ..ethereum.application.state import BLOCKS_NEEDED, head
 
     path = _store_path(database, home)
     readable = read_only(path)

@@ -119,7 +119,7 @@ def freeze_mempool(ctx: Context, params: Freeze) -> bool:
 def faucet(ctx: Context, params: Faucet) -> ResultBroadcastTx:
     """Send coins of the first development account."""
     # Only a bank has what this needs.
-    from ..chain.applications.bank.faucet import send
+    from ..cosmos.bank.faucet import send
 
     raw, check = send(ctx.backend, params.address, params.coins)
     return ResultBroadcastTx(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..cosmos import services
 from ..domain.block import BlockMeta
 from ..domain.genesis import GenesisChunk, GenesisSource
 from ..domain.network import NetInfo
@@ -22,7 +23,6 @@ from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
 from ..protocol.comet.key_types import address
 from ..wire.params import Flag, Int64, QueryData, Text, UInt64
-from . import sdk_services
 from .blocks import next_height
 
 # CometBFT: genesisChunkSize.
@@ -167,7 +167,7 @@ class Query(Params):
 
 def abci_query(ctx: Context, params: Query) -> ResultABCIQuery:
     """The application's response to a query."""
-    own = sdk_services.answer(ctx, params.path, params.data, params.height)
+    own = services.answer(ctx, params.path, params.data, params.height)
     if own is not None:
         return ResultABCIQuery(own)
     return ResultABCIQuery(

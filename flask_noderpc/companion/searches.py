@@ -11,10 +11,10 @@ from ..backends.base.backend import ChainBackend
 from ..backends.base.capabilities import EvmIndex
 from ..backends.base.provenance import mark_unverified
 from ..backends.base.store import ChainStore
-from ..domain.ethereum import LogSearch
 from ..domain.responses import ResultBlockSearch, ResultTx, ResultTxSearch
 from ..domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
 from ..errors import Busy, SearchIncomplete, UpstreamError, UpstreamMismatch, UpstreamRefused
+from ..ethereum.domain.records import LogSearch
 from ..protocol.comet import hashes
 from .in_flight import ReadsInFlight
 from .pool import Upstreams

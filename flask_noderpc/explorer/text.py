@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass
 
 from ..domain.abci import Event, ExecTxResult
-from ..domain.ethereum import ETHER
 from ..domain.time import SECOND, ZERO_TIME, to_text
+from ..ethereum.domain.records import ETHER
 
 SHORT, LONG = 100, 2_000
 """Characters of a value that are shown in a list, and on a page of its own."""

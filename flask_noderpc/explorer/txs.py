@@ -126,7 +126,7 @@ def _hashes(node: Node, raw: bytes) -> tuple[bytes, ...]:
     if not node.has_evm:
         return ()
     # Only the EVM layer has the extra's libraries.
-    from ..protocol.ethereum.execution import transaction_hashes
+    from ..ethereum.protocol.execution import transaction_hashes
 
     return transaction_hashes(raw)[:_MAX_ETHEREUM]
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from ..backends.base.reads import ChainVersion
-from ..backends.sql import evm_index
 from ..backends.sql.connection import Connection as SQLConnection
 from ..backends.sql.opened_store import ProcessHandles
 from ..domain.search import HIGHEST
+from ..ethereum import index as evm_index
 from . import schema
 from .change_watcher import ChangeWatcher
 from .connection import Connection

@@ -9,8 +9,8 @@ from typing import Any
 
 from flask import Flask
 
+from ..cosmos.rest.view import UNKNOWN, is_served
 from ..extension import NodeRPC
-from ..web.rest import UNKNOWN, is_served
 from .wsgi import WSGI
 
 

@@ -139,15 +139,15 @@ class Banner:
         if self.settings.application != "evm":
             return
         # Only development chains need what signs.
-        from ..protocol.ethereum.crypto import DEV_KEYS, to_checksum
+        from ..ethereum.protocol.crypto import DEV_KEYS, to_checksum
 
         yield "accounts", "anybody knows their keys: never send them anything of worth"
         for key in DEV_KEYS:
             yield "accounts", f"{to_checksum(key.address)} 0x{key.secret.hex()}"
 
     def _bank_accounts(self, home: Path) -> Iterator[tuple[str, str]]:
-        from ..chain.applications.bank.dev import MNEMONIC, accounts_of
         from ..chain.home import exists, load
+        from ..cosmos.bank.dev import MNEMONIC, accounts_of
 
         accounts = (
             accounts_of(load(home, 0, self.settings.dialect).genesis) if exists(home) else {}

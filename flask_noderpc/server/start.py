@@ -110,7 +110,7 @@ def _watch(
     if not settings.upstream:
         yield dict
         return
-    from .companion_watch import CompanionWatch
+    from ..companion.watch import CompanionWatch
 
     watch = CompanionWatch(open_store(path, read_only=True), dialect, logs)
     try:
@@ -158,7 +158,7 @@ def _check_store(path: str, application: str, chain_id: str | None) -> None:
 
 def _is_bank(application: Application) -> bool:
     try:
-        from ..chain.applications.bank import Bank
+        from ..cosmos.bank import Bank
     except ModuleNotFoundError:
         # It needs the extra's packages.
         return False

@@ -206,8 +206,8 @@ def _server(
     limits: Limits,
     cache_bytes: int,
 ) -> NodeServer:
+    from ..cosmos.rest.view import REST_ENDPOINT
     from ..extension import mounts
-    from ..web.rest import REST_ENDPOINT
     from ..web.views import LOOPBACK
     from .addresses import is_on_loopback, tls_context
     from .app import PrefixMiddleware, RestMiddleware

@@ -20,7 +20,6 @@ import pytest
 from ..backends.base.backend import ChainBackend
 from ..backends.base.reads import scan_blocks, scan_txs
 from ..backends.base.verify import verify_chain
-from ..domain.ethereum import LogSearch
 from ..domain.search import Bound, FilterKind, Page, PolledFilter, Search, SearchLimits, Term
 from ..domain.time import SECOND
 from ..errors import (
@@ -32,6 +31,7 @@ from ..errors import (
     ResultNotFound,
     TxNotFound,
 )
+from ..ethereum.domain.records import LogSearch
 from ..protocol.comet import hashes
 from .chains import SampleChain, make_chain
 

@@ -15,8 +15,8 @@ import pytest
 # Every pytest run in the environment loads this file, so it loads nothing more.
 if TYPE_CHECKING:
     from ..chain.embedded import EmbeddedChain
-    from .bank import BankNode
-    from .evm import EvmNode
+    from ..cosmos.testing import BankNode
+    from ..ethereum.testing import EvmNode
     from .node import Node
 
 
@@ -67,7 +67,7 @@ def noderpc_cassette(request: pytest.FixtureRequest) -> Iterator[Callable[..., s
 @pytest.fixture(scope="session")
 def noderpc_evm_session() -> Iterator[EvmNode]:
     """A chain with an EVM for all tests: its processes take half a second to begin."""
-    from .evm import run_evm_node
+    from ..ethereum.testing import run_evm_node
 
     with run_evm_node() as node:
         yield node
@@ -86,7 +86,7 @@ def noderpc_evm(noderpc_evm_session: EvmNode) -> Iterator[EvmNode]:
 @pytest.fixture(scope="session")
 def noderpc_bank_session() -> Iterator[BankNode]:
     """A chain like the Cosmos SDK's for all tests."""
-    from .bank import run_bank_node
+    from ..cosmos.testing import run_bank_node
 
     with run_bank_node() as node:
         yield node

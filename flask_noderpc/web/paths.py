@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from flask import Response
 
+from ..cosmos.rest.view import METHODS, PREFIXES, VARIABLE, RestView
 from ..errors import InvalidSetting
 from ..jsonrpc.route import RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS
 from ..settings import Settings
 from ..wire.dialect import Dialect
 from .pages import PageRule
-from .rest import METHODS, PREFIXES, VARIABLE, RestView
 from .rules.head import EVM, EVM_WEBSOCKET, REST, RPC, WEBSOCKET
 from .views import View, Views
 

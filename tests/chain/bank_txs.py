@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from flask_noderpc.chain.applications.bank import BANK_HANDLERS, dev
-from flask_noderpc.chain.applications.bank.execute import decode
-from flask_noderpc.chain.applications.bank.messages import Registry
 from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.cosmos.bank import BANK_HANDLERS, dev
+from flask_noderpc.cosmos.bank.execute import decode
+from flask_noderpc.cosmos.bank.messages import Registry
+from flask_noderpc.cosmos.protocol import bech32
+from flask_noderpc.cosmos.protocol import tx as txs
+from flask_noderpc.cosmos.protocol.keys import BitArray, MultisigKey
+from flask_noderpc.cosmos.protocol.mnemonic import PrivateKey
+from flask_noderpc.cosmos.protocol.sign_bytes import SignerData, direct, sign_bytes
+from flask_noderpc.cosmos.protocol.tx import AMINO_JSON, DIRECT
 from flask_noderpc.domain.abci import ExecTxResult, QueryResult
-from flask_noderpc.protocol.cosmos import bech32
-from flask_noderpc.protocol.cosmos import tx as txs
-from flask_noderpc.protocol.cosmos.keys import BitArray, MultisigKey
-from flask_noderpc.protocol.cosmos.mnemonic import PrivateKey
-from flask_noderpc.protocol.cosmos.sign_bytes import SignerData, direct, sign_bytes
-from flask_noderpc.protocol.cosmos.tx import AMINO_JSON, DIRECT
 from flask_noderpc.protocol.protobuf import Message, blob, integer, message, string
 
 CHAIN_ID = "bank-1"

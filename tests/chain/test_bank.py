@@ -14,7 +14,8 @@ import pytest
 
 from flask_noderpc import Application, AppState
 from flask_noderpc.backends.base.application import BlockRequest
-from flask_noderpc.chain.applications.bank import (
+from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.cosmos.bank import (
     BANK_HANDLERS,
     TEXT,
     Bank,
@@ -26,17 +27,16 @@ from flask_noderpc.chain.applications.bank import (
     Values,
     dev,
 )
-from flask_noderpc.chain.applications.bank.accounts import FEE_COLLECTOR, module_address
-from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.cosmos.bank.accounts import FEE_COLLECTOR, module_address
+from flask_noderpc.cosmos.protocol import bech32
+from flask_noderpc.cosmos.protocol import tx as txs
+from flask_noderpc.cosmos.protocol.keys import BitArray, Ed25519Key, MultisigKey
+from flask_noderpc.cosmos.protocol.tx import AMINO_JSON
 from flask_noderpc.domain.abci import Event, ExecTxResult, QueryResult
 from flask_noderpc.domain.block import BlockID, Commit
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, Genesis
 from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.errors import ConfigurationError, InvalidSetting, NotSupported
-from flask_noderpc.protocol.cosmos import bech32
-from flask_noderpc.protocol.cosmos import tx as txs
-from flask_noderpc.protocol.cosmos.keys import BitArray, Ed25519Key, MultisigKey
-from flask_noderpc.protocol.cosmos.tx import AMINO_JSON
 from flask_noderpc.protocol.protobuf import Message, blob, integer, message, string, varint
 from flask_noderpc.testing.chains import GENESIS_TIME, DictState
 

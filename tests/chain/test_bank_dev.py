@@ -11,12 +11,12 @@ from urllib.request import Request, urlopen
 import pytest
 
 from flask_noderpc.backends.base.verify import verify_chain
-from flask_noderpc.chain.applications.bank import Bank, dev
-from flask_noderpc.chain.applications.bank.faucet import send
+from flask_noderpc.cosmos.bank import Bank, dev
+from flask_noderpc.cosmos.bank.faucet import send
+from flask_noderpc.cosmos.testing import BankNode
 from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.errors import NotSupported, TxNotFound, TxRejected, ValueNotAllowed
 from flask_noderpc.protocol.comet.hashes import tx_hash
-from flask_noderpc.testing.bank import BankNode
 from flask_noderpc.testing.node import Node, app_for, serve
 
 from ..helpers.until import until

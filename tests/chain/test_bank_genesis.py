@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flask_noderpc.chain.applications.bank import dev
-from flask_noderpc.chain.applications.bank.application import Bank
+from flask_noderpc.cosmos.bank import dev
+from flask_noderpc.cosmos.bank.application import Bank
+from flask_noderpc.cosmos.protocol import bech32
 from flask_noderpc.domain.genesis import Genesis, GenesisValidator
 from flask_noderpc.errors import ConfigurationError
-from flask_noderpc.protocol.cosmos import bech32
 from flask_noderpc.testing.chains import DictState
 
 from .fixtures import GENESIS_TIME, key

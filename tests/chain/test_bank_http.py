@@ -8,9 +8,9 @@ from hashlib import sha256
 from typing import Any
 from urllib.request import Request, urlopen
 
-from flask_noderpc.protocol.cosmos import bech32
+from flask_noderpc.cosmos.protocol import bech32
+from flask_noderpc.cosmos.testing import BankNode
 from flask_noderpc.protocol.protobuf import Message, integer, string
-from flask_noderpc.testing.bank import BankNode
 from flask_noderpc.testing.node import Node
 
 from ..helpers.until import until

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flask_noderpc.chain.applications.bank import Bank, dev
-from flask_noderpc.chain.applications.bank.accounts import Account, decode
-from flask_noderpc.chain.applications.bank.state import head, undo_changes
+from flask_noderpc.cosmos.bank import Bank, dev
+from flask_noderpc.cosmos.bank.accounts import Account, decode
+from flask_noderpc.cosmos.bank.state import head, undo_changes
+from flask_noderpc.cosmos.protocol import bech32, coins
+from flask_noderpc.cosmos.protocol.coins import InvalidCoins
+from flask_noderpc.cosmos.protocol.mnemonic import derive, seed
+from flask_noderpc.cosmos.protocol.tx import AMINO_JSON, DIRECT
 from flask_noderpc.domain.genesis import Genesis
-from flask_noderpc.protocol.cosmos import bech32, coins
-from flask_noderpc.protocol.cosmos.coins import InvalidCoins
-from flask_noderpc.protocol.cosmos.mnemonic import derive, seed
-from flask_noderpc.protocol.cosmos.tx import AMINO_JSON, DIRECT
 from flask_noderpc.testing.chains import GENESIS_TIME, DictState
 
 from .bank_txs import CHAIN_ID, KEYS, NOBODY, Draft, coin, multi_send, send

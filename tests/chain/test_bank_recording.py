@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.chain.applications.bank import Bank
+from flask_noderpc.cosmos.bank import Bank
 from flask_noderpc.domain.abci import Event
 from flask_noderpc.protocol.comet.genesis import read_genesis
 from flask_noderpc.testing.chains import DictState

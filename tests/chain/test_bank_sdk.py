@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 from flask_noderpc.backends.base.application import BlockRequest, Waiting
-from flask_noderpc.chain.applications.bank import Bank
-from flask_noderpc.chain.applications.bank.accounts import decode
+from flask_noderpc.cosmos.bank import Bank
+from flask_noderpc.cosmos.bank.accounts import decode
+from flask_noderpc.cosmos.protocol import bech32
 from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.domain.block import BlockID, Commit
 from flask_noderpc.domain.time import from_text
 from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.protocol.comet.genesis import read_genesis
-from flask_noderpc.protocol.cosmos import bech32
 from flask_noderpc.testing.chains import DictState
 
 from ..clients.record_bank import RECORDING

@@ -14,17 +14,17 @@ import pytest
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base import location
 from flask_noderpc.backends.base.verify import verify_chain
-from flask_noderpc.chain.applications.evm.application import EvmApplication
-from flask_noderpc.chain.applications.evm.patches import Change, app_state, patch_tx
-from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.domain.evm import Account, AccountOverride
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import Busy, LeaseLost, NotSupported, ValueNotAllowed
-from flask_noderpc.protocol.ethereum import accounts
-from flask_noderpc.protocol.ethereum.transactions import decode, in_the_name_of
+from flask_noderpc.ethereum.application.application import EvmApplication
+from flask_noderpc.ethereum.application.patches import Change, app_state, patch_tx
+from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
+from flask_noderpc.ethereum.domain.execution import Account, AccountOverride
+from flask_noderpc.ethereum.protocol import accounts
+from flask_noderpc.ethereum.protocol.transactions import decode, in_the_name_of
 from flask_noderpc.signals import block_committed
 
 from ..ethereum.signing import CHAIN_ID, OTHER, sender, transfer

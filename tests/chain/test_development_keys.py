@@ -11,12 +11,12 @@ import pytest
 
 from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain import home
-from flask_noderpc.chain.applications.bank import Bank
-from flask_noderpc.chain.applications.bank import dev as bank
 from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.cosmos.bank import Bank
+from flask_noderpc.cosmos.bank import dev as bank
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import ConfigurationError, KeyProtected
-from flask_noderpc.testing.evm import EvmNode, run_evm_node
+from flask_noderpc.ethereum.testing import EvmNode, run_evm_node
 from flask_noderpc.testing.node import app_for, serve
 
 from ..helpers.http import call

@@ -5,9 +5,9 @@ from __future__ import annotations
 import tracemalloc
 from dataclasses import replace
 
-from flask_noderpc.chain.applications.evm.application import EvmApplication
-from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
-from flask_noderpc.protocol.ethereum.transactions import decode, in_the_name_of
+from flask_noderpc.ethereum.application.application import EvmApplication
+from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
+from flask_noderpc.ethereum.protocol.transactions import decode, in_the_name_of
 from flask_noderpc.testing.chains import DictState
 from tests.ethereum.signing import CHAIN_ID, sample
 

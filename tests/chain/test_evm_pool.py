@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from flask_noderpc.backends.base.application import BlockLimits
-from flask_noderpc.chain.applications.evm.proposals import select_txs
-from flask_noderpc.domain.ethereum import Transaction
-from flask_noderpc.domain.evm import Account
+from flask_noderpc.ethereum.application.proposals import select_txs
+from flask_noderpc.ethereum.domain.execution import Account
+from flask_noderpc.ethereum.domain.records import Transaction
+from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.protocol.comet.chain_state import tx_bytes
-from flask_noderpc.protocol.ethereum.transactions import decode
 from tests.ethereum.signing import sample
 
 BASE_FEE = 10

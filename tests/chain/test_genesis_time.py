@@ -13,7 +13,7 @@ from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import NotReady
-from flask_noderpc.testing.evm import run_evm_node
+from flask_noderpc.ethereum.testing import run_evm_node
 from flask_noderpc.testing.node import app_for, serve
 
 from ..helpers.http import call, get

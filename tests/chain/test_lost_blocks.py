@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc.backends.base.verify import verify_chain
-from flask_noderpc.chain.applications.bank import Bank
-from flask_noderpc.chain.applications.bank import dev as bank
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.last_signed import LastSigned, read
+from flask_noderpc.cosmos.bank import Bank
+from flask_noderpc.cosmos.bank import dev as bank
 from flask_noderpc.errors import ChainHalted, ConfigurationError, LeaseLost
 from tests.faults.processes import is_long
 from tests.helpers.until import until

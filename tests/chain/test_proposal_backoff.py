@@ -9,14 +9,14 @@ from typing import TypeVar
 import pytest
 
 from flask_noderpc.backends.base import location
-from flask_noderpc.chain.applications.evm import state as runtime
-from flask_noderpc.chain.applications.evm.application import EvmApplication
-from flask_noderpc.chain.applications.evm.patches import app_state
-from flask_noderpc.chain.applications.evm.state import ExecutionLimits
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.engine.base import Job
 from flask_noderpc.errors import BlockNotExecuted, ExecutorDied
+from flask_noderpc.ethereum.application import state as runtime
+from flask_noderpc.ethereum.application.application import EvmApplication
+from flask_noderpc.ethereum.application.patches import app_state
+from flask_noderpc.ethereum.application.state import ExecutionLimits
+from flask_noderpc.ethereum.engine.base import Job
 
 from ..ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, sender, signed, transfer
 from ..helpers.until import PATIENCE, until

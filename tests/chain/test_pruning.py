@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.chain.applications.evm.application import EvmApplication
-from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
 from flask_noderpc.errors import ConfigurationError, NotSupported, StoreError
+from flask_noderpc.ethereum.application.application import EvmApplication
+from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.testing.node import app_for
 
 from .conftest import Open

@@ -17,9 +17,9 @@ from click.testing import CliRunner
 import flask_noderpc
 from flask_noderpc import ConfigurationError, EmbeddedChain, SQLiteBackend
 from flask_noderpc.backends.sql.packed.row import key_checksum
-from flask_noderpc.chain.applications.evm.state import EvmHead
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cli import cli, main
+from flask_noderpc.ethereum.application.state import EvmHead
 from flask_noderpc.settings import SETTINGS, read_settings
 from flask_noderpc.testing import make_chain
 from tests.helpers.until import PATIENCE

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS, to_checksum
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS, to_checksum
 
 from ..helpers.http import call
 from ..helpers.until import until

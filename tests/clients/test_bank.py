@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.testing.bank import BankNode
+from flask_noderpc.cosmos.testing import BankNode
 
 from ..helpers.until import PATIENCE
 

@@ -15,8 +15,8 @@ from web3.exceptions import TransactionNotFound
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.chain.block_scheduler import BlockSchedule
-from flask_noderpc.protocol.ethereum.transactions import decode
-from flask_noderpc.testing.ethermint import EmittedLog, EthermintDouble
+from flask_noderpc.ethereum.ethermint_double import EmittedLog, EthermintDouble
+from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.testing.node import app_for, serve
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO
 from tests.evm.chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, ethereum_chain, transfer

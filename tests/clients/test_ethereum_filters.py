@@ -15,8 +15,8 @@ from web3 import AsyncWeb3, HTTPProvider, Web3, WebSocketProvider
 from web3.exceptions import Web3RPCError
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.protocol.ethereum.transactions import decode
-from flask_noderpc.testing.ethermint import EmittedLog
+from flask_noderpc.ethereum.ethermint_double import EmittedLog
+from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.testing.node import app_for, serve
 from tests.evm.chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, ethereum_chain, transfer
 from tests.helpers.until import PATIENCE

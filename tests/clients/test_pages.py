@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
 
 from ..helpers.browser import chromium
 from ..helpers.until import PATIENCE

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-from flask_noderpc.chain.applications.bank.dev import MNEMONIC
+from flask_noderpc.cosmos.bank.dev import MNEMONIC
 
 from ..helpers.until import PATIENCE
 from ..server.node_process import Node, started

@@ -20,8 +20,8 @@ from flask_noderpc import COMETBFT_ROUTES, NodeRPC
 from flask_noderpc import DIALECTS as DIALECTS_BY_NAME
 from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
 from flask_noderpc.errors import InvalidParams
-from flask_noderpc.evm.dev.routes import DEV_ROUTES
-from flask_noderpc.evm.routes import EVM_ROUTES
+from flask_noderpc.ethereum.rpc.dev.routes import DEV_ROUTES
+from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
 from flask_noderpc.testing.node import app_for, serve
 
 from ..ethereum.signing import transfer

@@ -23,8 +23,8 @@ from flask_noderpc.errors import (
     UpstreamMismatch,
     UpstreamUnavailable,
 )
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
 from flask_noderpc.extension import NodeRPC
-from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
 from flask_noderpc.settings import read_settings
 from flask_noderpc.testing.node import app_for, serve
 from tests.evm.dev.fixtures import FIRST, STRANGER, chain_of, dev_app

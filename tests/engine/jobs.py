@@ -11,9 +11,15 @@ import weakref
 from dataclasses import dataclass
 from pathlib import Path
 
-from flask_noderpc.domain.evm import NO_STORAGE, AccountOverride, Environment, Message, Outcome
-from flask_noderpc.engine.base import EvmEngine, Job
-from flask_noderpc.engine.pyevm import PyEvm
+from flask_noderpc.ethereum.domain.execution import (
+    NO_STORAGE,
+    AccountOverride,
+    Environment,
+    Message,
+    Outcome,
+)
+from flask_noderpc.ethereum.engine.base import EvmEngine, Job
+from flask_noderpc.ethereum.engine.pyevm import PyEvm
 from flask_noderpc.executors.pool import Executors
 from flask_noderpc.executors.process import serve
 

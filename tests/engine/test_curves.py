@@ -12,9 +12,9 @@ import pytest
 from eth.exceptions import VMError
 from eth.vm.forks.prague.computation import PragueComputation
 
-from flask_noderpc.engine import bn254, bn254_py_ecc
-from flask_noderpc.engine.pyevm_precompiles import precompiles
-from flask_noderpc.protocol.ethereum.crypto import ORDER, Key
+from flask_noderpc.ethereum.engine import bn254, bn254_py_ecc
+from flask_noderpc.ethereum.engine.pyevm_precompiles import precompiles
+from flask_noderpc.ethereum.protocol.crypto import ORDER, Key
 from tests.oracle.precompiles import precompile_input
 
 THEIRS = PragueComputation.get_precompiles()

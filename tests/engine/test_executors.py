@@ -16,18 +16,18 @@ from typing import Any
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.chain.applications.evm.application import EvmApplication
-from flask_noderpc.chain.applications.evm.patches import app_state
-from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
-from flask_noderpc.domain.evm import AccountOverride
-from flask_noderpc.engine.base import Job
-from flask_noderpc.engine.jobs import Patch
 from flask_noderpc.errors import (
     ExecutionTimedOut,
     ExecutorDied,
     ExecutorsBusy,
     InvalidTransaction,
 )
+from flask_noderpc.ethereum.application.application import EvmApplication
+from flask_noderpc.ethereum.application.patches import app_state
+from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
+from flask_noderpc.ethereum.domain.execution import AccountOverride
+from flask_noderpc.ethereum.engine.base import Job
+from flask_noderpc.ethereum.engine.jobs import Patch
 from flask_noderpc.executors.pool import Executors
 from tests.ethereum.signing import CHAIN_ID, sender
 from tests.faults.processes import ROOT

@@ -5,11 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flask_noderpc.domain.evm import NO_STORAGE, AccountOverride, Environment, Message, Outcome
-from flask_noderpc.engine.base import Tracer
-from flask_noderpc.engine.pyevm import PyEvm
-from flask_noderpc.engine.pyevm_instructions import _analysed
-from flask_noderpc.protocol.ethereum.validity import MAX_INITCODE
+from flask_noderpc.ethereum.domain.execution import (
+    NO_STORAGE,
+    AccountOverride,
+    Environment,
+    Message,
+    Outcome,
+)
+from flask_noderpc.ethereum.engine.base import Tracer
+from flask_noderpc.ethereum.engine.pyevm import PyEvm
+from flask_noderpc.ethereum.engine.pyevm_instructions import _analysed
+from flask_noderpc.ethereum.protocol.validity import MAX_INITCODE
 
 from .jobs import ADDRESS, NoRecords
 

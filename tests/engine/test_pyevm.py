@@ -7,17 +7,17 @@ import tracemalloc
 
 import pytest
 
-from flask_noderpc.domain.evm import (
+from flask_noderpc.ethereum.domain.execution import (
     NO_STORAGE,
     AccountOverride,
     Environment,
     Message,
     StateChange,
 )
-from flask_noderpc.engine.jobs import Patch
-from flask_noderpc.engine.pyevm import PyEvm
-from flask_noderpc.protocol.ethereum.crypto import keccak
-from flask_noderpc.protocol.ethereum.execution import created_address
+from flask_noderpc.ethereum.engine.jobs import Patch
+from flask_noderpc.ethereum.engine.pyevm import PyEvm
+from flask_noderpc.ethereum.protocol.crypto import keccak
+from flask_noderpc.ethereum.protocol.execution import created_address
 
 from .jobs import NoRecords, Runs
 

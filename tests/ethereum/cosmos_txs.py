@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flask_noderpc.domain.ethereum import LEGACY, Transaction
-from flask_noderpc.protocol.ethereum.transactions import decode
+from flask_noderpc.ethereum.domain.records import LEGACY, Transaction
+from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.protocol.protobuf import blob, integer, message, string
 
 ETHERMINT = "/ethermint.evm.v1.MsgEthereumTx"

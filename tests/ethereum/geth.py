@@ -10,9 +10,9 @@ import rlp
 from rlp.codec import consume_length_prefix
 
 from flask_noderpc import jsoncodec
-from flask_noderpc.domain.ethereum import Header, Inclusion, Log
-from flask_noderpc.protocol.ethereum.execution import Receipt
-from flask_noderpc.protocol.ethereum.transactions import decode
+from flask_noderpc.ethereum.domain.records import Header, Inclusion, Log
+from flask_noderpc.ethereum.protocol.execution import Receipt
+from flask_noderpc.ethereum.protocol.transactions import decode
 
 _HERE = Path(__file__).parent / "golden"
 

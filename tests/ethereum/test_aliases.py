@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from flask_noderpc.ethereum.protocol.ethermint import event
 from flask_noderpc.event_aliases import comparable, searchable, with_aliases
-from flask_noderpc.protocol.ethereum.ethermint import event
 
 ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 OTHER = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"

@@ -9,7 +9,7 @@ import pytest
 import rlp
 
 from flask_noderpc.errors import InvalidTransaction
-from flask_noderpc.protocol.ethereum.transactions import decode, without_blobs
+from flask_noderpc.ethereum.protocol.transactions import decode, without_blobs
 
 from .signing import ACCOUNT, BLOB, TYPES, fields_by_type, sample, sender, with_blob
 

@@ -8,23 +8,23 @@ import pytest
 import rlp
 
 from flask_noderpc.domain.abci import BlockResults, ExecTxResult
-from flask_noderpc.domain.ethereum import EMPTY_ROOT
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, Genesis
 from flask_noderpc.domain.time import SECOND, ZERO_TIME
-from flask_noderpc.protocol.comet import hashes
-from flask_noderpc.protocol.ethereum.blocks import (
+from flask_noderpc.ethereum.domain.records import EMPTY_ROOT
+from flask_noderpc.ethereum.ethermint_double import BASE_FEE, EmittedLog, EthermintDouble
+from flask_noderpc.ethereum.protocol.blocks import (
     Block,
     ethereum_block,
     genesis_block,
     pending_block,
     raw_block,
 )
-from flask_noderpc.protocol.ethereum.consensus import encode_header
-from flask_noderpc.protocol.ethereum.crypto import keccak
-from flask_noderpc.protocol.ethereum.transactions import decode
-from flask_noderpc.protocol.ethereum.trie import ordered_root
+from flask_noderpc.ethereum.protocol.consensus import encode_header
+from flask_noderpc.ethereum.protocol.crypto import keccak
+from flask_noderpc.ethereum.protocol.transactions import decode
+from flask_noderpc.ethereum.protocol.trie import ordered_root
+from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.testing.chains import ChainMaker
-from flask_noderpc.testing.ethermint import BASE_FEE, EmittedLog, EthermintDouble
 
 from .signing import OTHER, sample, transfer
 from .test_execution import TOPIC, emitting

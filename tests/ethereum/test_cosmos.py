@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_noderpc.errors import InvalidTransaction
-from flask_noderpc.protocol.ethereum.cosmos import raw_transactions
-from flask_noderpc.protocol.ethereum.execution import ethereum_transactions
-from flask_noderpc.protocol.ethereum.transactions import decode
+from flask_noderpc.ethereum.protocol.cosmos import raw_transactions
+from flask_noderpc.ethereum.protocol.execution import ethereum_transactions
+from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.protocol.protobuf import blob, message, string
 
 from ..helpers.growth import check_linear

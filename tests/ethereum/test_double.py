@@ -14,11 +14,7 @@ from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.domain.abci import Event, ExecTxResult
 from flask_noderpc.domain.genesis import ConsensusParams
-from flask_noderpc.protocol.ethereum.blocks import ethereum_block
-from flask_noderpc.protocol.ethereum.ethermint import Layout
-from flask_noderpc.protocol.ethereum.execution import created_address
-from flask_noderpc.testing.chains import ChainMaker, DictState
-from flask_noderpc.testing.ethermint import (
+from flask_noderpc.ethereum.ethermint_double import (
     FUNDS,
     EmittedLog,
     EthermintDouble,
@@ -26,6 +22,10 @@ from flask_noderpc.testing.ethermint import (
     log_calldata,
     log_contract,
 )
+from flask_noderpc.ethereum.protocol.blocks import ethereum_block
+from flask_noderpc.ethereum.protocol.ethermint import Layout
+from flask_noderpc.ethereum.protocol.execution import created_address
+from flask_noderpc.testing.chains import ChainMaker, DictState
 
 from .cosmos_txs import cosmos_evm_message, ethermint_message, wrapped
 from .signing import OTHER, TO, sample, sender, transfer

@@ -14,26 +14,26 @@ from hypothesis import strategies as st
 
 from flask_noderpc import jsoncodec
 from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
-from flask_noderpc.domain.ethereum import EMPTY_BLOOM, EncodedTransaction, Transaction
 from flask_noderpc.errors import InvalidTransaction
-from flask_noderpc.protocol.ethereum import execution
-from flask_noderpc.protocol.ethereum.crypto import keccak
-from flask_noderpc.protocol.ethereum.ethermint import Layout, event, tx_events
-from flask_noderpc.protocol.ethereum.execution import (
-    Receipt,
-    created_address,
-    encode_receipt,
-    receipts,
-)
-from flask_noderpc.protocol.ethereum.transactions import decode, encode
-from flask_noderpc.protocol.protobuf import blob, integer, message, string
-from flask_noderpc.testing.ethermint import (
+from flask_noderpc.ethereum.domain.records import EMPTY_BLOOM, EncodedTransaction, Transaction
+from flask_noderpc.ethereum.ethermint_double import (
     EmittedLog,
     failing_contract,
     log_calldata,
     log_contract,
     run,
 )
+from flask_noderpc.ethereum.protocol import execution
+from flask_noderpc.ethereum.protocol.crypto import keccak
+from flask_noderpc.ethereum.protocol.ethermint import Layout, event, tx_events
+from flask_noderpc.ethereum.protocol.execution import (
+    Receipt,
+    created_address,
+    encode_receipt,
+    receipts,
+)
+from flask_noderpc.ethereum.protocol.transactions import decode, encode
+from flask_noderpc.protocol.protobuf import blob, integer, message, string
 
 from .cosmos_txs import any_of, bank_message, cosmos_evm_message, ethermint_message, wrapped
 from .signing import CHAIN_ID, sender, signed, transfer

@@ -64,7 +64,7 @@ _A_DOUBLE_WITHOUT = """
 import sys
 sys.modules[{missing!r}] = None
 try:
-    import flask_noderpc.testing.ethermint
+    import flask_noderpc.ethereum.ethermint_double
 except ModuleNotFoundError as error:
     print(error)
 """

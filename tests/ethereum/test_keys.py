@@ -8,8 +8,8 @@ from eth_account.messages import encode_defunct
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS, Key, personal_digest
-from flask_noderpc.protocol.ethereum.transactions import decode, in_the_name_of, signed
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS, Key, personal_digest
+from flask_noderpc.ethereum.protocol.transactions import decode, in_the_name_of, signed
 
 from .signing import ACCOUNT, TYPES, sample
 

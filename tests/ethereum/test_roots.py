@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trie.hexary import HexaryTrie
 
-from flask_noderpc.domain.ethereum import EMPTY_ROOT
-from flask_noderpc.protocol.ethereum.consensus import (
+from flask_noderpc.ethereum.domain.records import EMPTY_ROOT
+from flask_noderpc.ethereum.protocol.consensus import (
     bloom,
     encode_header,
     may_have,
 )
-from flask_noderpc.protocol.ethereum.crypto import keccak, to_checksum
-from flask_noderpc.protocol.ethereum.execution import created_address, encode_receipt
-from flask_noderpc.protocol.ethereum.transactions import decode
-from flask_noderpc.protocol.ethereum.trie import ordered_root
+from flask_noderpc.ethereum.protocol.crypto import keccak, to_checksum
+from flask_noderpc.ethereum.protocol.execution import created_address, encode_receipt
+from flask_noderpc.ethereum.protocol.transactions import decode
+from flask_noderpc.ethereum.protocol.trie import ordered_root
 
 from . import geth
 

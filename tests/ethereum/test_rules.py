@@ -9,13 +9,13 @@ from eth_abi.abi import encode
 from hypothesis import given
 from hypothesis import strategies as some
 
-from flask_noderpc.domain.ethereum import AccessListEntry, Authorization, Transaction
-from flask_noderpc.domain.evm import DELEGATION, Account
-from flask_noderpc.engine.base import reason
 from flask_noderpc.errors import InvalidTransaction
-from flask_noderpc.protocol.ethereum import validity
-from flask_noderpc.protocol.ethereum.transactions import decode
-from flask_noderpc.protocol.ethereum.validity import (
+from flask_noderpc.ethereum.domain.execution import DELEGATION, Account
+from flask_noderpc.ethereum.domain.records import AccessListEntry, Authorization, Transaction
+from flask_noderpc.ethereum.engine.base import reason
+from flask_noderpc.ethereum.protocol import validity
+from flask_noderpc.ethereum.protocol.transactions import decode
+from flask_noderpc.ethereum.protocol.validity import (
     MAX_INITCODE,
     floor_gas,
     initcode_gas,

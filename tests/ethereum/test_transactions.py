@@ -11,9 +11,9 @@ import rlp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flask_noderpc.domain.ethereum import AccessListEntry, Transaction
 from flask_noderpc.errors import InvalidTransaction
-from flask_noderpc.protocol.ethereum.transactions import decode, encode
+from flask_noderpc.ethereum.domain.records import AccessListEntry, Transaction
+from flask_noderpc.ethereum.protocol.transactions import decode, encode
 
 from ..helpers.growth import check_linear
 from . import geth

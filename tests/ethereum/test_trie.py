@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as some
 from trie.hexary import HexaryTrie
 
-from flask_noderpc.domain.evm import NO_STORAGE, Account, AccountOverride
-from flask_noderpc.engine.pyevm import PyEvm
-from flask_noderpc.protocol.ethereum import accounts
-from flask_noderpc.protocol.ethereum.crypto import keccak
-from flask_noderpc.protocol.ethereum.trie import NodeMissing, find
-from flask_noderpc.protocol.ethereum.trie_changes import changed
+from flask_noderpc.ethereum.domain.execution import NO_STORAGE, Account, AccountOverride
+from flask_noderpc.ethereum.engine.pyevm import PyEvm
+from flask_noderpc.ethereum.protocol import accounts
+from flask_noderpc.ethereum.protocol.crypto import keccak
+from flask_noderpc.ethereum.protocol.trie import NodeMissing, find
+from flask_noderpc.ethereum.protocol.trie_changes import changed
 from tests.engine.jobs import NoRecords
 
 KEYS = some.binary(min_size=1, max_size=3)

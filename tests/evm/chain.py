@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.protocol.ethereum.crypto import to_checksum
-from flask_noderpc.testing.ethermint import (
+from flask_noderpc.ethereum.ethermint_double import (
     EmittedLog,
     EthermintDouble,
     log_calldata,
     log_contract,
 )
+from flask_noderpc.ethereum.protocol.crypto import to_checksum
 from tests.ethereum.signing import CHAIN_ID, TO, signed
 
 CONTRACT = log_contract(1)

@@ -10,10 +10,10 @@ from eth_account.signers.local import LocalAccount
 from flask_noderpc import EmbeddedChain, jsoncodec
 from flask_noderpc.backends.base import location
 from flask_noderpc.backends.base.capabilities import MempoolLimits
-from flask_noderpc.chain.applications.evm.application import EvmApplication
-from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.chain.clock import ManualClock
-from flask_noderpc.protocol.ethereum.crypto import to_checksum
+from flask_noderpc.ethereum.application.application import EvmApplication
+from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
+from flask_noderpc.ethereum.protocol.crypto import to_checksum
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO, signed
 from tests.helpers.until import PATIENCE

@@ -16,16 +16,16 @@ from flask_noderpc import EmbeddedChain, MemoryBackend
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.domain.abci import BlockResults, ExecTxResult
-from flask_noderpc.domain.ethereum import Transaction
 from flask_noderpc.errors import ResultNotFound
-from flask_noderpc.evm import reader
-from flask_noderpc.evm.reader import Reader
-from flask_noderpc.protocol.ethereum.crypto import keccak
-from flask_noderpc.protocol.ethereum.ethermint import event
-from flask_noderpc.protocol.ethereum.execution import ethereum_transactions
+from flask_noderpc.ethereum.domain.records import Transaction
+from flask_noderpc.ethereum.ethermint_double import EthermintDouble
+from flask_noderpc.ethereum.protocol.crypto import keccak
+from flask_noderpc.ethereum.protocol.ethermint import event
+from flask_noderpc.ethereum.protocol.execution import ethereum_transactions
+from flask_noderpc.ethereum.rpc import reader
+from flask_noderpc.ethereum.rpc.reader import Reader
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.chains import ChainMaker
-from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.cosmos_txs import cosmos_evm_message, wrapped
 from tests.ethereum.signing import (

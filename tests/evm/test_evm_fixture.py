@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from web3 import HTTPProvider, Web3
 
-from flask_noderpc.testing.evm import EvmNode
+from flask_noderpc.ethereum.testing import EvmNode
 
 from ..helpers.http import get
 

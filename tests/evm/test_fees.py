@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from flask_noderpc import EmbeddedChain, MemoryBackend
-from flask_noderpc.domain.ethereum import Header
-from flask_noderpc.protocol.ethereum.blocks import fee_after
+from flask_noderpc.ethereum.domain.records import Header
+from flask_noderpc.ethereum.ethermint_double import EthermintDouble
+from flask_noderpc.ethereum.protocol.blocks import fee_after
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.chains import ChainMaker
-from flask_noderpc.testing.ethermint import EthermintDouble
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import transfer
 

@@ -15,20 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
-from flask_noderpc.backends.sql import evm_index
-from flask_noderpc.domain.ethereum import LogSearch
 from flask_noderpc.domain.search import SearchLimits
 from flask_noderpc.errors import SearchTooCostly
-from flask_noderpc.protocol.ethereum.crypto import to_checksum
-from flask_noderpc.protocol.ethereum.execution import transaction_hashes
-from flask_noderpc.testing.chains import ChainMaker
-from flask_noderpc.testing.ethermint import (
+from flask_noderpc.ethereum import index as evm_index
+from flask_noderpc.ethereum.domain.records import LogSearch
+from flask_noderpc.ethereum.ethermint_double import (
     EmittedLog,
     EthermintDouble,
     failing_contract,
     log_calldata,
     log_contract,
 )
+from flask_noderpc.ethereum.protocol.crypto import to_checksum
+from flask_noderpc.ethereum.protocol.execution import transaction_hashes
+from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.cosmos_txs import ethermint_message, wrapped
 from tests.ethereum.signing import transfer

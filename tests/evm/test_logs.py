@@ -15,15 +15,15 @@ from flask.testing import FlaskClient
 from flask_noderpc import MemoryBackend, SQLiteBackend
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.errors import ResultNotFound
-from flask_noderpc.protocol.ethereum.crypto import to_checksum
-from flask_noderpc.testing import SampleChain
-from flask_noderpc.testing.chains import ChainMaker
-from flask_noderpc.testing.ethermint import (
+from flask_noderpc.ethereum.ethermint_double import (
     EmittedLog,
     EthermintDouble,
     log_calldata,
     log_contract,
 )
+from flask_noderpc.ethereum.protocol.crypto import to_checksum
+from flask_noderpc.testing import SampleChain
+from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import transfer
 from tests.helpers.stores import make_store

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.evm.execution import parity
+from flask_noderpc.ethereum.rpc.execution import parity
 from tests.ethereum.signing import ACCOUNT
 
 from .trace_chain import FIRST, SECOND, Node, machine

@@ -11,7 +11,7 @@ import rlp
 
 from flask_noderpc.backends.base.application import SenderNonce
 from flask_noderpc.backends.base.capabilities import MempoolLimits
-from flask_noderpc.protocol.ethereum.validity import floor_gas
+from flask_noderpc.ethereum.protocol.validity import floor_gas
 from tests.ethereum.signing import ACCOUNT, OTHER, TO, sender
 
 from .contracts import COUNTER, GWEI, LOOPS, RICH

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.protocol.ethereum import rlp
-from flask_noderpc.protocol.ethereum.blocks import decode_block
-from flask_noderpc.protocol.ethereum.consensus import encode_header
-from flask_noderpc.protocol.ethereum.crypto import to_checksum
+from flask_noderpc.ethereum.protocol import rlp
+from flask_noderpc.ethereum.protocol.blocks import decode_block
+from flask_noderpc.ethereum.protocol.consensus import encode_header
+from flask_noderpc.ethereum.protocol.crypto import to_checksum
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, TO
 from tests.helpers.until import until
 

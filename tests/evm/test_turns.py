@@ -6,9 +6,9 @@ import pytest
 
 from flask_noderpc import concurrency
 from flask_noderpc.errors import ParseError
-from flask_noderpc.evm.codec.call_objects import CallObject, StateOverride
-from flask_noderpc.evm.dialect import GethEnvelope
-from flask_noderpc.evm.execution.simulate import SimulationPayload
+from flask_noderpc.ethereum.rpc.codec.call_objects import CallObject, StateOverride
+from flask_noderpc.ethereum.rpc.dialect import GethEnvelope
+from flask_noderpc.ethereum.rpc.execution.simulate import SimulationPayload
 
 ADDRESSES = [f"0x{number:040x}" for number in range(2_000)]
 SLOTS = {f"0x{number:064x}": f"0x{number:064x}" for number in range(10_000)}

@@ -11,11 +11,11 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.domain.abci import BlockResults
-from flask_noderpc.evm.subscriptions import session as evm_hub
+from flask_noderpc.ethereum.ethermint_double import EmittedLog
+from flask_noderpc.ethereum.protocol.transactions import decode
+from flask_noderpc.ethereum.rpc.subscriptions import session as evm_hub
 from flask_noderpc.extension import mounts
 from flask_noderpc.jsonrpc.context import ANONYMOUS
-from flask_noderpc.protocol.ethereum.transactions import decode
-from flask_noderpc.testing.ethermint import EmittedLog
 from flask_noderpc.testing.node import app_for
 from tests.helpers.websocket import WebSocketClient
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flask_noderpc import EmbeddedChain, explorer_bp
-from flask_noderpc.testing.ethermint import (
+from flask_noderpc.ethereum.ethermint_double import (
     EmittedLog,
     EthermintDouble,
     log_calldata,

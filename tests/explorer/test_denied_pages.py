@@ -6,7 +6,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import Denied
-from flask_noderpc.web.rest import VARIABLE
+from flask_noderpc.cosmos.rest.view import VARIABLE
 from tests.explorer.conftest import MakeSite, Site
 
 # Open to everybody: liveness, files of the pages, and the empty page that geth's probe gets.

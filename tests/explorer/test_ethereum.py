@@ -12,13 +12,13 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain, explorer_bp
-from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS, keccak, to_checksum
-from flask_noderpc.testing.ethermint import (
+from flask_noderpc.ethereum.ethermint_double import (
     EmittedLog,
     EthermintDouble,
     log_calldata,
     log_contract,
 )
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS, keccak, to_checksum
 from flask_noderpc.testing.node import app_for
 
 from ..ethereum.signing import TO, sender, transfer

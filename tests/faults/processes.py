@@ -14,10 +14,10 @@ from pathlib import Path
 
 from flask_noderpc import SQLiteBackend, jsoncodec
 from flask_noderpc.backends.base.application import Application, AppState
-from flask_noderpc.chain.applications.evm.application import EvmApplication
-from flask_noderpc.chain.applications.evm.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
+from flask_noderpc.ethereum.application.application import EvmApplication
+from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
 from tests.ethereum.signing import CHAIN_ID as EVM_CHAIN_ID
 from tests.evm.contracts import alloc
 from tests.helpers.until import PATIENCE

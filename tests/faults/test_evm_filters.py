@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.protocol.ethereum.transactions import decode
-from flask_noderpc.testing.ethermint import EmittedLog
+from flask_noderpc.ethereum.ethermint_double import EmittedLog
+from flask_noderpc.ethereum.protocol.transactions import decode
 
 from ..evm.chain import TOPIC_A, emitting, ethereum_chain
 from ..helpers.until import PATIENCE

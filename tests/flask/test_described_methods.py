@@ -17,8 +17,8 @@ from jsonschema import Draft202012Validator
 from flask_noderpc import COMETBFT_ROUTES, DIALECTS, EmbeddedChain
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
-from flask_noderpc.evm.dev.routes import DEV_ROUTES, REASONS
-from flask_noderpc.evm.routes import EVM_ROUTES
+from flask_noderpc.ethereum.rpc.dev.routes import DEV_ROUTES, REASONS
+from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.node import app_for

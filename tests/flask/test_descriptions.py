@@ -16,7 +16,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from flask_noderpc import COMETBFT_ROUTES, DIALECTS
 from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
-from flask_noderpc.evm.routes import EVM_ROUTES
+from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
 from flask_noderpc.extension import NodeRPC
 from flask_noderpc.jsonrpc import describe
 from flask_noderpc.protocol.comet.hashes import tx_hash

@@ -28,7 +28,7 @@ from ethereum_rlp import rlp
 from ethereum_types.bytes import Bytes0, Bytes32
 from ethereum_types.numeric import U8, U64, U256, Uint
 
-from flask_noderpc.domain.evm import (
+from flask_noderpc.ethereum.domain.execution import (
     NO_STORAGE,
     REVERTED,
     Account,
@@ -39,9 +39,9 @@ from flask_noderpc.domain.evm import (
     Overrides,
     StateChange,
 )
-from flask_noderpc.engine.base import EvmEngine, Tracer, World
-from flask_noderpc.protocol.ethereum.crypto import keccak
-from flask_noderpc.protocol.ethereum.validity import floor_gas
+from flask_noderpc.ethereum.engine.base import EvmEngine, Tracer, World
+from flask_noderpc.ethereum.protocol.crypto import keccak
+from flask_noderpc.ethereum.protocol.validity import floor_gas
 
 BlockHash = Callable[[int], bytes | None]
 

@@ -8,11 +8,11 @@ from typing import Any
 from eth_account import Account as EthAccount
 from eth_account.signers.local import LocalAccount
 
-from flask_noderpc.domain.ethereum import AccessListEntry
-from flask_noderpc.domain.evm import AccountOverride, Environment, Overrides
-from flask_noderpc.engine.base import World
-from flask_noderpc.protocol.ethereum.crypto import to_checksum
-from flask_noderpc.protocol.ethereum.validity import floor_gas, intrinsic_gas
+from flask_noderpc.ethereum.domain.execution import AccountOverride, Environment, Overrides
+from flask_noderpc.ethereum.domain.records import AccessListEntry
+from flask_noderpc.ethereum.engine.base import World
+from flask_noderpc.ethereum.protocol.crypto import to_checksum
+from flask_noderpc.ethereum.protocol.validity import floor_gas, intrinsic_gas
 
 from .precompiles import PRECOMPILE_SIZES, PRECOMPILES, precompile_input
 from .programs import Programs, deploying

@@ -11,11 +11,11 @@ pytest.importorskip("ethereum.forks.prague", reason="tox -e oracle has it")
 from ethereum.exceptions import EthereumException
 from ethereum_rlp.exceptions import RLPException
 
-from flask_noderpc.domain.evm import NO_STORAGE, Outcome
-from flask_noderpc.engine.base import EvmEngine
-from flask_noderpc.engine.jobs import ExecuteBlock, Executed, Patch, Refused
-from flask_noderpc.engine.pyevm import PyEvm
-from flask_noderpc.protocol.ethereum.crypto import keccak
+from flask_noderpc.ethereum.domain.execution import NO_STORAGE, Outcome
+from flask_noderpc.ethereum.engine.base import EvmEngine
+from flask_noderpc.ethereum.engine.jobs import ExecuteBlock, Executed, Patch, Refused
+from flask_noderpc.ethereum.engine.pyevm import PyEvm
+from flask_noderpc.ethereum.protocol.crypto import keccak
 from tests.faults.processes import is_long
 
 from .eels import Eels

@@ -15,16 +15,16 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import Client
 
-from flask_noderpc.chain.applications.bank import Bank
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.last_signed import LastSigned
 from flask_noderpc.chain.validator_keys import validator_key_document
+from flask_noderpc.cosmos.bank import Bank
+from flask_noderpc.cosmos.rest.view import REST_ENDPOINT
 from flask_noderpc.domain.time import from_text
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.server.app import RestMiddleware
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.web.rest import REST_ENDPOINT
 
 from ..clients.record_bank import RECORDING as BANK
 from ..clients.record_bank_rest import RECORDING

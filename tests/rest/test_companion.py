@@ -7,8 +7,8 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from flask_noderpc.companion.from_settings import companion_from_settings
+from flask_noderpc.cosmos.testing import BankNode
 from flask_noderpc.settings import read_settings
-from flask_noderpc.testing.bank import BankNode
 from flask_noderpc.testing.node import app_for
 
 from ..helpers.until import PATIENCE, until

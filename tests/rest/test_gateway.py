@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from werkzeug.test import Client, TestResponse
 
 from flask_noderpc import ConfigurationError, Denied, NodeRPC
-from flask_noderpc.chain.applications.bank import Bank
 from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.cosmos.bank import Bank
 from flask_noderpc.domain.abci import QueryResult
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.protocol.protobuf import integer, message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flask_noderpc import concurrency
-from flask_noderpc.rest.reader import read
+from flask_noderpc.cosmos.rest.reader import read
 
 
 def test_others_are_served_after_each_200_messages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from eth_account import Account
 from web3 import Web3
 
-from flask_noderpc.chain.applications.bank import dev as dev_bank
+from flask_noderpc.cosmos.bank import dev as dev_bank
 
 from ..helpers.banner import rows
 from ..helpers.http import get

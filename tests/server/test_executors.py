@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from flask_noderpc.testing.evm import ACCOUNTS
+from flask_noderpc.ethereum.testing import ACCOUNTS
 from tests.helpers.until import until
 
 from ..helpers.http import call

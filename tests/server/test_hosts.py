@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
 
 from ..helpers.http import JSON, request
 from ..helpers.raw_http import CLOSING, connect

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from flask_noderpc import jsoncodec
 from flask_noderpc.errors import InvalidRequest, ParseError, RPCError
-from flask_noderpc.evm.dialect import GethEnvelope
+from flask_noderpc.ethereum.rpc.dialect import GethEnvelope
 from flask_noderpc.wire.comet.envelope import CometEnvelope
 from flask_noderpc.wire.envelope import BadCall, Call, Envelope
 from tests.helpers.growth import check_linear

@@ -11,15 +11,15 @@ from typing import TypeVar
 
 from ... import jsoncodec
 from ...domain.abci import ExecTxResult
-from ...domain.ethereum import LogSearch
-from ...domain.evm import Overrides
 from ...domain.genesis import GenesisChunk
 from ...domain.network import NetInfo, NodeInfo
 from ...domain.responses import PendingCount, PendingTxs
 from ...domain.search import Page, Search, SearchLimits, Term
 from ...domain.validator import ED25519, PublicKey
-from ...engine.base import Job
 from ...errors import NotSupported
+from ...ethereum.domain.execution import Overrides
+from ...ethereum.domain.records import LogSearch
+from ...ethereum.engine.base import Job
 from .reads import SearchedChain
 
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from ...domain.abci import BlockResults
 from ...domain.block import Block, BlockMeta, Commit
-from . import block_writes, evidence, evm_index, index
+from ...ethereum import index as evm_index
+from . import block_writes, evidence, index
 from .block_writes import BlockRow, PackedSlice, Provenance
 from .connection import Connection
 from .index_steps import weight

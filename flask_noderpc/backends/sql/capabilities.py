@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...domain.block import Evidence
-from ...domain.ethereum import LogSearch
 from ...domain.search import FilterKind, PolledFilter, SearchLimits
 from ...domain.time import SECOND
 from ...errors import FilterNotFound
+from ...ethereum.domain.records import LogSearch
+from ...ethereum.index import ADDRESS, ANY_LOG, TOPICS, TX, height_sql, key, last_place, place
 from ...protocol.comet.hashes import evidence_hash_of
 from ..base.application import Application
 from ..base.capabilities import EvmIndex
@@ -17,7 +18,6 @@ from ..base.filters import DEADLINE, Clock, Filters, filters_to_evict
 from ..base.reads import ChainReads, SearchedChain
 from . import evidence
 from .connection import Connection
-from .evm_index import ADDRESS, ANY_LOG, TOPICS, TX, height_sql, key, last_place, place
 from .opened_store import ProcessHandles
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ...domain.abci import BlockResults
+from ...ethereum import index as evm_index
 from ..base.store import OlderBlock
-from . import block_writes, blocks, evm_index, index_steps
+from . import block_writes, blocks, index_steps
 from .connection import Connection
 from .packed import results as packed
 from .prepared import Prepared

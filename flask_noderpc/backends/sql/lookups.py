@@ -10,9 +10,10 @@ from ...domain.abci import Event, ExecTxResult
 from ...domain.responses import PendingCount
 from ...domain.search import indexed
 from ...errors import InvalidBlock
+from ...ethereum import index as evm_index
 from ...event_aliases import searchable
 from ...protocol.comet.hashes import evidence_hash_of, tx_hash
-from . import blocks, evidence, evm_index, index, mempool, state, votes
+from . import blocks, evidence, index, mempool, state, votes
 from .connection import Connection
 from .packed.results import POSITION_BITS, place
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 from ...errors import NotSupported, StoreError
+from ...ethereum import index as evm_index
 from ..base.application import Changes
-from . import blocks, chain, evm_index, index, index_steps, state
+from . import blocks, chain, index, index_steps, state
 from .app_state import write_changes
 from .connection import Connection
 

@@ -13,10 +13,11 @@ from typing import TypeVar
 from urllib.parse import urlencode
 
 from ...errors import InvalidSetting, StoreError, StoreUnavailable
+from ...ethereum import index as evm_index
 from ..base.location import FileLocation
 from ..base.reads import ChainVersion
 from ..base.store import FULL
-from ..sql import evm_index, readers
+from ..sql import readers
 from ..sql.packed.row import DamagedRow
 from ..sql.readers import read_version
 from . import schema, wal

@@ -129,13 +129,13 @@ def needing_extra(kind: str) -> Iterator[None]:
 
 def _secp256k1eth_address(key: bytes) -> bytes:
     with needing_extra(SECP256K1ETH):
-        from ..ethereum import crypto
+        from ...ethereum.protocol import crypto
     return crypto.address_of_compressed(key)
 
 
 def _verify_secp256k1eth(key: bytes, signature: bytes, message: bytes) -> bool:
     with needing_extra(SECP256K1ETH):
-        from ..ethereum import crypto
+        from ...ethereum.protocol import crypto
     if len(signature) != 65:
         return False
     r, s = int.from_bytes(signature[:32]), int.from_bytes(signature[32:64])

@@ -18,12 +18,12 @@ from flask import Flask
 from web3 import HTTPProvider, Web3
 
 from flask_noderpc import EmbeddedChain, NodeRPC
-from flask_noderpc.chain.applications.evm.application import EvmApplication
-from flask_noderpc.chain.applications.evm.patches import Change, patch_tx
 from flask_noderpc.domain.genesis import BlockParams
-from flask_noderpc.evm.dev.routes import CONTROL_ROUTES, REASONS
-from flask_noderpc.protocol.ethereum import accounts
-from flask_noderpc.protocol.ethereum.crypto import keccak
+from flask_noderpc.ethereum.application.application import EvmApplication
+from flask_noderpc.ethereum.application.patches import Change, patch_tx
+from flask_noderpc.ethereum.protocol import accounts
+from flask_noderpc.ethereum.protocol.crypto import keccak
+from flask_noderpc.ethereum.rpc.dev.routes import CONTROL_ROUTES, REASONS
 from flask_noderpc.testing.node import serve
 from tests.helpers.websocket import WebSocketClient
 

@@ -10,8 +10,8 @@ from web3 import Web3
 from web3.exceptions import Web3RPCError
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
-from flask_noderpc.protocol.ethereum.transactions import decode, in_the_name_of
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
+from flask_noderpc.ethereum.protocol.transactions import decode, in_the_name_of
 
 from .fixtures import ETHER, FIRST, STRANGER, asked, settled
 

@@ -12,7 +12,7 @@ from eth_account.messages import encode_defunct, encode_typed_data
 from web3 import AsyncWeb3, WebSocketProvider
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
 
 from .fixtures import FIRST, STRANGER, TYPED, asked
 

@@ -10,7 +10,7 @@ from eth_account import Account
 from web3 import Web3
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
 from tests.ethereum.signing import with_blob
 
 from .fixtures import ETHER, FIRST, STRANGER, asked

@@ -10,8 +10,8 @@ import pytest
 from flask import Flask
 
 from flask_noderpc import ConfigurationError
-from flask_noderpc.evm.dev.routes import DEV_ROUTES
-from flask_noderpc.protocol.ethereum.crypto import DEV_KEYS
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
+from flask_noderpc.ethereum.rpc.dev.routes import DEV_ROUTES
 from tests.helpers.websocket import WebSocketClient
 
 from .fixtures import FIRST, TYPED, asked, chain_of, dev_app

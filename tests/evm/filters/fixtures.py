@@ -11,7 +11,7 @@ from typing import Any
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.base.filters import Clock
-from flask_noderpc.testing.ethermint import EmittedLog, EthermintDouble
+from flask_noderpc.ethereum.ethermint_double import EmittedLog, EthermintDouble
 from flask_noderpc.testing.node import app_for
 
 from ..chain import emitting

@@ -13,7 +13,7 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.domain.search import PolledFilter
-from flask_noderpc.evm.subscriptions import filters
+from flask_noderpc.ethereum.rpc.subscriptions import filters
 from flask_noderpc.jsonrpc.context import Context
 from tests.helpers.until import PATIENCE
 

@@ -1,0 +1,1 @@
+"""Commands of the companion: ``noderpc conform``, ``import`` and ``follow``."""

@@ -1,0 +1,275 @@
+"""``noderpc import`` and ``noderpc follow``: fetch a chain from its nodes into a store."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...backends.base.location import location_of
+from ...cli.command import GroupedCommand
+from ...cli.log_flags import log_flags
+from ...cli.maintenance import Interrupted, StoreName, follow
+from ...cli.node import main
+from ...domain.time import SECOND
+from ...server.flags import (
+    addresses_of,
+    database_of,
+    default_home,
+    follow_flags,
+    given_settings,
+    upstream_header,
+)
+from ...server.logs import LogOptions
+from ...server.progress import Progress
+from ...settings.kinds import PERIOD
+
+if TYPE_CHECKING:
+    from ...backends.base.store import ChainStore
+    from ..beginning import FetchOptions
+    from ..pool import Upstreams
+
+# Chunks that are fetched at a time, each some megabytes.
+_MAX_JOBS = 16
+
+
+def _period(context: click.Context, option: click.Parameter, value: str) -> int:
+    """Return nanoseconds."""
+    try:
+        return int(PERIOD.read(value) * SECOND)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r}: {error}") from None
+
+
+@main.command(
+    "import",
+    examples=[
+        ("noderpc import http://node:26657 --database chain.db", "All blocks that it has."),
+        (
+            "noderpc import http://one:26657 http://two:26657 --from 1000 --to 2000",
+            "A range from two nodes, into ~/.noderpc.",
+        ),
+    ],
+)
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@click.option(
+    "--from",
+    "first",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="HEIGHT",
+    help="Lowest height; blocks that all nodes have pruned are left out.",
+)
+@click.option(
+    "--to",
+    "last",
+    type=click.IntRange(min=1),
+    default=None,
+    metavar="HEIGHT",
+    help="Highest height.  [default: the last one whose results are proven]",
+)
+@click.option(
+    "--database",
+    type=StoreName(dir_okay=False),
+    default=None,
+    help="SQLite file or postgresql:// URL.  [default: data/noderpc.db in the home]",
+)
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="Folder of a node.  [default: ~/.noderpc]",
+)
+@click.option(
+    "--trust",
+    default="",
+    metavar="HEIGHT:HASH",
+    help="Header that is trusted.  [default: the first that is seen]",
+)
+@click.option(
+    "--trust-period",
+    "period",
+    default="14d",
+    show_default=True,
+    callback=_period,
+    metavar="PERIOD",
+    help="Time for which a header is trusted.",
+)
+@click.option("--chain-id", default="", help="Refuse nodes of other chains.")
+@click.option("--upstream-dialect", "dialect", default="", help="Dialect of the nodes.")
+@upstream_header
+@click.option(
+    "--upstream-timeout",
+    "timeout",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Seconds of a request.",
+)
+@click.option(
+    "--upstream-concurrency",
+    "concurrency",
+    type=click.IntRange(min=1, max=64),
+    default=4,
+    show_default=True,
+    metavar="INTEGER",
+    help="Requests in flight to each node.",
+)
+@click.option(
+    "--upstream-rate",
+    "rate",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="NUMBER",
+    help="Calls per second to each node.  [default: no limit]",
+)
+@click.option(
+    "--upstream-max-bytes",
+    "max_bytes",
+    type=click.IntRange(min=1 << 16),
+    default=256 << 20,
+    show_default=True,
+    metavar="BYTES",
+    help="Bytes of a response.",
+)
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Seconds for which nodes that can't be reached are tried again.",
+)
+@click.option(
+    "--unchecked",
+    multiple=True,
+    metavar="FIELD",
+    help="Field that the chain computes in its own way, such as data_hash; repeatable.",
+)
+def import_blocks(
+    urls: tuple[str, ...],
+    first: int,
+    last: int | None,
+    database: str | None,
+    home: Path | None,
+    **given: Any,
+) -> None:
+    """Copy a range of a chain from nodes into a store.
+
+    URL is a node's RPC; others are asked where one fails. Every block is proven by hashes up
+    to a header that more than two thirds of the validators signed. What is there is left as it
+    is: the same command goes on after an interruption, and adds newer blocks. A node may be
+    serving the same store.
+    """
+    from ...backends import open_store
+
+    # Blocks have no cycles, and to look for some takes a fifth of the time.
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
+    options = _options(given, given["concurrency"] * len(urls))
+    upstreams = _upstreams(urls, given)
+    store = open_store(_path(database, home))
+    try:
+        _import(store, upstreams, options, first, last)
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted: the same command goes on from there") from None
+    finally:
+        upstreams.close()
+        store.close()
+
+
+@main.command(
+    "follow",
+    cls=GroupedCommand,
+    examples=[
+        (
+            "noderpc follow --upstream http://node:26657 --database postgresql://db/chain",
+            "Into a database that noderpc start --produce=false serves on other hosts.",
+        ),
+    ],
+)
+@follow_flags
+@log_flags
+def follow_nodes(logs: LogOptions, **given: str | None) -> None:
+    """Follow the nodes of --upstream into a store.
+
+    It runs until Ctrl-C or SIGTERM. An app or noderpc start --produce=false may serve the store
+    meanwhile; noderpc start does both.
+    """
+    from ...settings import read_settings
+    from ..from_settings import companion_from_settings
+
+    values, written = given_settings(given)
+    settings = read_settings({}, values, written)
+    if not settings.upstream:
+        raise click.UsageError("name a node: --upstream http://host:26657")
+    database = settings.database
+    path = _path(database, None if database else _home(settings.home))
+    follow([companion_from_settings(settings, path)], logs)
+
+
+def _home(named: str | None) -> Path:
+    return Path(named) if named else default_home()
+
+
+def _path(database: str | None, home: Path | None) -> str:
+    if database is not None and home is not None:
+        raise click.UsageError("--database or --home names the store, not both")
+    path = database or database_of(home or default_home())
+    folder = location_of(path).folder
+    if folder is not None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def _options(given: Mapping[str, Any], jobs: int) -> FetchOptions:
+    from ..beginning import FetchOptions
+    from ..trust import TrustOptions
+
+    period = given["period"]
+    trust = TrustOptions(period=period)
+    if given["trust"]:
+        trust = TrustOptions.parse(given["trust"], period)
+    unchecked = frozenset(given["unchecked"])
+    return FetchOptions(trust, min(jobs, _MAX_JOBS), unchecked, given["chain_id"])
+
+
+def _upstreams(urls: tuple[str, ...], given: Mapping[str, Any]) -> Upstreams:
+    from ..http import UpstreamLimits
+    from ..pool import Upstreams
+
+    names = ("timeout", "concurrency", "rate", "max_bytes", "patience")
+    limits = UpstreamLimits(**{name: given[name] for name in names})
+    addresses = addresses_of(urls, given["header"])
+    return Upstreams.at(addresses, given["dialect"], limits, limits.patience)
+
+
+def _import(
+    store: ChainStore,
+    upstreams: Upstreams,
+    options: FetchOptions,
+    first: int,
+    last: int | None,
+) -> None:
+    from ..gaps import gaps_of
+    from ..importer import Importer
+
+    importer = Importer(store, upstreams, options)
+    with Progress("importing", importer.plan(first, last)) as bar:
+        low, high = importer.run(bar.add)
+    shown = store.location.shown
+    click.echo(f"{shown} has blocks {low} to {high} of {store.chain_id()}")
+    if low > max(first, store.initial_height()):
+        click.echo(f"the nodes have no blocks below {low} any more")
+    for gap in gaps_of(store).values():
+        click.echo(f"the {gap.part} of height {gap.height} could not be fetched: {gap.reason}")
+    node = next(iter(upstreams.usable())).node
+    click.echo(
+        f"noderpc start --produce=false --database {shown} --dialect {node.dialect.name}"
+        " serves them"
+    )

@@ -1,0 +1,77 @@
+"""The store of a companion, watched from the parent of its processes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from ..backends.base.store import ChainStore
+from ..domain.network import BackfillProgress
+from ..errors import BackendError
+from ..server.logs import LogOptions
+from ..server.progress import Progress
+from . import shared_state
+
+log = logging.getLogger("flask_noderpc.start")
+
+
+class BackfillBar:
+    """A progress bar of a backfill, where it is not shown by lines of the log."""
+
+    def __init__(self, logs: LogOptions) -> None:
+        self._is_shown = logs.has_bars
+        self._bar: Progress | None = None
+
+    def show(self, progress: BackfillProgress | None) -> None:
+        """Show the progress; the bar begins with a backfill and ends with it."""
+        if progress is None or not self._is_shown:
+            return
+        if self._bar is None and progress.left:
+            self._bar = Progress("backfill", done=progress.done)
+        if self._bar is not None:
+            self._bar.show(progress.done, progress.done + progress.left)
+            if not progress.left:
+                self.close()
+
+    def close(self) -> None:
+        """End the bar's line."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+class CompanionWatch:
+    """Shows the backfill, and finds the dialect that the nodes speak after an upgrade.
+
+    ``dialect`` is the one that is served; empty where it is pinned. ``store`` is only read.
+    """
+
+    def __init__(self, store: ChainStore, dialect: str, logs: LogOptions) -> None:
+        self._store, self._dialect = store, dialect
+        self._bar = BackfillBar(logs)
+
+    def changes(self) -> Mapping[str, Any]:
+        """Return the settings that have changed."""
+        try:
+            # A store is made when a chain is known to be there.
+            if self._store.is_made():
+                self._bar.show(shared_state.backfill(self._store))
+                self._look_at_dialect()
+        except BackendError:
+            # It is full, or written anew: the processes say so.
+            pass
+        return {"dialect": self._dialect} if self._dialect else {}
+
+    def _look_at_dialect(self) -> None:
+        identity = self._store.identity()
+        stored = identity.dialect if identity else ""
+        if self._dialect and stored and stored != self._dialect:
+            text = "the nodes speak %s now, no longer %s: it is served"
+            log.warning(text, stored, self._dialect)
+            self._dialect = stored
+
+    def close(self) -> None:
+        """Close the store."""
+        self._bar.close()
+        self._store.close()

@@ -1,0 +1,1 @@
+"""A chain of the Cosmos SDK: accounts with coins, its queries, and its REST gateway."""

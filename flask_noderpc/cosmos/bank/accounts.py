@@ -1,0 +1,174 @@
+"""Accounts: the SDK's keeper of x/auth, with the order of its reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import sha256
+
+from ...protocol.protobuf import Message, blob, integer, message, string
+from ..protocol import keys
+from ..protocol.fields import ANY
+from ..protocol.keys import Key
+from .state import Store
+
+BASE, MODULE = "/cosmos.auth.v1beta1.BaseAccount", "/cosmos.auth.v1beta1.ModuleAccount"
+FEE_COLLECTOR = "fee_collector"
+
+MODULE_ACCOUNTS = {
+    FEE_COLLECTOR: (),
+    "distribution": (),
+    "bonded_tokens_pool": ("burner", "staking"),
+    "not_bonded_tokens_pool": ("burner", "staking"),
+    "mint": ("minter",),
+}
+"""Names of the accounts of modules, with what they may do."""
+
+PARAMS_KEY, ACCOUNT_KEY = b"\0", b"\1"
+"""Key of the parameters, and beginning of those of accounts."""
+
+_NEXT_NUMBER, _BY_NUMBER = b"\2", b"accountNumber"
+
+
+def module_address(name: str) -> bytes:
+    """Return the address of a module's account."""
+    return sha256(name.encode()).digest()[:20]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account of somebody, or of a module, which has a name."""
+
+    address: str
+    number: int = 0
+    sequence: int = 0
+    key: Key | None = None
+    module: str = ""
+    permissions: tuple[str, ...] = ()
+
+    def encode(self) -> bytes:
+        """Encode the ``Any`` that is stored."""
+        base = string(1, self.address)
+        if self.key is not None:
+            base += message(2, self.key.any)
+        base += integer(3, self.number) + integer(4, self.sequence)
+        if not self.module:
+            return string(1, BASE) + blob(2, base)
+        body = message(1, base) + string(2, self.module)
+        body += b"".join(string(3, each) for each in self.permissions)
+        return string(1, MODULE) + blob(2, body)
+
+
+def decode(stored: bytes) -> Account:
+    """Return a stored account."""
+    # Anybody may have one whose key is long.
+    return _cached(stored) if len(stored) <= _CACHED_BYTES else _decode(stored)
+
+
+def _decode(stored: bytes) -> Account:
+    given = Message(stored)
+    base, module = Message(given.blob(2)), None
+    if given.text(1) == MODULE:
+        module = base
+        base = Message(module.blob(1))
+    key = base.blob(2)
+    return Account(
+        base.text(1),
+        base.integer(3),
+        base.integer(4),
+        keys.decode(ANY.decode(key)) if key else None,
+        module.text(2) if module else "",
+        tuple(module.texts(3)) if module else (),
+    )
+
+
+_CACHED_BYTES = 1_000
+_cached = lru_cache(maxsize=10_000)(_decode)
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Parameters of x/auth, with the SDK's defaults."""
+
+    max_memo_characters: int = 256
+    tx_sig_limit: int = 7
+    tx_size_cost_per_byte: int = 10
+    sig_verify_cost_ed25519: int = 590
+    sig_verify_cost_secp256k1: int = 1000
+
+    def encode(self) -> bytes:
+        """Encode the message."""
+        return (
+            integer(1, self.max_memo_characters)
+            + integer(2, self.tx_sig_limit)
+            + integer(3, self.tx_size_cost_per_byte)
+            + integer(4, self.sig_verify_cost_ed25519)
+            + integer(5, self.sig_verify_cost_secp256k1)
+        )
+
+
+@lru_cache(maxsize=100)
+def _decode_params(stored: bytes) -> Params:
+    given = Message(stored)
+    return Params(*(given.integer(number) for number in range(1, 6)))
+
+
+class Accounts:
+    """Accounts by their addresses of 20 bytes or more."""
+
+    def __init__(self, store: Store, show: Callable[[bytes], str]) -> None:
+        self._store, self._show = store, show
+
+    def params(self) -> Params:
+        """Return the parameters."""
+        return _decode_params(self._store.get(PARAMS_KEY) or b"")
+
+    def set_params(self, params: Params) -> None:
+        """Store the parameters."""
+        self._store.set(PARAMS_KEY, params.encode())
+
+    def get(self, address: bytes) -> Account | None:
+        """Return an account, if there is one."""
+        stored = self._store.get(ACCOUNT_KEY + address)
+        return None if stored is None else decode(stored)
+
+    def has(self, address: bytes) -> bool:
+        """Return true if there is an account."""
+        return self._store.has(ACCOUNT_KEY + address)
+
+    def set(self, address: bytes, account: Account) -> None:
+        """Store an account, and its number."""
+        before = self.get(address)
+        if before is not None:
+            self._store.delete(number_key(before.number))
+        key = number_key(account.number)
+        self._store.has(key)
+        self._store.set(key, address)
+        self._store.set(ACCOUNT_KEY + address, account.encode())
+
+    def next_number(self) -> int:
+        """Return the first number that no account has, and count on."""
+        number = int.from_bytes(self._store.get(_NEXT_NUMBER) or b"")
+        self._store.set(_NEXT_NUMBER, (number + 1).to_bytes(8))
+        return number
+
+    def add(self, address: bytes) -> None:
+        """Make an account of somebody who had none."""
+        number = self.next_number()
+        self.set(address, Account(self._show(address), number))
+
+    def module(self, name: str) -> bytes:
+        """Return the address of a module's account, which is made if there is none."""
+        address = module_address(name)
+        if self.get(address) is None:
+            account = Account(
+                self._show(address), module=name, permissions=MODULE_ACCOUNTS[name]
+            )
+            self.set(address, replace(account, number=self.next_number()))
+        return address
+
+
+def number_key(number: int) -> bytes:
+    """Return the key of the address of an account with a number."""
+    return _BY_NUMBER + number.to_bytes(8)

@@ -1,0 +1,103 @@
+"""A transaction while it is checked, with what the steps share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...protocol import tx as txs
+from ...protocol.fields import InvalidMessage
+from ...protocol.keys import Secp256k1Key
+from ...protocol.messages import Msg
+from ...protocol.tx import Signature, Tx
+from ..accounts import Account, Params
+from ..context import Context, Mode
+from ..errors import (
+    INTERNAL,
+    TX_DECODE,
+    UNKNOWN_ADDRESS,
+    Panic,
+    TxError,
+)
+
+# A key to count with where a simulated transaction has none yet.
+SIMULATED_KEY = Secp256k1Key(
+    bytes.fromhex("035ad6810a47f073553ff30d2fcc7e0d3b1c0b74b61a1aaa2582344037151e143a")
+)
+
+
+@dataclass(frozen=True)
+class CheckedTx:
+    """A transaction that is checked."""
+
+    tx: Tx
+    messages: tuple[Msg, ...]
+    context: Context
+    mode: Mode
+    min_gas_prices: dict[str, tuple[int, int]]
+    """Numerator and denominator by denomination."""
+
+    @property
+    def simulates(self) -> bool:
+        """True where signatures and fees are not required."""
+        return self.mode is Mode.SIMULATE
+
+    @property
+    def params(self) -> Params:
+        """The parameters, read anew each time as the SDK does."""
+        return self.context.accounts.params()
+
+    @property
+    def fee(self) -> txs.Fee:
+        """The fee."""
+        assert self.tx.fee is not None
+        return self.tx.fee
+
+    @cached_property
+    def signers(self) -> tuple[bytes, ...]:
+        """Those who must sign, each once; raise :exc:`TxError`."""
+        parse = self.context.codec.parse
+        found = [parse(text) for message in self.messages for text in message.signers()]
+        if self.fee.payer:
+            found.append(parse(self.fee.payer))
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def payer(self) -> bytes:
+        """Address that pays the fee."""
+        if self.fee.payer:
+            return self.context.codec.parse(self.fee.payer)
+        if not self.signers:
+            raise Panic("runtime error: index out of range [0] with length 0")
+        return self.signers[0]
+
+    @property
+    def signatures(self) -> tuple[tuple[Signature | None, int], ...]:
+        """Each signature with its sequence; raise :exc:`TxError`."""
+        infos, given = self.tx.signers, self.tx.signatures
+        if len(given) != len(infos):
+            raise TxError(TX_DECODE, f"expected {len(infos)} signatures, got {len(given)}")
+        return self._signatures
+
+    @cached_property
+    def _signatures(self) -> tuple[tuple[Signature | None, int], ...]:
+        found: list[tuple[Signature | None, int]] = []
+        for info, given in zip(self.tx.signers, self.tx.signatures, strict=True):
+            if not info.has_mode:
+                found.append((None, 0))
+                continue
+            try:
+                found.append((txs.signature_of(info.mode, given), info.sequence))
+            except InvalidMessage as error:
+                raise TxError(INTERNAL, str(error)) from None
+            except txs.NoMode as error:
+                raise Panic(str(error)) from None
+        return tuple(found)
+
+    def account(self, address: bytes) -> Account:
+        """Return a signer's account; raise :exc:`TxError` if there is none."""
+        found = self.context.accounts.get(address)
+        if found is None:
+            shown = self.context.codec.show(address)
+            raise TxError(UNKNOWN_ADDRESS, f"account {shown} does not exist")
+        return found

@@ -1,0 +1,148 @@
+"""Balances: the SDK's keeper of x/bank, with the order of its reads, writes and events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...domain.abci import Event, EventAttribute
+from ...protocol.protobuf import Message, integer
+from ..protocol import coins
+from ..protocol.coins import Coin, Coins, InvalidCoins
+from .accounts import Accounts, module_address
+from .errors import INSUFFICIENT_FUNDS, INVALID_COINS, SEND_DISABLED, Panic, TxError
+from .state import Store
+
+SUPPLY, METADATA, BALANCES, HOLDERS, SEND_ENABLED, PARAMS = (bytes((n,)) for n in range(6))
+"""Beginnings of the keys of the store."""
+
+
+def event(kind: str, **attributes: str) -> Event:
+    """Return an event whose attributes are all indexed, as the SDK does by default."""
+    return Event(
+        kind, tuple(EventAttribute(k.encode(), v.encode()) for k, v in attributes.items())
+    )
+
+
+def balance_key(address: bytes, denom: str = "") -> bytes:
+    """Return the key of a balance, or the beginning of those of an account."""
+    return BALANCES + bytes((len(address),)) + address + denom.encode()
+
+
+def holders_key(denom: str) -> bytes:
+    """Return the beginning of the keys of those who have some of a denomination."""
+    return HOLDERS + denom.encode() + b"\0"
+
+
+class Balances:
+    """Balances by address and denomination."""
+
+    def __init__(
+        self,
+        store: Store,
+        accounts: Accounts,
+        show: Callable[[bytes], str],
+        events: list[Event],
+    ) -> None:
+        self._store, self._accounts, self._show = store, accounts, show
+        self.events = events
+
+    def get(self, address: bytes, denom: str) -> int:
+        """Return a balance."""
+        return int(self._store.get(balance_key(address, denom)) or b"0")
+
+    def set(self, address: bytes, denom: str, amount: int) -> None:
+        """Store a balance, and that the account has some of the denomination."""
+        key = balance_key(address, denom)
+        holder = holders_key(denom) + bytes((len(address),)) + address
+        if amount:
+            self._store.set(holder, b"")
+            self._store.set(key, str(amount).encode())
+        else:
+            self._store.delete(holder)
+            self._store.delete(key)
+
+    def set_supply(self, supply: Coins) -> None:
+        """Store how much there is of all."""
+        for coin in supply:
+            self._store.set(SUPPLY + coin.denom.encode(), str(coin.value).encode())
+
+    def set_send_enabled(self, *, default: bool, by_denom: dict[str, bool]) -> None:
+        """Store which denominations may be sent."""
+        self._store.set(PARAMS, integer(2, default))
+        for denom, enabled in by_denom.items():
+            self._store.set(SEND_ENABLED + denom.encode(), integer(1, enabled))
+
+    def check_send_enabled(self, amount: Coins) -> None:
+        """Raise :exc:`TxError` for a denomination that may not be sent."""
+        if not amount:
+            return
+        default = bool(Message(self._store.get(PARAMS) or b"").integer(2))
+        for coin in amount:
+            key, enabled = SEND_ENABLED + coin.denom.encode(), default
+            if self._store.has(key):
+                enabled = bool(Message(self._store.get(key) or b"").integer(1))
+            if not enabled:
+                raise TxError(SEND_DISABLED, f"{coin.denom} transfers are currently disabled")
+
+    def send(self, sender: bytes, recipient: bytes, amount: Coins) -> None:
+        """Send coins, and make the recipient's account; raise :exc:`TxError`."""
+        if not coins.is_valid(amount):
+            raise TxError(INVALID_COINS, coins.show(amount))
+        self._subtract(sender, amount)
+        self._add(recipient, amount)
+        if not self._accounts.has(recipient):
+            self._accounts.add(recipient)
+        own = self._show(sender)
+        self.events += (
+            self._transfer(self._show(recipient), own, amount),
+            event("message", sender=own),
+        )
+
+    def send_to_many(
+        self, sender: bytes, amount: Coins, outputs: Sequence[tuple[bytes, Coins]]
+    ) -> None:
+        """Send the sum of coins to several recipients; raise :exc:`TxError`."""
+        own = self._show(sender)
+        self.events.append(event("message", sender=own))
+        for recipient, _ in outputs:
+            if not self._accounts.has(recipient):
+                self._accounts.add(recipient)
+        self._subtract(sender, amount)
+        for recipient, part in outputs:
+            self._add(recipient, part)
+            self.events.append(self._transfer(self._show(recipient), own, part))
+
+    def _transfer(self, recipient: str, sender: str, amount: Coins) -> Event:
+        return event("transfer", recipient=recipient, sender=sender, amount=coins.show(amount))
+
+    def _subtract(self, address: bytes, amount: Coins) -> None:
+        # What is locked of an account that vests; no account here does.
+        self._accounts.get(address)
+        for coin in amount:
+            balance = self.get(address, coin.denom)
+            if balance < coin.value:
+                raise TxError(
+                    INSUFFICIENT_FUNDS,
+                    f"spendable balance {Coin(coin.denom, balance)} is smaller than {coin}",
+                )
+            self.set(address, coin.denom, balance - coin.value)
+        self.events.append(
+            event("coin_spent", spender=self._show(address), amount=coins.show(amount))
+        )
+
+    def _add(self, address: bytes, amount: Coins) -> None:
+        for coin in amount:
+            total = self.get(address, coin.denom) + coin.value
+            try:
+                coins.check_size(total)
+            except InvalidCoins:
+                raise Panic("integer overflow") from None
+            self.set(address, coin.denom, total)
+        self.events.append(
+            event("coin_received", receiver=self._show(address), amount=coins.show(amount))
+        )
+
+
+def is_blocked(address: bytes, names: Sequence[str]) -> bool:
+    """Return true for the account of one of these modules, which nobody may send to."""
+    return any(address == module_address(name) for name in names)

@@ -1,0 +1,116 @@
+"""Values of the ``app_state`` of a genesis document, with errors that name the member."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
+
+from ...errors import short_repr
+from .errors import TxError
+
+T = TypeVar("T")
+
+_MAX_DIGITS = 20
+# The SDK's errors repeat what was given.
+_MAX_TEXT = 400
+
+
+class InvalidState(ValueError):
+    """The state is not as the Cosmos SDK writes it; the text names the member."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A value and its path. An absent member is null."""
+
+    value: Any
+    path: str = ""
+
+    def __getitem__(self, name: str) -> Item:
+        """Return a member of an object; null has none."""
+        path = f"{self.path}.{name}" if self.path else name
+        return Item(self.members.get(name), path)
+
+    def __iter__(self) -> Iterator[Item]:
+        """Yield the items of a list; null has none."""
+        if not isinstance(self.value, list | None):
+            self._refuse_kind("a list")
+        for at, each in enumerate(self.value or ()):
+            yield Item(each, f"{self.path}[{at}]")
+
+    @property
+    def members(self) -> Mapping[str, Any]:
+        """Values of an object by name; null has none."""
+        if not isinstance(self.value, dict | None):
+            self._refuse_kind("an object")
+        return self.value or {}
+
+    def text(self) -> str:
+        """Return a string; null is an empty one."""
+        if not isinstance(self.value, str | None):
+            self._refuse_kind("a string")
+        return self.value or ""
+
+    def required_text(self) -> str:
+        """Return a string that is not empty."""
+        return self.text() or self._refuse_kind("a string that is not empty")
+
+    def flag(self, *, default: bool = False) -> bool:
+        """Return true or false."""
+        if not isinstance(self.value, bool | None):
+            self._refuse_kind("true or false")
+        return default if self.value is None else self.value
+
+    def whole_number(self, bits: int = 64) -> int:
+        """Return a number, 0 for null; refuse those below zero or of more bits."""
+        text = "0" if self.value is None else str(self.value)
+        is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+        if isinstance(self.value, bool | float) or not is_number or int(text) >> bits:
+            self._refuse_kind(f"a whole number from 0 to {(1 << bits) - 1}")
+        return int(text)
+
+    def read(self, parse: Callable[[Any], T], expected: str) -> T:
+        """Return what a function makes of the value; refuse what it raises errors for."""
+        try:
+            return parse(self.value)
+        except (InvalidState, RecursionError):
+            raise
+        except (TxError, ValueError) as error:
+            self.refuse(str(error))
+        except (KeyError, TypeError, AttributeError):
+            self._refuse_kind(expected)
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise :exc:`InvalidState` for the value."""
+        text = f"{self.path}: {reason}" if self.path else reason
+        raise InvalidState(text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…")
+
+    def _refuse_kind(self, expected: str) -> NoReturn:
+        is_absent = self.value is None
+        given = "but it is absent or null" if is_absent else f"got {short_repr(self.value)}"
+        self.refuse(f"expected {expected}, {given}")
+
+
+_READ = "documents of the Cosmos SDK 0.40 and later are read"
+_MIGRATE = "the `migrate` command of the chain's own program converts older ones"
+
+
+def refuse_older(state: Item) -> None:
+    """Raise :exc:`InvalidState` for the state of a chain of the Cosmos SDK before 0.40."""
+    found = ""
+    if isinstance(state["accounts"].value, list):
+        found = "`accounts` at the top level is of the Cosmos SDK before 0.38"
+    elif isinstance(state["supply"].value, dict):
+        found = "the module `supply` is of the Cosmos SDK before 0.40"
+    elif isinstance(state["bank"]["send_enabled"].value, bool):
+        found = "`bank.send_enabled` as true or false is of the Cosmos SDK before 0.40"
+    elif any(map(_is_amino, state["auth"]["accounts"])):
+        found = "an account of `type` and `value` is of the Cosmos SDK before 0.40"
+    if found:
+        raise InvalidState(f"{found}; {_READ}, and {_MIGRATE}")
+
+
+def _is_amino(account: Item) -> bool:
+    names = account.value.keys() if isinstance(account.value, dict) else set()
+    return "@type" not in names and names >= {"type", "value"}

@@ -1,0 +1,131 @@
+"""Messages and what they do: those of x/bank, and those that a chain adds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..protocol import coins, keys
+from ..protocol.coins import Coins, InvalidCoins
+from ..protocol.fields import AnyValue, Kind, Values
+from ..protocol.messages import MSG_MULTI_SEND, MSG_SEND, MessageType, Msg, decode
+from .accounts import MODULE_ACCOUNTS
+from .balances import is_blocked
+from .context import Context
+from .errors import (
+    INPUT_OUTPUT_MISMATCH,
+    INVALID_ADDRESS,
+    INVALID_COINS,
+    MULTIPLE_SENDERS,
+    NO_INPUTS,
+    NO_OUTPUTS,
+    UNAUTHORIZED,
+    Panic,
+    TxError,
+)
+
+Handle = Callable[[Context, Values], bytes | None]
+"""Does what a message says, and returns its response's bytes, if it has any; raises
+:exc:`TxError` where it can't."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A type of messages, and what they do."""
+
+    type: MessageType
+    handle: Handle
+
+
+class Registry:
+    """The types that a chain has."""
+
+    def __init__(self, handlers: Iterable[Handler]) -> None:
+        self._handlers = {handler.type.type_url: handler for handler in handlers}
+        self._kinds: dict[str, Kind] = {
+            **keys.KINDS,
+            **{name: handler.type.kind for name, handler in self._handlers.items()},
+            # Known, though they are no messages that can be sent.
+            **{
+                handler.type.response_url: Kind(f"{handler.type.kind.name}Response")
+                for handler in self._handlers.values()
+            },
+        }
+
+    def resolve(self, type_url: str) -> Kind | None:
+        """Return a type by its name, if it is known."""
+        return self._kinds.get(type_url)
+
+    def decode(self, given: AnyValue) -> Msg:
+        """Return a message; raise
+        :exc:`~flask_noderpc.cosmos.protocol.fields.InvalidMessage`."""
+        handler = self._handlers.get(given.type_url)
+        return decode(given, handler.type if handler else None)
+
+    def handle(self, context: Context, message: Msg) -> bytes:
+        """Do what a message says; return its response."""
+        return self._handlers[message.type.type_url].handle(context, message.values) or b""
+
+
+def _send(context: Context, message: Values) -> None:
+    sender = _address(context, "from", message["from_address"])
+    recipient = _address(context, "to", message["to_address"])
+    amount: Coins = message["amount"]
+    if not (amount and coins.is_valid(amount)):
+        raise TxError(INVALID_COINS, coins.show(amount))
+    context.balances.check_send_enabled(amount)
+    _refuse_blocked(recipient, message["to_address"])
+    context.balances.send(sender, recipient, amount)
+
+
+def _address(context: Context, name: str, text: str) -> bytes:
+    try:
+        return context.codec.parse(text)
+    except TxError as error:
+        raise TxError(INVALID_ADDRESS, f"invalid {name} address: {error.log}") from None
+
+
+def _refuse_blocked(address: bytes, text: str) -> None:
+    if is_blocked(address, tuple(MODULE_ACCOUNTS)):
+        raise TxError(UNAUTHORIZED, f"{text} is not allowed to receive funds")
+
+
+def _multi_send(context: Context, message: Values) -> None:
+    inputs, outputs = message["inputs"], message["outputs"]
+    if not inputs:
+        raise TxError(NO_INPUTS)
+    if len(inputs) != 1:
+        raise TxError(MULTIPLE_SENDERS)
+    if not outputs:
+        raise TxError(NO_OUTPUTS)
+    for name, part in (("input", inputs[0]), *(("output", each) for each in outputs)):
+        _check_part(context, name, part)
+    try:
+        total = coins.add(*(each["coins"] for each in outputs))
+    except InvalidCoins:
+        raise Panic("integer overflow") from None
+    if total != inputs[0]["coins"]:
+        raise TxError(INPUT_OUTPUT_MISMATCH)
+    context.balances.check_send_enabled(inputs[0]["coins"])
+    recipients = [context.codec.parse(each["address"]) for each in outputs]
+    for recipient, each in zip(recipients, outputs, strict=True):
+        _refuse_blocked(recipient, each["address"])
+    context.balances.send_to_many(
+        context.codec.parse(inputs[0]["address"]),
+        inputs[0]["coins"],
+        [(to, each["coins"]) for to, each in zip(recipients, outputs, strict=True)],
+    )
+
+
+def _check_part(context: Context, name: str, part: dict[str, Any]) -> None:
+    try:
+        context.codec.parse_message(part["address"])
+    except TxError as error:
+        raise TxError(INVALID_ADDRESS, f"invalid {name} address: {error.log}") from None
+    if not (part["coins"] and coins.is_valid(part["coins"])):
+        raise TxError(INVALID_COINS, coins.show(part["coins"]))
+
+
+BANK_HANDLERS = (Handler(MSG_SEND, _send), Handler(MSG_MULTI_SEND, _multi_send))
+"""Those of x/bank."""

@@ -1,0 +1,102 @@
+"""The state behind the transactions that wait for a block, in which others are checked.
+
+It follows from the committed state and the mempool, which several processes share.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from ...backends.base.application import AppState
+from ...domain.abci import ExecTxResult
+from .context import Environment, Mode
+from .state import Branch, Head, head
+
+RunTx = Callable[[Mode, bytes, Branch, Environment], ExecTxResult]
+
+_PAGE = 1_000
+# A block may come in between.
+_TRIES = 5
+
+
+def environment(latest: Head) -> Environment:
+    """Return what transactions are checked in: the last block, or else the first."""
+    return Environment(latest, latest.height or latest.initial_height, latest.time)
+
+
+class PendingState:
+    """The state behind those that wait; it goes on from where it was if it can."""
+
+    def __init__(self, state: AppState, run: RunTx) -> None:
+        self._state, self._run = state, run
+        self._lock = threading.Lock()
+        self._begin(None)
+
+    def forget(self) -> None:
+        """Begin anew, as blocks are about to be taken back: what is read meanwhile may be of
+        them, and the same last block may come again."""
+        with self._lock:
+            self._begin(None)
+
+    def _begin(self, latest: Head | None) -> None:
+        self._head = latest
+        self._branch = Branch(self._state.get)
+        self._cursor = 0
+        self._stored: set[bytes] = set()
+        # Those that were not yet stored when they were run.
+        self._incoming: list[bytes] = []
+
+    def run(self, mode: Mode, tx: bytes) -> ExecTxResult:
+        """Run a transaction behind those that wait, and drop what it writes."""
+        for _ in range(_TRIES):
+            with self._lock:
+                latest = head(self._state)
+                self._follow(latest)
+                # A long simulation holds up nobody.
+                branch = self._branch.copy()
+            result = self._run(mode, tx, branch, environment(latest))
+            if head(self._state) == latest:
+                break
+        return result
+
+    def _follow(self, latest: Head) -> None:
+        if latest != self._head:
+            self._begin(latest)
+        if not self._go_on(latest):
+            self._begin(latest)
+            self._go_on(latest)
+
+    def _go_on(self, latest: Head) -> bool:
+        """Run those that have come; return false if others are gone."""
+        found = self._state.waiting(self._cursor, _PAGE)
+        coming, stored = found.incoming, list(found.stored)
+        while len(found.stored) == _PAGE:
+            found = self._state.waiting(stored[-1][0], _PAGE)
+            stored += found.stored
+        new = [tx for _, tx in stored]
+        known = self._stored.union(new)
+        order = [*new, *(tx for tx in coming if tx not in known)]
+        begun = len(self._incoming)
+        if order[:begun] != self._incoming or (self._cursor and found.total != len(known)):
+            return False
+        for tx in order[begun:]:
+            branch = self._branch.branch()
+            if not self._run(Mode.RECHECK, tx, branch, environment(latest)).code:
+                self._branch.apply(branch)
+        self._cursor = stored[-1][0] if stored else self._cursor
+        self._stored, self._incoming = known, order[len(new) :]
+        return True
+
+
+class Recheck:
+    """Checks all that wait again, one after the other, behind a new block."""
+
+    def __init__(self, state: AppState, run: RunTx) -> None:
+        self._run = run
+        self._head = head(state)
+        self._branch = Branch(state.get)
+
+    def check(self, tx: bytes) -> ExecTxResult:
+        """Check the next one."""
+        return self._run(Mode.RECHECK, tx, self._branch, environment(self._head))

@@ -1,0 +1,131 @@
+"""Answers to ``abci_query``: methods of the SDK's modules, and keys of its stores."""
+
+from __future__ import annotations
+
+from ....backends.base.application import AppState
+from ....domain.abci import QueryResult
+from ....protocol.protobuf import Malformed, Message
+from ..context import Codec
+from ..errors import (
+    INVALID_HEIGHT,
+    INVALID_REQUEST,
+    NOT_FOUND,
+    QUERY_DECODE,
+    UNKNOWN_REQUEST,
+    TxError,
+)
+from ..modules import params_key
+from ..state import ACCOUNTS, BANK, Head, head, is_retained, read_at
+from . import auth, bank, modules, tx
+from .request import Asked, Method, Node
+
+__all__ = ["METHODS", "STORES", "Node", "answer"]
+
+
+def _of(module: str, methods: dict[str, Method]) -> dict[str, Method]:
+    return {f"/cosmos.{module}.v1beta1.Query/{name}": each for name, each in methods.items()}
+
+
+METHODS: dict[str, Method] = {
+    **_of("auth", auth.METHODS),
+    **_of("bank", bank.METHODS),
+    **tx.METHODS,
+}
+"""Answers by path."""
+
+_GENESIS_METHODS = {
+    path: (module, method)
+    for module, methods in modules.METHODS.items()
+    for path, method in _of(module, methods).items()
+}
+"""Those of modules that a chain has if its genesis has them."""
+
+STORES = {"/store/acc/key": ACCOUNTS, "/store/bank/key": BANK}
+"""Beginnings of the keys of the stores by path."""
+
+
+def answer(
+    state: AppState, path: str, data: bytes, height: int, prove: bool, node: Node
+) -> QueryResult:
+    """Return the answer of a method or of a store."""
+    latest, method, at = head(state), _method(state, path), 0
+    try:
+        if path in STORES:
+            return _stored(state, latest, STORES[path], data, height, prove)
+        at = _height(state, latest, height, prove)
+        if method is None:
+            text = "unknown query path" if path else "no query path provided"
+            raise TxError(UNKNOWN_REQUEST, text)
+        get, codec = read_at(state, at), Codec(latest.prefix)
+        asked = Asked(Message(data), state, codec, at, get, node)
+        value = method(asked)
+        now = head(state)
+        if now != latest:
+            # The blocks that have come, or gone, may have left nothing to read at this height.
+            _height(state, now, at, prove)
+        return QueryResult(key=None, value=value, height=at)
+    except Malformed:
+        failed = TxError(INVALID_REQUEST, "unexpected EOF")
+    except TxError as error:
+        failed = error
+    return refusal(failed, at if method else 0)
+
+
+def refusal(error: TxError, height: int) -> QueryResult:
+    """Return the answer of an error."""
+    return QueryResult(
+        code=error.code.code,
+        log=error.log,
+        codespace=error.code.codespace,
+        key=None,
+        height=height,
+    )
+
+
+def _method(state: AppState, path: str) -> Method | None:
+    if path not in _GENESIS_METHODS:
+        return METHODS.get(path)
+    module, method = _GENESIS_METHODS[path]
+    return method if state.get(params_key(module)) is not None else None
+
+
+def _stored(
+    state: AppState, latest: Head, store: bytes, data: bytes, height: int, prove: bool
+) -> QueryResult:
+    current = latest.height or latest.initial_height
+    at = height or current
+    _check_proof(at, prove)
+    if not data:
+        raise TxError(QUERY_DECODE, "query cannot be zero length")
+    if not 0 < at <= current or not _is_known(state, latest, at):
+        return QueryResult(key=data, log="version does not exist", height=at)
+    return QueryResult(key=data, value=read_at(state, at)(store + data) or b"", height=at)
+
+
+def _height(state: AppState, latest: Head, height: int, prove: bool) -> int:
+    # The SDK is not ready before the first block; here clients can begin with a transaction.
+    current = latest.height or latest.initial_height
+    if not 0 <= height <= current:
+        wrong = "< 0" if height < 0 else "in the future"
+        text = f"cannot query with height {wrong}; please provide a valid height"
+        raise TxError(INVALID_HEIGHT if height > 0 else INVALID_REQUEST, text)
+    at = height or current
+    _check_proof(at, prove)
+    if not _is_known(state, latest, at):
+        raise TxError(
+            NOT_FOUND,
+            f"failed to load state at height {at}; version does not exist (latest height:"
+            f" {current})",
+        )
+    return at
+
+
+def _check_proof(height: int, prove: bool) -> None:
+    if prove and height <= 1:
+        text = "cannot query with proof when height <= 1; please provide a valid height"
+        raise TxError(INVALID_REQUEST, text)
+
+
+def _is_known(state: AppState, latest: Head, height: int) -> bool:
+    current = latest.height or latest.initial_height
+    return height == current or is_retained(state, latest, height)

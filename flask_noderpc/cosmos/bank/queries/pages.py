@@ -1,0 +1,87 @@
+"""Pages of a list; SDK: types/query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ....protocol.protobuf import Message, blob, integer, message
+from ..errors import INVALID_REQUEST, TxError
+
+Pair = tuple[bytes, bytes]
+"""A key without its prefix, and its value."""
+
+_LIMIT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A ``PageRequest``."""
+
+    key: bytes
+    offset: int
+    limit: int
+    counts: bool
+    is_reverse: bool
+
+    @classmethod
+    def decode(
+        cls,
+        data: bytes,
+        refuse: Callable[[str], TxError] = lambda t: TxError(INVALID_REQUEST, t),
+    ) -> Page:
+        """Return the request of a message; raise :exc:`TxError` for a key with an offset, as
+        ``refuse`` makes it of the SDK's text."""
+        given = Message(data)
+        key, offset, limit = given.blob(1), given.integer(2), given.integer(3)
+        if key and offset:
+            raise refuse("invalid request, either offset or key is expected, got both")
+        counts = not key and (bool(given.integer(4)) or not limit)
+        return cls(key, offset, limit or _LIMIT, counts, bool(given.integer(5)))
+
+    def of(self, pairs: Iterable[Pair], *, is_plain: bool) -> tuple[list[Pair], bytes]:
+        """Return the pairs of the page, of pairs in order, and the ``PageResponse``.
+
+        The SDK counts those of a plain store from beyond the last one, too, and those of its
+        collections not.
+        """
+        chosen: list[Pair] = []
+        following, seen = b"", 0
+        for pair in self._from_key(pairs):
+            seen += 1
+            if seen <= self.offset:
+                continue
+            if len(chosen) < self.limit:
+                chosen.append(pair)
+                continue
+            following = following or pair[0]
+            if not self.counts:
+                break
+        total = seen if self.counts and (is_plain or self.offset <= seen) else 0
+        return chosen, blob(1, following) + integer(2, total)
+
+    def _from_key(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        size = len(self.key)
+        if self.is_reverse:
+            for pair in reversed(list(pairs)):
+                # Those whose keys begin with it, too.
+                if not size or pair[0][:size] <= self.key:
+                    yield pair
+            return
+        for pair in pairs:
+            if pair[0] >= self.key:
+                yield pair
+
+
+def paged(
+    page: Page,
+    pairs: Iterable[Pair],
+    entry: Callable[[bytes, bytes], bytes],
+    number: int = 2,
+    *,
+    is_plain: bool = False,
+) -> bytes:
+    """Return a response of a page: entries as field 1, the ``PageResponse`` as another."""
+    chosen, response = page.of(pairs, is_plain=is_plain)
+    found = b"".join(message(1, entry(key, value)) for key, value in chosen)
+    return found + message(number, response)

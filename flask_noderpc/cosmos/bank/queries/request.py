@@ -1,0 +1,92 @@
+"""A request of a query: its fields, the state it is about, and gRPC's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ....backends.base.application import AppState
+from ....domain.abci import ExecTxResult
+from ....protocol.protobuf import Message
+from ...protocol.coins import InvalidCoins, check_denom
+from ..context import Codec
+from ..errors import INTERNAL, INVALID_REQUEST, KEY_NOT_FOUND, UNKNOWN_REQUEST, Code, TxError
+from ..state import Get, range_at
+
+
+class Refused(TxError):
+    """An error of gRPC."""
+
+    def __init__(self, code: Code, name: str, text: str) -> None:
+        super().__init__(code, f"rpc error: code = {name} desc = {text}")
+
+
+def invalid(text: str) -> Refused:
+    """Return the error of a request that is none."""
+    return Refused(INVALID_REQUEST, "InvalidArgument", text)
+
+
+def not_found(text: str) -> Refused:
+    """Return the error of something that is not there."""
+    return Refused(KEY_NOT_FOUND, "NotFound", text)
+
+
+def internal(text: str) -> Refused:
+    """Return the error of what the SDK calls internal."""
+    return Refused(UNKNOWN_REQUEST, "Internal", text)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Parts of the application that queries need beside the state."""
+
+    simulate: Callable[[bytes], ExecTxResult]
+    min_gas_prices: str
+    """As the SDK shows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, and the state that it is about."""
+
+    request: Message
+    state: AppState
+    codec: Codec
+    height: int
+    get: Get
+    node: Node
+
+    def address(self, number: int) -> bytes:
+        """Return an address of the request; raise :exc:`TxError`."""
+        try:
+            return self.codec.parse(self.request.text(number))
+        except TxError as error:
+            raise invalid(f"invalid address: {error.log}") from None
+
+    def owner(self, codec: Codec | None = None) -> bytes:
+        """Return the address of the account, or of another kind, that is asked for; raise
+        :exc:`TxError`."""
+        try:
+            return (codec or self.codec).parse(self.request.text(1))
+        except TxError as error:
+            # The SDK's own errors are others to gRPC.
+            code = INVALID_REQUEST if error.code is INTERNAL else UNKNOWN_REQUEST
+            raise TxError(code, error.log) from None
+
+    def denom(self, number: int) -> str:
+        """Return a denomination of the request; raise :exc:`TxError`."""
+        denom = self.request.text(number)
+        try:
+            check_denom(denom)
+        except InvalidCoins as error:
+            raise invalid(str(error)) from None
+        return denom
+
+    def range(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the pairs whose keys begin with a prefix, without it."""
+        for key, value in range_at(self.state, self.height, prefix):
+            yield key[len(prefix) :], value
+
+
+Method = Callable[[Asked], bytes]
+"""Returns the response's bytes; raises :exc:`TxError`."""

@@ -1,0 +1,302 @@
+"""The state: the SDK's keys in stores, with what they held before each of the last blocks.
+
+A key's value is stored under the key itself. What it held before a block is stored under the
+key with the block's height: a past state is read from these, and a rewind restores them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import cast
+
+from ... import jsoncodec
+from ...backends.base.application import AppState, Changes
+from ...backends.base.reads import ChainReads
+from ...errors import InvalidBlock, NotSupported, StoreError
+from . import gas
+from .gas import GasMeter
+
+ACCOUNTS, BANK = b"acc/", b"bank/"
+"""Beginnings of the keys of the SDK's two stores."""
+
+RETAINED_HEIGHTS = 100
+"""Default number of latest heights whose state is retained."""
+
+_HEAD = b"head"
+_OLD, _WRITTEN = b"old/", b"written/"
+
+Get = Callable[[bytes], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The chain that the state is of, and its last block."""
+
+    chain_id: str
+    prefix: str
+    """Of addresses."""
+    initial_height: int
+    max_gas: int
+    """Of a block; -1 is no limit."""
+    params_gas: int
+    """Gas of reading the consensus parameters."""
+    height: int
+    """0 before the first block."""
+    time: int
+    app_hash: bytes
+
+    def encode(self) -> bytes:
+        """Encode it for the store."""
+        return jsoncodec.pack(
+            [
+                self.chain_id,
+                self.prefix,
+                self.initial_height,
+                self.max_gas,
+                self.params_gas,
+                self.height,
+                self.time,
+                self.app_hash,
+            ]
+        )
+
+
+def head(state: AppState) -> Head:
+    """Return the head; raise :exc:`~flask_noderpc.errors.StoreError` if there is none."""
+    found = find_head(state.get)
+    if found is None:
+        raise StoreError("the chain is not started, or its state is another application's")
+    return found
+
+
+def find_head(get: Get) -> Head | None:
+    """Return the head, ``None`` if there is none."""
+    stored = get(_HEAD)
+    return None if stored is None else Head(*jsoncodec.unpack(stored))
+
+
+def head_changes(new: Head) -> Changes:
+    """Return what stores a head."""
+    return {_HEAD: new.encode()}
+
+
+class Branch:
+    """A state with changes that may be written to it, or dropped."""
+
+    def __init__(self, get: Get) -> None:
+        self._get = get
+        self._read: dict[bytes, bytes | None] = {}
+        self.writes: dict[bytes, bytes | None] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return a value."""
+        return self.writes[key] if key in self.writes else self.before(key)
+
+    def before(self, key: bytes) -> bytes | None:
+        """Return what a value was when the branch was made."""
+        if key not in self._read:
+            self._read[key] = self._get(key)
+        return self._read[key]
+
+    def changed(self) -> dict[bytes, bytes | None]:
+        """Return the writes that change something."""
+        return {key: value for key, value in self.writes.items() if self.before(key) != value}
+
+    def branch(self) -> Branch:
+        """Return a branch of this one."""
+        return Branch(self.get)
+
+    def copy(self) -> Branch:
+        """Return another branch of the same state, with the same changes."""
+        other = Branch(self._get)
+        other._read, other.writes = self._read, dict(self.writes)
+        return other
+
+    def apply(self, other: Branch) -> None:
+        """Write the changes of a branch of this one."""
+        self.writes |= other.writes
+
+
+class Store:
+    """One of the SDK's stores, whose reads and writes cost gas."""
+
+    def __init__(self, branch: Branch, prefix: bytes, meter: GasMeter) -> None:
+        self._branch, self._prefix, self._meter = branch, prefix, meter
+
+    def has(self, key: bytes) -> bool:
+        """Return true if there is a value."""
+        self._meter.consume(gas.HAS, "Has")
+        return self._branch.get(self._prefix + key) is not None
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return a value."""
+        self._meter.consume(gas.READ, "ReadFlat")
+        value = self._branch.get(self._prefix + key)
+        self._meter.consume(gas.READ_BYTE * len(key), "ReadPerByte")
+        self._meter.consume(gas.READ_BYTE * len(value or b""), "ReadPerByte")
+        return value
+
+    def set(self, key: bytes, value: bytes) -> None:
+        """Write a value."""
+        self._meter.consume(gas.WRITE, "WriteFlat")
+        self._meter.consume(gas.WRITE_BYTE * len(key), "WritePerByte")
+        self._meter.consume(gas.WRITE_BYTE * len(value), "WritePerByte")
+        self._branch.writes[self._prefix + key] = value
+
+    def delete(self, key: bytes) -> None:
+        """Remove a value."""
+        self._meter.consume(gas.DELETE, "Delete")
+        self._branch.writes[self._prefix + key] = None
+
+
+def app_hash(before: bytes, changed: Mapping[bytes, bytes | None]) -> bytes:
+    """Return the hash of a state: of the one before, and of what has changed."""
+    if not changed:
+        return before
+    listed = [[key, changed[key]] for key in sorted(changed)]
+    return sha256(before + sha256(jsoncodec.pack(listed)).digest()).digest()
+
+
+def block_changes(state: AppState, branch: Branch, new: Head, retained: int) -> Changes:
+    """Return what a block writes, and what it no longer retains."""
+    values = {**branch.changed(), _HEAD: new.encode()}
+    before = {_old_key(key, new.height): jsoncodec.pack([branch.before(key)]) for key in values}
+    written = {_written_key(new.height): jsoncodec.pack(list(values))}
+    return {**_too_old(state, new.height - retained), **values, **before, **written}
+
+
+def _too_old(state: AppState, height: int) -> Changes:
+    """Return what removes the oldest heights up to one.
+
+    They are two at most: the number of those that are retained may have become lower.
+    """
+    found: dict[bytes, bytes | None] = {}
+    for key, stored in state.range(_WRITTEN, None, 2):
+        at = int.from_bytes(key[len(_WRITTEN) :])
+        if at <= height:
+            found |= _forgotten(at, jsoncodec.unpack(stored))
+    return found
+
+
+def _forgotten(height: int, keys: Sequence[bytes]) -> Changes:
+    return {_written_key(height): None, **{_old_key(key, height): None for key in keys}}
+
+
+def undo_changes(state: AppState, latest: Head, height: int) -> Changes:
+    """Return what restores the state after an earlier block; raise
+    :exc:`~flask_noderpc.errors.NotSupported` where that is no longer retained."""
+    restored: dict[bytes, bytes | None] = {}
+    for undone in range(latest.height, max(height, latest.initial_height - 1), -1):
+        keys = _written(state, undone)
+        if keys is None:
+            raise NotSupported(
+                f"the state before block {undone} is no longer retained: NODERPC_BANK_HEIGHTS"
+                " has how many are"
+            )
+        for key in keys:
+            restored[key] = _before(state, key, undone)
+        restored |= _forgotten(undone, keys)
+    return restored
+
+
+def _before(state: AppState, key: bytes, height: int) -> bytes | None:
+    stored = state.get(_old_key(key, height))
+    if stored is None:
+        raise StoreError(f"the state before block {height} is damaged")
+    return cast("bytes | None", jsoncodec.unpack(stored)[0])
+
+
+def _written(state: AppState, height: int) -> list[bytes] | None:
+    stored = state.get(_written_key(height))
+    return None if stored is None else cast("list[bytes]", jsoncodec.unpack(stored))
+
+
+def is_retained(state: AppState, latest: Head, height: int) -> bool:
+    """Return true if the state after a block can be read."""
+    return height == latest.height or state.get(_written_key(height + 1)) is not None
+
+
+def read_at(state: AppState, height: int) -> Get:
+    """Return what reads the values after a block, as long as they are retained."""
+
+    def get(key: bytes) -> bytes | None:
+        # Before the older ones: a block that comes in between stores there what this was.
+        value = state.get(key)
+        found = state.range(_old_prefix(key), _old_key(key, height), 1)
+        return cast("bytes | None", jsoncodec.unpack(found[0][1])[0]) if found else value
+
+    return get
+
+
+def verify(state: AppState, chain: ChainReads) -> None:
+    """Check each retained height's app hash against what its block wrote; raise
+    :exc:`~flask_noderpc.errors.InvalidBlock`."""
+    height = head(state).height
+    while (keys := _written(state, height)) is not None and height >= chain.base_height():
+        get = read_at(state, height)
+        changed = {key: get(key) for key in keys if key != _HEAD}
+        before = chain.block_meta(height).header.app_hash
+        if app_hash(before, changed) != chain.results(height).app_hash:
+            raise InvalidBlock(
+                f"app_state: what block {height} wrote is not what its app hash has: restore"
+                " a backup"
+            )
+        height -= 1
+
+
+_PAGE = 500
+
+
+def range_at(
+    state: AppState, height: int, prefix: bytes, after: bytes | None = None
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the pairs after a block whose keys begin with a prefix, in order."""
+    get = read_at(state, height)
+    seen = after
+    while True:
+        present = [key for key, _ in state.range(prefix, seen, _PAGE)]
+        last = present[-1] if len(present) == _PAGE else None
+        for key in sorted({*present, *_removed(state, prefix, seen, last)}):
+            value = get(key)
+            if value is not None:
+                yield key, value
+        if last is None:
+            return
+        seen = last
+
+
+def _removed(
+    state: AppState, prefix: bytes, after: bytes | None, last: bytes | None
+) -> Iterator[bytes]:
+    """Yield the keys with a prefix that had other values before."""
+    place = None if after is None else _old_prefix(after) + b"\xff"
+    stop = None if last is None else _old_prefix(last) + b"\xff"
+    while found := state.range(_OLD + _escaped(prefix), place, _PAGE):
+        for stored, _ in found:
+            if stop is not None and stored > stop:
+                return
+            yield _unescaped(stored)
+        place = found[-1][0]
+
+
+def _escaped(key: bytes) -> bytes:
+    return key.replace(b"\0", b"\0\xff")
+
+
+def _unescaped(stored: bytes) -> bytes:
+    return stored[len(_OLD) : -10].replace(b"\0\xff", b"\0")
+
+
+def _old_prefix(key: bytes) -> bytes:
+    # No key is the beginning of another, and they are in the keys' own order.
+    return _OLD + _escaped(key) + b"\0\1"
+
+
+def _old_key(key: bytes, height: int) -> bytes:
+    return _old_prefix(key) + height.to_bytes(8)
+
+
+def _written_key(height: int) -> bytes:
+    return _WRITTEN + height.to_bytes(8)

@@ -1,0 +1,141 @@
+"""Amounts of denominations, with the SDK's rules and texts; SDK: types/coin.go, math/int.go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ...protocol.protobuf import string
+
+MAX_BITS = 256
+"""Of the SDK's Int."""
+
+# An amount of so many bits has fewer digits, in any base.
+_MAX_DIGITS = 4_000
+_DENOM = re.compile(r"[a-zA-Z][a-zA-Z0-9/:._-]{2,127}", re.ASCII)
+_AMOUNT = re.compile(r"([+-]?)(0_?(?=[0-7_]))?([0-9a-zA-Z_]+)", re.ASCII)
+_GIVEN = re.compile(rf"([0-9]+)\s*({_DENOM.pattern})", re.ASCII)
+
+
+class InvalidCoins(ValueError):
+    """Coins that the SDK takes for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coin:
+    """An amount of a denomination; ``None`` where a message has none, which the SDK keeps apart
+    from zero."""
+
+    denom: str
+    amount: int | None
+
+    def __str__(self) -> str:
+        return f"{'<nil>' if self.amount is None else self.amount}{self.denom}"
+
+    @property
+    def value(self) -> int:
+        """The amount; raise :exc:`MissingAmount` without one."""
+        if self.amount is None:
+            raise MissingAmount
+        return self.amount
+
+    def encode(self) -> bytes:
+        """Encode the message of the type."""
+        return string(1, self.denom) + string(2, str(self.value))
+
+
+Coins = tuple[Coin, ...]
+
+
+class MissingAmount(Exception):
+    """The SDK uses an amount that the message does not have, and panics."""
+
+    def __init__(self) -> None:
+        super().__init__("runtime error: invalid memory address or nil pointer dereference")
+
+
+def parse_amount(text: str) -> int | None:
+    """Return the amount of a message; raise :exc:`InvalidCoins`.
+
+    Go's ``big.Int`` reads other bases than ten, too.
+    """
+    if not text:
+        return None
+    amount = None
+    if match := _AMOUNT.fullmatch(text):
+        sign, octal, digits = match.groups()
+        if (count := len(digits.lstrip("0_"))) > _MAX_DIGITS:
+            raise InvalidCoins(f"integer out of range; got: {count * 3}, max: {MAX_BITS}")
+        try:
+            amount = int(digits, 8 if octal else 0)
+        except ValueError:
+            amount = 0 if digits.strip("0") == "" else None
+    if amount is None:
+        raise InvalidCoins(f'math/big: cannot unmarshal "{text}" into a *big.Int')
+    check_size(amount)
+    return -amount if match and sign == "-" else amount
+
+
+def check_size(amount: int) -> None:
+    """Raise :exc:`InvalidCoins` for more bits than the SDK's Int has."""
+    if amount.bit_length() > MAX_BITS:
+        raise InvalidCoins(f"integer out of range; got: {amount.bit_length()}, max: {MAX_BITS}")
+
+
+def check_denom(denom: str) -> None:
+    """Raise :exc:`InvalidCoins` for a name that no denomination can have."""
+    if not _DENOM.fullmatch(denom):
+        raise InvalidCoins(f"invalid denom: {denom}")
+
+
+def check(coins: Coins) -> None:
+    """Raise :exc:`InvalidCoins` unless the coins are sorted, unique and positive."""
+    low = ""
+    for at, coin in enumerate(coins):
+        check_denom(coin.denom)
+        if at and coin.denom < low:
+            raise InvalidCoins(f"denomination {coin.denom} is not sorted")
+        if at and coin.denom == low:
+            raise InvalidCoins(f"duplicate denomination {coin.denom}")
+        if coin.value <= 0:
+            raise InvalidCoins(f"coin {coin.denom if at else coin} amount is not positive")
+        low = coin.denom
+
+
+def is_valid(coins: Coins) -> bool:
+    """Return true if :func:`check` raises nothing."""
+    try:
+        check(coins)
+    except InvalidCoins:
+        return False
+    return True
+
+
+def show(coins: Iterable[Coin]) -> str:
+    """Return the SDK's text of coins."""
+    return ",".join(map(str, coins))
+
+
+def add(*parts: Coins) -> Coins:
+    """Return the sum of coins, sorted, without zeros; raise :exc:`InvalidCoins` beyond 256
+    bits."""
+    total: dict[str, int] = {}
+    for coin in (coin for part in parts for coin in part):
+        total[coin.denom] = total.get(coin.denom, 0) + coin.value
+        check_size(total[coin.denom])
+    return tuple(Coin(denom, total[denom]) for denom in sorted(total) if total[denom])
+
+
+def parse(text: str) -> Coins:
+    """Return coins of a text such as ``10stake,5token``; raise :exc:`InvalidCoins`."""
+    found = []
+    for part in filter(None, text.split(",")):
+        match = _GIVEN.fullmatch(part.strip())
+        if match is None or len(match[1]) > _MAX_DIGITS:
+            raise InvalidCoins(f"invalid coin {part.strip()[:40]!r}: 10stake is one")
+        found.append(Coin(match[2], int(match[1])))
+        check_size(found[-1].value)
+    coins = tuple(sorted(found, key=lambda coin: coin.denom))
+    check(coins)
+    return coins

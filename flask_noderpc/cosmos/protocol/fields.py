@@ -1,0 +1,356 @@
+"""Declared protobuf messages: strict checks of their fields, their values and amino JSON.
+
+SDK: codec/unknownproto refuses fields that a message does not have, so that nobody can add to
+what was signed; those with bit 11 in their number may stand in a transaction's body.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...protocol.protobuf import Malformed, Message
+from .coins import Coin, parse_amount
+
+VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)
+_NAMES = ("varint", "fixed64", "bytes", "start_group", "end_group", "fixed32")
+_NON_CRITICAL = 1 << 10
+# Go takes more than protobuf has.
+_MAX_NUMBER = (1 << 31) - 1
+_MAX_DEPTH = 64
+
+Values = Mapping[str, Any]
+"""A message's values by the names of their fields."""
+
+
+class InvalidMessage(ValueError):
+    """The bytes are not the message that they are to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A type of values that are no messages."""
+
+    wire: int
+    read: Callable[[Message, int], Any]
+    read_all: Callable[[Message, int], list[Any]]
+    amino: Callable[[Any], Any]
+
+
+def _text(value: bytes) -> str:
+    # gogoproto checks no UTF-8; an address that is none has no valid form either.
+    return value.decode(errors="replace")
+
+
+TEXT = Scalar(
+    BYTES,
+    lambda message, number: _text(message.blob(number)),
+    lambda message, number: list(map(_text, message.blobs(number))),
+    str,
+)
+"""``str``."""
+BLOB = Scalar(BYTES, Message.blob, Message.blobs, lambda value: b64encode(value).decode())
+"""``bytes``."""
+UINT = Scalar(VARINT, Message.integer, lambda message, number: [], str)
+"""``int`` of 64 bits; not repeated."""
+BOOL = Scalar(
+    VARINT, lambda message, number: bool(message.integer(number)), lambda m, n: [], bool
+)
+"""``bool``; not repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a message."""
+
+    name: str
+    type: Scalar | Kind
+    repeated: bool = False
+    signer: bool = False
+    """True for the address of a signer, or messages that have one."""
+    always: bool = False
+    """True if amino JSON has the field when it is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type of messages: its fields by their numbers."""
+
+    name: str
+    """Of the type in Go, as errors show it."""
+    fields: Mapping[int, Field] = field(default_factory=dict)
+    build: Callable[[dict[str, Any]], Any] = lambda values: values
+    """Makes the value of a message from those of its fields."""
+    amino: Callable[[Any], Any] | None = None
+
+    def decode(self, data: bytes) -> Any:
+        """Return the value of a message whose fields were checked; raise
+        :exc:`InvalidMessage`."""
+        try:
+            message = Message(data)
+            values = {f.name: _read(message, number, f) for number, f in self.fields.items()}
+            return self.build(values)
+        except (Malformed, InvalidMessage) as error:
+            raise InvalidMessage(str(error)) from None
+
+    def amino_json(self, value: Any) -> Any:
+        """Return what amino JSON has for a value."""
+        if self.amino is not None:
+            return self.amino(value)
+        return {
+            f.name: _amino(f, value[f.name])
+            for f in self.fields.values()
+            if f.always or value[f.name]
+        }
+
+    def signers(self, value: Values) -> Iterator[str]:
+        """Yield the addresses of those who must sign."""
+        for f in self.fields.values():
+            if f.signer:
+                for each in value[f.name] if f.repeated else (value[f.name],):
+                    if isinstance(f.type, Kind):
+                        yield from f.type.signers(each)
+                    else:
+                        yield each
+
+
+def _read(message: Message, number: int, f: Field) -> Any:
+    if isinstance(f.type, Kind):
+        parts = message.blobs(number)
+        if f.repeated:
+            return tuple(map(f.type.decode, parts))
+        # Protobuf: those of one message that stands in parts are merged.
+        return f.type.decode(b"".join(parts)) if parts else None
+    if f.repeated:
+        return tuple(f.type.read_all(message, number))
+    return f.type.read(message, number)
+
+
+def _amino(f: Field, value: Any) -> Any:
+    of = f.type.amino_json if isinstance(f.type, Kind) else f.type.amino
+    return [of(each) for each in value] if f.repeated else of(value)
+
+
+def _fee_coin(values: dict[str, Any]) -> Coin:
+    try:
+        return Coin(values["denom"], parse_amount(values["amount"]))
+    except ValueError as error:
+        raise InvalidMessage(str(error)) from None
+
+
+def _coin(values: dict[str, Any]) -> Coin:
+    coin = _fee_coin(values)
+    # The SDK writes a message anew when it has read it, with a zero.
+    return Coin(coin.denom, coin.amount or 0)
+
+
+def _amino_coin(coin: Coin) -> dict[str, str]:
+    amount = {"amount": str(coin.amount or 0)}
+    return {**amount, "denom": coin.denom} if coin.denom else amount
+
+
+_COIN = {1: Field("denom", TEXT), 2: Field("amount", TEXT)}
+COIN = Kind("*types.Coin", _COIN, _coin, _amino_coin)
+"""A :class:`~flask_noderpc.cosmos.protocol.coins.Coin`."""
+FEE_COIN = Kind("*types.Coin", _COIN, _fee_coin, _amino_coin)
+"""The same of a fee, whose amount may be missing."""
+
+
+def coins(name: str) -> Field:
+    """Return a field of coins."""
+    return Field(name, COIN, repeated=True, always=True)
+
+
+@dataclass(frozen=True, slots=True)
+class AnyValue:
+    """A message of any type."""
+
+    type_url: str
+    value: bytes
+
+
+ANY = Kind(
+    "*types.Any",
+    {1: Field("type_url", TEXT), 2: Field("value", BLOB)},
+    lambda values: AnyValue(values["type_url"], values["value"]),
+)
+"""An :class:`AnyValue`."""
+
+Resolve = Callable[[str], Kind | None]
+"""Returns the type of a name, if it is known."""
+
+
+class FieldBudget:
+    """Number of fields that may still be read of one transaction, nested ones included.
+
+    A field of two bytes takes microseconds, so a transaction of a megabyte could take seconds.
+    """
+
+    def __init__(self, most: int = 8_192) -> None:
+        self._most = self._left = most
+
+    def take(self) -> None:
+        """Count one field; raise :exc:`InvalidMessage` if there are too many."""
+        self._left -= 1
+        if self._left < 0:
+            raise InvalidMessage(f"more than {self._most} fields")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldCheck:
+    """A check of the fields of a transaction's messages, down to the innermost."""
+
+    resolve: Resolve
+    budget: FieldBudget = field(default_factory=FieldBudget)
+
+    def check(
+        self, data: bytes, kind: Kind, *, lenient: bool = False, depth: int = _MAX_DEPTH
+    ) -> bool:
+        """Raise :exc:`InvalidMessage` for a field that a message does not have.
+
+        Return true if there are any that ``lenient`` permits.
+        """
+        if not depth:
+            raise InvalidMessage("recursion limit reached")
+
+        def check_field(number: int, wire: int) -> None:
+            self.budget.take()
+            _check_field(kind, number, wire, lenient)
+
+        found = False
+        for number, _, value in read_fields(data, check_field):
+            f = kind.fields.get(number)
+            if f is None:
+                found = True
+            elif isinstance(f.type, Kind):
+                found |= self._check_inner(value, f.type, lenient, depth - 1)
+        return found
+
+    def _check_inner(self, data: bytes, kind: Kind, lenient: bool, depth: int) -> bool:
+        found = self.check(data, kind, lenient=lenient, depth=depth)
+        if kind is not ANY:
+            return found
+        inner = ANY.decode(data)
+        known = self.resolve(inner.type_url)
+        if known is None:
+            raise InvalidMessage(f"unable to resolve type URL {inner.type_url}")
+        return self.check(inner.value, known, lenient=lenient, depth=depth) or found
+
+
+def _check_field(kind: Kind, number: int, wire: int, lenient: bool) -> None:
+    f = kind.fields.get(number)
+    if f is None:
+        if not number & _NON_CRITICAL or not lenient:
+            shown = f'{{TagNum: {number}, WireType:"{_wire_name(wire)}"}}'
+            raise InvalidMessage(f'errUnknownField "{kind.name}": {shown}')
+        return
+    wanted = BYTES if isinstance(f.type, Kind) else f.type.wire
+    if wire != wanted:
+        shown = f'GotWireType: "{_wire_name(wire)}" != WantWireType: "{_wire_name(wanted)}"'
+        raise InvalidMessage(f'Mismatched "{kind.name}": {{TagNum: {number}, {shown}}}')
+
+
+def _wire_name(wire: int) -> str:
+    return _NAMES[wire] if wire < len(_NAMES) else f"unknown type: {wire}"
+
+
+class Unreadable(InvalidMessage):
+    """Bytes that are no field; the text is that of Go's protowire."""
+
+
+def _unreadable(text: str) -> Unreadable:
+    return Unreadable(f"proto: {text}")
+
+
+# An error of Go's module io.
+_CUT_OFF = Unreadable("unexpected EOF")
+
+
+def _any_field(number: int, wire: int) -> None:
+    pass
+
+
+def read_fields(
+    data: bytes, check: Callable[[int, int], None] = _any_field
+) -> Iterator[tuple[int, int, bytes]]:
+    """Yield number, wire type and bytes of each field; of a number its encoding.
+
+    ``check`` raises :exc:`InvalidMessage` for a number and a type, before the value is read.
+    """
+    at = 0
+    while at < len(data):
+        try:
+            number, wire, at = read_tag(data, at)
+        except Unreadable:
+            raise InvalidMessage("invalid length") from None
+        check(number, wire)
+        try:
+            start, end = value_at(data, at, number, wire)
+        except Unreadable as error:
+            raise InvalidMessage(
+                f"could not consume field value for tagNum: {number}, wireType:"
+                f' "{_wire_name(wire)}"; {error}'
+            ) from None
+        yield number, wire, data[start:end]
+        at = end
+
+
+def read_tag(data: bytes, at: int) -> tuple[int, int, int]:
+    """Return number and wire type of the field at a position, and where its value begins;
+    raise :exc:`Unreadable`."""
+    key, at = read_varint(data, at)
+    if not 1 <= key >> 3 <= _MAX_NUMBER:
+        raise _unreadable("invalid field number")
+    return key >> 3, key & 7, at
+
+
+def value_at(data: bytes, at: int, number: int, wire: int, depth: int = 0) -> tuple[int, int]:
+    """Return where a value begins and ends; raise :exc:`Unreadable`."""
+    start, end = at, at
+    if wire == VARINT:
+        _, end = read_varint(data, at)
+    elif wire == BYTES:
+        size, start = read_varint(data, at)
+        end = start + size
+    elif wire in (FIXED64, FIXED32):
+        end = at + (8 if wire == FIXED64 else 4)
+    elif wire == START_GROUP:
+        end = _group_end(data, at, number, depth)
+    else:
+        raise _unreadable(
+            "mismatching end group marker"
+            if wire == END_GROUP
+            else "cannot parse reserved wire type"
+        )
+    if end > len(data):
+        raise _CUT_OFF
+    return start, end
+
+
+def _group_end(data: bytes, at: int, number: int, depth: int) -> int:
+    if depth > _MAX_DEPTH:
+        raise _unreadable("recursion limit reached")
+    while True:
+        inner, wire, at = read_tag(data, at)
+        if wire == END_GROUP:
+            if inner != number:
+                raise _unreadable("mismatching end group marker")
+            return at
+        _, at = value_at(data, at, inner, wire, depth + 1)
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number, and where the next value begins; raise :exc:`Unreadable`."""
+    value = 0
+    for position in range(10):
+        if at + position >= len(data):
+            raise _CUT_OFF
+        byte = data[at + position]
+        value |= (byte & 0x7F) << 7 * position
+        if byte < 0x80:
+            if value >> 64:
+                break
+            return value, at + position + 1
+    raise _unreadable("variable length integer overflow")

@@ -1,0 +1,251 @@
+"""Public keys of accounts: secp256k1, ed25519, and multisig of both."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any
+
+from ...domain.validator import ED25519, SECP256K1, PublicKey
+from ...errors import short_repr
+from ...protocol.comet import key_types
+from ...protocol.protobuf import blob, delimited, integer, message, string
+from .fields import ANY, BLOB, UINT, AnyValue, Field, InvalidMessage, Kind
+
+try:
+    from btclib_secp256k1 import dsa
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"the bank needs {error.name}: pip install 'flask-noderpc[bank]'", name=error.name
+    ) from None
+
+SIZE, ED25519_SIZE = 33, 32
+"""Bytes of keys of secp256k1 and ed25519."""
+
+# Amino's marks of the types.
+_AMINO_SECP256K1 = bytes.fromhex("eb5ae987")
+_AMINO_ED25519 = bytes.fromhex("1624de64")
+_AMINO_MULTISIG = bytes.fromhex("22c1f7e2")
+_MAX_DEPTH = 10
+_UINT32 = (1 << 32) - 1
+
+
+class WrongSize(Exception):
+    """The SDK panics at a key of another size."""
+
+
+class Key(ABC):
+    """A public key."""
+
+    type_url = ""
+    go_name = ""
+
+    @property
+    @abstractmethod
+    def address(self) -> bytes:
+        """The address of its account."""
+
+    @property
+    @abstractmethod
+    def amino(self) -> bytes:
+        """Its binary amino, which is hashed to the address of a multisig key."""
+
+    @property
+    @abstractmethod
+    def value(self) -> bytes:
+        """Its message."""
+
+    @property
+    def any(self) -> bytes:
+        """Its message within an ``Any``."""
+        return string(1, self.type_url) + blob(2, self.value)
+
+    def verify(self, signed: bytes, signature: bytes) -> bool:
+        """Return true if the signature is its own."""
+        return False
+
+    def count(self) -> int:
+        """Return the number of keys."""
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Secp256k1Key(Key):
+    """A key of secp256k1, compressed."""
+
+    key: bytes
+    type_url = "/cosmos.crypto.secp256k1.PubKey"
+    go_name = "*secp256k1.PubKey"
+
+    @property
+    def address(self) -> bytes:
+        if len(self.key) != SIZE:
+            raise WrongSize("length of pubkey is incorrect")
+        return _address(self.key)
+
+    @property
+    def amino(self) -> bytes:
+        return _AMINO_SECP256K1 + delimited(self.key)
+
+    @property
+    def value(self) -> bytes:
+        return blob(1, self.key)
+
+    def verify(self, signed: bytes, signature: bytes) -> bool:
+        if len(signature) != 64:
+            return False
+        try:
+            # libsecp256k1 takes no signature whose S is in the upper half, as the SDK.
+            return dsa.verify(sha256(signed).digest(), self.key, signature, compact=True)
+        except ValueError:
+            return False
+
+
+@lru_cache(maxsize=10_000)
+def _address(key: bytes) -> bytes:
+    return key_types.address(PublicKey(SECP256K1, key))
+
+
+@dataclass(frozen=True, slots=True)
+class Ed25519Key(Key):
+    """A key of ed25519."""
+
+    key: bytes
+    type_url = "/cosmos.crypto.ed25519.PubKey"
+    go_name = "*ed25519.PubKey"
+
+    @property
+    def address(self) -> bytes:
+        if len(self.key) != ED25519_SIZE:
+            raise WrongSize("pubkey is incorrect size")
+        return sha256(self.key).digest()[:20]
+
+    @property
+    def amino(self) -> bytes:
+        return _AMINO_ED25519 + delimited(self.key)
+
+    @property
+    def value(self) -> bytes:
+        return blob(1, self.key)
+
+    def verify(self, signed: bytes, signature: bytes) -> bool:
+        return key_types.verify(PublicKey(ED25519, self.key), signature, signed)
+
+
+@dataclass(frozen=True, slots=True)
+class MultisigKey(Key):
+    """Keys of which a number, the threshold, must sign."""
+
+    threshold: int
+    keys: tuple[Key, ...]
+    type_url = "/cosmos.crypto.multisig.LegacyAminoPubKey"
+    go_name = "*multisig.LegacyAminoPubKey"
+
+    @property
+    def address(self) -> bytes:
+        return sha256(self.amino).digest()[:20]
+
+    @property
+    def amino(self) -> bytes:
+        parts = b"".join(b"\x12" + delimited(key.amino) for key in self.keys)
+        return _AMINO_MULTISIG + integer(1, self.threshold) + parts
+
+    @property
+    def value(self) -> bytes:
+        return integer(1, self.threshold) + b"".join(message(2, key.any) for key in self.keys)
+
+    def count(self) -> int:
+        return sum(key.count() for key in self.keys)
+
+
+KINDS = {
+    Secp256k1Key.type_url: Kind(Secp256k1Key.go_name, {1: Field("key", BLOB)}),
+    Ed25519Key.type_url: Kind(Ed25519Key.go_name, {1: Field("key", BLOB)}),
+    MultisigKey.type_url: Kind(
+        MultisigKey.go_name,
+        {1: Field("threshold", UINT), 2: Field("public_keys", ANY, repeated=True)},
+    ),
+}
+"""The messages of keys by their names."""
+
+
+def decode(given: AnyValue, depth: int = _MAX_DEPTH) -> Key | None:
+    """Return the key of an ``Any``, ``None`` for one without a name; raise
+    :exc:`InvalidMessage`."""
+    if not given.type_url:
+        return None
+    kind = KINDS.get(given.type_url)
+    if kind is None:
+        raise InvalidMessage(
+            f"no concrete type registered for type URL {given.type_url} against interface"
+            " *types.PubKey"
+        )
+    if not depth:
+        raise InvalidMessage("max depth exceeded")
+    values = kind.decode(given.value)
+    if given.type_url == Secp256k1Key.type_url:
+        return Secp256k1Key(values["key"])
+    if given.type_url == Ed25519Key.type_url:
+        return Ed25519Key(values["key"])
+    keys = [decode(each, depth - 1) for each in values["public_keys"]]
+    return MultisigKey(values["threshold"] & _UINT32, tuple(key for key in keys if key))
+
+
+def from_json(given: Mapping[str, Any], depth: int = _MAX_DEPTH) -> Key:
+    """Return the key of the SDK's JSON; raise :exc:`InvalidMessage`, :exc:`KeyError`,
+    :exc:`ValueError` or :exc:`TypeError`."""
+    kind = given["@type"]
+    if not depth:
+        raise InvalidMessage("a key of too many keys within keys")
+    if kind == MultisigKey.type_url:
+        threshold = int(given["threshold"])
+        if not 0 <= threshold <= _UINT32:
+            raise InvalidMessage(f"threshold {threshold} is not from 0 to {_UINT32}")
+        return MultisigKey(
+            threshold, tuple(from_json(each, depth - 1) for each in given["public_keys"])
+        )
+    for known in (Secp256k1Key, Ed25519Key):
+        if kind == known.type_url:
+            try:
+                return known(b64decode(given["key"], validate=True))
+            except NotBase64:
+                raise InvalidMessage(f"key {short_repr(given['key'])} is no base64") from None
+    raise InvalidMessage(f"a key of type {short_repr(kind)} is not known")
+
+
+@dataclass(frozen=True, slots=True)
+class BitArray:
+    """Which keys of a multisig key have signed; SDK: ``CompactBitArray``."""
+
+    extra_bits: int
+    elements: bytes
+
+    @property
+    def count(self) -> int:
+        """The number of keys; below zero where there are no bytes."""
+        if not self.extra_bits:
+            return len(self.elements) * 8
+        return (len(self.elements) - 1) * 8 + self.extra_bits
+
+    def __iter__(self) -> Iterator[bool]:
+        for at in range(self.count):
+            # The SDK's GetIndex: false beyond the bytes.
+            byte = self.elements[at >> 3] if at >> 3 < len(self.elements) else 0
+            yield bool(byte >> (7 - at % 8) & 1)
+
+    @classmethod
+    def of(cls, bits: Sequence[bool]) -> BitArray:
+        """Return the array of bits."""
+        elements = bytearray((len(bits) + 7) // 8)
+        for at, bit in enumerate(bits):
+            elements[at >> 3] |= bit << (7 - at % 8)
+        return cls(len(bits) % 8, bytes(elements))
+
+    def encode(self) -> bytes:
+        """Encode the message of the type."""
+        return integer(1, self.extra_bits) + blob(2, self.elements)

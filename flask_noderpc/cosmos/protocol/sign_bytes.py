@@ -1,0 +1,90 @@
+"""Bytes of a transaction that are signed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...domain.time import to_text
+from ...protocol.protobuf import blob, integer, string
+from .fields import COIN, InvalidMessage
+from .tx import AMINO_JSON, DIRECT, DIRECT_AUX, TEXTUAL, Tx
+
+_NAMES = {
+    DIRECT: "SIGN_MODE_DIRECT",
+    TEXTUAL: "SIGN_MODE_TEXTUAL",
+    DIRECT_AUX: "SIGN_MODE_DIRECT_AUX",
+    AMINO_JSON: "SIGN_MODE_LEGACY_AMINO_JSON",
+}
+_UNSUPPORTED = {0: "SIGN_MODE_UNSPECIFIED", 191: "SIGN_MODE_EIP_191"}
+# Go's encoding/json: what has a meaning in HTML, and two ends of lines of JavaScript.
+_ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+# Bytes that are no UTF-8, as Python's surrogateescape has them.
+_ESCAPES |= dict.fromkeys(range(0xDC80, 0xDD00), "\\ufffd")
+
+
+@dataclass(frozen=True, slots=True)
+class SignerData:
+    """Values that are signed beside the transaction."""
+
+    chain_id: str
+    account_number: int
+    sequence: int
+
+
+def sign_bytes(mode: int, tx: Tx, signer: SignerData, messages: Sequence[Any]) -> bytes:
+    """Return what is signed in a sign mode; raise :exc:`InvalidMessage` for another.
+
+    ``messages`` are the transaction's in amino JSON.
+    """
+    if mode == DIRECT:
+        return direct(tx.body_bytes, tx.auth_info_bytes, signer)
+    if mode == AMINO_JSON:
+        return amino(tx, signer, messages)
+    if mode in _NAMES:
+        raise InvalidMessage(f"unsuppored sign mode {_NAMES[mode]}")
+    raise InvalidMessage(f"unsupported sign mode {_UNSUPPORTED.get(mode, mode)}")
+
+
+def direct(body: bytes, auth_info: bytes, signer: SignerData) -> bytes:
+    """Return the ``SignDoc``."""
+    return (
+        blob(1, body)
+        + blob(2, auth_info)
+        + string(3, signer.chain_id)
+        + integer(4, signer.account_number)
+    )
+
+
+def amino(tx: Tx, signer: SignerData, messages: Sequence[Any]) -> bytes:
+    """Return the ``StdSignDoc``; raise :exc:`InvalidMessage` for what it can't have."""
+    body, fee = tx.body, tx.fee
+    if tx.has_unknown_fields:
+        raise InvalidMessage("the body has unknown fields")
+    if body.extensions or body.non_critical_extensions:
+        raise InvalidMessage(
+            "SIGN_MODE_LEGACY_AMINO_JSON does not support protobuf extension options: invalid"
+            " request"
+        )
+    if fee is None:
+        raise InvalidMessage("fee cannot be nil when tipper is not signer")
+    paid = {"amount": [COIN.amino_json(coin) for coin in fee.amount], "gas": str(fee.gas_limit)}
+    given = {"payer": fee.payer, "granter": fee.granter}
+    document: dict[str, Any] = {
+        "account_number": str(signer.account_number),
+        "chain_id": signer.chain_id,
+        "fee": paid | {name: text for name, text in given.items() if text},
+        "memo": body.memo.decode(errors="surrogateescape"),
+        "msgs": list(messages),
+        "sequence": str(signer.sequence),
+    }
+    if body.timeout_height:
+        document["timeout_height"] = str(body.timeout_height)
+    if body.unordered:
+        document["unordered"] = True
+    if body.timeout is not None:
+        document["timeout_timestamp"] = to_text(body.timeout)
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.translate(_ESCAPES).encode()

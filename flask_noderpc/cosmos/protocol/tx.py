@@ -1,0 +1,387 @@
+"""Transactions of the Cosmos SDK; its x/auth/tx/decoder.go says what is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ...domain.time import SECOND
+from ...protocol.protobuf import blob, message
+from . import keys
+from .coins import Coins
+from .fields import (
+    ANY,
+    BLOB,
+    BOOL,
+    BYTES,
+    FEE_COIN,
+    TEXT,
+    UINT,
+    AnyValue,
+    Field,
+    FieldBudget,
+    FieldCheck,
+    InvalidMessage,
+    Kind,
+    Resolve,
+    Unreadable,
+    coins,
+    read_fields,
+    read_tag,
+    read_varint,
+    value_at,
+)
+from .keys import BitArray, Key
+
+UNSPECIFIED, DIRECT, TEXTUAL, DIRECT_AUX, AMINO_JSON = 0, 1, 2, 3, 127
+"""Sign modes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """The sign mode of one key."""
+
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Multi:
+    """The sign modes of those keys of a multisig key that have signed."""
+
+    bits: BitArray
+    modes: tuple[Mode, ...]
+
+
+Mode = Single | Multi | None
+
+
+@dataclass(frozen=True, slots=True)
+class SignerInfo:
+    """Key, mode and sequence of a signer."""
+
+    public_key: Key | None
+    mode: Mode
+    has_mode: bool
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fee:
+    """Maximum fee of a transaction, and its gas limit."""
+
+    amount: Coins
+    gas_limit: int
+    payer: str
+    granter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Messages of a transaction and its other fields that all signers sign."""
+
+    messages: tuple[AnyValue, ...]
+    memo: bytes
+    timeout_height: int
+    unordered: bool
+    timeout: int | None
+    """Nanoseconds since 1970."""
+    extensions: tuple[AnyValue, ...]
+    non_critical_extensions: tuple[AnyValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tx:
+    """A transaction, and the bytes that were signed."""
+
+    size: int
+    body: Body
+    body_bytes: bytes
+    auth_info_bytes: bytes
+    signers: tuple[SignerInfo, ...]
+    fee: Fee | None
+    signatures: tuple[bytes, ...]
+    has_unknown_fields: bool
+    """True if the body has fields that may be unknown."""
+
+
+def _any_list(name: str) -> Field:
+    return Field(name, ANY, repeated=True)
+
+
+_RAW = Kind(
+    "*tx.TxRaw",
+    {
+        1: Field("body", BLOB),
+        2: Field("auth_info", BLOB),
+        3: Field("signatures", BLOB, repeated=True),
+    },
+)
+_UINT32 = (1 << 32) - 1
+# The years 1 to 9999.
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
+_TIMESTAMP = Kind(
+    "*types.Timestamp",
+    {1: Field("seconds", UINT), 2: Field("nanos", UINT)},
+    lambda values: _time(_int64(values["seconds"]), _int32(values["nanos"])),
+)
+_BODY = Kind(
+    "*tx.TxBody",
+    {
+        1: _any_list("messages"),
+        2: Field("memo", BLOB),
+        3: Field("timeout_height", UINT),
+        4: Field("unordered", BOOL),
+        5: Field("timeout", _TIMESTAMP),
+        1023: _any_list("extensions"),
+        2047: _any_list("non_critical_extensions"),
+    },
+    lambda values: Body(**values),
+)
+_BITS = Kind(
+    "*types.CompactBitArray",
+    {1: Field("extra_bits", UINT), 2: Field("elements", BLOB)},
+    lambda values: BitArray(values["extra_bits"] & _UINT32, values["elements"]),
+)
+_SINGLE = Kind(
+    "*tx.ModeInfo_Single",
+    {1: Field("mode", UINT)},
+    lambda values: Single(_int32(values["mode"])),
+)
+
+
+def _int64(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _int32(value: int) -> int:
+    # Go takes the lower bits.
+    value &= _UINT32
+    return value - (1 << 32) if value >> 31 else value
+
+
+def _time(seconds: int, nanos: int) -> int:
+    shown = f"timestamp: &timestamppb.Timestamp{{Seconds: {seconds},\nNanos: {nanos},\n}}"
+    if seconds < _FIRST_SECOND:
+        raise InvalidMessage(f"{shown} before 0001-01-01")
+    if seconds > _LAST_SECOND:
+        raise InvalidMessage(f"{shown} after 10000-01-01")
+    if not 0 <= nanos < SECOND:
+        raise InvalidMessage(f"{shown}: nanos not in range [0, 1e9)")
+    return seconds * SECOND + nanos
+
+
+def _mode_kind() -> Kind:
+    """Return the type of sign modes, which has itself within."""
+    own: dict[int, Field] = {}
+    mode = Kind("*tx.ModeInfo", own)
+    multi = {1: Field("bits", _BITS), 2: Field("modes", mode, repeated=True)}
+    own |= {1: Field("single", _SINGLE), 2: Field("multi", Kind("*tx.ModeInfo_Multi", multi))}
+    return mode
+
+
+_MODE = _mode_kind()
+_MAX_DEPTH = 64
+
+
+def _decode_mode(data: bytes, depth: int = _MAX_DEPTH) -> Mode:
+    # Of both the last counts.
+    found: Mode = None
+    if not depth:
+        raise InvalidMessage("recursion limit reached")
+    for number, _, value in read_fields(data):
+        if number == 1:
+            found = _SINGLE.decode(value)
+            continue
+        bits, modes = BitArray(0, b""), []
+        for inner, _, part in read_fields(value):
+            if inner == 1:
+                bits = _BITS.decode(part)
+            else:
+                modes.append(_decode_mode(part, depth - 1))
+        found = Multi(bits, tuple(modes))
+    return found
+
+
+_SIGNER = Kind(
+    "*tx.SignerInfo",
+    {1: Field("public_key", ANY), 2: Field("mode", _MODE), 3: Field("sequence", UINT)},
+)
+_FEE = Kind(
+    "*tx.Fee",
+    {
+        1: Field("amount", FEE_COIN, repeated=True),
+        2: Field("gas_limit", UINT),
+        3: Field("payer", TEXT),
+        4: Field("granter", TEXT),
+    },
+    lambda values: Fee(**values),
+)
+_TIP = Kind("*tx.Tip", {1: coins("amount"), 2: Field("tipper", TEXT)})
+_AUTH_INFO = Kind(
+    "*tx.AuthInfo",
+    {
+        1: Field("signers", _SIGNER, repeated=True),
+        2: Field("fee", _FEE),
+        3: Field("tip", _TIP),
+    },
+)
+
+
+def _decode_signer(data: bytes) -> SignerInfo:
+    mode = b"".join(value for number, _, value in read_fields(data) if number == 2)
+    given = b"".join(value for number, _, value in read_fields(data) if number == 1)
+    sequence = [value for number, _, value in read_fields(data) if number == 3]
+    return SignerInfo(
+        public_key=keys.decode(ANY.decode(given)) if given else None,
+        mode=_decode_mode(mode),
+        has_mode=any(number == 2 for number, _, _ in read_fields(data)),
+        sequence=read_varint(sequence[-1], 0)[0] if sequence else 0,
+    )
+
+
+Check = Callable[[AnyValue], object]
+"""Raises :exc:`InvalidMessage` for a value that is no message."""
+
+
+def decode(raw: bytes, resolve: Resolve, check_message: Check) -> Tx:
+    """Return the transaction; raise :exc:`InvalidMessage` for bytes that are none.
+
+    ``resolve`` knows the types of messages and keys.
+    """
+    fields = FieldCheck(resolve)
+    _check_form(raw, fields.budget)
+    fields.check(raw, _RAW)
+    parts = _RAW.decode(raw)
+    unknown = fields.check(parts["body"], _BODY, lenient=True)
+    body: Body = _BODY.decode(parts["body"])
+    for each in body.messages:
+        check_message(each)
+    for each in (*body.extensions, *body.non_critical_extensions):
+        if each.type_url:
+            raise InvalidMessage("no registered implementations of type tx.TxExtensionOptionI")
+    fields.check(parts["auth_info"], _AUTH_INFO)
+    signers, fee = _decode_auth_info(parts["auth_info"])
+    return Tx(
+        size=len(raw),
+        body=body,
+        body_bytes=parts["body"],
+        auth_info_bytes=parts["auth_info"],
+        signers=signers,
+        fee=fee,
+        signatures=parts["signatures"],
+        has_unknown_fields=unknown,
+    )
+
+
+def _decode_auth_info(data: bytes) -> tuple[tuple[SignerInfo, ...], Fee | None]:
+    found = [(number, value) for number, _, value in read_fields(data)]
+    signers = tuple(_decode_signer(value) for number, value in found if number == 1)
+    fees = [value for number, value in found if number == 2]
+    return signers, _FEE.decode(b"".join(fees)) if fees else None
+
+
+def _check_form(raw: bytes, budget: FieldBudget) -> None:
+    """ADR 27: fields in order, and lengths as short as they can be."""
+    at = last = 0
+    while at < len(raw):
+        budget.take()
+        try:
+            number, wire, start = read_tag(raw, at)
+            if wire != BYTES:
+                raise InvalidMessage(f"expected {BYTES} wire type, got {wire}")
+            if number < last:
+                raise InvalidMessage(
+                    f"txRaw must follow ADR-027, got tagNum {number} after tagNum {last}"
+                )
+            last = number
+            size, end = read_varint(raw, start)
+            least = max(1, (size.bit_length() + 6) // 7)
+            if end - start != least:
+                raise InvalidMessage(
+                    f"length prefix varint for tagNum {number} is not as short as possible,"
+                    f" read {end - start}, only need {least}"
+                )
+            _, at = value_at(raw, start, number, wire)
+        except Unreadable as error:
+            raise InvalidMessage(f"invalid length; {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class SingleSignature:
+    """A signature of one key."""
+
+    mode: int
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MultiSignature:
+    """Signatures of keys of a multisig key."""
+
+    bits: BitArray
+    parts: tuple[Signature, ...]
+
+
+Signature = SingleSignature | MultiSignature
+
+
+class NoMode(Exception):
+    """The SDK panics at a sign mode that is neither single nor multi."""
+
+    def __init__(self) -> None:
+        super().__init__("unexpected ModeInfo data type <nil>")
+
+
+def signature_of(mode: Mode, signature: bytes) -> Signature:
+    """Return a signature with its sign modes; raise :exc:`InvalidMessage` or :exc:`NoMode`."""
+    if mode is None:
+        raise NoMode
+    if isinstance(mode, Single):
+        return SingleSignature(mode.mode, signature)
+    parts = _split(signature)
+    if len(parts) != len(mode.modes):
+        raise InvalidMessage(
+            f"expected {len(mode.modes)} multisig signatures, got {len(parts)}"
+        )
+    return MultiSignature(mode.bits, tuple(map(signature_of, mode.modes, parts)))
+
+
+def _split(signature: bytes) -> list[bytes]:
+    parts = []
+    try:
+        found = list(read_fields(signature))
+    except InvalidMessage:
+        raise InvalidMessage("unexpected EOF") from None
+    for number, wire, value in found:
+        if number != 1:
+            raise InvalidMessage("rejecting unrecognized fields found in MultiSignature")
+        if wire != BYTES:
+            raise InvalidMessage(f"proto: wrong wireType = {wire} for field Signatures")
+        parts.append(value)
+    return parts
+
+
+def join(signatures: list[bytes]) -> bytes:
+    """Return the signatures of a multisig key as one."""
+    return b"".join(message(1, each) for each in signatures)
+
+
+def encode(body: bytes, auth_info: bytes, signatures: list[bytes]) -> bytes:
+    """Encode a transaction."""
+    return blob(1, body) + blob(2, auth_info) + b"".join(message(3, s) for s in signatures)
+
+
+def flat(signature: Signature, depth: int = 0) -> Iterator[bytes]:
+    """Yield the signatures of a signature, and those of multisig keys after their parts; raise
+    :exc:`InvalidMessage` where they are too many."""
+    if depth > 2:
+        raise InvalidMessage("max depth of 2 reached")
+    if isinstance(signature, SingleSignature):
+        yield signature.signature
+        return
+    if len(signature.parts) > 32:
+        raise InvalidMessage("max breadth of 32 reached")
+    parts: list[Any] = [each for part in signature.parts for each in flat(part, depth + 1)]
+    yield from parts
+    yield join(parts)

@@ -1,0 +1,225 @@
+"""Answers of the gateway: a request of REST as a query of the application, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any
+
+from ... import jsoncodec
+from ...domain.abci import QueryResult
+from ...domain.responses import ResultBroadcastTx
+from ...errors import (
+    Forbidden,
+    InvalidRequest,
+    MethodNotFound,
+    NodeRPCError,
+    NotAuthorized,
+    NotSupported,
+)
+from ...protocol.comet.hashes import tx_hash
+from ...protocol.protobuf import Malformed, Message, blob, integer, message, string
+from ...wire.comet import gojson
+from . import requests, routes
+from .reader import read
+from .writer import write
+
+# gRPC: codes.go; grpc-gateway: runtime/errors.go.
+_CODES = {
+    "Unknown": (2, 500),
+    "InvalidArgument": (3, 400),
+    "NotFound": (5, 404),
+    "PermissionDenied": (7, 403),
+    "Unimplemented": (12, 501),
+    "Internal": (13, 500),
+    "Unavailable": (14, 503),
+}
+# Names of the errors of calls, of which the first counts; others are Internal.
+_ERRORS: tuple[tuple[type[Exception], str], ...] = (
+    (Forbidden, "PermissionDenied"),
+    (InvalidRequest, "InvalidArgument"),
+    (MethodNotFound, "Unimplemented"),
+    (NotSupported, "Unimplemented"),
+    (NodeRPCError, "Unavailable"),
+)
+# SDK: client/broadcast.go, CheckCometError: by the text, which may be that of another node;
+# types/errors/errors.go.
+_NOT_CHECKED = {
+    "tx already exists in cache": 19,
+    "mempool is full": 20,
+    "tx too large": 21,
+}
+# SDK: errors of gRPC in the log of a query, before the text of its code.
+_RPC_ERROR = re.compile(r"rpc error: code = (\w+) desc = (.*): [a-z ]+", re.DOTALL)
+_ERROR = re.compile(r"(.*): (?:unknown|invalid) request", re.DOTALL)
+# SDK: cosmossdk.io/errors, GRPCStatus, of errors that have a code; types/errors/errors.go.
+_CODED = re.compile(r"(.*): (invalid height|invalid request|not found)", re.DOTALL)
+_SDK_CODES = {"invalid height": 26, "invalid request": 18, "not found": 38}
+_MODES = {2: "broadcast_tx_sync", 3: "broadcast_tx_async"}
+_HEADER, _METADATA = "X-Cosmos-Block-Height", "Grpc-Metadata-"
+_INVALID_HEIGHT = 'invalid height header "x-cosmos-block-height"'
+_UNSPECIFIED = "unsupported return type unspecified; supported types: sync, async"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Response: status, JSON body, and headers."""
+
+    status: HTTPStatus
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request of REST; ``height`` is the header ``x-cosmos-block-height``, empty without."""
+
+    method: str
+    path: str
+    query: str
+    body: bytes = b""
+    height: str = ""
+
+
+class Failure(Exception):
+    """An error of gRPC; ``height`` is that at which it was met, 0 where it was at none."""
+
+    def __init__(self, name: str, text: str, height: int = 0) -> None:
+        super().__init__(text)
+        self.name, self.text, self.height = name, text, height
+
+
+def _unimplemented() -> Failure:
+    return Failure("Unimplemented", "Not Implemented")
+
+
+Query = Callable[[str, bytes, int], QueryResult]
+"""Answers a method at a height, as ``abci_query`` does."""
+Send = Callable[[str, bytes], ResultBroadcastTx]
+"""Sends a transaction by a method of the node, such as ``broadcast_tx_sync``."""
+
+
+def answer(request: Request, query: Query, send: Send) -> Reply:
+    """Return the response to a request."""
+    try:
+        found = routes.find(request.method, request.path)
+        if found is None:
+            raise _unimplemented()
+        route, in_path = found
+        data = _data(route, in_path, request)
+        if route.path == routes.BROADCAST:
+            return _shown(route, _broadcast(Message(data), send))
+        result = query(route.path, data, _height(request.height))
+        reply, height = _shown(route, _value(result)), str(result.height)
+        return replace(reply, headers=((f"{_METADATA}{_HEADER}", height), (_HEADER, height)))
+    except Failure as failure:
+        return refusal(failure)
+    except (requests.InvalidRequest, gojson.GoError, Malformed) as error:
+        return refusal(Failure("InvalidArgument", str(error)))
+
+
+def _shown(route: routes.Route, value: bytes) -> Reply:
+    try:
+        return Reply(HTTPStatus.OK, gojson.encode(write(route.response, value)))
+    except Malformed as error:
+        raise Failure("Internal", f"the application's answer can't be read: {error}") from None
+
+
+def refused(error: Exception, text: str) -> Reply:
+    """Return the response to a request that failed, with a text for its sender."""
+    name = next((name for kind, name in _ERRORS if isinstance(error, kind)), "Internal")
+    reply = refusal(Failure(name, text))
+    if isinstance(error, NotAuthorized):
+        return Reply(HTTPStatus(error.status), reply.body, tuple(error.headers.items()))
+    return reply
+
+
+def refusal(failure: Failure) -> Reply:
+    """Return the response to an error."""
+    code, status = _CODES.get(failure.name, _CODES["Unknown"])
+    # By protobuf's own JSON, which does not escape what HTML has.
+    text = jsoncodec.encode(failure.text)
+    body = b'{"code":%d, "message":%b, "details":[]}' % (code, text)
+    at = ((f"{_METADATA}{_HEADER}", str(failure.height)),) if failure.height else ()
+    return Reply(HTTPStatus(status), body, at)
+
+
+def _height(text: str) -> int:
+    try:
+        height = requests.int64(text or "0")
+    except requests.InvalidRequest as error:
+        raise _invalid(f"Baseapp.RegisterGRPCServer: {_INVALID_HEIGHT}: {error}") from None
+    if height < 0:
+        raise _invalid("cannot query with height < 0; please provide a valid height")
+    return height
+
+
+def _invalid(text: str) -> Failure:
+    return Failure("Unknown", f"codespace sdk code 18: invalid request: {text}")
+
+
+def _data(route: routes.Route, in_path: dict[str, str], request: Request) -> bytes:
+    if request.method == "POST":
+        return read(route.request, _object(request.body))
+    in_query = requests.of_query(route.request, request.query, in_path)
+    return requests.of_path(route.request, in_path) + in_query
+
+
+def _object(body: bytes) -> Any:
+    if not body.strip():
+        return {}
+    try:
+        gojson.check(body)
+    except gojson.GoError as error:
+        # Go: json.Decoder calls it so.
+        text = str(error).replace("unexpected end of JSON input", "unexpected EOF")
+        raise requests.InvalidRequest(text) from None
+    try:
+        found = jsoncodec.decode(body)
+    except jsoncodec.NotJSON as error:
+        # What Go reads nevertheless: halves of surrogate pairs, numbers beyond a float's.
+        raise requests.InvalidRequest(f"the body can't be read: {error}") from None
+    return {} if found is None else found
+
+
+def _value(result: QueryResult) -> bytes:
+    if result.code == 0:
+        return result.value
+    if result.log.startswith("unknown query path"):
+        # A module that the chain does not have.
+        raise _unimplemented()
+    named = _RPC_ERROR.fullmatch(result.log)
+    if named is not None:
+        raise Failure(named[1], named[2], result.height)
+    plain = _ERROR.fullmatch(result.log)
+    text = plain[1] if plain else result.log
+    coded = _CODED.fullmatch(text)
+    if coded is not None:
+        text = f"codespace sdk code {_SDK_CODES[coded[2]]}: {coded[2]}: {coded[1]}"
+    raise Failure("Unknown", text, result.height)
+
+
+def _broadcast(request: Message, send: Send) -> bytes:
+    tx, mode = request.blob(1), request.integer(2)
+    if not request.blobs(1):
+        raise Failure("InvalidArgument", "invalid empty tx")
+    if mode not in _MODES:
+        raise Failure("Unknown", _UNSPECIFIED)
+    try:
+        sent = send(_MODES[mode], tx)
+    except NodeRPCError as error:
+        said = str(error).lower()
+        code = next((code for text, code in _NOT_CHECKED.items() if text in said), None)
+        if code is None:
+            raise
+        sent = ResultBroadcastTx(code, b"", "", "sdk", tx_hash(tx))
+    return message(
+        1,
+        string(2, sent.hash.hex().upper())
+        + string(3, sent.codespace)
+        + integer(4, sent.code)
+        + blob(5, sent.data.hex().upper().encode())
+        + string(6, sent.log),
+    )

@@ -1,0 +1,137 @@
+"""The JSON of a request's body as a message of protobuf: gogoproto's jsonpb, with its texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...concurrency import in_turns
+from ...domain.time import from_text
+from ...protocol.protobuf import blob, integer, message, string, timestamp
+from ...wire.comet import gojson
+from .messages import ENUMS, MESSAGES, Field
+from .requests import InvalidRequest, int64, uint64
+
+_MAX_DEPTH = 64
+_NUMBERS = {"uint64": uint64, "int64": int64, "uint32": uint64, "int32": int64}
+_PACKAGES = {"BroadcastMode": "cosmos.tx", "SignMode": "cosmos.tx.signing"}
+_INT32 = range(-(1 << 31), 1 << 31)
+
+
+def read(name: str, given: Any, depth: int = _MAX_DEPTH) -> bytes:
+    """Return the message of a JSON object, without what has a name that is not known; raise
+    :exc:`~flask_noderpc.cosmos.rest.requests.InvalidRequest`."""
+    if not isinstance(given, dict):
+        raise _unfit(given, "map[string]json.RawMessage")
+    if not depth:
+        raise InvalidRequest("messages within messages, without end")
+    return b"".join(
+        _field(field, each, depth - 1)
+        for field in MESSAGES[name]
+        for each in in_turns(_values(field, given))
+    )
+
+
+def _values(field: Field, given: dict[str, Any]) -> list[Any]:
+    value = given.get(field.name, given.get(field.json_name))
+    if value is None:
+        return []
+    if not field.repeated:
+        return [value]
+    if not isinstance(value, list):
+        raise _unfit(value, "[]json.RawMessage")
+    return value
+
+
+def _field(field: Field, value: Any, depth: int) -> bytes:
+    if field.type in MESSAGES:
+        return message(field.number, read(field.type, value, depth))
+    if field.type == "Any":
+        return message(field.number, _any(value, depth))
+    if field.type in ENUMS:
+        return integer(field.number, _enum(field.type, value))
+    if field.type in _NUMBERS:
+        return integer(field.number, _NUMBERS[field.type](_number(value, field.type)))
+    return _OTHERS[field.type](field.number, value)
+
+
+def _any(value: Any, depth: int) -> bytes:
+    url = value.get("@type") if isinstance(value, dict) else None
+    if not isinstance(url, str):
+        raise InvalidRequest("Any JSON doesn't have '@type'")
+    name = url.removeprefix("/")
+    if name not in MESSAGES or "." not in name:
+        raise InvalidRequest(f"unable to resolve type URL {url}")
+    return string(1, url) + blob(2, read(name, value, depth))
+
+
+def _enum(kind: str, value: Any) -> int:
+    package = _PACKAGES[kind]
+    if isinstance(value, str):
+        numbers = {name: number for number, name in ENUMS[kind].items()}
+        if value not in numbers:
+            shown = f"{gojson.quoted(value)} for enum {package}.v1beta1.{kind}"
+            raise InvalidRequest(f"unknown value {shown}")
+        return numbers[value]
+    # What a number stands for is the method's to know.
+    if isinstance(value, bool) or not isinstance(value, int) or value not in _INT32:
+        raise _unfit(value, f"{package.rpartition('.')[2]}.{kind}")
+    return value
+
+
+def _number(value: Any, kind: str) -> str:
+    # Those of 64 bits are texts, and may be numbers.
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise _unfit(value, kind)
+    return str(value)
+
+
+def _bool(number: int, value: Any) -> bytes:
+    if not isinstance(value, bool):
+        raise _unfit(value, "bool")
+    return integer(number, value)
+
+
+def _string(number: int, value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise _unfit(value, "string")
+    return string(number, value)
+
+
+def _bytes(number: int, value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise _unfit(value, "[]uint8")
+    try:
+        # An empty text is there, too.
+        return message(number, gojson.base64_bytes(value.encode()))
+    except gojson.GoError as error:
+        raise InvalidRequest(str(error)) from None
+
+
+def _timestamp(number: int, value: Any) -> bytes:
+    try:
+        return message(number, timestamp(from_text(value)))
+    except (TypeError, ValueError):
+        raise InvalidRequest(f"bad Timestamp: {str(value)[:50]}") from None
+
+
+_OTHERS: dict[str, Callable[[int, Any], bytes]] = {
+    "bool": _bool,
+    "string": _string,
+    "bytes": _bytes,
+    "Timestamp": _timestamp,
+}
+
+
+def _unfit(value: Any, kind: str) -> InvalidRequest:
+    return InvalidRequest(f"json: cannot unmarshal {_kind(value)} into Go value of type {kind}")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"

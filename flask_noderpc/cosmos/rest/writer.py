@@ -1,0 +1,142 @@
+"""Messages of protobuf as the gateway's JSON.
+
+gogoproto's jsonpb with the names of .proto files and all defaults. SDK: codec/proto_codec.go.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any
+
+from ...domain.time import SECOND, to_text
+from ...protocol.protobuf import Malformed, Message, fields
+from .messages import ENUMS, MESSAGES, Field
+
+_MAX_DEPTH = 64
+_DECIMALS = 18
+
+
+def write(name: str, data: bytes, depth: int = _MAX_DEPTH) -> dict[str, Any]:
+    """Return a message as a JSON object.
+
+    Raise :exc:`~flask_noderpc.protocol.protobuf.Malformed`.
+    """
+    if not depth:
+        raise Malformed("messages within messages, without end")
+    values: dict[int, list[int | bytes]] = {}
+    for number, value in fields(data):
+        values.setdefault(number, []).append(value)
+    found = {}
+    for field in MESSAGES[name]:
+        given = values.get(field.number, [])
+        if given or field.mark != "?":
+            found[field.name] = _field(field, given, depth - 1)
+    return found
+
+
+def _field(field: Field, given: list[int | bytes], depth: int) -> Any:
+    if field.repeated:
+        return [_value(field.type, each, depth) for each in _unpacked(field, given)]
+    if field.type in _SCALARS or field.type in ENUMS:
+        return _value(field.type, given[-1] if given else None, depth)
+    if not given and field.mark != "!":
+        return None
+    # Protobuf: those of one message that stands in parts are merged.
+    joined = b"".join(each for each in given if isinstance(each, bytes))
+    return _value(field.type, joined, depth)
+
+
+def _unpacked(field: Field, given: list[int | bytes]) -> list[int | bytes]:
+    """Return the values of a repeated field, of which numbers may be packed."""
+    if field.type not in ("uint64", "int64", "uint32", "int32"):
+        return given
+    found: list[int | bytes] = []
+    for each in given:
+        if isinstance(each, int):
+            found.append(each)
+            continue
+        # Each with a tag before it, they are the values of a field.
+        at = 0
+        while at < len(each):
+            end = at
+            while end < len(each) - 1 and each[end] & 0x80:
+                end += 1
+            found.append(Message(b"\x08" + each[at : end + 1]).integer(1))
+            at = end + 1
+    return found
+
+
+def _value(kind: str, value: int | bytes | None, depth: int) -> Any:
+    if kind in ENUMS:
+        number = value if isinstance(value, int) else 0
+        return ENUMS[kind].get(number, number)
+    if kind in _SCALARS:
+        return _SCALARS[kind](value)
+    data = value if isinstance(value, bytes) else b""
+    if kind in _WELL_KNOWN:
+        return _WELL_KNOWN[kind](Message(data))
+    return _any(Message(data), depth) if kind == "Any" else write(kind, data, depth)
+
+
+def _any(given: Message, depth: int) -> dict[str, Any]:
+    url, data = given.text(1), given.blob(2)
+    name = url.removeprefix("/")
+    if name in MESSAGES and "." in name:
+        return {"@type": url, **write(name, data, depth)}
+    # The SDK refuses what it does not know; an application's own messages are shown as bytes.
+    return {"@type": url, "value": b64encode(data).decode()}
+
+
+def _integer(value: int | bytes | None) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _signed(value: int | bytes | None) -> int:
+    number = _integer(value)
+    return number - (1 << 64) if number >> 63 else number
+
+
+def _text(value: int | bytes | None) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else ""
+
+
+def _bytes(value: int | bytes | None) -> str | None:
+    # jsonpb: none are null.
+    return b64encode(value).decode() if isinstance(value, bytes) and value else None
+
+
+def _decimal(value: int | bytes | None) -> str:
+    digits = _text(value) or "0"
+    sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
+    digits = digits.rjust(_DECIMALS + 1, "0")
+    return f"{sign}{digits[:-_DECIMALS]}.{digits[-_DECIMALS:]}"
+
+
+def _timestamp(given: Message) -> str:
+    try:
+        return to_text(_signed(given.integer(1)) * SECOND + given.integer(2))
+    except OverflowError:
+        raise Malformed("a time before year 1 or after year 9999") from None
+
+
+def _duration(given: Message) -> str:
+    seconds, nanos = _signed(given.integer(1)), given.integer(2)
+    fraction = f".{nanos:09}".rstrip("0").rstrip(".") if nanos else ""
+    return f"{seconds}{fraction}s"
+
+
+_SCALARS: dict[str, Callable[[int | bytes | None], Any]] = {
+    "string": _text,
+    "bytes": _bytes,
+    "bool": lambda value: bool(_integer(value)),
+    "int32": _signed,
+    "uint32": _integer,
+    "int64": lambda value: str(_signed(value)),
+    "uint64": lambda value: str(_integer(value)),
+    "Dec": _decimal,
+}
+_WELL_KNOWN: dict[str, Callable[[Message], str]] = {
+    "Timestamp": _timestamp,
+    "Duration": _duration,
+}

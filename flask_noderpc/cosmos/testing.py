@@ -1,0 +1,102 @@
+"""A whole development chain like the Cosmos SDK's on a free port of the loopback."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..chain.embedded import EmbeddedChain
+from ..chain.from_settings import chain_from_settings
+from ..domain.abci import ExecTxResult
+from ..errors import TxRejected
+from ..protocol.comet import hashes
+from ..settings import read_settings
+from ..testing.node import app_for, serve
+from .bank.dev import MNEMONIC, accounts_of
+from .bank.faucet import send
+
+_SETTINGS = {
+    "application": "bank",
+    "dev": True,
+    "dialect": "comet-0.38",
+    "rest": True,
+    # A block as soon as a transaction waits.
+    "block_interval": 0.001,
+    # A snapshot is reverted to after a whole test.
+    "bank_heights": 100_000,
+}
+
+_FIRST_BLOCK_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class BankNode:
+    """A running node: its URL for clients, and control of its chain."""
+
+    url: str
+    """For CosmJS and other clients, of the node RPC and of REST."""
+    mnemonic: str
+    """Of the accounts, at ``m/44'/118'/0'/0/0`` to 9."""
+    accounts: tuple[str, ...]
+    """Addresses of ten accounts of 1,000,000,000,000 stake and token each."""
+    chain: EmbeddedChain
+
+    def mine(self, blocks: int = 1, time: int | None = None) -> int:
+        """Make blocks now, the first at a time in seconds since 1970; the last height."""
+        return self.chain.control.mine(blocks, time)
+
+    def increase_time(self, seconds: int) -> None:
+        """Advance the clock for later blocks."""
+        self.chain.control.shift(seconds)
+
+    def fail_next_tx(
+        self, code: int, codespace: str = "sdk", log: str = "", *, check: bool = False
+    ) -> None:
+        """Let the next transaction fail with a code, in its block or when it is sent."""
+        result = ExecTxResult(code=code, log=log, codespace=codespace)
+        self.chain.control.fail_next_tx(result, in_check=check)
+
+    def freeze(self, on: bool = True) -> None:
+        """Let all transactions wait, and blocks be empty, until it is false."""
+        self.chain.control.freeze(on)
+
+    def faucet(self, address: str, coins: str) -> str:
+        """Send coins such as ``10token`` of the first account; the transaction's hash."""
+        raw, check = send(self.chain, address, coins)
+        if check.code:
+            raise TxRejected(check.log)
+        return hashes.tx_hash(raw).hex().upper()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Take back on exit what happened to the chain within."""
+        number = self.chain.control.snapshot()
+        try:
+            yield
+        finally:
+            self.chain.control.revert(number)
+
+
+@contextmanager
+def run_bank_node(folder: Path | None = None, **settings: Any) -> Iterator[BankNode]:
+    """Run a node that makes a block of each transaction at once.
+
+    ``settings`` are those of the mount and the chain; ``block_interval`` and ``empty_blocks``
+    give blocks a pace.
+    """
+    given = {**_SETTINGS, **settings}
+    with tempfile.TemporaryDirectory() as scratch:
+        chosen = read_settings({}, given)
+        chain = chain_from_settings(chosen, folder or Path(scratch))
+        chain.start()
+        try:
+            # CosmJS connects to no chain without a block.
+            chain.wait_for_height(0, _FIRST_BLOCK_S)
+            with serve(app_for(chain, **given)) as url:
+                yield BankNode(url, MNEMONIC, tuple(accounts_of(chain.genesis())), chain)
+        finally:
+            chain.close()

@@ -1,0 +1,351 @@
+"""The application of a chain that runs Ethereum's transactions.
+
+Its transactions are raw signed Ethereum transactions. Its events are Ethermint's, so that
+clients of Ethermint chains can read them; the app hash is the state root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...backends.base.application import (
+    Application,
+    AppState,
+    BlockExecution,
+    BlockLimits,
+    BlockRequest,
+    Changes,
+    InitChain,
+    SenderNonce,
+)
+from ...backends.base.capabilities import EvmState
+from ...backends.base.reads import ChainReads
+from ...domain.abci import AppInfo, Event, ExecTxResult, QueryResult
+from ...domain.genesis import BlockParams, ConsensusParamsUpdate, Genesis
+from ...domain.time import SECOND
+from ...errors import (
+    BackendError,
+    BlockNotExecuted,
+    ExecutionFailed,
+    InvalidTransaction,
+    StoreError,
+)
+from ...lru import LRUCache
+from ...protocol.comet.hashes import tx_hash
+from ..domain.execution import (
+    CODE_SIZE_LIMIT,
+    NO_STORAGE,
+    Account,
+    Environment,
+    Outcome,
+    Overrides,
+    StateChange,
+)
+from ..domain.records import Transaction
+from ..engine.jobs import ExecuteBlock, Executed, Patch, Refused
+from ..protocol import accounts, validity
+from ..protocol.ethermint import COINBASE, Layout, Run, event, tx_events
+from ..protocol.transactions import decode, refuse_long_lists
+from . import patches as evm_genesis
+from .patches import LaterBlockChanges, change_of, is_patch
+from .proposals import Backoff, select_txs
+from .state import (
+    BLOCKS_NEEDED,
+    INITIAL_BASE_FEE,
+    EvmHead,
+    EvmRuntime,
+    head,
+    head_records,
+    undo_changes,
+    verify_records,
+)
+
+BLOCK_GAS = 15_000_000
+"""Default gas limit of a block: some seconds of the engine's time."""
+
+CODE_REFUSED = 1
+CODESPACE = "evm"
+
+# Includes rejected transactions, which may have a megabyte each.
+_DECODED_TXS, _DECODED_BYTES = 10_000, 32 << 20
+# About the size in memory of a decoded transaction without its data.
+_TX_OBJECT_BYTES = 2048
+
+
+class EvmApplication(Application):
+    """Runs Ethereum's transactions.
+
+    With ``dev`` it also accepts patches of the state, unsigned transactions of any sender from
+    the local node, and transactions of accounts with code.
+    """
+
+    name = "evm"
+    selects_txs = True
+    makes_empty_blocks_together = True
+
+    needs_blocks = BLOCKS_NEEDED
+
+    def __init__(
+        self,
+        state: AppState,
+        runtime: EvmRuntime,
+        chain_id: int,
+        *,
+        dev: bool = False,
+        takes_unprotected_txs: bool = False,
+        code_size_limit: int = CODE_SIZE_LIMIT,
+    ) -> None:
+        self._state, self._runtime, self._chain_id = state, runtime, chain_id
+        self._dev, self._takes_unprotected_txs = dev, takes_unprotected_txs
+        self._code_size_limit = code_size_limit
+        self._decoded = LRUCache[bytes, Transaction](
+            _DECODED_TXS, _DECODED_BYTES, _weight, runtime.memory
+        )
+        self._backoff = Backoff()
+
+    @property
+    def evm_state(self) -> EvmState:
+        return self._runtime
+
+    def close(self) -> None:
+        self._runtime.close()
+
+    def info(self) -> AppInfo:
+        latest = head(self._state)
+        return AppInfo(
+            data="evm",
+            version="1",
+            app_version=1,
+            last_block_height=latest.height if latest else 0,
+            last_block_app_hash=latest.root if latest else b"",
+        )
+
+    def init_chain(self, genesis: Genesis) -> InitChain:
+        overrides = evm_genesis.accounts(genesis.app_state)
+        change = StateChange(NO_STORAGE)
+        if overrides:
+            change = self._runtime.execute(Patch(NO_STORAGE, overrides))
+        limit = genesis.consensus_params.block.max_gas
+        update = None
+        if limit < 0:
+            limit = BLOCK_GAS
+            block = genesis.consensus_params.block
+            update = ConsensusParamsUpdate(block=BlockParams(block.max_bytes, limit))
+        first = EvmHead(0, change.root, INITIAL_BASE_FEE, 0, limit)
+        return InitChain(
+            app_hash=change.root,
+            consensus_params=update,
+            changes={**change.written, **head_records(first)},
+        )
+
+    def describe_genesis(self, genesis: Genesis) -> Mapping[str, str]:
+        accounts = evm_genesis.accounts(genesis.app_state)
+        supply = sum(each.balance or 0 for each in accounts.values())
+        contracts = sum(bool(each.code) for each in accounts.values())
+        return {
+            "accounts": f"{len(accounts)}, {contracts} of them with code",
+            "supply": f"{supply} wei",
+        }
+
+    def check_tx(self, tx: bytes) -> ExecTxResult:
+        result = self._check(tx, unsigned=False)
+        if result.code:
+            return result
+        decoded = self._decode(tx)
+        try:
+            if not self._takes_unprotected_txs:
+                validity.check_protected(decoded)
+            # Pending transactions stay in the mempool while the base fee rises.
+            validity.check_tip(decoded, self._head().next_base_fee)
+        except InvalidTransaction as error:
+            return _rejected(str(error))
+        return result
+
+    def recheck_tx(self, tx: bytes) -> ExecTxResult:
+        if self._dev and is_patch(tx):
+            return ExecTxResult()
+        return self._check(tx, unsigned=self._dev)
+
+    def _check(self, tx: bytes, *, unsigned: bool) -> ExecTxResult:
+        if self._backoff.is_poison(tx):
+            return _rejected("the transaction takes longer than a block may")
+        try:
+            refuse_long_lists(tx)
+            decoded = self._decode(tx)
+            if not (decoded.is_signed or unsigned):
+                raise InvalidTransaction("invalid transaction v, r, s values")
+            latest = self._head()
+            limits = latest.gas_limit, self._code_size_limit
+            validity.check_form(decoded, self._chain_id, *limits)
+            account = self._account(latest, decoded.sender)
+            validity.check_nonce(decoded, account)
+            if not self._dev:
+                code = accounts.code_of(self._runtime.record, account)
+                validity.check_sender(decoded, code)
+            validity.check_funds(decoded, account)
+        except InvalidTransaction as error:
+            return _rejected(str(error))
+        return ExecTxResult(gas_wanted=decoded.gas)
+
+    def sender_nonce(self, tx: bytes) -> SenderNonce | None:
+        if is_patch(tx):
+            return None
+        decoded = self._decode(tx)
+        return SenderNonce(
+            hash=decoded.hash,
+            sender=decoded.sender,
+            nonce=decoded.nonce,
+            next_nonce=self._account(self._head(), decoded.sender).nonce,
+            fee_cap=decoded.fee_cap,
+            tip=decoded.tip_cap,
+        )
+
+    def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
+        latest = self._head()
+        txs = [tx for tx in txs if not self._backoff.is_poison(tx)]
+        patches = tuple(filter(is_patch, txs))
+        if self._dev and patches:
+            # In a separate block: replays of Ethereum transactions start from the parent state.
+            return self._backoff.limit(patches[:1])
+        pending = (self._decode(tx) for tx in txs if not is_patch(tx))
+        selected = select_txs(
+            # A chain that had NODERPC_DEV before may still have unsigned ones.
+            (tx for tx in pending if self._dev or tx.is_signed),
+            lambda sender: self._account(latest, sender),
+            latest.next_base_fee,
+            limits,
+        )
+        return self._backoff.limit(selected)
+
+    def finalize_block(self, block: BlockRequest) -> BlockExecution:
+        latest = self._head()
+        patched = LaterBlockChanges(latest.next_base_fee)
+        txs: list[bytes | Overrides] = []
+        for tx in block.txs:
+            if self._dev and is_patch(tx):
+                txs.append(patched.add(change_of(tx)))
+            else:
+                txs.append(tx)
+        environment = Environment(
+            chain_id=self._chain_id,
+            number=block.height,
+            timestamp=block.time // SECOND,
+            coinbase=latest.coinbase or block.proposer_address,
+            gas_limit=latest.gas_limit,
+            base_fee=patched.base_fee,
+            code_size_limit=self._code_size_limit,
+        )
+        if patched.state is not None:
+            executed = Executed(patched.state, (None,) * len(txs))
+        else:
+            job = ExecuteBlock(latest.root, environment, tuple(txs), contracts_send=self._dev)
+            executed = self._executed(block, job)
+        results = tuple(_results(block, executed))
+        gas = sum(result.gas_used for result in results)
+        new_head = EvmHead(
+            block.height,
+            executed.change.root,
+            environment.base_fee,
+            gas,
+            latest.gas_limit if patched.block is None else patched.block.max_gas,
+            patched.coinbase or latest.coinbase,
+        )
+        return BlockExecution(
+            tx_results=results,
+            app_hash=new_head.root,
+            begin_events=_begin_events(latest, environment),
+            end_events=(event("block_gas", height=str(block.height), amount=str(gas)),),
+            consensus_param_updates=patched.updates(),
+            changes={**executed.change.written, **head_records(new_head)},
+        )
+
+    def _executed(self, block: BlockRequest, job: ExecuteBlock) -> Executed:
+        if not block.txs and not self._backoff.has_suspects():
+            # An empty block has no system calls, rewards or withdrawals: no state change.
+            self._backoff.done(block.txs)
+            return Executed(StateChange(job.root), ())
+        try:
+            executed = self._runtime.execute(job)
+        except Exception as error:
+            if isinstance(error, BackendError) and not isinstance(error, ExecutionFailed):
+                raise
+            # The engine is third-party code: its other exceptions count as a failed block too.
+            self._backoff.failed(block.txs)
+            if not block.txs:
+                raise
+            reason = error.text if isinstance(error, ExecutionFailed) else repr(error)
+            raise BlockNotExecuted(block.height, len(block.txs), reason) from None
+        self._backoff.done(block.txs)
+        return executed
+
+    def undo_changes(self, height: int) -> Changes:
+        return undo_changes(self._state, self._head().height, height)
+
+    def verify_state(self, chain: ChainReads) -> None:
+        super().verify_state(chain)
+        latest = self._head()
+        verify_records(self._state, latest.height, latest.root)
+
+    def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
+        """Return an error: the methods of the EVM layer read the state."""
+        log = "nothing can be asked by abci_query: the methods of the EVM layer read the state"
+        return QueryResult(code=CODE_REFUSED, log=log, key=data, codespace=CODESPACE)
+
+    def _head(self) -> EvmHead:
+        latest = head(self._state)
+        if latest is None:
+            raise StoreError("the state is that of another application")
+        return latest
+
+    def _account(self, latest: EvmHead, address: bytes) -> Account:
+        return accounts.account(self._runtime.record, latest.root, address)
+
+    def _decode(self, raw: bytes) -> Transaction:
+        # Cached, as each pending transaction is read for every block.
+        decoded = self._decoded.get(raw)
+        if decoded is None:
+            decoded = self._decoded.put(raw, decode(raw, unsigned=True))
+        return decoded
+
+
+def _results(block: BlockRequest, executed: Executed) -> Iterator[ExecTxResult]:
+    count = 0
+    for tx, outcome in zip(block.txs, executed.outcomes, strict=True):
+        if outcome is None:
+            yield ExecTxResult()
+        elif isinstance(outcome, Refused):
+            yield _rejected(outcome.reason)
+        else:
+            yield _result(tx, *outcome, count, block.height)
+            count += 1
+
+
+def _begin_events(latest: EvmHead, environment: Environment) -> tuple[Event, ...]:
+    fee = event("fee_market", base_fee=str(environment.base_fee))
+    if not latest.coinbase:
+        return (fee,)
+    return fee, event(COINBASE, address=f"0x{latest.coinbase.hex()}")
+
+
+def _weight(tx: Transaction) -> int:
+    # Raw bytes and decoded data; access lists take up to twice their encoded size.
+    return _TX_OBJECT_BYTES + 4 * len(tx.raw)
+
+
+def _rejected(reason: str) -> ExecTxResult:
+    return ExecTxResult(code=CODE_REFUSED, log=reason, codespace=CODESPACE)
+
+
+def _result(
+    raw: bytes, tx: Transaction, outcome: Outcome, index: int, height: int
+) -> ExecTxResult:
+    run = Run(tx, outcome.gas_used, outcome.error, outcome.logs)
+    return ExecTxResult(
+        gas_wanted=tx.gas,
+        gas_used=outcome.gas_used,
+        events=_events(raw, run, index, height),
+    )
+
+
+def _events(raw: bytes, run: Run, index: int, height: int) -> tuple[Event, ...]:
+    return tx_events((run,), Layout.SINGLE, tx_hash(raw), index, height)

@@ -1,0 +1,161 @@
+"""Accounts in the format of geth's genesis documents, and patch transactions that change them.
+
+A patch is part of a block like any other transaction, so the CometBFT API shows it, and
+the app hash after each block is the state root.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from ... import jsoncodec
+from ...domain.genesis import BlockParams, ConsensusParamsUpdate
+from ...errors import ConfigurationError, InvalidTransaction
+from ..domain.execution import AccountOverride, Overrides, StateChange
+from ..protocol.alloc import dumped_accounts, genesis_accounts, is_anvil_dump
+from ..protocol.validity import fee_of_empty_block_before
+
+_NO_CODES: Mapping[bytes, bytes] = MappingProxyType({})
+
+
+def accounts(app_state: bytes) -> Overrides:
+    """Parse ``alloc``; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    if not app_state:
+        return {}
+    try:
+        return genesis_accounts(app_state)
+    except (ValueError, jsoncodec.NotJSON) as error:
+        raise ConfigurationError(f"accounts in alloc: {error}") from None
+
+
+def app_state(balances: Mapping[bytes, int], codes: Mapping[bytes, bytes] = _NO_CODES) -> bytes:
+    """Encode a genesis state of accounts with a balance in wei, and of contracts."""
+    alloc: dict[str, Any] = {
+        f"0x{address.hex()}": {"balance": f"{balance:#x}"}
+        for address, balance in balances.items()
+    }
+    alloc |= {
+        f"0x{address.hex()}": {"code": f"0x{code.hex()}"} for address, code in codes.items()
+    }
+    return jsoncodec.encode({"alloc": alloc})
+
+
+# Neither a transaction type nor the first byte of RLP.
+_MARK = b"\x7fpatch"
+# Maximum size of a decompressed state dump.
+_MAX_DUMP_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Content of a patch; ``None`` leaves a part unchanged."""
+
+    overrides: Overrides = field(default_factory=dict)
+    next_base_fee: int | None = None
+    coinbase: bytes | None = None
+    block: BlockParams | None = None
+    dump: bytes | None = None
+    """State dump: anvil's sets its accounts, one of an earlier version replaces the state."""
+
+
+class _BlockMembers(jsoncodec.Struct):
+    """JSON members of a patch except ``alloc``."""
+
+    nextBaseFee: str | None = None  # noqa: N815  # as JSON has it
+    coinbase: str | None = None
+    block: BlockParams | None = None
+    dump: bytes | None = None
+
+
+def patch_tx(change: Change) -> bytes:
+    """Encode a change as a patch transaction, unique by a random salt."""
+    members: dict[str, object] = {
+        "alloc": {
+            f"0x{address.hex()}": _account_json(o) for address, o in change.overrides.items()
+        },
+        "salt": secrets.token_hex(8),
+    }
+    if change.next_base_fee is not None:
+        members["nextBaseFee"] = f"{change.next_base_fee:#x}"
+    if change.coinbase is not None:
+        members["coinbase"] = change.coinbase.hex()
+    if change.block is not None:
+        members["block"] = change.block
+    if change.dump is not None:
+        members["dump"] = change.dump
+    return _MARK + jsoncodec.encode(members)
+
+
+def _account_json(override: AccountOverride) -> dict[str, object]:
+    members: dict[str, object] = {}
+    if override.balance is not None:
+        members["balance"] = f"{override.balance:#x}"
+    if override.nonce is not None:
+        members["nonce"] = f"{override.nonce:#x}"
+    if override.code is not None:
+        members["code"] = f"0x{override.code.hex()}"
+    if override.state_diff:
+        members["storage"] = {
+            f"0x{slot.hex()}": f"0x{word.hex()}" for slot, word in override.state_diff.items()
+        }
+    return members
+
+
+def is_patch(raw: bytes) -> bool:
+    """Return true if a transaction is a patch."""
+    return raw.startswith(_MARK)
+
+
+def change_of(raw: bytes) -> Change:
+    """Decode a patch; raise :exc:`~flask_noderpc.errors.InvalidTransaction`."""
+    document = raw[len(_MARK) :]
+    try:
+        members = jsoncodec.decode(document, _BlockMembers)
+        return Change(
+            overrides=accounts(document),
+            next_base_fee=None if members.nextBaseFee is None else int(members.nextBaseFee, 0),
+            coinbase=None if members.coinbase is None else bytes.fromhex(members.coinbase),
+            block=members.block,
+            dump=members.dump,
+        )
+    except (ConfigurationError, jsoncodec.NotJSON, ValueError) as error:
+        raise InvalidTransaction(str(error)) from None
+
+
+class LaterBlockChanges:
+    """Changes of block parameters by the patches of one block; the last one applies."""
+
+    def __init__(self, next_base_fee: int) -> None:
+        self.base_fee = next_base_fee
+        """Base fee of the block that contains the patches."""
+        self._next_base_fee = next_base_fee
+        self.coinbase = b""
+        self.block: BlockParams | None = None
+        self.state: StateChange | None = None
+
+    def add(self, change: Change) -> Overrides:
+        """Add a patch, and return the accounts that it changes."""
+        if change.next_base_fee is not None:
+            self._next_base_fee = change.next_base_fee
+        # anvil makes no block for a change. This block's fee is such that EIP-1559 gives the
+        # next block the fee it would have had, or the one that was set.
+        self.base_fee = fee_of_empty_block_before(self._next_base_fee)
+        self.coinbase = change.coinbase or self.coinbase
+        self.block = change.block or self.block
+        if change.dump is not None and is_anvil_dump(change.dump):
+            return dumped_accounts(change.dump, _MAX_DUMP_BYTES)
+        if change.dump is not None:
+            # Imported late, as it needs the extra's packages.
+            from ..protocol.accounts import decode_dump
+
+            # The dump was validated before the patch was submitted.
+            self.state = decode_dump(change.dump, _MAX_DUMP_BYTES)
+        return change.overrides
+
+    def updates(self) -> ConsensusParamsUpdate | None:
+        """Return the update of the consensus parameters from the next block on."""
+        return None if self.block is None else ConsensusParamsUpdate(block=self.block)

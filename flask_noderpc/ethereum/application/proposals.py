@@ -1,0 +1,131 @@
+"""Selection of a block's transactions by price and nonce, and backoff after a failed block.
+
+After a block that could not be executed the next proposals have fewer transactions, until
+the one that fails is found and excluded. Gas is a poor measure of the time of some
+precompiled contracts, and a slow transaction must not halt the chain.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from ...backends.base.application import BlockLimits
+from ...protocol.comet.chain_state import tx_bytes
+from ...protocol.comet.hashes import tx_hash
+from ..domain.execution import Account
+from ..domain.records import Transaction
+from ..protocol.validity import MAX_BLOBS, max_cost
+
+_Queue = list[Transaction]
+
+
+def select_txs(
+    txs: Iterable[Transaction],
+    account: Callable[[bytes], Account],
+    base_fee: int,
+    limits: BlockLimits,
+) -> tuple[bytes, ...]:
+    """Return the raw transactions to include in a block, out of the pending ones.
+
+    A transaction that does not fit, can't pay the base fee or comes after a nonce gap delays
+    only later ones of its sender. The same goes for one whose cost may exceed the balance
+    left by those before it: failing transactions would fill blocks at no cost.
+    """
+    queues = _by_sender(txs, account)
+    # By price, then by arrival.
+    heads: list[tuple[int, int, _Queue]] = []
+    for order, queue in enumerate(queues):
+        _push(heads, queue, order, base_fee)
+    selected: list[bytes] = []
+    size = gas = blobs = 0
+    while heads:
+        _, order, queue = heapq.heappop(heads)
+        tx = queue.pop()
+        blobs_after = blobs + len(tx.blob_versioned_hashes)
+        fits = limits.fits(size + tx_bytes(tx.raw), gas + tx.gas)
+        if not fits or blobs_after > MAX_BLOBS:
+            continue
+        size, gas, blobs = size + tx_bytes(tx.raw), gas + tx.gas, blobs_after
+        selected.append(tx.raw)
+        _push(heads, queue, order, base_fee)
+    return tuple(selected)
+
+
+def _push(
+    heads: list[tuple[int, int, _Queue]], queue: _Queue, order: int, base_fee: int
+) -> None:
+    if queue:
+        price = queue[-1].gas_price_at(base_fee)
+        if price >= base_fee:
+            heapq.heappush(heads, (base_fee - price, order, queue))
+
+
+def _by_sender(txs: Iterable[Transaction], account: Callable[[bytes], Account]) -> list[_Queue]:
+    """Return each sender's payable transactions without a nonce gap, the next one last."""
+    senders: defaultdict[bytes, dict[int, Transaction]] = defaultdict(dict)
+    for tx in txs:
+        senders[tx.sender][tx.nonce] = tx
+    queues = []
+    for sender, by_nonce in senders.items():
+        sender_account = account(sender)
+        queue, nonce, balance = [], sender_account.nonce, sender_account.balance
+        while nonce in by_nonce and (cost := max_cost(by_nonce[nonce])) <= balance:
+            queue.append(by_nonce[nonce])
+            nonce, balance = nonce + 1, balance - cost
+        queues.append(queue[::-1])
+    return queues
+
+
+_SHRINK_FACTOR = 4
+_MAX_FAILURES = 2
+_MAX_POISON = 10_000
+
+
+class Backoff:
+    """Limit and exclusions of proposals, from the failed blocks of this process."""
+
+    def __init__(self) -> None:
+        self._limit: int | None = None
+        self._failures: Counter[bytes] = Counter()
+        self._poison: OrderedDict[bytes, None] = OrderedDict()
+
+    def is_poison(self, tx: bytes) -> bool:
+        """Return true if a block with this transaction alone failed repeatedly."""
+        return bool(self._poison) and tx_hash(tx) in self._poison
+
+    def has_suspects(self) -> bool:
+        """Return true if a transaction failed that the next block may show to be the cause."""
+        return bool(self._failures or self._poison)
+
+    def limit(self, txs: Sequence[bytes]) -> tuple[bytes, ...]:
+        """Return the first transactions of a proposal, up to the current limit."""
+        return tuple(txs[: self._limit])
+
+    def done(self, txs: Sequence[bytes]) -> None:
+        """Raise the limit after a block was executed."""
+        self._failures.clear()
+        if self._limit is not None:
+            # A block below the limit had all transactions: no limit is needed any more.
+            self._limit = 2 * self._limit if len(txs) == self._limit else None
+
+    def failed(self, txs: Sequence[bytes]) -> None:
+        """Lower the limit after a block that took too long or killed its process."""
+        if not txs:
+            # An empty block failed too: the transactions are not the cause.
+            self._poison.clear()
+        elif len(txs) > 1:
+            self._limit = max(1, len(txs) // _SHRINK_FACTOR)
+        else:
+            self._limit = 1
+            self._count_failure(tx_hash(txs[0]))
+
+    def _count_failure(self, digest: bytes) -> None:
+        # A single failure may have another cause, such as a killed process.
+        self._failures[digest] += 1
+        if self._failures[digest] >= _MAX_FAILURES:
+            del self._failures[digest]
+            self._poison[digest] = None
+            if len(self._poison) > _MAX_POISON:
+                self._poison.popitem(last=False)

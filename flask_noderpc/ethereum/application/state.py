@@ -1,0 +1,217 @@
+"""State of the EVM application: its record of each block, its trie nodes, its executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from ...backends.base.application import AppState
+from ...backends.base.capabilities import EvmState
+from ...backends.base.location import url_store
+from ...errors import InvalidBlock, ResultNotFound
+from ...executors.pool import Executors, module_command
+from ...lru import CacheMemory, LRUCache
+from ..engine.base import Job
+from ..protocol import accounts, rlp
+from ..protocol.crypto import keccak
+from ..protocol.trie import NodeMissing
+from ..protocol.validity import next_base_fee
+
+INITIAL_BASE_FEE = 10**9
+"""Base fee of the first block, in wei per unit of gas."""
+
+BLOCKS_NEEDED = 257
+"""Minimum blocks to retain: the latest, and the 256 before it that BLOCKHASH can read."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvmHead:
+    """State root and fee parameters after a block."""
+
+    height: int
+    root: bytes
+    base_fee: int
+    gas_used: int
+    gas_limit: int
+    coinbase: bytes = b""
+    """Account that receives the tips of later blocks, if ``setCoinbase`` has set one."""
+
+    @property
+    def next_base_fee(self) -> int:
+        """Base fee of the next block, in wei per unit of gas."""
+        return next_base_fee(self.base_fee, self.gas_used, self.gas_limit)
+
+    def encode(self) -> bytes:
+        """Encode the record for the store."""
+        items: list[rlp.Item] = [self.height, self.root, self.base_fee]
+        items += self.gas_used, self.gas_limit
+        return rlp.encode([*items, self.coinbase] if self.coinbase else items)
+
+    @classmethod
+    def decode(cls, stored: bytes) -> EvmHead:
+        """Decode the result of :meth:`encode`."""
+        items = rlp.Reader(stored).list("head")
+
+        def number() -> int:
+            return int.from_bytes(items.string("number"))
+
+        head = cls(number(), items.string("root"), number(), number(), number())
+        return head if items.done else replace(head, coinbase=items.string("coinbase"))
+
+
+LATEST = b"evm"
+_AT = b"evm:%d"
+
+
+def head(state: AppState) -> EvmHead | None:
+    """Return the latest block's record."""
+    stored = state.get(LATEST)
+    return None if stored is None else EvmHead.decode(stored)
+
+
+def head_at(state: AppState, height: int) -> EvmHead | None:
+    """Return a block's record; height 0 is the genesis."""
+    stored = state.get(_AT % height)
+    return None if stored is None else EvmHead.decode(stored)
+
+
+def undo_changes(state: AppState, latest: int, height: int) -> dict[bytes, bytes | None]:
+    """Return the changes that make an earlier block the latest; 0 is the genesis."""
+    removed = range(height + 1, latest + 1)
+    return {**{_AT % each: None for each in removed}, LATEST: state.get(_AT % height)}
+
+
+def head_records(new_head: EvmHead) -> dict[bytes, bytes]:
+    """Return the key-value records of a new latest block."""
+    encoded = new_head.encode()
+    return {LATEST: encoded, _AT % new_head.height: encoded}
+
+
+def verify_records(state: AppState, height: int, root: bytes) -> None:
+    """Check that each trie node and contract code of a state is stored under its own hash;
+    raise :exc:`~flask_noderpc.errors.InvalidBlock`."""
+
+    def proven(digest: bytes) -> bytes | None:
+        found = state.get(digest)
+        return found if found is not None and keccak(found) == digest else None
+
+    try:
+        for _ in accounts.records(proven, root):
+            pass
+    except NodeMissing as error:
+        raise InvalidBlock(
+            f"app_state: record 0x{error} of the state of block {height} is missing, or has"
+            " another hash: restore a backup"
+        ) from None
+
+
+# Trie nodes have some hundred bytes, and code up to 24 thousand.
+_MAX_NODES, _MAX_NODE_BYTES = 50_000, 32 << 20
+# Python's overhead of two bytes objects, and the hash of 32 bytes.
+_OBJECT_BYTES = 130
+
+
+class CachedNodeStore:
+    """Read-through cache of immutable records by their hashes."""
+
+    def __init__(
+        self, read: Callable[[bytes], bytes | None], memory: CacheMemory | None = None
+    ) -> None:
+        self._read = read
+        self._cache = LRUCache[bytes, bytes](_MAX_NODES, _MAX_NODE_BYTES, _weight, memory)
+
+    def record(self, digest: bytes) -> bytes | None:
+        """Return a trie node or contract code by its hash, or ``None``."""
+        record = self._cache.get(digest) or self._read(digest)
+        return None if record is None else self._cache.put(digest, record)
+
+
+def _weight(record: bytes) -> int:
+    return len(record) + _OBJECT_BYTES
+
+
+T = TypeVar("T")
+
+# On a busy machine the server gets three times the CPU share of a call's process. At a
+# niceness of 19 a call would wait up to a second beside a busy process.
+_NICENESS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionLimits:
+    """Number of executor processes and queued calls, and time limits in seconds."""
+
+    executors: int = 2
+    waiting: int = 32
+    call_s: float = 5.0
+    block_s: float = 30.0
+    """Maximum seconds of a block; the producer's lease is renewed meanwhile."""
+    per_client: int | None = None
+    """Maximum running and queued calls of one client; ``None`` for no limit."""
+
+
+class EvmRuntime(EvmState):
+    """Reads the application's records, and runs code in executor processes.
+
+    ``store`` is the database that these open. Blocks have a dedicated process, so that calls
+    never delay them. With ``keeps_names`` it keeps addresses and slots by their hashes, so that
+    the state can be dumped.
+    """
+
+    initial_base_fee = INITIAL_BASE_FEE
+
+    def __init__(
+        self,
+        state: AppState,
+        store: str,
+        limits: ExecutionLimits,
+        memory: CacheMemory | None = None,
+        *,
+        keeps_names: bool = False,
+    ) -> None:
+        self._state, self._limits = state, limits
+        self.memory = memory or CacheMemory()
+        arguments = _absolute(store), str(self.memory.limit)
+        command = module_command(f"{__package__}.executor", *arguments)
+        self._calls = Executors(
+            (*command, str(_NICENESS), "0"), limits.executors, limits.waiting, limits.per_client
+        )
+        self._blocks = Executors((*command, "0", str(int(keeps_names))), 1, 1)
+        self._node_store = CachedNodeStore(state.get, self.memory)
+
+    def root(self, height: int) -> bytes:
+        head = head_at(self._state, height)
+        if head is None:
+            raise ResultNotFound(f"the state of block {height} is not stored")
+        return head.root
+
+    def record(self, digest: bytes) -> bytes | None:
+        return self._node_store.record(digest)
+
+    def run(self, job: Job[T], client: str = "") -> T:
+        return self._calls.run(job, self._limits.call_s, client)
+
+    def execute(self, job: Job[T]) -> T:
+        """Run a job of block production and return its result."""
+        return self._blocks.run(job, self._limits.block_s)
+
+    def start(self, *, calls: bool, blocks: bool) -> None:
+        if calls:
+            self._calls.start()
+        if blocks:
+            self._blocks.start()
+
+    def close(self) -> None:
+        """Stop the executor processes."""
+        self._calls.close()
+        self._blocks.close()
+
+
+def _absolute(store: str) -> str:
+    """Return an absolute file name, URI or URL, independent of later changes of directory."""
+    if url_store(store):
+        return store
+    scheme = "file:" if store.startswith("file:") else ""
+    return f"{scheme}{Path(store.removeprefix(scheme)).absolute()}"

@@ -1,0 +1,262 @@
+"""Input and output of the EVM: accounts, block environments, messages, outcomes.
+
+Addresses have 20 bytes, hashes and words 32; amounts are in wei.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from .records import (
+    ACCESS_LIST,
+    BLOB,
+    DYNAMIC_FEE,
+    EMPTY_ROOT,
+    LEGACY,
+    MIN_BLOB_FEE,
+    SET_CODE,
+    ZERO_ADDRESS,
+    ZERO_HASH,
+    AccessListEntry,
+    Authorization,
+    Transaction,
+)
+
+# keccak of no bytes, and the root of no slots: an account without code or storage.
+NO_CODE = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
+NO_STORAGE = EMPTY_ROOT
+
+CODE_SIZE_LIMIT = 24_576
+"""EIP-170: maximum bytes of a contract's code, unless a chain has another limit."""
+
+# EIP-7702: delegation designator, the prefix of the address that an account delegates to.
+DELEGATION = bytes.fromhex("ef0100")
+
+
+# Addresses of the precompiled contracts; EIP-2537 added the last.
+PRECOMPILES = frozenset(number.to_bytes(20) for number in range(1, 0x12))
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Account record in the state trie."""
+
+    nonce: int = 0
+    balance: int = 0
+    storage_root: bytes = NO_STORAGE
+    code_hash: bytes = NO_CODE
+
+
+@dataclass(frozen=True, slots=True)
+class AccountProof:
+    """Merkle proof of an account and of storage slots: the trie nodes from the root down.
+
+    EIP-1186.
+    """
+
+    address: bytes
+    account: Account
+    proof: tuple[bytes, ...]
+    slots: tuple[SlotProof, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotProof:
+    """Merkle proof of one storage slot."""
+
+    slot: bytes
+    value: int
+    proof: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """Block environment of an execution."""
+
+    chain_id: int
+    number: int
+    timestamp: int
+    coinbase: bytes = ZERO_ADDRESS
+    gas_limit: int
+    base_fee: int = 0
+    prev_randao: bytes = ZERO_HASH
+    blob_base_fee: int = MIN_BLOB_FEE
+    code_size_limit: int = CODE_SIZE_LIMIT
+    """Maximum bytes of a contract's code; code that creates one may have twice as many."""
+    hashes: Mapping[int, bytes] = field(default_factory=dict)
+    """Hashes of simulated earlier blocks that are not stored, by number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """Message to execute: a transaction, or an unsigned call."""
+
+    sender: bytes = ZERO_ADDRESS
+    to: bytes | None = None
+    """``None`` creates a contract."""
+    nonce: int | None = None
+    """``None`` uses the sender's next nonce."""
+    gas: int
+    gas_price: int = 0
+    """Effective price in wei; 0 charges nothing."""
+    value: int = 0
+    data: bytes = b""
+    type: int = LEGACY
+    access_list: tuple[AccessListEntry, ...] = ()
+    authorizations: tuple[Authorization, ...] = ()
+    blob_versioned_hashes: tuple[bytes, ...] = ()
+
+
+def seen_by(
+    message: Message, max_fee_per_blob_gas: int | None, environment: Environment
+) -> Environment:
+    """Return the block as a call sees it, without base fees that it does not pay.
+
+    geth: core/vm/evm.go, NewEVM.
+    """
+    if message.gas_price == 0:
+        environment = replace(environment, base_fee=0)
+    if message.blob_versioned_hashes and not max_fee_per_blob_gas:
+        environment = replace(environment, blob_base_fee=0)
+    return environment
+
+
+def message_of(tx: Transaction, base_fee: int) -> Message:
+    """Return the message of a transaction in a block with this base fee."""
+    return Message(
+        sender=tx.sender,
+        to=tx.to,
+        nonce=tx.nonce,
+        gas=tx.gas,
+        gas_price=tx.gas_price_at(base_fee),
+        value=tx.value,
+        data=tx.data,
+        type=tx.type,
+        access_list=tx.access_list,
+        authorizations=tx.authorizations,
+        blob_versioned_hashes=tx.blob_versioned_hashes,
+    )
+
+
+Slots = Mapping[bytes, bytes]
+"""Storage values by slot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountOverride:
+    """State override of an account; ``None`` leaves a field unchanged."""
+
+    nonce: int | None = None
+    balance: int | None = None
+    code: bytes | None = None
+    state: Slots | None = None
+    """Replaces all of the storage."""
+    state_diff: Slots | None = None
+    """Replaces single slots."""
+    precompile_to: bytes | None = None
+    """Address to move the precompiled contract at this address to."""
+
+
+Overrides = Mapping[bytes, AccountOverride]
+"""State overrides by address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallArgs:
+    """Arguments of a call as the client sent them; ``None`` if omitted."""
+
+    sender: bytes | None = None
+    to: bytes | None = None
+    gas: int | None = None
+    gas_price: int | None = None
+    max_fee_per_gas: int | None = None
+    max_priority_fee_per_gas: int | None = None
+    value: int | None = None
+    nonce: int | None = None
+    data: bytes | None = None
+    access_list: tuple[AccessListEntry, ...] | None = None
+    chain_id: int | None = None
+    max_fee_per_blob_gas: int | None = None
+    blob_versioned_hashes: tuple[bytes, ...] | None = None
+    authorizations: tuple[Authorization, ...] | None = None
+
+    @property
+    def type(self) -> int:
+        """Lowest transaction type that has all given fields; type 2 without fees."""
+        if self.authorizations is not None:
+            return SET_CODE
+        if self.blob_versioned_hashes is not None:
+            return BLOB
+        if self.gas_price is None:
+            return DYNAMIC_FEE
+        return LEGACY if self.access_list is None else ACCESS_LIST
+
+    def price_at(self, base_fee: int) -> int:
+        """Return the price per gas at a base fee, in wei; 0 if no fee was given."""
+        if self.gas_price is not None:
+            return self.gas_price
+        fee_cap, tip = self.max_fee_per_gas, self.max_priority_fee_per_gas or 0
+        return min(tip + base_fee, tip if fee_cap is None else fee_cap)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockChanges:
+    """Block overrides; ``None`` leaves a field unchanged."""
+
+    number: int | None = None
+    timestamp: int | None = None
+    gas_limit: int | None = None
+    coinbase: bytes | None = None
+    prev_randao: bytes | None = None
+    base_fee: int | None = None
+    blob_base_fee: int | None = None
+
+    def applied(self, environment: Environment) -> Environment:
+        """Return the environment with these overrides."""
+        names = BlockChanges.__dataclass_fields__
+        values = {name: getattr(self, name) for name in names}
+        return replace(environment, **{k: v for k, v in values.items() if v is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class EmittedLog:
+    """Log of a contract before it has an index."""
+
+    address: bytes
+    topics: tuple[bytes, ...]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Result of executing a message."""
+
+    gas_used: int
+    max_used_gas: int
+    """Gas used before refunds: the limit that the execution needs."""
+    output: bytes = b""
+    """Return data, or revert data."""
+    error: str = ""
+    """Error text of geth; empty for success."""
+    logs: tuple[EmittedLog, ...] = ()
+    created: bytes | None = None
+    """Address of the contract to create."""
+
+    @property
+    def reverted(self) -> bool:
+        """True if the contract reverted."""
+        return self.error == REVERTED
+
+
+REVERTED = "execution reverted"
+OUT_OF_GAS = "out of gas"
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """State transition: the new root and the records written."""
+
+    root: bytes
+    written: Mapping[bytes, bytes] = field(default_factory=dict)
+    """Trie nodes and code by hash, and names of what is in the tries."""

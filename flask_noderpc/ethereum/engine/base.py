@@ -1,0 +1,228 @@
+"""Interface of an EVM engine: opcodes, the state it reads, outcomes and their revert reasons.
+
+An engine knows records by their hashes and nothing of where they are stored.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Final, Generic, Protocol, TypeVar
+
+from ..domain.execution import Account, Environment, Message, Outcome, Overrides, StateChange
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class NodeStore(Protocol):
+    """Storage of nodes and code by hash that a chain provides to its engine."""
+
+    def record(self, digest: bytes) -> bytes | None:
+        """A node or a code by its hash."""
+
+    def block_hash(self, height: int) -> bytes | None:
+        """The hash of a block."""
+
+
+class Frame(Protocol):
+    """A message that code runs for, as a tracer sees it."""
+
+    depth: int
+    kind: str
+    """``CALL``, ``STATICCALL``, ``DELEGATECALL``, ``CALLCODE``, ``CREATE``, ``CREATE2``."""
+    sender: bytes
+    to: bytes
+    """The account whose storage it has."""
+    code_address: bytes
+    value: int
+    gas: int
+    data: bytes
+    refund: int
+    """Gas that is given back however it ends (EIP-7702)."""
+
+
+class Step(Protocol):
+    """One instruction that is about to run."""
+
+    pc: int
+    op: int
+    gas: int
+
+    @property
+    def frame(self) -> Frame:
+        """The message it runs for."""
+
+    @property
+    def refund(self) -> int:
+        """Gas that will be given back."""
+
+    def stack(self) -> list[int]:
+        """All of it, the top last."""
+
+    def memory(self) -> bytes:
+        """All of it."""
+
+    def return_data(self) -> bytes:
+        """Return data of the last call."""
+
+    def storage(self, address: bytes, slot: int) -> int:
+        """A word of storage as it is now."""
+
+
+class Tracer:
+    """Watches a message run; this one does nothing.
+
+    ``step`` comes before an instruction and ``stepped`` after it, or before the message that
+    it begins; ``cost`` is what it took, with the gas it gave away.
+    """
+
+    def enter(self, frame: Frame) -> None:
+        """A message begins."""
+
+    def step(self, step: Step) -> None:
+        """An instruction is about to run."""
+
+    def stepped(self, step: Step, cost: int, error: str) -> None:
+        """An instruction has run, or failed, or begins a message."""
+
+    def log(self, address: bytes, topics: tuple[bytes, ...], data: bytes) -> None:
+        """A contract reports something."""
+
+    def selfdestruct(self, address: bytes, beneficiary: bytes, balance: int) -> None:
+        """A contract ends."""
+
+    def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
+        """A message ends."""
+
+
+class World(ABC):
+    """The state at a root, and what has been done to it since."""
+
+    @abstractmethod
+    def account(self, address: bytes) -> Account:
+        """Nonce, balance and the hash of the code; the storage's root may be that of before."""
+
+    @abstractmethod
+    def code(self, address: bytes) -> bytes:
+        """The code at an address."""
+
+    @abstractmethod
+    def storage(self, address: bytes, slot: int) -> int:
+        """A word of storage."""
+
+    @abstractmethod
+    def patch(self, overrides: Overrides) -> None:
+        """Set accounts to given values, without a transaction."""
+
+    @abstractmethod
+    def run(
+        self, environment: Environment, message: Message, tracer: Tracer | None = None
+    ) -> Outcome:
+        """Run a message to its end and keep what it does.
+
+        The gas is bought and the nonce counted; that both are there is not looked at.
+        """
+
+    @abstractmethod
+    def root(self) -> bytes:
+        """The root of what it is now."""
+
+    @abstractmethod
+    def commit(self) -> StateChange:
+        """The new root, and the records that came since the last."""
+
+
+class EvmEngine(ABC):
+    """A kind of EVM."""
+
+    @abstractmethod
+    def world(self, root: bytes) -> World:
+        """The state at a root; its records are read as they are needed."""
+
+
+class Job(ABC, Generic[T_co]):
+    """A job for an engine, possibly in another process."""
+
+    @abstractmethod
+    def __call__(self, engine: EvmEngine) -> T_co:
+        """Run the job and return its result."""
+
+
+SLOAD, SSTORE = 0x54, 0x55
+BALANCE, EXTCODESIZE, EXTCODECOPY, EXTCODEHASH = 0x31, 0x3B, 0x3C, 0x3F
+CREATE, CALL, CALLCODE, DELEGATECALL, CREATE2, STATICCALL = 0xF0, 0xF1, 0xF2, 0xF4, 0xF5, 0xFA
+SELFDESTRUCT = 0xFF
+
+OF_STORAGE: Final = frozenset((SLOAD, SSTORE))
+"""A slot is on top of the stack."""
+OF_ACCOUNT: Final = frozenset((BALANCE, EXTCODESIZE, EXTCODECOPY, EXTCODEHASH, SELFDESTRUCT))
+"""An address is on top of the stack."""
+OF_CALL: Final = frozenset((CALL, CALLCODE, DELEGATECALL, STATICCALL))
+"""An address is below the gas."""
+
+_ROWS = {
+    0x00: "STOP ADD MUL SUB DIV SDIV MOD SMOD ADDMOD MULMOD EXP SIGNEXTEND",
+    0x10: "LT GT SLT SGT EQ ISZERO AND OR XOR NOT BYTE SHL SHR SAR",
+    0x20: "KECCAK256",
+    0x30: "ADDRESS BALANCE ORIGIN CALLER CALLVALUE CALLDATALOAD CALLDATASIZE CALLDATACOPY"
+    " CODESIZE CODECOPY GASPRICE EXTCODESIZE EXTCODECOPY RETURNDATASIZE RETURNDATACOPY"
+    " EXTCODEHASH",
+    0x40: "BLOCKHASH COINBASE TIMESTAMP NUMBER DIFFICULTY GASLIMIT CHAINID SELFBALANCE BASEFEE"
+    " BLOBHASH BLOBBASEFEE",
+    0x50: "POP MLOAD MSTORE MSTORE8 SLOAD SSTORE JUMP JUMPI PC MSIZE GAS JUMPDEST TLOAD TSTORE"
+    " MCOPY PUSH0",
+    0x60: " ".join(f"PUSH{size}" for size in range(1, 33)),
+    0x80: " ".join(f"DUP{number}" for number in range(1, 17)),
+    0x90: " ".join(f"SWAP{number}" for number in range(1, 17)),
+    0xA0: "LOG0 LOG1 LOG2 LOG3 LOG4",
+    0xF0: "CREATE CALL CALLCODE RETURN DELEGATECALL CREATE2",
+    0xFA: "STATICCALL",
+    0xFD: "REVERT INVALID SELFDESTRUCT",
+}
+_NAMES = {
+    first + number: name
+    for first, names in _ROWS.items()
+    for number, name in enumerate(names.split())
+}
+
+
+def name_of(opcode: int) -> str:
+    """geth: core/vm/opcodes.go."""
+    return _NAMES.get(opcode) or f"opcode {opcode:#x} not defined"
+
+
+def address_of(word: int) -> bytes:
+    """The address in a word."""
+    return word.to_bytes(32)[12:]
+
+
+# Solidity: Error(string) and Panic(uint256).
+_ERROR, _PANIC = bytes.fromhex("08c379a0"), bytes.fromhex("4e487b71")
+
+# geth: accounts/abi, of Solidity's table of panics.
+_PANICS = {
+    0x00: "generic panic",
+    0x01: "assert(false)",
+    0x11: "arithmetic underflow or overflow",
+    0x12: "division or modulo by zero",
+    0x21: "enum overflow",
+    0x22: "invalid encoded storage byte array accessed",
+    0x31: "out-of-bounds array access; popping on an empty array",
+    0x32: "out-of-bounds access of an array or bytesN",
+    0x41: "out of memory",
+    0x51: "uninitialized function",
+}
+
+
+def reason(output: bytes) -> str:
+    """The sentence in what a reverted call returned; empty for other data."""
+    kind, body = output[:4], output[4:]
+    if kind == _PANIC and len(body) >= 32:
+        code = int.from_bytes(body[:32])
+        return _PANICS.get(code, f"unknown panic code: {code:#x}")
+    if kind == _ERROR and len(body) >= 64:
+        start = int.from_bytes(body[:32])
+        size = int.from_bytes(body[start : start + 32])
+        text = body[start + 32 : start + 32 + size]
+        if len(text) == size:
+            return text.decode("utf-8", "replace")
+    return ""

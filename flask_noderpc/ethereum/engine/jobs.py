@@ -1,0 +1,325 @@
+"""Picklable EVM jobs, sent to an executor process, and their results: calls and traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ... import jsoncodec
+from ...errors import InvalidTransaction
+from ..domain.execution import (
+    OUT_OF_GAS,
+    Environment,
+    Message,
+    Outcome,
+    Overrides,
+    StateChange,
+    message_of,
+)
+from ..domain.records import GAS_PER_BLOB, AccessListEntry, Transaction
+from ..protocol import validity
+from ..protocol.crypto import keccak
+from ..protocol.transactions import decode
+from ..protocol.validity import floor_gas, intrinsic_gas
+from .base import EvmEngine, Job, Tracer, World
+from .tracers.base import Deadline, MultiTracer, Origin, OutputLimit, TracerConfig
+from .tracers.prestate import AccessListTracer
+
+
+@dataclass(frozen=True, slots=True)
+class Patch(Job[StateChange]):
+    """Set accounts to given values, as a genesis does."""
+
+    root: bytes
+    overrides: Overrides
+
+    def __call__(self, engine: EvmEngine) -> StateChange:
+        world = engine.world(self.root)
+        world.patch(self.overrides)
+        return world.commit()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a transaction of a block did not run."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """Outcomes of a block's transactions, in their order."""
+
+    change: StateChange
+    outcomes: tuple[tuple[Transaction, Outcome] | Refused | None, ...]
+    """``None`` of a change by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteBlock(Job[Executed]):
+    """Run a block's transactions on the state before it."""
+
+    root: bytes
+    environment: Environment
+    txs: tuple[bytes | Overrides, ...]
+    """Signed transactions; on a chain of tests also changes by hand."""
+    contracts_send: bool = False
+    """True if accounts with code may have signed transactions, against EIP-3607."""
+
+    def __call__(self, engine: EvmEngine) -> Executed:
+        world = engine.world(self.root)
+        outcomes = tuple(self._done(world, each) for each in self.txs)
+        return Executed(world.commit(), outcomes)
+
+    def _done(
+        self, world: World, each: bytes | Overrides
+    ) -> tuple[Transaction, Outcome] | Refused | None:
+        if isinstance(each, bytes):
+            return self._run(world, each)
+        world.patch(each)
+        return None
+
+    def _run(self, world: World, raw: bytes) -> tuple[Transaction, Outcome] | Refused:
+        try:
+            tx = decode(raw, unsigned=True)
+            check(world, self.environment, tx, contracts_send=self.contracts_send)
+        except InvalidTransaction as error:
+            return Refused(str(error))
+        message = message_of(tx, self.environment.base_fee)
+        return tx, world.run(self.environment, message)
+
+
+def check(
+    world: World, environment: Environment, tx: Transaction, *, contracts_send: bool
+) -> None:
+    """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` for one that must not run now."""
+    limits = environment.gas_limit, environment.code_size_limit
+    validity.check_form(tx, environment.chain_id, *limits)
+    account = world.account(tx.sender)
+    validity.check_turn(tx, account)
+    if tx.is_signed and not contracts_send:
+        # Without a signature it was sent in the name of the contract.
+        validity.check_sender(tx, world.code(tx.sender))
+    validity.check_funds(tx, account)
+    validity.check_fee(tx, environment.base_fee)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Job[Outcome]):
+    """Run a message and forget what it did."""
+
+    root: bytes
+    environment: Environment
+    message: Message
+    overrides: Overrides = field(default_factory=dict)
+
+    def __call__(self, engine: EvmEngine) -> Outcome:
+        world = self.world(engine)
+        self.check_funds(world)
+        return world.run(self.environment, self.message)
+
+    def world(self, engine: EvmEngine) -> World:
+        """The state it runs on."""
+        world = engine.world(self.root)
+        if self.overrides:
+            world.patch(self.overrides)
+        return world
+
+    def check_funds(self, world: World) -> None:
+        """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` where nobody could pay."""
+        message = self.message
+        balance = world.account(message.sender).balance
+        validity.check_message_funds(message, balance, self.environment.blob_base_fee)
+        validity.check_message_form(message, self.environment)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate(Call):
+    """Find the least gas with which a message gets through; its outcome with that as limit."""
+
+    def __call__(self, engine: EvmEngine) -> Outcome:
+        message = self._affordable(self.world(engine))
+        if message.gas < _least_gas(message):
+            return Outcome(gas_used=message.gas, max_used_gas=message.gas, error=OUT_OF_GAS)
+        affordable = replace(self, message=message)
+        first = Call.__call__(affordable, engine)
+        return (
+            first if first.error else replace(first, gas_used=affordable._found(engine, first))
+        )
+
+    def _found(self, engine: EvmEngine, first: Outcome) -> int:
+        """geth: eth/gasestimator: what it used says about where to look."""
+        # What it used may be less than it needs to begin: EIP-7702 gives gas back afterwards.
+        low, high = max(first.gas_used, _least_gas(self.message)) - 1, self.message.gas
+        for guess in self._guesses(first):
+            if low < guess < high:
+                if self._with(engine, guess).error:
+                    low = guess
+                else:
+                    high = guess
+        while low + 1 < high and (high - low) / high > _GOOD_ENOUGH:
+            middle = min((low + high) // 2, 2 * low)
+            if self._with(engine, middle).error:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def _affordable(self, world: World) -> Message:
+        """Return the message with no more gas than the sender can pay."""
+        message = self.message
+        if not message.gas_price:
+            return message
+        blob_gas = GAS_PER_BLOB * len(message.blob_versioned_hashes)
+        blobs = blob_gas * self.environment.blob_base_fee
+        left = world.account(message.sender).balance - message.value - blobs
+        # geth: eth/gasestimator: nor may the value be all there is.
+        if left <= 0:
+            raise InvalidTransaction("insufficient funds for transfer")
+        return replace(message, gas=min(message.gas, left // message.gas_price))
+
+    @staticmethod
+    def _guesses(first: Outcome) -> Iterator[int]:
+        # EIP-150: a call keeps a 64th back.
+        yield first.max_used_gas
+        yield (first.max_used_gas + 2300) * 64 // 63
+
+    def _with(self, engine: EvmEngine, gas: int) -> Outcome:
+        world = self.world(engine)
+        return world.run(self.environment, replace(self.message, gas=gas))
+
+
+# geth: eth/gasestimator, the error ratio that eth_estimateGas asks for.
+_GOOD_ENOUGH = 0.015
+
+
+def _least_gas(message: Message) -> int:
+    """Return the least gas with which a message can begin."""
+    lists = message.access_list, message.authorizations
+    minimum = intrinsic_gas(message.data, message.to is None, *lists)
+    return max(minimum, floor_gas(message.data))
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """Options of a trace: the tracer, the bytes of its result, seconds for each message."""
+
+    tracer: TracerConfig
+    max_bytes: int
+    seconds: float | None = None
+
+    def run(
+        self,
+        world: World,
+        environment: Environment,
+        message: Message,
+        output_limit: OutputLimit,
+        logs_before: int,
+        origin: Origin | None = None,
+    ) -> tuple[bytes, int]:
+        """Return the document of a message, and the number of its logs."""
+        recorder = self.tracer.recorder(output_limit)
+        recorder.origin, recorder.logs_before = origin, logs_before
+        recorder.begin(world, environment, message)
+        tracer: Tracer = recorder
+        if self.seconds is not None:
+            tracer = MultiTracer((Deadline(self.seconds), recorder))
+        outcome = world.run(environment, message, tracer)
+        return jsoncodec.encode(recorder.result(outcome)), len(outcome.logs)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceBlock(Job[tuple[bytes, ...]]):
+    """Trace a block's transactions on the state before it; those before ``first`` just run."""
+
+    root: bytes
+    environment: Environment
+    block_hash: bytes
+    txs: tuple[bytes, ...]
+    first: int
+    tracing: Tracing
+
+    def __call__(self, engine: EvmEngine) -> tuple[bytes, ...]:
+        world = engine.world(self.root)
+        logs = replay(world, self.environment, self.txs[: self.first])
+        output_limit = OutputLimit(self.tracing.max_bytes)
+        traces = []
+        for index in range(self.first, len(self.txs)):
+            trace, count = self._trace(world, index, output_limit, logs)
+            traces.append(trace)
+            logs += count
+        return tuple(traces)
+
+    def _trace(
+        self, world: World, index: int, output_limit: OutputLimit, logs: int
+    ) -> tuple[bytes, int]:
+        raw = self.txs[index]
+        message = _message(world, self.environment, raw)
+        origin = Origin(keccak(raw), self.block_hash, self.environment.number, index)
+        return self.tracing.run(world, self.environment, message, output_limit, logs, origin)
+
+
+def replay(world: World, environment: Environment, txs: tuple[bytes, ...]) -> int:
+    """Run transactions that have run before; return the number of their logs."""
+    messages = (_message(world, environment, raw) for raw in txs)
+    return sum(len(world.run(environment, message).logs) for message in messages)
+
+
+def _message(world: World, environment: Environment, raw: bytes) -> Message:
+    tx = decode(raw, unsigned=True)
+    # Whether accounts with code may send was for the chain to say when it made the block.
+    check(world, environment, tx, contracts_send=True)
+    return message_of(tx, environment.base_fee)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceCall(Job[bytes]):
+    """Trace a call on a state: after a block, or in it, behind ``txs``, which just run."""
+
+    root: bytes
+    environment: Environment
+    message: Message
+    tracing: Tracing
+    overrides: Overrides = field(default_factory=dict)
+    txs: tuple[bytes, ...] = ()
+    around: Environment | None = None
+    """The block that they run in."""
+
+    def __call__(self, engine: EvmEngine) -> bytes:
+        world = engine.world(self.root)
+        logs = replay(world, self.around or self.environment, self.txs)
+        world.patch(self.overrides)
+        _check_message(world, self.environment, self.message)
+        output_limit = OutputLimit(self.tracing.max_bytes)
+        trace, _ = self.tracing.run(world, self.environment, self.message, output_limit, logs)
+        return trace
+
+
+def _check_message(world: World, environment: Environment, message: Message) -> None:
+    balance = world.account(message.sender).balance
+    validity.check_message_funds(message, balance, environment.blob_base_fee)
+    validity.check_message_form(message, environment)
+
+
+@dataclass(frozen=True, slots=True)
+class ListAccess(Job[tuple[tuple[AccessListEntry, ...], Outcome]]):
+    """Access list of a call: run it with the list so far until the list is complete."""
+
+    root: bytes
+    environment: Environment
+    message: Message
+    excluded: frozenset[bytes]
+    overrides: Overrides = field(default_factory=dict)
+
+    def __call__(self, engine: EvmEngine) -> tuple[tuple[AccessListEntry, ...], Outcome]:
+        known = AccessListTracer(self.excluded, self.message.access_list).entries
+        while True:
+            world = engine.world(self.root)
+            world.patch(self.overrides)
+            message = replace(self.message, access_list=known)
+            _check_message(world, self.environment, message)
+            tracer = AccessListTracer(self.excluded, known)
+            outcome = world.run(self.environment, message, tracer)
+            if tracer.entries == known:
+                return known, outcome
+            known = tracer.entries

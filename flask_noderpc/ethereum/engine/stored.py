@@ -1,0 +1,63 @@
+"""The records of a state: accounts and words at a root, and the nodes of new roots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..domain.execution import NO_STORAGE, Account
+from ..protocol import accounts
+from ..protocol.trie import Record
+from ..protocol.trie_changes import changed
+
+
+class Stored:
+    """The state at a root, read as it is needed; what was read before is kept."""
+
+    _MAX_KEPT = 4096
+
+    def __init__(self, record: Record, root: bytes) -> None:
+        self.record, self.root = record, root
+        self._accounts: dict[bytes, Account | None] = {}
+        self._words: dict[tuple[bytes, int], int] = {}
+
+    def account(self, address: bytes) -> Account | None:
+        """Return an account, or ``None`` where there is none."""
+        try:
+            return self._accounts[address]
+        except KeyError:
+            found = accounts.existing(self.record, self.root, address)
+            if len(self._accounts) >= self._MAX_KEPT:
+                self._accounts.clear()
+            self._accounts[address] = found
+            return found
+
+    def word(self, storage_root: bytes, slot: int) -> int:
+        """Return a word of the storage that has a root."""
+        if storage_root == NO_STORAGE:
+            return 0
+        try:
+            return self._words[storage_root, slot]
+        except KeyError:
+            found = accounts.storage(self.record, storage_root, slot.to_bytes(32))
+            if len(self._words) >= self._MAX_KEPT:
+                self._words.clear()
+            self._words[storage_root, slot] = found
+            return found
+
+
+class Nodes:
+    """Records that are new; others are read below."""
+
+    def __init__(self, record: Record) -> None:
+        self._below = record
+        self.written: dict[bytes, bytes] = {}
+
+    def record(self, digest: bytes) -> bytes | None:
+        """Return a record by its hash."""
+        return self.written.get(digest) or self._below(digest)
+
+    def planted(self, root: bytes, values: Iterable[tuple[bytes, bytes]]) -> bytes:
+        """Return the root of a trie once values are set in it; its new nodes are kept."""
+        root, nodes = changed(self.record, root, dict(values))
+        self.written |= nodes
+        return root

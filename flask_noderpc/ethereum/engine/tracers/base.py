@@ -1,0 +1,120 @@
+"""Base classes of all tracers."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ....errors import TraceStopped
+from ...domain.execution import Environment, Message, Outcome
+from ..base import Frame, Step, Tracer, World
+
+NOT_BEGUN = ("out of gas", "stack underflow", "stack limit reached")
+"""Errors of instructions before they run; geth reports no others to its tracers."""
+
+
+class OutputLimit:
+    """Limit of the bytes of a result that is held in memory until it is complete."""
+
+    def __init__(self, size: int) -> None:
+        self._size = self._left = size
+
+    def take(self, size: int) -> None:
+        """Count bytes; raise :exc:`~flask_noderpc.errors.TraceStopped` above the limit."""
+        self._left -= size
+        if self._left < 0:
+            raise TraceStopped(
+                f"the answer is larger than {self._size} bytes",
+                "NODERPC_MAX_RESPONSE_BYTES raises this; limit, disableStack or"
+                " onlyTopCall make a trace smaller",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The transaction that a message is, and where."""
+
+    transaction_hash: bytes
+    block_hash: bytes
+    block_number: int
+    index: int
+
+
+class Recorder(Tracer, ABC):
+    """A tracer that has something to show: values as JSON has them."""
+
+    origin: Origin | None = None
+    """``None`` for a call that is no transaction."""
+    logs_before = 0
+    """Logs of the transactions before it in its block."""
+
+    def begin(self, world: World, environment: Environment, message: Message) -> None:
+        """The message has not begun: the state is that before it."""
+
+    @abstractmethod
+    def result(self, outcome: Outcome) -> Any:
+        """Return the trace; the message is over."""
+
+
+class TracerConfig(ABC):
+    """A tracer with its options: it goes to another process."""
+
+    @abstractmethod
+    def recorder(self, output_limit: OutputLimit) -> Recorder:
+        """Return a recorder for one message."""
+
+
+class Deadline(Tracer):
+    """Ends a trace that takes too long."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def step(self, step: Step) -> None:
+        if time.monotonic() >= self._end:
+            # geth: eth/tracers/api.go.
+            raise TraceStopped("execution timeout", "the call's own timeout gives it more")
+
+
+class MultiTracer(Tracer):
+    """Passes every event of the execution to several tracers."""
+
+    def __init__(self, tracers: Sequence[Tracer]) -> None:
+        self._tracers = tracers
+
+    def enter(self, frame: Frame) -> None:
+        for tracer in self._tracers:
+            tracer.enter(frame)
+
+    def step(self, step: Step) -> None:
+        for tracer in self._tracers:
+            tracer.step(step)
+
+    def stepped(self, step: Step, cost: int, error: str) -> None:
+        for tracer in self._tracers:
+            tracer.stepped(step, cost, error)
+
+    def log(self, address: bytes, topics: tuple[bytes, ...], data: bytes) -> None:
+        for tracer in self._tracers:
+            tracer.log(address, topics, data)
+
+    def selfdestruct(self, address: bytes, beneficiary: bytes, balance: int) -> None:
+        for tracer in self._tracers:
+            tracer.selfdestruct(address, beneficiary, balance)
+
+    def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
+        for tracer in self._tracers:
+            tracer.exit(frame, output, gas_used, error)
+
+
+def data(value: bytes) -> str:
+    """Bytes as Ethereum's JSON has them."""
+    return f"0x{value.hex()}"
+
+
+def word(value: int) -> str:
+    """A word as 32 bytes."""
+    return f"0x{value:064x}"

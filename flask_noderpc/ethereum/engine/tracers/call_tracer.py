@@ -1,0 +1,294 @@
+"""``callTracer``, ``flatCallTracer``, and the logs of transfers in ``eth_simulateV1``.
+
+geth: eth/tracers/native/call.go and call_flat.go, internal/ethapi/logtracer.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ...domain.execution import PRECOMPILES, REVERTED, EmittedLog, Environment, Message, Outcome
+from ...protocol.crypto import keccak
+from ..base import Frame, Tracer, World, reason
+from .base import MultiTracer, OutputLimit, Recorder, TracerConfig, data
+
+# What a message takes beside its bytes, about.
+_FRAME_BYTES, _LOG_BYTES = 512, 512
+
+
+@dataclass(frozen=True, slots=True)
+class CallTracer(TracerConfig):
+    """Leave out messages within messages, and show logs, if set."""
+
+    only_top_call: bool = False
+    with_log: bool = False
+
+    def recorder(self, output_limit: OutputLimit) -> CallRecorder:
+        return CallRecorder(self, output_limit)
+
+
+class CallRecorder(Recorder):
+    """The tree of messages."""
+
+    def __init__(self, show: CallTracer, output_limit: OutputLimit) -> None:
+        self._show, self._output_limit = show, output_limit
+        self._open: list[dict[str, Any]] = []
+        self._depth = self._limit = 0
+        self._logs = [0]
+        """Logs of the block before each message that runs, and then so far: one that fails
+        takes its own back."""
+        self._top: dict[str, Any] = {}
+
+    def begin(self, world: World, environment: Environment, message: Message) -> None:
+        self._limit = message.gas
+        self._logs = [self.logs_before]
+        # Shown where the message can't even begin.
+        self._top = _frame(
+            "CREATE" if message.to is None else "CALL", message.sender, message.to, message.gas
+        ) | {"input": data(message.data), "value": hex(message.value)}
+
+    def enter(self, frame: Frame) -> None:
+        self._depth = frame.depth
+        self._logs.append(self._logs[-1])
+        if self._hidden(frame):
+            return
+        self._output_limit.take(_FRAME_BYTES + 2 * len(frame.data))
+        gas = frame.gas if frame.depth else self._limit
+        made = _frame(frame.kind, _caller(frame), callee(frame), gas)
+        made["input"] = data(frame.data)
+        if frame.kind != "STATICCALL":
+            made["value"] = hex(frame.value)
+        self._open.append(made)
+
+    def _hidden(self, frame: Frame) -> bool:
+        return self._show.only_top_call and frame.depth > 0
+
+    def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
+        self._depth = frame.depth - 1
+        logs = self._logs.pop()
+        if not error:
+            self._logs[-1] = logs
+        if self._hidden(frame):
+            return
+        made = self._open.pop()
+        made["gasUsed"] = hex(gas_used)
+        self._output_limit.take(2 * len(output))
+        _settle(made, output, error)
+        if self._open:
+            self._open[-1].setdefault("calls", []).append(made)
+        else:
+            self._top = made
+
+    def log(self, address: bytes, topics: tuple[bytes, ...], data_: bytes) -> None:
+        index = self._logs[-1]
+        self._logs[-1] += 1
+        if not self._show.with_log or (self._show.only_top_call and self._depth):
+            return
+        self._output_limit.take(_LOG_BYTES + 2 * len(data_))
+        frame = self._open[-1]
+        frame.setdefault("logs", []).append(
+            {
+                "address": data(address),
+                "topics": [data(topic) for topic in topics],
+                "data": data(data_),
+                "index": hex(index),
+                # Among the messages that this one begins.
+                "position": hex(len(frame.get("calls", ()))),
+            }
+        )
+
+    def selfdestruct(self, address: bytes, beneficiary: bytes, balance: int) -> None:
+        if not self._show.only_top_call:
+            self._output_limit.take(_FRAME_BYTES)
+            ended = _frame("SELFDESTRUCT", address, beneficiary, 0)
+            ended |= {"input": "0x", "value": hex(balance)}
+            self._open[-1].setdefault("calls", []).append(ended)
+
+    def result(self, outcome: Outcome) -> Any:
+        """The tree."""
+        top = self._top
+        top["gasUsed"] = hex(outcome.gas_used)
+        if outcome.error and "error" not in top:
+            _settle(top, outcome.output, outcome.error)
+        _drop_logs(top, failed=False)
+        return top
+
+
+def _caller(frame: Frame) -> bytes:
+    """Return the address that executes the code: with DELEGATECALL the caller's."""
+    return frame.to if frame.kind in ("DELEGATECALL", "CALLCODE") else frame.sender
+
+
+def callee(frame: Frame) -> bytes:
+    """Return the address whose code runs."""
+    return frame.code_address if frame.kind in ("DELEGATECALL", "CALLCODE") else frame.to
+
+
+def _frame(kind: str, sender: bytes, to: bytes | None, gas: int) -> dict[str, Any]:
+    made = {"type": kind, "from": data(sender), "gas": hex(gas), "gasUsed": "0x0"}
+    if to is not None:
+        made["to"] = data(to)
+    return made
+
+
+def _settle(made: dict[str, Any], output: bytes, error: str) -> None:
+    if not error:
+        if output:
+            made["output"] = data(output)
+        return
+    made["error"] = error
+    if made["type"].startswith("CREATE"):
+        made.pop("to", None)
+    if error == REVERTED and output:
+        made["output"] = data(output)
+        if why := reason(output):
+            made["revertReason"] = why
+
+
+def _drop_logs(top: dict[str, Any], *, failed: bool) -> None:
+    """Remove the logs of a message if one around it failed."""
+    waiting = [(top, failed)]
+    while waiting:
+        made, failed = waiting.pop()
+        failed = failed or "error" in made
+        if failed:
+            made.pop("logs", None)
+        waiting += ((call, failed) for call in made.get("calls", ()))
+
+
+_ENTRY_BYTES = 512
+_PRECOMPILED = {data(address) for address in PRECOMPILES}
+_PARITY = {
+    "contract creation code storage out of gas": "Out of gas",
+    "out of gas": "Out of gas",
+    "max code size exceeded": "Out of gas",
+    "invalid jump destination": "Bad jump destination",
+    REVERTED: "Reverted",
+    "return data out of bounds": "Out of bounds",
+    "stack limit reached 1024 (1023)": "Out of stack",
+    "stack underflow": "Stack underflow",
+    "invalid opcode": "Bad instruction",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FlatCalls(TracerConfig):
+    """Show calls of precompiled contracts, and use Parity's errors, if set."""
+
+    precompiles: bool = False
+    parity_errors: bool = False
+
+    def recorder(self, output_limit: OutputLimit) -> Recorder:
+        return _FlatCalls(self, output_limit)
+
+
+class _FlatCalls(MultiTracer, Recorder):
+    def __init__(self, show: FlatCalls, output_limit: OutputLimit) -> None:
+        self._show, self._output_limit = show, output_limit
+        self._tree = CallTracer().recorder(output_limit)
+        super().__init__((self._tree,))
+
+    def begin(self, world: World, environment: Environment, message: Message) -> None:
+        self._tree.begin(world, environment, message)
+
+    def enter(self, frame: Frame) -> None:
+        # The path to it has a place for each message that it is in.
+        self._output_limit.take(_ENTRY_BYTES + 8 * frame.depth)
+        super().enter(frame)
+
+    def result(self, outcome: Outcome) -> Any:
+        return list(self._flat(self._tree.result(outcome)))
+
+    def _flat(self, top: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        waiting: list[tuple[dict[str, Any], list[int]]] = [(top, [])]
+        while waiting:
+            call, path = waiting.pop()
+            within = [each for each in call.get("calls", ()) if self._counts(each)]
+            yield self._entry(call, path, len(within))
+            indexes = range(len(within) - 1, -1, -1)
+            waiting += ((within[index], [*path, index]) for index in indexes)
+
+    def _counts(self, call: dict[str, Any]) -> bool:
+        calls = call["type"] in ("CALL", "STATICCALL")
+        return self._show.precompiles or not calls or call["to"] not in _PRECOMPILED
+
+    def _entry(self, call: dict[str, Any], path: list[int], count: int) -> dict[str, Any]:
+        origin, error = self.origin, call.get("error", "")
+        entry = _action_and_result(call) | {
+            "blockHash": origin and data(origin.block_hash),
+            "blockNumber": origin.block_number if origin else 0,
+            "subtraces": count,
+            "traceAddress": path,
+            "transactionHash": origin and data(origin.transaction_hash),
+            "transactionPosition": origin.index if origin else 0,
+        }
+        if error:
+            entry["error"] = self._worded(error)
+            if error != REVERTED:
+                # What was reverted may say why.
+                entry.pop("result", None)
+        return entry
+
+    def _worded(self, error: str) -> str:
+        if not self._show.parity_errors:
+            return error
+        return next((text for start, text in _PARITY.items() if error.startswith(start)), error)
+
+
+def _action_and_result(call: dict[str, Any]) -> dict[str, Any]:
+    """Return action and result of a message, with the members of its kind."""
+    kind, value = call["type"], call.get("value", "0x0")
+    asked = {"from": call["from"], "gas": call["gas"], "value": value}
+    given = {"gasUsed": call["gasUsed"]}
+    output = call.get("output", "0x")
+    if kind == "SELFDESTRUCT":
+        ended = {"address": call["from"], "balance": value, "refundAddress": call["to"]}
+        return {"action": ended, "type": "suicide"}
+    if kind.startswith("CREATE"):
+        asked |= {"creationMethod": kind.lower(), "init": call["input"]}
+        given |= {"code": output}
+        if "to" in call:
+            given |= {"address": call["to"]}
+        return {"action": asked, "result": given, "type": "create"}
+    asked |= {"callType": kind.lower(), "input": call["input"], "to": call["to"]}
+    return {"action": asked, "result": given | {"output": output}, "type": "call"}
+
+
+# ERC-7528's address of ether, and ERC-20's event.
+_ETHER = b"\xee" * 20
+_TRANSFER = keccak(b"Transfer(address,address,uint256)")
+
+
+class TransferTracer(Tracer):
+    """Gathers the logs; those of messages that fail are dropped with them."""
+
+    def __init__(self) -> None:
+        self._open: list[list[EmittedLog]] = [[]]
+
+    @property
+    def logs(self) -> tuple[EmittedLog, ...]:
+        """Logs and transfers, in order."""
+        return tuple(self._open[0])
+
+    def enter(self, frame: Frame) -> None:
+        self._open.append([])
+        if frame.kind != "DELEGATECALL":
+            self._transfer(frame.sender, callee(frame), frame.value)
+
+    def _transfer(self, sender: bytes, to: bytes, value: int) -> None:
+        if value:
+            parties = (party.rjust(32, b"\0") for party in (sender, to))
+            self.log(_ETHER, (_TRANSFER, *parties), value.to_bytes(32))
+
+    def log(self, address: bytes, topics: tuple[bytes, ...], data: bytes) -> None:
+        self._open[-1].append(EmittedLog(address, topics, data))
+
+    def selfdestruct(self, address: bytes, beneficiary: bytes, balance: int) -> None:
+        self._transfer(address, beneficiary, balance)
+
+    def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
+        logs = self._open.pop()
+        if not error:
+            self._open[-1] += logs

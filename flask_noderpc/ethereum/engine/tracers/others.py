@@ -1,0 +1,81 @@
+"""``4byteTracer``, ``noopTracer`` and ``muxTracer``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...domain.execution import PRECOMPILES, Environment, Message, Outcome
+from ..base import Frame, World
+from .base import MultiTracer, OutputLimit, Recorder, TracerConfig
+from .call_tracer import callee
+
+_ENTRY_BYTES = 128
+
+
+@dataclass(frozen=True, slots=True)
+class FourByte(TracerConfig):
+    """Count calls by function selector and size; geth: eth/tracers/native/4byte.go."""
+
+    def recorder(self, output_limit: OutputLimit) -> Recorder:
+        return _FourByte(output_limit)
+
+
+class _FourByte(Recorder):
+    def __init__(self, output_limit: OutputLimit) -> None:
+        self._output_limit = output_limit
+        self._counts: Counter[str] = Counter()
+
+    def enter(self, frame: Frame) -> None:
+        creates = frame.kind.startswith("CREATE")
+        if creates or len(frame.data) < 4 or callee(frame) in PRECOMPILES:
+            return
+        name = f"0x{frame.data[:4].hex()}-{len(frame.data) - 4}"
+        if name not in self._counts:
+            self._output_limit.take(_ENTRY_BYTES)
+        self._counts[name] += 1
+
+    def result(self, outcome: Outcome) -> Any:
+        """Return the count of each selector."""
+        return dict(self._counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Noop(TracerConfig):
+    """``noopTracer``."""
+
+    def recorder(self, output_limit: OutputLimit) -> Recorder:
+        return _Noop()
+
+
+class _Noop(Recorder):
+    def result(self, outcome: Outcome) -> Any:
+        """Return an empty object."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Mux(TracerConfig):
+    """``muxTracer``: several tracers by their names."""
+
+    tracers: Mapping[str, TracerConfig] = field(default_factory=dict)
+
+    def recorder(self, output_limit: OutputLimit) -> Recorder:
+        return _Mux({name: each.recorder(output_limit) for name, each in self.tracers.items()})
+
+
+class _Mux(MultiTracer, Recorder):
+    def __init__(self, recorders: Mapping[str, Recorder]) -> None:
+        super().__init__(list(recorders.values()))
+        self._recorders = recorders
+
+    def begin(self, world: World, environment: Environment, message: Message) -> None:
+        for recorder in self._recorders.values():
+            recorder.origin, recorder.logs_before = self.origin, self.logs_before
+            recorder.begin(world, environment, message)
+
+    def result(self, outcome: Outcome) -> Any:
+        """Return the result of each tracer by its name."""
+        return {name: each.result(outcome) for name, each in self._recorders.items()}

@@ -1,0 +1,284 @@
+"""Ethereum outcomes in the events of Ethermint and in the responses of cosmos/evm.
+
+Ethermint: x/evm/keeper/msg_server.go emits them, rpc/types/events.go reads them. What can't
+be read is passed over: events are whatever a foreign chain wrote.
+
+Cosmos SDK: the data is a ``TxMsgData``, with the response to each message. Field numbers are
+those of ``cosmos/base/abci/v1beta1/abci.proto`` and ``cosmos/evm/vm/v1``.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import zip_longest
+
+from ... import jsoncodec
+from ...domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
+from ...protocol import protobuf
+from ...protocol.protobuf import Message
+from ..domain.execution import EmittedLog
+from ..domain.records import Transaction
+from .crypto import from_hex, to_checksum
+
+TX, LOGS, MESSAGE = "ethereum_tx", "tx_log", "message"
+BLOOM, GAS = "block_bloom", "block_gas"
+# Of our own chains of tests; no module of a chain has it.
+COINBASE = "block_coinbase"
+# evmos: x/feemarket; the second name since version 20.
+_FEE_MARKETS = ("fee_market", "evm_fee_market")
+
+_BLOCK_FULL = "out of gas in location: block gas meter; gasWanted:"
+_NOT_WRITTEN = "failed to commit stateDB"
+
+_UINT64 = 1 << 64
+_UINT256 = 1 << 256
+
+Attributes = dict[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Outcome of one transaction; a field is ``None`` if no event has it."""
+
+    hash: bytes | None = None
+    gas_used: int | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RawLog:
+    """A log without its indexes, and the transaction hash that it names."""
+
+    address: bytes
+    topics: tuple[bytes, ...]
+    data: bytes
+    transaction_hash: bytes | None
+
+
+class _LogText(jsoncodec.Struct):
+    """A log as Ethermint writes it into an attribute; its numbers are not read."""
+
+    address: str
+    topics: list[str] | None = None
+    data: bytes | None = None
+    transactionHash: str = ""  # noqa: N815 - Ethermint's name
+
+
+def was_charged(result: ExecTxResult) -> bool:
+    """True if a node transaction counts: it ran, or it paid its fee without running."""
+    # Ethermint: rpc/backend, TxExceedBlockGasLimit and TxStateDBCommitError.
+    return result.code == 0 or _BLOCK_FULL in result.log or _NOT_WRITTEN in result.log
+
+
+def outcomes(events: Iterable[Event]) -> list[Outcome]:
+    """Return the outcome of each transaction, in order.
+
+    Ethermint until 0.20 emits one event each. Later ones emit an event of hash and index for
+    each before execution, and a full one after, whose hash counts (ethermint issue 1175).
+    """
+    tx_events = [_attributes(event) for event in events if event.type == TX]
+    if tx_events and len(tx_events[0]) > 2:
+        return [_outcome(attributes) for attributes in tx_events]
+    announced = [_outcome(attributes) for attributes in tx_events if len(attributes) == 2]
+    full = [_outcome(attributes) for attributes in tx_events if len(attributes) != 2]
+    return [
+        replace(after, hash=after.hash or before.hash)
+        # One that did not fit the block was announced alone.
+        for before, after in zip_longest(announced, full, fillvalue=Outcome())
+    ]
+
+
+def _outcome(attributes: Attributes) -> Outcome:
+    return Outcome(
+        _hash(attributes.get(b"ethereumTxHash", b"")),
+        number(attributes.get(b"txGasUsed", b""), _UINT64),
+        bool(attributes.get(b"ethereumTxFailed")),
+    )
+
+
+def logs(events: Iterable[Event]) -> Iterator[list[RawLog]]:
+    """The logs of each ``tx_log`` event: one for each transaction, which may have none."""
+    for event in events:
+        if event.type == LOGS:
+            values = (a.value for a in event.attributes if a.key == b"txLog")
+            yield [log for log in map(_log, values) if log is not None]
+
+
+def _log(value: bytes) -> RawLog | None:
+    try:
+        text = jsoncodec.decode(value, _LogText)
+        return RawLog(
+            from_hex(text.address, 20),
+            tuple(from_hex(topic, 32) for topic in text.topics or ()),
+            text.data or b"",
+            _hash(text.transactionHash.encode()),
+        )
+    except ValueError:
+        return None
+
+
+def base_fee(results: BlockResults) -> int | None:
+    """The block's base fee in wei; ``None`` without a fee market."""
+    fees = (
+        # evmos 20: a decimal fraction, of which the block's header has the whole wei.
+        number(_attributes(event).get(b"base_fee", b"").partition(b".")[0], _UINT256)
+        for event in results.begin_block_events + results.end_block_events
+        if event.type in _FEE_MARKETS
+    )
+    return next((fee for fee in fees if fee is not None), None)
+
+
+def coinbase(results: BlockResults) -> bytes | None:
+    """The account that the block's tips went to, where that is not its proposer's."""
+    for event in results.begin_block_events:
+        if event.type == COINBASE:
+            return from_hex(_attributes(event).get(b"address", b"").decode(), 20)
+    return None
+
+
+def gas_used(results: BlockResults) -> int:
+    """Gas of all node transactions, up to the one that no longer fitted the block."""
+    total = 0
+    for result in results.tx_results:
+        # Cosmos SDK: 11 is ErrOutOfGas; what comes after was not run.
+        if result.code == 11 and "no block gas left to run tx: out of gas" in result.log:
+            break
+        total += max(0, result.gas_used)
+    return total
+
+
+def number(text: bytes, limit: int) -> int | None:
+    """A decimal below a limit; ``None`` for anything else."""
+    # isdigit of bytes knows ASCII alone; the length keeps int() from long work.
+    if not text.isdigit() or len(text) > 78:
+        return None
+    value = int(text)
+    return value if value < limit else None
+
+
+def _attributes(event: Event) -> Attributes:
+    return {attribute.key: attribute.value for attribute in event.attributes}
+
+
+def _hash(text: bytes) -> bytes | None:
+    try:
+        return from_hex(text.decode("ascii"), 32)
+    except ValueError:
+        return None
+
+
+class Layout(Enum):
+    """The two formats of Ethermint's transaction events."""
+
+    SINGLE = "one event with everything"
+    """Ethermint until 0.20."""
+    SPLIT = "hash and index before execution, the rest after"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Result of an executed transaction; ``error`` is the EVM's, empty on success."""
+
+    tx: Transaction
+    gas_used: int
+    error: str = ""
+    logs: tuple[EmittedLog, ...] = ()
+
+
+def tx_events(
+    runs: Sequence[Run], layout: Layout, node_hash: bytes, first_index: int, height: int
+) -> tuple[Event, ...]:
+    """The events of a node transaction.
+
+    ``first_index`` is the index of the first among all Ethereum transactions of the block.
+    """
+    events: list[Event] = []
+    if layout is Layout.SPLIT:
+        for index, run in enumerate(runs, first_index):
+            events.append(event("ethereum_tx", **_inclusion(run, index)))
+    for index, run in enumerate(runs, first_index):
+        sender = to_checksum(run.tx.sender)
+        events += (
+            event("ethereum_tx", **_full(run, index, node_hash)),
+            Event("tx_log", tuple(_logs(run, index, height))),
+            event("message", module="evm", sender=sender, txType=str(run.tx.type)),
+        )
+    return tuple(events)
+
+
+def event(kind: str, **attributes: str) -> Event:
+    """An event with texts."""
+    return Event(
+        kind, tuple(EventAttribute(k.encode(), v.encode()) for k, v in attributes.items())
+    )
+
+
+def _inclusion(run: Run, index: int) -> dict[str, str]:
+    return {"ethereumTxHash": _hex(run.tx.hash), "txIndex": str(index)}
+
+
+def _full(run: Run, index: int, node_hash: bytes) -> dict[str, str]:
+    tx_attributes = {
+        "amount": str(run.tx.value),
+        **_inclusion(run, index),
+        "txGasUsed": str(run.gas_used),
+        "txHash": node_hash.hex(),
+        # Ours: Ethermint has the sender in message alone.
+        "sender": to_checksum(run.tx.sender),
+    }
+    if run.tx.to is not None:
+        tx_attributes["recipient"] = to_checksum(run.tx.to)
+    if run.error:
+        tx_attributes["ethereumTxFailed"] = run.error
+    return tx_attributes
+
+
+def _logs(run: Run, index: int, height: int) -> Iterator[EventAttribute]:
+    for number, log in enumerate(run.logs):
+        text = {
+            "address": to_checksum(log.address),
+            "topics": [_hex(topic) for topic in log.topics],
+            "data": b64encode(log.data).decode(),
+            "blockNumber": height,
+            "transactionHash": _hex(run.tx.hash),
+            "transactionIndex": index,
+            "blockHash": _hex(bytes(32)),
+            # Counted from 0 in each transaction, as Ethermint did until 0.6 (its issue 334).
+            "logIndex": number,
+        }
+        yield EventAttribute(b"txLog", jsoncodec.encode(text))
+
+
+def _hex(value: bytes) -> str:
+    return "0x" + value.hex()
+
+
+# Forks keep the message's name and change the package's.
+_RESPONSE = ".MsgEthereumTxResponse"
+
+
+def response_logs(data: bytes) -> Iterator[list[RawLog]]:
+    """The logs of each Ethereum message, which may have none; nothing of other data."""
+    try:
+        parts = [Message(part) for part in Message(data).blobs(2)]
+        found = [
+            [_response_log(log) for log in Message(part.blob(2)).blobs(2)]
+            for part in parts
+            if part.text(1).endswith(_RESPONSE)
+        ]
+    except (protobuf.Malformed, ValueError):
+        return
+    yield from found
+
+
+def _response_log(message: bytes) -> RawLog:
+    log = Message(message)
+    return RawLog(
+        from_hex(log.text(1), 20),
+        tuple(from_hex(topic, 32) for topic in log.texts(2)),
+        log.blob(3),
+        from_hex(log.text(5), 32) if log.text(5) else None,
+    )

@@ -1,0 +1,227 @@
+"""Signed transactions from their bytes and back, and blob transactions with sidecars.
+
+EIP-2718: a transaction is a list (legacy), or its type in one byte and a list.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from ...errors import InvalidTransaction
+from ..domain.records import BLOB, LEGACY, EncodedTransaction, Transaction
+from . import rlp
+from .crypto import Key, keccak, signer
+from .forms import FORMS, WORD
+
+_FIRST_NO_TYPE = 0x80
+# geth: core/txpool/legacypool, txMaxSize, of a whole transaction. Reading an element of a list
+# takes some microseconds, so lists of megabytes would keep the process busy for a second.
+_MAX_LIST_BYTES = 131_072
+
+
+def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
+    """The transaction in its canonical bytes, with its hash and its sender.
+
+    Raise :exc:`InvalidTransaction`, in geth's words, for anything else: also for a signature
+    that nobody made. The chain id and what a block would want are not looked at.
+    ``unsigned`` takes those too that :func:`in_the_name_of` makes.
+    """
+    kind, body = _parted(raw)
+    try:
+        values = _values(kind, body)
+    except rlp.Malformed as error:
+        raise InvalidTransaction(str(error)) from None
+    digest, parity, chain_id = _signed(kind, body, values)
+    if unsigned and values["s"] == 0 and 0 < values["r"].bit_length() <= 160:
+        sender = values["r"].to_bytes(20)
+    else:
+        sender = signer(digest, parity, values["r"], values["s"])
+    _refuse_beyond_words(values)
+    return Transaction(
+        **{**values, "chain_id": chain_id}, type=kind, raw=raw, hash=keccak(raw), sender=sender
+    )
+
+
+def refuse_long_lists(raw: bytes) -> None:
+    """Raise :exc:`InvalidTransaction` if a list of a client's transaction is too long.
+
+    :func:`decode` finds other faults.
+    """
+    kind, body = _parted(raw)
+    with suppress(rlp.Malformed):
+        items = rlp.Reader(body).list(FORMS[kind].geth)
+        if kind == BLOB and not items.done and items.peek()[0]:
+            items = items.list(FORMS[kind].geth)
+        for field in FORMS[kind].fields:
+            is_list, size = items.peek()
+            if is_list and size > _MAX_LIST_BYTES:
+                raise InvalidTransaction(
+                    f"{field.geth}: expected a list of at most {_MAX_LIST_BYTES} bytes, got"
+                    f" {size}; split the transaction"
+                )
+            items.encoded(field.geth)
+
+
+def undecoded(raw: bytes) -> EncodedTransaction:
+    """The transaction in bytes that a chain has verified; raise :exc:`InvalidTransaction` for
+    one of another type."""
+    kind, _ = _parted(raw)
+    return EncodedTransaction(kind, raw, keccak(raw))
+
+
+def decoded(tx: Transaction | EncodedTransaction) -> Transaction:
+    """The transaction, decoded if it is not yet."""
+    return tx if isinstance(tx, Transaction) else decode(tx.raw, unsigned=True)
+
+
+def encode(tx: Transaction) -> bytes:
+    """The canonical bytes, made from the fields."""
+    fields = FORMS[tx.type].fields
+    body = rlp.encode([field.item(getattr(tx, field.name)) for field in fields])
+    return body if tx.type == LEGACY else bytes((tx.type,)) + body
+
+
+def in_the_name_of(sender: bytes, tx: Transaction) -> bytes:
+    """The bytes of a transaction that its sender has not signed, for chains of tests.
+
+    Its S is 0, which no signature has, and its R is the sender's address.
+    """
+    return encode(replace(tx, v=_v(tx, 0), r=int.from_bytes(sender), s=0))
+
+
+def signed(tx: Transaction, key: Key) -> bytes:
+    """The bytes of a transaction with a signature."""
+    parity, r, s = key.sign(_digest(tx))
+    return encode(replace(tx, v=_v(tx, parity), r=r, s=s))
+
+
+def _digest(tx: Transaction) -> bytes:
+    """Return the encoding to sign, which includes the chain id."""
+    items = [field.item(getattr(tx, field.name)) for field in FORMS[tx.type].fields[:-3]]
+    if tx.type == LEGACY:
+        return keccak(rlp.encode([*items, tx.chain_id or 0, 0, 0]))
+    return keccak(bytes((tx.type,)) + rlp.encode(items))
+
+
+def _v(tx: Transaction, parity: int) -> int:
+    """EIP-155: a legacy V has the chain id as well."""
+    return parity if tx.type != LEGACY else 35 + 2 * (tx.chain_id or 0) + parity
+
+
+def _parted(raw: bytes) -> tuple[int, bytes]:
+    """Type and list."""
+    if raw and raw[0] >= _FIRST_NO_TYPE:
+        return LEGACY, raw
+    if len(raw) < 2:
+        raise InvalidTransaction("typed transaction too short")
+    if raw[0] == LEGACY or raw[0] not in FORMS:
+        raise InvalidTransaction("transaction type not supported")
+    return raw[0], raw[1:]
+
+
+def _values(kind: int, body: bytes) -> dict[str, Any]:
+    if kind == BLOB and has_blobs(body):
+        raise InvalidTransaction("blob transactions are taken without their blobs")
+    form, reader = FORMS[kind], rlp.Reader(body)
+    try:
+        values = form.read(reader)
+    except rlp.Malformed as error:
+        raise (error.at(f"({form.geth})") if error.path else error) from None
+    if not reader.done:
+        raise rlp.Malformed("input contains more than one value")
+    return dict(zip((field.name for field in form.fields), values, strict=True))
+
+
+def has_blobs(body: bytes) -> bool:
+    """EIP-4844: a transaction that is in no block yet travels with its blobs behind it."""
+    items = rlp.Reader(body).list("types.BlobTx")
+    return not items.done and items.peek()[0]
+
+
+def _refuse_beyond_words(values: dict[str, Any]) -> None:
+    """Refuse numbers of more than 256 bits; geth refuses them later."""
+    for name, value in values.items():
+        if isinstance(value, int) and value.bit_length() > 8 * WORD:
+            raise InvalidTransaction(f"{name} has more than 256 bits")
+
+
+def _signed(kind: int, body: bytes, values: dict[str, Any]) -> tuple[bytes, int, int | None]:
+    """Return the signing hash, the signature's parity, and the chain id."""
+    unsigned = _unsigned(body, values)
+    v = values["v"]
+    if kind != LEGACY:
+        return keccak(bytes((kind,)) + rlp.listed(unsigned)), v, values["chain_id"]
+    # EIP-155: V has the chain id, which was signed with two zeros. Before it was 27 or 28.
+    if v < 35:
+        return keccak(rlp.listed(unsigned)), v - 27, None
+    chain_id, parity = divmod(v - 35, 2)
+    signed = unsigned + rlp.encode(chain_id) + b"\x80\x80"
+    return keccak(rlp.listed(signed)), parity, chain_id
+
+
+def _unsigned(body: bytes, values: dict[str, Any]) -> bytes:
+    """The items in front of the signature; only canonical bytes came this far."""
+    signature = sum(len(rlp.encode(values[name])) for name in "vrs")
+    start = 1 if body[0] <= 0xF7 else body[0] - 0xF6
+    return body[start : len(body) - signature]
+
+
+_BLOB, _COMMITMENT, _PROOF = 1 << 17, 48, 48
+# EIP-7594: a proof for each cell of a blob, and a version in front of the blobs.
+_CELLS, _VERSION = 128, 1
+_HASH_VERSION = b"\x01"
+
+
+def without_blobs(raw: bytes) -> bytes:
+    """Return the canonical bytes of a transaction.
+
+    A blob transaction has to have its blobs, which are left out. Their commitments must match
+    its versioned hashes; the proofs are not verified, as the blobs are not stored.
+    Raise :exc:`~flask_noderpc.errors.InvalidTransaction`.
+    """
+    if raw[:1] != bytes((BLOB,)):
+        return raw
+    try:
+        if not has_blobs(raw[1:]):
+            raise InvalidTransaction("missing sidecar in blob transaction")
+        outer = rlp.Reader(raw[1:])
+        items = outer.list("types.blobTxWithBlobs")
+        form = FORMS[BLOB]
+        values = form.read(items)
+        hashes = values[[field.name for field in form.fields].index("blob_versioned_hashes")]
+        _check_sidecar(items, hashes)
+        if not (items.done and outer.done):
+            raise rlp.Malformed("input list has too many elements", "types.blobTxWithBlobs")
+    except rlp.Malformed as error:
+        raise InvalidTransaction(str(error)) from None
+    fields = zip(form.fields, values, strict=True)
+    return bytes((BLOB,)) + rlp.encode([field.item(value) for field, value in fields])
+
+
+def _check_sidecar(items: rlp.Reader, hashes: tuple[bytes, ...]) -> None:
+    proofs = 1
+    if not items.peek()[0]:
+        version = int.from_bytes(items.string("uint8"))
+        if version != _VERSION:
+            raise InvalidTransaction(f"invalid blob sidecar version {version}")
+        proofs = _CELLS
+    _sized(items, _BLOB, len(hashes), "blobs")
+    commitments = _sized(items, _COMMITMENT, len(hashes), "commitments")
+    _sized(items, _PROOF, len(hashes) * proofs, "proofs")
+    for index, (commitment, expected_hash) in enumerate(zip(commitments, hashes, strict=True)):
+        if _HASH_VERSION + sha256(commitment).digest()[1:] != expected_hash:
+            raise InvalidTransaction(f"blob {index}: the commitment is not of its hash")
+
+
+def _sized(items: rlp.Reader, size: int, count: int, what: str) -> list[bytes]:
+    inner, found = items.list(what), []
+    while not inner.done:
+        found.append(inner.string(what))
+        if len(found[-1]) != size:
+            raise InvalidTransaction(f"{what} of {size} bytes are needed")
+    if len(found) != count:
+        raise InvalidTransaction(f"invalid number of {len(found)} {what} for {count}")
+    return found

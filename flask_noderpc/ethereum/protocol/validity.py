@@ -1,0 +1,252 @@
+"""Transaction rules with geth's error texts: admission, intrinsic gas, base fee (Prague).
+
+geth: core/txpool/validation.go and core/state_transition.go.
+"""
+
+from __future__ import annotations
+
+from ...errors import InvalidTransaction
+from ..domain.execution import CODE_SIZE_LIMIT, DELEGATION, Account, Environment, Message
+from ..domain.records import (
+    BLOB,
+    GAS_PER_BLOB,
+    MIN_BLOB_FEE,
+    SET_CODE,
+    AccessListEntry,
+    Authorization,
+    Transaction,
+)
+
+# The Yellow Paper's table of fees; EIP-2028 and EIP-2930.
+_TX, _CREATE, _ZERO, _BYTE = 21_000, 32_000, 4, 16
+_ADDRESS, _KEY = 2_400, 1_900
+# EIP-3860, EIP-7702, EIP-7623.
+_INITCODE_WORD, _AUTHORIZATION, _FLOOR = 2, 25_000, 10
+
+_MAX_NONCE = (1 << 64) - 1
+
+MAX_INITCODE = 2 * CODE_SIZE_LIMIT
+"""EIP-3860: bytes of the code that creates a contract."""
+
+# EIP-1559: ratio of a block's gas limit to its gas target, and divisor of the largest change
+# of the fee.
+ELASTICITY = 2
+CHANGE_DENOMINATOR = 8
+
+
+def intrinsic_gas(
+    data: bytes,
+    creates: bool,
+    access_list: tuple[AccessListEntry, ...] = (),
+    authorizations: tuple[Authorization, ...] = (),
+) -> int:
+    """The gas that is spent in any case."""
+    zeros = data.count(0)
+    gas = _TX + _ZERO * zeros + _BYTE * (len(data) - zeros)
+    if creates:
+        gas += _CREATE + initcode_gas(data)
+    gas += sum(_ADDRESS + _KEY * len(entry.storage_keys) for entry in access_list)
+    return gas + _AUTHORIZATION * len(authorizations)
+
+
+def initcode_gas(data: bytes) -> int:
+    """EIP-3860: what is paid for each word of the code that creates a contract."""
+    return _INITCODE_WORD * ((len(data) + 31) // 32)
+
+
+def floor_gas(data: bytes) -> int:
+    """EIP-7623: what a transaction with so much calldata costs at least."""
+    zeros = data.count(0)
+    return _TX + _FLOOR * (zeros + 4 * (len(data) - zeros))
+
+
+def next_base_fee(fee: int, gas_used: int, gas_limit: int) -> int:
+    """Return the base fee of the next block by EIP-1559; 0 on a chain without base fees."""
+    target = gas_limit // ELASTICITY
+    if not fee or not target:
+        return fee
+    change = fee * abs(gas_used - target) // target // CHANGE_DENOMINATOR
+    if gas_used > target:
+        return fee + max(1, change)
+    return fee - change if gas_used < target else fee
+
+
+def fee_of_empty_block_before(fee: int) -> int:
+    """Return the base fee of an empty block whose successor has the base fee ``fee``."""
+    whole, rest = divmod(fee, CHANGE_DENOMINATOR - 1)
+    return CHANGE_DENOMINATOR * whole + rest
+
+
+MAX_BYTES = 128 * 1024
+"""Maximum size of a transaction."""
+
+
+def check_protected(tx: Transaction) -> None:
+    """Refuse a transaction that is valid on every chain; raise ``InvalidTransaction``.
+
+    geth: internal/ethapi, SubmitTransaction.
+    """
+    if tx.chain_id is None:
+        raise InvalidTransaction(
+            "only replay-protected (EIP-155) transactions allowed over RPC"
+        )
+
+
+def check_form(
+    tx: Transaction, chain_id: int, gas_limit: int, code_size_limit: int = CODE_SIZE_LIMIT
+) -> None:
+    """Refuse what no state would let run in a block; raise ``InvalidTransaction``."""
+    if tx.chain_id is not None and tx.chain_id != chain_id:
+        raise InvalidTransaction(
+            f"invalid chain id for signer: have {tx.chain_id} want {chain_id}"
+        )
+    # Code of the largest size that is allowed has to get in.
+    max_bytes = MAX_BYTES + 2 * max(0, code_size_limit - CODE_SIZE_LIMIT)
+    if len(tx.raw) > max_bytes:
+        raise InvalidTransaction(
+            f"oversized data: transaction size {len(tx.raw)}, limit {max_bytes}"
+        )
+    _check_initcode(tx.to, tx.data, code_size_limit)
+    if tx.gas > gas_limit:
+        raise InvalidTransaction("exceeds block gas limit")
+    max_fee, tip = tx.max_fee_per_gas, tx.max_priority_fee_per_gas
+    if max_fee is not None and tip is not None and tip > max_fee:
+        raise InvalidTransaction(
+            "max priority fee per gas higher than max fee per gas:"
+            f" maxPriorityFeePerGas: {tip}, maxFeePerGas: {max_fee}"
+        )
+    intrinsic = intrinsic_gas(tx.data, tx.to is None, tx.access_list, tx.authorizations)
+    _check_gas(tx.gas, intrinsic, tx.data)
+    _check_lists(tx)
+
+
+def _check_lists(tx: Transaction) -> None:
+    if tx.type == SET_CODE and not tx.authorizations:
+        raise InvalidTransaction("set code tx must have at least one authorization tuple")
+    check_blobs(tx, MIN_BLOB_FEE)
+    for index, each in enumerate(tx.blob_versioned_hashes):
+        if each[:1] != b"\x01":
+            raise InvalidTransaction(f"blob {index} has invalid hash version")
+
+
+MAX_BLOBS = 9
+"""EIP-7691: maximum blobs of a block, and so of a transaction."""
+
+
+def check_blobs(tx: Transaction, blob_base_fee: int) -> None:
+    """Refuse a blob transaction without blobs, with too many, or that pays too little for
+    them."""
+    if tx.type != BLOB:
+        return
+    count, fee_cap = len(tx.blob_versioned_hashes), tx.max_fee_per_blob_gas or 0
+    if not count:
+        raise InvalidTransaction("blobless blob transaction")
+    if count > MAX_BLOBS:
+        raise InvalidTransaction(
+            f"too many blobs in transaction: have {count}, permitted {MAX_BLOBS}"
+        )
+    if fee_cap < blob_base_fee:
+        raise InvalidTransaction(
+            "max fee per blob gas less than block blob gas fee: address"
+            f" 0x{tx.sender.hex()} blobGasFeeCap: {fee_cap}, blobBaseFee: {blob_base_fee}"
+        )
+
+
+def _check_initcode(to: bytes | None, data: bytes, code_size_limit: int) -> None:
+    limit = 2 * code_size_limit
+    if to is None and len(data) > limit:
+        raise InvalidTransaction(
+            f"max initcode size exceeded: code size {len(data)}, limit {limit}"
+        )
+
+
+def _check_gas(gas: int, intrinsic: int, data: bytes) -> None:
+    if gas < intrinsic:
+        raise InvalidTransaction(f"intrinsic gas too low: have {gas}, want {intrinsic}")
+    if gas < floor_gas(data):
+        raise InvalidTransaction(
+            f"insufficient gas for floor data gas cost: have {gas}, want {floor_gas(data)}"
+        )
+
+
+def check_nonce(tx: Transaction, account: Account) -> None:
+    """Refuse a nonce that was used."""
+    if tx.nonce < account.nonce:
+        raise InvalidTransaction(
+            f"nonce too low: next nonce {account.nonce}, tx nonce {tx.nonce}"
+        )
+
+
+def check_turn(tx: Transaction, account: Account) -> None:
+    """Refuse all nonces but the next."""
+    check_nonce(tx, account)
+    if tx.nonce > account.nonce:
+        raise InvalidTransaction(
+            f"nonce too high: next nonce {account.nonce}, tx nonce {tx.nonce}"
+        )
+
+
+def check_last_nonce(tx: Transaction) -> None:
+    """EIP-2681: refuse the highest nonce, after which there is no other."""
+    if tx.nonce >= _MAX_NONCE:
+        raise InvalidTransaction(
+            f"nonce has max value: address 0x{tx.sender.hex()}, nonce: {tx.nonce}"
+        )
+
+
+def check_sender(tx: Transaction, code: bytes) -> None:
+    """EIP-3607: refuse what a contract would have signed; EIP-7702 lets borrowers do so."""
+    if code and not code.startswith(DELEGATION):
+        raise InvalidTransaction(f"sender not an eoa: address 0x{tx.sender.hex()}")
+
+
+def max_cost(tx: Transaction) -> int:
+    """The most wei that a transaction may take from its sender."""
+    blobs = (tx.blob_gas or 0) * (tx.max_fee_per_blob_gas or 0)
+    return tx.gas * tx.fee_cap + tx.value + blobs
+
+
+def check_funds(tx: Transaction, account: Account) -> None:
+    """Refuse what its sender could not pay."""
+    cost = max_cost(tx)
+    if account.balance < cost:
+        raise InvalidTransaction(
+            f"insufficient funds for gas * price + value: balance {account.balance},"
+            f" tx cost {cost}, overshot {cost - account.balance}"
+        )
+
+
+def check_tip(tx: Transaction, base_fee: int) -> None:
+    """Refuse one that pays no tip and less than the next block's base fee: it would wait for a
+    fee that falls, and nobody had a reason to take it then. geth's pool takes none without a
+    tip, anvil's takes those that pay the base fee."""
+    if not tx.tip_cap:
+        check_fee(tx, base_fee)
+
+
+def check_fee(tx: Transaction, base_fee: int) -> None:
+    """Refuse a transaction that would pay less than the base fee."""
+    if tx.fee_cap < base_fee:
+        raise InvalidTransaction(
+            f"max fee per gas less than block base fee: address 0x{tx.sender.hex()},"
+            f" maxFeePerGas: {tx.fee_cap}, baseFee: {base_fee}"
+        )
+
+
+def check_message_form(message: Message, environment: Environment) -> None:
+    """Refuse a call that no transaction could be."""
+    _check_initcode(message.to, message.data, environment.code_size_limit)
+    creates = message.to is None
+    lists = message.access_list, message.authorizations
+    _check_gas(message.gas, intrinsic_gas(message.data, creates, *lists), message.data)
+
+
+def check_message_funds(message: Message, balance: int, blob_base_fee: int) -> None:
+    """Refuse a call with more value than its sender has."""
+    blob_gas = GAS_PER_BLOB * len(message.blob_versioned_hashes)
+    cost = message.gas * message.gas_price + message.value + blob_gas * blob_base_fee
+    if balance < cost:
+        raise InvalidTransaction(
+            f"insufficient funds for gas * price + value: address 0x{message.sender.hex()}"
+            f" have {balance} want {cost}"
+        )

@@ -1,0 +1,192 @@
+"""Filters of logs and receipts: read and refused as geth does, and stored as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .... import jsoncodec
+from ....wire.params import ParamField
+from ...domain.records import Log
+from ..errors import EvmError
+from . import hex
+from .params import BlockNumber, Hash, Height, Members, Tag, mismatch
+
+# geth: eth/filters/api.go.
+MAX_TOPICS = 4
+MAX_ALTERNATIVES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Logs of some addresses with some topics, in a range of blocks or in one."""
+
+    addresses: tuple[bytes, ...] = ()
+    """Any of them; none is every address."""
+    topics: tuple[tuple[bytes, ...], ...] = ()
+    """At each position any of these; none is every topic."""
+    first: Height = Tag.LATEST
+    last: Height = Tag.LATEST
+    block_hash: bytes | None = None
+
+    def matches(self, log: Log) -> bool:
+        """True if the log matches, in any block."""
+        if self.addresses and log.address not in self.addresses:
+            return False
+        if len(self.topics) > len(log.topics):
+            return False
+        pairs = zip(self.topics, log.topics, strict=False)
+        return all(not alternatives or topic in alternatives for alternatives, topic in pairs)
+
+
+_MEMBERS = Members("fromBlock", "toBlock", "blockHash", "address", "topics")
+
+
+class FilterObject(ParamField):
+    """A filter as clients write it; unknown members are ignored."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> LogFilter:
+        """The filter; raise :exc:`ValueError` with geth's text."""
+        if not isinstance(value, dict):
+            raise mismatch(value, "filters.input")
+        value = _MEMBERS.of(value)
+        first, last = value.get("fromBlock"), value.get("toBlock")
+        block_hash = value.get("blockHash")
+        if block_hash is not None and (first is not None or last is not None):
+            raise ValueError(
+                "cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other"
+            )
+        return LogFilter(
+            addresses=_addresses(value.get("address")),
+            topics=_topics(value.get("topics")),
+            first=_block(first),
+            last=_block(last),
+            block_hash=None if block_hash is None else Hash().from_json(block_hash),
+        )
+
+
+def _block(value: Any) -> Height:
+    return Tag.LATEST if value is None else BlockNumber().from_json(value)
+
+
+def _addresses(value: Any) -> tuple[bytes, ...]:
+    match value:
+        case None:
+            return ()
+        case str():
+            return (_address(value, "invalid address"),)
+        case list():
+            _check_count(value)
+            return tuple(_element(index, each) for index, each in enumerate(value))
+        case _:
+            raise ValueError("invalid addresses in query")
+
+
+def _element(index: int, value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise ValueError(f"non-string address at index {index}")
+    return _address(value, f"invalid address at index {index}")
+
+
+def _address(text: str, prefix: str) -> bytes:
+    try:
+        return _sized(text, 20, "address")
+    except ValueError as error:
+        raise ValueError(f"{prefix}: {error}") from None
+
+
+def _topics(value: Any) -> tuple[tuple[bytes, ...], ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise mismatch(value, "[]interface {}")
+    if len(value) > MAX_TOPICS:
+        raise ValueError("exceed max topics")
+    return tuple(map(_alternatives, value))
+
+
+def _alternatives(value: Any) -> tuple[bytes, ...]:
+    match value:
+        case None:
+            return ()
+        case str():
+            return (_topic(value),)
+        case list():
+            _check_count(value)
+            # geth: null among them is every topic.
+            return () if None in value else tuple(map(_topic, value))
+        case _:
+            raise ValueError("invalid topic(s)")
+
+
+def _topic(value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise ValueError("invalid topic(s)")
+    return _sized(value, 32, "topic")
+
+
+def _check_count(values: Sequence[Any]) -> None:
+    if len(values) > MAX_ALTERNATIVES:
+        raise ValueError("exceed max addresses or topics per search position")
+
+
+def _sized(text: str, size: int, name: str) -> bytes:
+    value = hex.read_data(text)
+    if len(value) != size:
+        raise ValueError(
+            f"hex has invalid length {len(value)} after decoding; expected {size} for {name}"
+        )
+    return value
+
+
+def criteria_text(log_filter: LogFilter) -> str:
+    """The filter as JSON."""
+    members: dict[str, object] = {
+        "address": [hex.data(address) for address in log_filter.addresses],
+        "topics": [[hex.data(topic) for topic in topics] for topics in log_filter.topics],
+    }
+    if log_filter.block_hash is not None:
+        members["blockHash"] = hex.data(log_filter.block_hash)
+    else:
+        members["fromBlock"], members["toBlock"] = (
+            _height_text(log_filter.first),
+            _height_text(log_filter.last),
+        )
+    return jsoncodec.encode(members).decode()
+
+
+def _height_text(height: Height) -> str:
+    return hex.quantity(height) if isinstance(height, int) else height.value
+
+
+def criteria_of(text: str) -> LogFilter:
+    """Return the filter of its stored JSON."""
+    return FilterObject().from_json(jsoncodec.decode(text))
+
+
+# geth: eth/filters/api.go, maxTxHashes.
+_MAX_HASHES = 200
+_RECEIPT_MEMBERS = Members("transactionHashes")
+
+
+class ReceiptFilter(ParamField):
+    """Hashes of the transactions of a receipt subscription; none stands for all."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> frozenset[bytes]:
+        """The hashes; raise :exc:`ValueError` with geth's text."""
+        if not isinstance(value, dict):
+            raise mismatch(value, "filters.input")
+        hashes = _RECEIPT_MEMBERS.of(value).get("transactionHashes")
+        if not isinstance(hashes, list | None):
+            raise mismatch(hashes, "[]common.Hash")
+        if len(hashes or ()) > _MAX_HASHES:
+            raise EvmError(
+                "exceed max number of transaction hashes allowed per transactionReceipts"
+                " subscription"
+            )
+        return frozenset(map(Hash().from_json, hashes or ()))

@@ -1,0 +1,309 @@
+"""Parameters of the EVM layer: by position, read and refused as geth does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from .... import jsoncodec
+from ....wire import params as wire
+from ....wire.dialect import ParamRules
+from ....wire.params import ParamField
+from . import hex
+
+_MAX_INT64 = (1 << 63) - 1
+
+# No call needs as many; a million of them in one body would keep the whole process busy.
+_MAX_LISTS = 50_000
+
+
+class Tag(Enum):
+    """A block that is named by what it is."""
+
+    LATEST = "latest"
+    PENDING = "pending"
+    SAFE = "safe"
+    FINALIZED = "finalized"
+    EARLIEST = "earliest"
+
+
+_TAGS = {tag.value: tag for tag in Tag}
+Height = int | Tag
+
+
+@dataclass(frozen=True, slots=True)
+class ByHash:
+    """A block that is named by its hash."""
+
+    hash: bytes
+
+
+class GoParam(ParamField):
+    """A parameter of one Go type, which its errors name."""
+
+    go_type = "string"
+
+    def from_json(self, value: Any) -> Any:
+        """The value; raise :exc:`ValueError` with geth's text."""
+        if not isinstance(value, str):
+            raise ValueError(
+                f"json: cannot unmarshal non-string into Go value of type {self.go_type}"
+            )
+        try:
+            return self.read(value)
+        except ValueError as error:
+            raise ValueError(
+                f"json: cannot unmarshal {error} into Go value of type {self.go_type}"
+            ) from None
+
+    def read(self, text: str) -> Any:
+        """The value of a text."""
+        raise NotImplementedError
+
+
+class Quantity(GoParam):
+    """A number of 64 bits."""
+
+    go_type = "hexutil.Uint64"
+
+    def read(self, text: str) -> int:
+        """The number."""
+        return hex.read_quantity(text)
+
+
+class Uint64(ParamField):
+    """A number of 64 bits, as JSON has numbers."""
+
+    json_type = "integer"
+
+    def from_json(self, value: Any) -> int:
+        """The number."""
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise mismatch(value, "uint64")
+        if not isinstance(value, int) or not 0 <= value <= hex.MAX_UINT64:
+            raise ValueError(
+                f"json: cannot unmarshal number {value} into Go value of type uint64"
+            )
+        return value
+
+
+class Index(Quantity):
+    """An index in a list."""
+
+    go_type = "hexutil.Uint"
+
+
+class Data(GoParam):
+    """Bytes of any length."""
+
+    go_type = "hexutil.Bytes"
+
+    def read(self, text: str) -> bytes:
+        """The bytes."""
+        return hex.read_data(text)
+
+
+class Hash(GoParam):
+    """32 bytes."""
+
+    go_type = "common.Hash"
+
+    def read(self, text: str) -> bytes:
+        """The bytes."""
+        return hex.read_fixed(text, 32, self.go_type)
+
+
+class Address(GoParam):
+    """20 bytes, in any letter case."""
+
+    go_type = "common.Address"
+
+    def read(self, text: str) -> bytes:
+        """The bytes."""
+        return hex.read_fixed(text, 20, self.go_type)
+
+
+class Bool(ParamField):
+    """True or false."""
+
+    json_type = "boolean"
+
+    def from_json(self, value: Any) -> bool:
+        """The value."""
+        if not isinstance(value, bool):
+            raise mismatch(value, "bool")
+        return value
+
+
+class String(ParamField):
+    """A text."""
+
+    go_type = "string"
+
+    def from_json(self, value: Any) -> str:
+        """The text as it stands."""
+        if not isinstance(value, str):
+            raise mismatch(value, self.go_type)
+        return value
+
+
+class Id(String):
+    """The id of a filter or a subscription."""
+
+    go_type = "rpc.ID"
+
+
+class Anything(ParamField):
+    """Any JSON value."""
+
+    json_type = "any"
+
+    def from_json(self, value: Any) -> Any:
+        """The value."""
+        return value
+
+
+class BlockNumber(ParamField):
+    """A block by its height or by what it is."""
+
+    def from_json(self, value: Any) -> Height:
+        """A height or a tag."""
+        # geth: rpc/types.go reads what stands there, with quotes or without.
+        text = value if isinstance(value, str) else jsoncodec.encode(value).decode()
+        if text in _TAGS:
+            return _TAGS[text]
+        height = hex.read_quantity(text.strip())
+        if height > _MAX_INT64:
+            raise ValueError("block number larger than int64")
+        return height
+
+
+class Members:
+    """The names of an object's members.
+
+    Go's encoding/json takes a name in any letter case, and of a name given twice the last;
+    geth's own client writes ``Tracer``.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self._names = {name.lower(): name for name in names}
+
+    def of(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the known members, by their canonical names."""
+        return {
+            self._names[name]: each
+            for key, each in value.items()
+            if (name := key.lower()) in self._names
+        }
+
+
+_BLOCK = Members("blockNumber", "blockHash")
+
+
+class BlockId(BlockNumber):
+    """A block by height, tag or hash, or by EIP-1898's object."""
+
+    json_type = "any"
+
+    def from_json(self, value: Any) -> Height | ByHash:  # type: ignore[override]
+        """A height, a tag, or a hash."""
+        if isinstance(value, dict):
+            return self._object(value)
+        if isinstance(value, str) and len(value) == 66:
+            return ByHash(_hash(value))
+        return super().from_json(value)
+
+    def _object(self, value: Mapping[str, Any]) -> Height | ByHash:
+        value = _BLOCK.of(value)
+        number, block_hash = value.get("blockNumber"), value.get("blockHash")
+        if number is not None and block_hash is not None:
+            raise ValueError(
+                "cannot specify both BlockHash and BlockNumber, choose one or the other"
+            )
+        if block_hash is not None:
+            return ByHash(Hash().from_json(block_hash))
+        if number is not None:
+            return super().from_json(number)
+        raise ValueError("must specify either BlockHash or BlockNumber")
+
+
+def _hash(text: str) -> bytes:
+    value: bytes = Hash().from_json(text)
+    return value
+
+
+def mismatch(value: Any, go_type: str) -> ValueError:
+    """The error for a value of another kind."""
+    return ValueError(f"json: cannot unmarshal {_kind(value)} into Go value of type {go_type}")
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+        case int() | float():
+            return "number"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def positional(raw: bytes) -> list[Any]:
+    """The parameters of a call; raise :exc:`ValueError` with geth's text."""
+    if raw.count(b"[") + raw.count(b"{") > _MAX_LISTS:
+        raise ValueError(f"more than {_MAX_LISTS} lists and objects")
+    try:
+        values = jsoncodec.decode(raw)
+    except jsoncodec.NotJSON as error:
+        raise ValueError(str(error)) from None
+    if not isinstance(values, list):
+        raise ValueError("non-array args")
+    return values
+
+
+# alloy sends the options of anvil_reorg as an object instead of a list.
+_BY_NAME = "tx_block_pairs"
+
+
+def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, Any]:
+    if _BY_NAME in names and raw.lstrip()[:1] == b"{":
+        raw = b"[" + raw + b"]"
+        (given,) = positional(raw)
+        return {name: each for name, each in given.items() if name in names}
+    values = positional(raw)
+    if len(values) > len(names):
+        raise ValueError(f"too many arguments, want at most {len(names)}")
+    given = zip(names, values, strict=False)
+    return {name: value for name, value in given if value is not None}
+
+
+def _words(position: int, name: str, error: ValueError, value: Any) -> str:
+    return f"invalid argument {position}: {error}"
+
+
+# Of a host's rows, whose fields are annotated as Python's types.
+_READERS: Mapping[type[ParamField], ParamField] = {
+    wire.Text: String(),
+    wire.Int64: Quantity(),
+    wire.Flag: Bool(),
+    wire.Bytes: Data(),
+}
+
+
+def _reader(kind: ParamField) -> ParamField:
+    return _READERS.get(type(kind), kind)
+
+
+def _missing(position: int, name: str, kind: ParamField) -> Any:
+    raise ValueError(f"missing value for required argument {position}")
+
+
+GETH_PARAMS = ParamRules(
+    reader=_reader, members=_members, describe_error=_words, missing=_missing
+)
+"""geth's rules: an array, by position; what is left out at its end has its default."""

@@ -1,0 +1,201 @@
+"""Options of the ``debug_trace`` methods: tracer, its options, timeout, overrides.
+
+geth: eth/tracers/api.go, TraceConfig and TraceCallConfig.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....wire.params import ParamField
+from ...domain.execution import BlockChanges, Overrides
+from ...engine.tracers.base import TracerConfig
+from ...engine.tracers.call_tracer import CallTracer, FlatCalls
+from ...engine.tracers.others import FourByte, Mux, Noop
+from ...engine.tracers.prestate import Prestate
+from ...engine.tracers.struct_logger import StructLogger
+from ..errors import EvmError
+from .call_objects import BlockOverride, StateOverride
+from .params import Index, Members, mismatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceConfig:
+    """Options of a trace as given; a tracer's name is looked up when it is needed."""
+
+    logger: StructLogger = field(default_factory=StructLogger)
+    tracer: str | None = None
+    tracer_config: Any = None
+    timeout: str | None = None
+    overrides: Overrides = field(default_factory=dict)
+    block_overrides: BlockChanges = field(default_factory=BlockChanges)
+    tx_index: int | None = None
+
+    @property
+    def configured_tracer(self) -> TracerConfig:
+        """The tracer; raise :exc:`.errors.EvmError` for one that is not known."""
+        if self.tracer is None:
+            return self.logger
+        return _tracer_named(self.tracer, self.tracer_config)
+
+    @property
+    def seconds(self) -> float | None:
+        """The time that a message may take; raise :exc:`.errors.EvmError`."""
+        try:
+            return None if self.timeout is None else duration(self.timeout)
+        except ValueError as error:
+            raise EvmError(str(error)) from None
+
+
+_SWITCHES = "disableStack", "disableStorage", "enableMemory", "enableReturnData"
+_OPTIONS = *_SWITCHES, "limit", "tracer", "tracerConfig", "timeout"
+_OF_ANY = Members(*_OPTIONS)
+_OF_CALL = Members(*_OPTIONS, "stateOverrides", "blockOverrides", "txIndex")
+
+
+class Config(ParamField):
+    """The options of a trace; members that are not known are ignored."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> TraceConfig:
+        """The options; raise :exc:`ValueError` with geth's text."""
+        return TraceConfig(**_options(_known(_OF_ANY, value, "tracers.TraceConfig")))
+
+
+class CallConfig(ParamField):
+    """Options of a call's trace, with overrides of state and block."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> TraceConfig:
+        """The options; raise :exc:`ValueError` with geth's text."""
+        value = _known(_OF_CALL, value, "tracers.TraceCallConfig")
+        found = _options(value)
+        for name, member, kind in (
+            ("stateOverrides", "overrides", StateOverride()),
+            ("blockOverrides", "block_overrides", BlockOverride()),
+            ("txIndex", "tx_index", Index()),
+        ):
+            if value.get(name) is not None:
+                found[member] = kind.from_json(value[name])
+        return TraceConfig(**found)
+
+
+def _known(members: Members, value: Any, go_type: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise mismatch(value, go_type)
+    return members.of(value)
+
+
+def _options(value: Mapping[str, Any]) -> dict[str, Any]:
+    def member(name: str, kind: type, go_name: str) -> Any:
+        return _typed(value, name, kind, go_name, "TraceConfig")
+
+    return {
+        "logger": StructLogger(
+            stack=not member("disableStack", bool, "bool"),
+            storage=not member("disableStorage", bool, "bool"),
+            memory=bool(member("enableMemory", bool, "bool")),
+            return_data=bool(member("enableReturnData", bool, "bool")),
+            limit=member("limit", int, "int") or 0,
+        ),
+        "tracer": member("tracer", str, "string"),
+        "tracer_config": value.get("tracerConfig"),
+        "timeout": member("timeout", str, "string"),
+    }
+
+
+def _typed(members: Mapping[str, Any], name: str, kind: type, go_name: str, of: str) -> Any:
+    value = members.get(name)
+    if value is None or type(value) is kind:
+        return value
+    text = str(mismatch(value, go_name))
+    raise ValueError(text.replace("Go value", f"Go struct field {of}.{name}"))
+
+
+def _tracer_named(name: str, config: Any) -> TracerConfig:
+    make = _TRACERS.get(name)
+    if make is None:
+        known = ", ".join(_TRACERS)
+        raise EvmError(
+            f"tracer {name[:100]!r} not found: known are {known}; tracers in JavaScript are"
+            " not run here"
+        )
+    if config is not None and not isinstance(config, dict):
+        raise EvmError(str(mismatch(config, "native." + name + "Config")))
+    return make(config or {})
+
+
+def _switches(name: str, config: Mapping[str, Any], *members: str) -> tuple[bool, ...]:
+    config = Members(*members).of(config)
+    try:
+        found = [_typed(config, member, bool, "bool", f"{name}Config") for member in members]
+    except ValueError as error:
+        raise EvmError(str(error)) from None
+    return tuple(map(bool, found))
+
+
+def _call_tracer(config: Mapping[str, Any]) -> TracerConfig:
+    return CallTracer(*_switches("callTracer", config, "onlyTopCall", "withLog"))
+
+
+def _flat_calls(config: Mapping[str, Any]) -> TracerConfig:
+    names = "includePrecompiles", "convertParityErrors"
+    return FlatCalls(*_switches("flatCallTracer", config, *names))
+
+
+def _prestate(config: Mapping[str, Any]) -> TracerConfig:
+    names = "diffMode", "disableCode", "disableStorage", "includeEmpty"
+    diff, no_code, no_storage, empty = _switches("prestateTracer", config, *names)
+    if diff and empty:
+        raise EvmError("cannot use diffMode with includeEmpty")
+    return Prestate(diff, not no_code, not no_storage, empty)
+
+
+def _mux(config: Mapping[str, Any]) -> TracerConfig:
+    if "muxTracer" in config:
+        raise EvmError("muxTracer can't hold itself")
+    return Mux({name: _tracer_named(name, options) for name, options in config.items()})
+
+
+_TRACERS: dict[str, Callable[[Mapping[str, Any]], TracerConfig]] = {
+    "callTracer": _call_tracer,
+    "flatCallTracer": _flat_calls,
+    "prestateTracer": _prestate,
+    "4byteTracer": lambda _: FourByte(),
+    "noopTracer": lambda _: Noop(),
+    "muxTracer": _mux,
+}
+
+_SMALL = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3}
+_UNITS = _SMALL | {"s": 1, "m": 60, "h": 3600}
+# A duration with every unit has some 60 characters; reading a part of it takes a microsecond.
+_MAX_DURATION = 100
+_PART = re.compile(r"(\d++\.?\d*+|\.\d++)([^\d.]*+)", re.ASCII)
+
+
+def duration(text: str) -> float:
+    """Seconds of a text as Go's ``time.ParseDuration`` reads it; raise :exc:`ValueError`."""
+    shown = f'"{text[:_MAX_DURATION]}"'
+    if len(text) > _MAX_DURATION:
+        raise ValueError(
+            f"time: expected a duration of at most {_MAX_DURATION} characters, got {len(text)}"
+        )
+    body = text[1:] if text[:1] in ("+", "-") else text
+    if body == "0":
+        return 0.0
+    parts = list(_PART.finditer(body))
+    if not parts or "".join(part[0] for part in parts) != body:
+        raise ValueError(f"time: invalid duration {shown}")
+    seconds = 0.0
+    for number, unit in (part.groups() for part in parts):
+        if not unit:
+            raise ValueError(f"time: missing unit in duration {shown}")
+        if unit not in _UNITS:
+            raise ValueError(f'time: unknown unit "{unit}" in duration {shown}')
+        seconds += float(number) * _UNITS[unit]
+    return -seconds if text[0] == "-" else seconds

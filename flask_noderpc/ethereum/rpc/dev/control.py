@@ -1,0 +1,374 @@
+"""Handlers that control a development chain: blocks, clock, snapshots, mempool.
+
+https://getfoundry.sh/anvil/reference and https://hardhat.org/hardhat-network/docs/reference.
+
+Each makes a block of its own, from which the others follow by the chain's rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ....backends.base.capabilities import Control
+from ....errors import NotSupported, TxRejected, ValueNotAllowed, short_repr
+from ....jsonrpc.context import Context
+from ....jsonrpc.params import NoParams, Params, param
+from ....wire.json_schema import typed
+from ....wire.params import ParamField
+from ...domain.records import PlainNumber
+from ...protocol.blocks import BlockView
+from ..codec import hex
+from ..codec.params import Address, Bool, Hash
+from ..errors import NOT_SUPPORTED, EvmError
+from ..reader import reader
+
+# Blocks that one call makes one by one, or shows: each takes milliseconds.
+MAX_BLOCKS = 10_000
+
+# Transactions that are looked through for those to be removed.
+_ALL_PENDING = 10_000
+
+# What is more counts milliseconds.
+_LAST_SECOND = 10_000_000_000
+_LONGEST_INTERVAL = 1 << 31
+# evm_setIntervalMining counts milliseconds in hardhat and seconds in anvil: from here on the
+# former is meant.
+_MIN_MILLISECONDS = 100
+
+
+# As texts of JSON: of hex, which may begin with zeros, and of decimals.
+_HEX, _DECIMAL = re.compile(r"0[xX][0-9a-fA-F]{0,66}"), re.compile(r"[0-9]{1,80}", re.ASCII)
+
+
+class Number(ParamField):
+    """A number as these tools send it: JSON's own, or a text in hex or decimal."""
+
+    json_type = "integer"
+    in_json = typed("integer", "string")
+
+    def from_json(self, value: Any) -> int:
+        """Return the number, of at most 256 bits."""
+        number = _number(value)
+        if number is None or number >> 256:
+            raise ValueError(
+                "expected a number of at most 256 bits, as JSON, decimal text, or hex text with"
+                f" 0x; got {short_repr(value)}"
+            )
+        return number
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, str):
+        # anvil: "" and "0x" are zero.
+        if not value:
+            return 0
+        if _HEX.fullmatch(value):
+            return int(value[2:] or "0", 16)
+        return int(value) if _DECIMAL.fullmatch(value) else None
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if is_number else None
+
+
+class MineOptions(ParamField):
+    """The time of a block, or anvil's object with that and a number of blocks."""
+
+    in_json = typed("integer", "string", "object")
+
+    def from_json(self, value: Any) -> tuple[int | None, int]:
+        """Time and number."""
+        if not isinstance(value, dict):
+            return Number().from_json(value), 1
+        time, blocks = value.get("timestamp"), value.get("blocks")
+        return (
+            None if time is None else Number().from_json(time),
+            1 if blocks is None else Number().from_json(blocks),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MineParams(Params):
+    """Parameters of ``evm_mine``."""
+
+    options: tuple[int | None, int] = param(
+        MineOptions(),
+        default=(None, 1),
+        doc="Time, or an object of time and count.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MineManyParams(Params):
+    """Parameters of ``hardhat_mine`` and ``anvil_mine``."""
+
+    count: int = param(Number(), default=1, doc="Number of blocks.")
+    interval: int | None = param(Number(), default=None, doc="Seconds from one to the next.")
+
+
+class NoFork(ParamField):
+    """Configuration to reset a chain to: here its own genesis alone."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> None:
+        """Nothing."""
+        fork = value.get("forking") if isinstance(value, dict) else None
+        if isinstance(fork, dict):
+            # viem writes the members of no fork as null.
+            fork = any(each is not None for each in fork.values())
+        if fork:
+            raise ValueError("the chain of another node can't be taken over here")
+
+
+@dataclass(frozen=True, slots=True)
+class Reset(Params):
+    """Parameters of ``hardhat_reset``."""
+
+    fork: None = param(NoFork(), default=None, doc="A fork is refused.")
+
+
+@dataclass(frozen=True, slots=True)
+class SecondsParams(Params):
+    """Parameters of methods about a time."""
+
+    seconds: int = param(Number(), doc="Seconds.")
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchParams(Params):
+    """Parameters of ``evm_setAutomine``."""
+
+    on: bool = param(Bool(), doc="True to switch it on.")
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotParams(Params):
+    """Parameters of ``evm_revert``."""
+
+    number: int = param(Number(), doc="Id from evm_snapshot.")
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionHashParams(Params):
+    """Parameters of ``anvil_dropTransaction``."""
+
+    hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
+
+
+def control(ctx: Context) -> Control:
+    """Return the chain's control; raise :exc:`.errors.EvmError` if it has none."""
+    try:
+        return ctx.backend.control
+    except NotSupported as error:
+        raise EvmError(error.text_with_hint, code=NOT_SUPPORTED) from None
+
+
+@contextmanager
+def driving(ctx: Context) -> Iterator[Control]:
+    """The same; its refusal is the caller's error."""
+    try:
+        yield control(ctx)
+    except (TxRejected, ValueNotAllowed) as error:
+        raise EvmError(error.text_with_hint) from None
+
+
+def mine(ctx: Context, params: MineParams) -> str:
+    """Mine a block."""
+    time, count = params.options
+    _mine(ctx, count, time, None)
+    return "0x0"
+
+
+def mine_detailed(ctx: Context, params: MineParams) -> tuple[BlockView, ...]:
+    """Mine blocks; return them with their transactions."""
+    time, count = params.options
+    check_blocks(count)
+    last = _mine(ctx, count, time, None)
+    found = map(reader(ctx).at, range(last - count + 1, last + 1))
+    return tuple(BlockView(block, True) for block in found if block is not None)
+
+
+def check_blocks(count: int) -> None:
+    """Refuse more blocks than one call makes one by one, or shows."""
+    if count > MAX_BLOCKS:
+        raise EvmError(f"{count} blocks are too many for one call, it makes {MAX_BLOCKS}")
+
+
+def mine_many(ctx: Context, params: MineManyParams) -> None:
+    """Mine blocks."""
+    _mine(ctx, params.count, None, params.interval)
+
+
+def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> int:
+    """Mine blocks; return the last height."""
+    with driving(ctx) as driven:
+        return driven.mine(count, time, step)
+
+
+def snapshot(ctx: Context, params: NoParams) -> int:
+    """Take a snapshot of the chain; return its id."""
+    return control(ctx).snapshot()
+
+
+def revert(ctx: Context, params: SnapshotParams) -> bool:
+    """Revert the chain to a snapshot, for all APIs."""
+    return control(ctx).revert(params.number)
+
+
+def reset(ctx: Context, params: Reset) -> None:
+    """Revert the chain to its genesis."""
+    control(ctx).reset()
+
+
+def increase_time(ctx: Context, params: SecondsParams) -> PlainNumber:
+    """Advance the chain's clock; return how far it is ahead."""
+    with driving(ctx) as driven:
+        return PlainNumber(driven.shift(params.seconds))
+
+
+def set_time(ctx: Context, params: SecondsParams) -> PlainNumber:
+    """Set the chain's clock; return how far it is ahead."""
+    # hardhat and ganache count milliseconds, which are later than any second.
+    time = params.seconds
+    seconds = time // 1000 if time > _LAST_SECOND else time
+    with driving(ctx) as driven:
+        return PlainNumber(max(0, driven.set_time(seconds)))
+
+
+def set_next_time(ctx: Context, params: SecondsParams) -> None:
+    """Set the time of the next block."""
+    with driving(ctx) as driven:
+        driven.set_next_time(params.seconds)
+
+
+def set_automine(ctx: Context, params: SwitchParams) -> None:
+    """Mine each transaction at once, or only on request."""
+    control(ctx).set_automine(params.on)
+
+
+def automine(ctx: Context, params: NoParams) -> bool:
+    """True if a block is mined for each transaction."""
+    return control(ctx).automines()
+
+
+def set_interval(ctx: Context, params: SecondsParams) -> None:
+    """Mine at an interval in milliseconds, below 100 in seconds; 0 stops it."""
+    number = params.seconds
+    _set_interval(ctx, number if number < _MIN_MILLISECONDS else number / 1000)
+
+
+def set_interval_s(ctx: Context, params: SecondsParams) -> None:
+    """Mine at an interval in seconds; 0 stops it."""
+    _set_interval(ctx, params.seconds)
+
+
+def _set_interval(ctx: Context, seconds: float) -> None:
+    if seconds > _LONGEST_INTERVAL:
+        raise EvmError(f"an interval has at most {_LONGEST_INTERVAL} seconds")
+    with driving(ctx) as driven:
+        driven.set_interval(seconds or None)
+
+
+def interval(ctx: Context, params: NoParams) -> PlainNumber | None:
+    """Return the seconds between blocks that are mined at an interval; null for others."""
+    seconds = control(ctx).interval()
+    return None if seconds is None else PlainNumber(max(1, round(seconds)))
+
+
+def set_step(ctx: Context, params: SecondsParams) -> None:
+    """Set a fixed number of seconds between blocks."""
+    if params.seconds > _LONGEST_INTERVAL:
+        raise EvmError(f"a step has at most {_LONGEST_INTERVAL} seconds")
+    with driving(ctx) as driven:
+        driven.set_step(params.seconds or None)
+
+
+def remove_step(ctx: Context, params: NoParams) -> bool:
+    """Remove the fixed number of seconds between blocks; return true if there was one."""
+    with driving(ctx) as driven:
+        return driven.set_step(None)
+
+
+def was_dropped(ctx: Context, params: TransactionHashParams) -> bool:
+    """Remove a pending transaction; return true if there was one."""
+    return drop(ctx, params) is not None
+
+
+def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
+    """Remove a pending transaction; return its hash, null if there is none."""
+    for raw in ctx.backend.mempool.pending(_ALL_PENDING).txs:
+        if any(tx.hash == params.hash for tx in reader(ctx).decoded(raw)):
+            control(ctx).drop((raw,))
+            return params.hash
+    return None
+
+
+def drop_all(ctx: Context, params: NoParams) -> None:
+    """Remove all pending transactions."""
+    control(ctx).drop(ctx.backend.mempool.pending(_ALL_PENDING).txs)
+
+
+@dataclass(frozen=True, slots=True)
+class SenderParams(Params):
+    """Parameters of ``anvil_removePoolTransactions``."""
+
+    address: bytes = param(Address(), doc="Address of the sender.")
+
+
+def drop_of(ctx: Context, params: SenderParams) -> None:
+    """Remove the pending transactions of a sender."""
+    control(ctx).drop(ctx.backend.mempool.pending_by_sender(params.address, _ALL_PENDING))
+
+
+# CometBFT counts gas in 64 bits with a sign.
+_MAX_GAS = (1 << 63) - 1
+_MIN_GAS = 21_000
+# EIP-1559: the block before has an eighth more.
+_HIGHEST_FEE = 1 << 255
+
+
+@dataclass(frozen=True, slots=True)
+class FeeParams(Params):
+    """Parameters of ``anvil_setNextBlockBaseFeePerGas``."""
+
+    fee: int = param(Number(), doc="Wei for a unit of gas.")
+
+
+@dataclass(frozen=True, slots=True)
+class CoinbaseParams(Params):
+    """Parameters of ``anvil_setCoinbase``."""
+
+    address: bytes = param(Address(), doc="Recipient of the tips.")
+
+
+@dataclass(frozen=True, slots=True)
+class GasLimitParams(Params):
+    """Parameters of ``evm_setBlockGasLimit``."""
+
+    limit: int = param(Number(), doc="Units of gas.")
+
+
+def set_base_fee(ctx: Context, params: FeeParams) -> None:
+    """Set the next block's base fee."""
+    if params.fee >= _HIGHEST_FEE:
+        raise EvmError("a base fee has at most 255 bits")
+    with driving(ctx) as driven:
+        driven.set_base_fee(params.fee)
+
+
+def set_coinbase(ctx: Context, params: CoinbaseParams) -> None:
+    """Set the recipient of tips from the next block on."""
+    with driving(ctx) as driven:
+        driven.set_coinbase(params.address)
+
+
+def set_gas_limit(ctx: Context, params: GasLimitParams) -> bool:
+    """Set the gas limit from the next block on."""
+    if not _MIN_GAS <= params.limit <= _MAX_GAS:
+        raise EvmError(f"a block's gas limit is from {_MIN_GAS} to {hex.quantity(_MAX_GAS)}")
+    with driving(ctx) as driven:
+        driven.set_gas_limit(params.limit)
+    return True

@@ -1,0 +1,118 @@
+"""Handlers that take the newest blocks of a development chain back, or replace them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ....errors import InvalidTransaction
+from ....jsonrpc.context import Context
+from ....jsonrpc.params import Params, param
+from ....wire.params import ParamField
+from ...domain.execution import CallArgs
+from ..codec.call_objects import TransactionObject
+from ..codec.params import Data, mismatch
+from ..errors import INVALID_PARAMS, EvmError
+from ..execution.sending import RawTransaction, hand_in_raw
+from . import signing
+from .control import MAX_BLOCKS, Number, check_blocks, driving
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackParams(Params):
+    """Parameters of ``anvil_rollback``."""
+
+    depth: int = param(Number(), default=1, doc="Number of blocks to remove; 1 when omitted.")
+
+
+def rollback(ctx: Context, params: RollbackParams) -> None:
+    """Remove the newest blocks; the clock goes on."""
+    _check_depth(ctx, params.depth, "Rollback")
+    with driving(ctx) as driven:
+        driven.rollback(params.depth)
+
+
+def _check_depth(ctx: Context, depth: int, what: str) -> None:
+    height = ctx.backend.latest_height()
+    if depth > height:
+        raise EvmError(
+            f"{what} depth must not exceed current chain height: current height {height},"
+            f" depth {depth}",
+            code=INVALID_PARAMS,
+        )
+
+
+_Tx = CallArgs | bytes
+
+
+class PlacedTransactions(ParamField):
+    """Pairs of a transaction and the index of its new block."""
+
+    json_type = "array"
+
+    def from_json(self, value: Any) -> tuple[tuple[_Tx, int], ...]:
+        """The pairs; raise :exc:`ValueError`."""
+        if not isinstance(value, list):
+            raise mismatch(value, "[]pair")
+        if len(value) > MAX_BLOCKS:
+            raise ValueError(f"expected at most {MAX_BLOCKS} transactions, got {len(value)}")
+        return tuple(map(_pair, value))
+
+
+def _pair(value: Any) -> tuple[_Tx, int]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError("expected pairs of a transaction and the index of its block")
+    tx, index = value
+    kind = Data() if isinstance(tx, str) else TransactionObject()
+    return kind.from_json(tx), Number().from_json(index)
+
+
+@dataclass(frozen=True, slots=True)
+class ReorgParams(Params):
+    """Parameters of ``anvil_reorg``."""
+
+    depth: int = param(Number(), doc="Number of blocks to replace.")
+    tx_block_pairs: tuple[tuple[_Tx, int], ...] = param(
+        PlacedTransactions(),
+        default=(),
+        doc="Pairs of a transaction, as an object or signed bytes, and the index of its block.",
+    )
+
+
+def reorg(ctx: Context, params: ReorgParams) -> None:
+    """Replace the newest blocks by as many others, which take the given transactions.
+
+    The blocks are made also if one of the transactions is refused.
+    """
+    depth, pairs = params.depth, params.tx_block_pairs
+    check_blocks(depth)
+    if any(index >= depth for _, index in pairs):
+        raise EvmError(
+            f"expected indices of blocks below the depth, {depth}", code=INVALID_PARAMS
+        )
+    refused: list[EvmError] = []
+    with driving(ctx) as driven, driven.by_hand():
+        _check_depth(ctx, depth, "Reorg")
+        driven.rollback(depth)
+        for block in range(depth):
+            refused += _submitted(ctx, [tx for tx, index in pairs if index == block])
+            driven.mine()
+    if refused:
+        raise refused[0]
+
+
+def _submitted(ctx: Context, txs: Sequence[_Tx]) -> list[EvmError]:
+    """Let transactions wait for the next block; return why some are refused."""
+    refused = []
+    for tx in txs:
+        try:
+            if isinstance(tx, bytes):
+                hand_in_raw(ctx, RawTransaction(tx))
+            else:
+                signing.hand_in_filled(ctx, tx)
+        except EvmError as error:
+            refused.append(error)
+        except InvalidTransaction as error:
+            refused.append(EvmError(error.text_with_hint))
+    return refused

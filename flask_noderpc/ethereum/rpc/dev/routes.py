@@ -1,0 +1,265 @@
+"""Route table of the development methods, under their names in anvil and hardhat.
+
+Only callers on this machine may use them, as for signing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import starmap
+from types import NoneType
+from typing import Any, NoReturn
+
+from ....jsonrpc.context import Context
+from ....jsonrpc.params import NoParams, Params, param
+from ....jsonrpc.route import Route, RouteTable
+from ...domain.records import PlainNumber
+from ...protocol.blocks import Block
+from ...protocol.execution import Receipt
+from ..codec.params import Bool, Hash, String, Tag
+from ..errors import NOT_SUPPORTED, EvmError
+from ..execution.sending import FillParams
+from ..execution.state import UnreadParams, block_of
+from ..queries import fees, node
+from ..reader import reader
+from . import control, history, signing, state, tokens
+from .control import (
+    MineManyParams,
+    MineParams,
+    SecondsParams,
+    SnapshotParams,
+    SwitchParams,
+    TransactionHashParams,
+)
+from .state import BalanceParams, CodeParams, NonceParams, StorageWordParams
+
+_NO_FORK = {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None}
+
+
+def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
+    """The latest block, the fork, and the parameters of blocks."""
+    header = _latest(ctx).header
+    return {
+        "currentBlockNumber": header.number,
+        "currentBlockTimestamp": PlainNumber(header.timestamp),
+        "currentBlockHash": header.hash,
+        "hardFork": "prague",
+        "transactionOrder": "fees",
+        "environment": {
+            "baseFee": fees.base_fee(ctx, params),
+            "chainId": PlainNumber(ctx.settings.evm_chain_id),
+            "gasLimit": header.gas_limit,
+            "gasPrice": fees.gas_price(ctx, params),
+        },
+        "forkConfig": _NO_FORK,
+    }
+
+
+def metadata(ctx: Context, params: NoParams) -> dict[str, Any]:
+    """Return chain id and latest block; the hash of block 0 distinguishes chains."""
+    header = _latest(ctx).header
+    genesis = reader(ctx).at(0)
+    return {
+        "clientVersion": node.client_version(ctx, params),
+        "chainId": PlainNumber(ctx.settings.evm_chain_id),
+        "instanceId": genesis.header.hash if genesis else header.hash,
+        "latestBlockNumber": PlainNumber(header.number),
+        "latestBlockHash": header.hash,
+        "forkedNetwork": None,
+        "snapshots": {},
+    }
+
+
+def _latest(ctx: Context) -> Block:
+    return block_of(ctx, Tag.LATEST)
+
+
+_REASONS = (
+    (
+        ("setMinGasPrice",),
+        "the base fee is the least (EIP-1559): setNextBlockBaseFeePerGas sets it",
+    ),
+    (("setPrevRandao",), "blocks have no randomness of a beacon chain"),
+    (("setChainId",), "NODERPC_EVM_CHAIN_ID sets the chain id, before the chain begins"),
+)
+
+
+def _reasons() -> Iterator[tuple[str, str]]:
+    for names, reason in _REASONS:
+        for name in names:
+            yield f"anvil_{name}", reason
+            yield f"hardhat_{name}", reason
+
+
+REASONS: Mapping[str, str] = dict(_reasons())
+"""Why each of them is not here."""
+
+
+def refusing(name: str) -> Callable[[Context, UnreadParams], NoReturn]:
+    """Return a handler that refuses a method."""
+
+    def refuse(ctx: Context, params: UnreadParams) -> NoReturn:
+        """Refused: the chain would differ from its blocks."""
+        raise EvmError(f"{name} is not supported: {REASONS[name]}", code=NOT_SUPPORTED)
+
+    return refuse
+
+
+@dataclass(frozen=True, slots=True)
+class LoggingParams(Params):
+    """Parameters of ``anvil_setLoggingEnabled``."""
+
+    on: bool = param(Bool(), doc="Ignored: the host's logging decides what is logged.")
+
+
+def accept_logging(ctx: Context, params: LoggingParams) -> None:
+    """Accepted without an effect: the host's logging decides what is logged."""
+
+
+@dataclass(frozen=True, slots=True)
+class UrlParams(Params):
+    """Parameters of ``anvil_setRpcUrl``."""
+
+    url: str = param(String(), doc="Ignored: the chain has no fork.")
+
+
+def accept_url(ctx: Context, params: UrlParams) -> None:
+    """Accepted without an effect, as on an anvil that has no fork."""
+
+
+@dataclass(frozen=True, slots=True)
+class HashParams(Params):
+    """Parameters of methods about blobs."""
+
+    hash: bytes = param(Hash(), doc="Hash of a transaction or of a blob.")
+
+
+def blobs(ctx: Context, params: HashParams) -> None:
+    """Null: blobs are checked and not kept."""
+
+
+_Call = Callable[[Context, Any], Any]
+_Row = tuple[str, _Call, type, type]
+"""Name, handler, parameters and result."""
+
+
+def _as_hardhat(call: _Call) -> _Call:
+    """Return a handler that answers true where anvil answers null."""
+
+    def answer(ctx: Context, params: Any) -> bool:
+        call(ctx, params)
+        return True
+
+    answer.__doc__ = call.__doc__
+    return answer
+
+
+def _rows_of_both(name: str, call: _Call, params: type) -> Iterator[_Row]:
+    """Yield the rows of a method that both nodes have, and answer in two ways."""
+    yield f"hardhat_{name}", _as_hardhat(call), params, bool
+    yield f"anvil_{name}", call, params, NoneType
+
+
+_ROWS: tuple[_Row, ...] = (
+    ("evm_mine", control.mine, MineParams, str),
+    ("anvil_evmMine", control.mine, MineParams, str),
+    ("evm_mine_detailed", control.mine_detailed, MineParams, tuple),
+    ("anvil_mine_detailed", control.mine_detailed, MineParams, tuple),
+    *_rows_of_both("mine", control.mine_many, MineManyParams),
+    ("evm_snapshot", control.snapshot, NoParams, int),
+    ("anvil_snapshot", control.snapshot, NoParams, int),
+    ("evm_revert", control.revert, SnapshotParams, bool),
+    ("anvil_revert", control.revert, SnapshotParams, bool),
+    *_rows_of_both("reset", control.reset, control.Reset),
+    ("anvil_rollback", history.rollback, history.RollbackParams, NoneType),
+    ("anvil_reorg", history.reorg, history.ReorgParams, NoneType),
+    ("evm_increaseTime", control.increase_time, SecondsParams, PlainNumber),
+    ("anvil_increaseTime", control.increase_time, SecondsParams, PlainNumber),
+    ("evm_setTime", control.set_time, SecondsParams, PlainNumber),
+    ("anvil_setTime", control.set_time, SecondsParams, PlainNumber),
+    ("evm_setNextBlockTimestamp", control.set_next_time, SecondsParams, NoneType),
+    ("anvil_setNextBlockTimestamp", control.set_next_time, SecondsParams, NoneType),
+    ("evm_setAutomine", control.set_automine, SwitchParams, NoneType),
+    ("anvil_setAutomine", control.set_automine, SwitchParams, NoneType),
+    ("hardhat_getAutomine", control.automine, NoParams, bool),
+    ("anvil_getAutomine", control.automine, NoParams, bool),
+    ("evm_setIntervalMining", control.set_interval, SecondsParams, NoneType),
+    ("anvil_setIntervalMining", control.set_interval_s, SecondsParams, NoneType),
+    ("anvil_getIntervalMining", control.interval, NoParams, PlainNumber),
+    ("anvil_setBlockTimestampInterval", control.set_step, SecondsParams, NoneType),
+    ("anvil_removeBlockTimestampInterval", control.remove_step, NoParams, bool),
+    *_rows_of_both("setBalance", state.set_balance, BalanceParams),
+    ("anvil_dealERC20", tokens.deal, tokens.DealParams, NoneType),
+    ("anvil_setERC20Allowance", tokens.set_allowance, tokens.AllowanceParams, NoneType),
+    ("anvil_addBalance", state.add_balance, BalanceParams, NoneType),
+    *_rows_of_both("setNonce", state.set_nonce, NonceParams),
+    ("evm_setAccountNonce", state.set_nonce, NonceParams, NoneType),
+    *_rows_of_both("setCode", state.set_code, CodeParams),
+    ("hardhat_setStorageAt", state.set_storage_at, StorageWordParams, bool),
+    ("anvil_setStorageAt", state.set_storage_at, StorageWordParams, bool),
+    *_rows_of_both("setNextBlockBaseFeePerGas", control.set_base_fee, control.FeeParams),
+    *_rows_of_both("setCoinbase", control.set_coinbase, control.CoinbaseParams),
+    ("anvil_dumpState", state.dump, NoParams, bytes),
+    ("anvil_loadState", state.load, state.DumpParams, bool),
+    ("evm_setBlockGasLimit", control.set_gas_limit, control.GasLimitParams, bool),
+    ("anvil_setBlockGasLimit", control.set_gas_limit, control.GasLimitParams, bool),
+    ("hardhat_dropTransaction", control.was_dropped, TransactionHashParams, bool),
+    ("anvil_dropTransaction", control.drop, TransactionHashParams, bytes),
+    ("anvil_dropAllTransactions", control.drop_all, NoParams, NoneType),
+    ("anvil_removePoolTransactions", control.drop_of, control.SenderParams, NoneType),
+    *_rows_of_both("setLoggingEnabled", accept_logging, LoggingParams),
+    ("anvil_setRpcUrl", accept_url, UrlParams, NoneType),
+    ("anvil_getBlobsByTransactionHash", blobs, HashParams, NoneType),
+    ("anvil_getBlobByHash", blobs, HashParams, NoneType),
+    ("anvil_nodeInfo", node_info, NoParams, dict),
+    ("hardhat_metadata", metadata, NoParams, dict),
+    ("anvil_metadata", metadata, NoParams, dict),
+)
+
+
+def _row(
+    name: str, call: _Call, params: type, result: type, tag: str = "Signing"
+) -> Route[Any]:
+    return Route(name, call, params, result, writes=True, signs=True, tag=tag)
+
+
+def _rows() -> Iterator[Route[Any]]:
+    for row in _ROWS:
+        yield _row(*row, tag="Development")
+    for name in REASONS:
+        yield _row(name, refusing(name), UnreadParams, str, tag="Refused")
+
+
+CONTROL_ROUTES = tuple(_rows())
+
+
+DEV_ROUTES = RouteTable(
+    (
+        _row("eth_sendTransaction", signing.send, FillParams, bytes),
+        _row("eth_sendTransactionSync", signing.send_sync, FillParams, Receipt),
+        _row("eth_sendUnsignedTransaction", signing.send_unsigned, FillParams, bytes),
+        _row("eth_signTransaction", signing.sign_transaction, FillParams, dict),
+        _row("eth_requestAccounts", signing.accounts, NoParams, tuple),
+        _row("eth_sign", signing.sign, signing.Message, bytes),
+        _row("personal_sign", signing.personal_sign, signing.PersonalMessage, bytes),
+        _row("eth_signTypedData", signing.sign_typed_data, signing.Typed, bytes),
+        _row("eth_signTypedData_v4", signing.sign_typed_data, signing.Typed, bytes),
+        *starmap(
+            _row,
+            (
+                *_rows_of_both("impersonateAccount", signing.impersonate, signing.Name),
+                *_rows_of_both(
+                    "stopImpersonatingAccount", signing.stop_impersonating, signing.Name
+                ),
+            ),
+        ),
+        *starmap(
+            _row,
+            _rows_of_both(
+                "autoImpersonateAccount", signing.impersonate_any, signing.SwitchParams
+            ),
+        ),
+        *CONTROL_ROUTES,
+    )
+)

@@ -1,0 +1,263 @@
+"""Handlers that sign with development keys, and send for impersonated accounts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from .... import jsoncodec
+from ....errors import NonceTaken
+from ....jsonrpc.context import Context
+from ....jsonrpc.params import NoParams, Params, param
+from ....wire.json_schema import typed
+from ....wire.params import ParamField
+from ...domain.execution import CallArgs
+from ...domain.records import ZERO_ADDRESS, Transaction
+from ...protocol.crypto import DEV_KEYS, Key, personal_digest
+from ...protocol.execution import Receipt
+from ...protocol.transactions import decode, in_the_name_of, signed
+from ...protocol.typed_data import typed_digest
+from ...protocol.validity import check_tip
+from ..codec.params import Address, Anything, Bool, Data
+from ..errors import EvmError
+from ..execution.sending import (
+    FillParams,
+    check_fee,
+    filled,
+    hand_in,
+    pending_nonce,
+    receipt_of,
+    settle,
+)
+from ..queries import fees
+
+_MEMO = "evm wallet"
+
+# Two processes may take the same nonce, of which one is refused and takes another.
+_MAX_TRIES = 20
+_TAKEN = ("already known", "nonce too low")
+
+
+class Wallet:
+    """Keys by their addresses, and the names that others may be sent in.
+
+    The names are those of this process: its fellows know nothing of them.
+    """
+
+    def __init__(self, keys: Iterable[Key]) -> None:
+        self._keys = {key.address: key for key in keys}
+        self._names: dict[bytes, None] = {}
+        self.any_name = False
+        self.lock = threading.Lock()
+        """Held between the choice of a nonce and its use."""
+
+    @property
+    def addresses(self) -> tuple[bytes, ...]:
+        """Return the addresses of the keys, in order, and those that are impersonated."""
+        return tuple(dict.fromkeys((*self._keys, *self._names)))
+
+    def key(self, address: bytes) -> Key:
+        """That of an account; raise :exc:`.errors.EvmError`."""
+        if address not in self._keys:
+            raise EvmError("unknown account")
+        return self._keys[address]
+
+    def impersonate(self, address: bytes) -> None:
+        """Let transactions be sent from this account without its key."""
+        self._names[address] = None
+
+    def stop_impersonating(self, address: bytes) -> None:
+        """Stop the impersonation of this account."""
+        self._names.pop(address, None)
+
+    def check(self, sender: bytes) -> None:
+        """Raise :exc:`.errors.EvmError` for one whose transactions can't be sent."""
+        if not self.any_name and sender not in self._names:
+            self.key(sender)
+
+    def sealed(self, tx: Transaction) -> Transaction:
+        """A transaction with its sender's signature, or in its name."""
+        key = self._keys.get(tx.sender)
+        if key is not None:
+            return decode(signed(tx, key))
+        self.check(tx.sender)
+        return unsigned(tx)
+
+
+def unsigned(tx: Transaction) -> Transaction:
+    """A transaction in its sender's name, without a check of the sender."""
+    return decode(in_the_name_of(tx.sender, tx), unsigned=True)
+
+
+def wallet(ctx: Context) -> Wallet:
+    """That of a mount."""
+    if _MEMO not in ctx.memo:
+        # Two threads may each make one; only the first is used.
+        ctx.memo.setdefault(_MEMO, Wallet(DEV_KEYS if ctx.settings.dev else ()))
+    found: Wallet = ctx.memo[_MEMO]
+    return found
+
+
+def accounts(ctx: Context, params: NoParams) -> tuple[bytes, ...]:
+    """The accounts of a development chain, and those that are impersonated; else none."""
+    return wallet(ctx).addresses
+
+
+def send(ctx: Context, params: FillParams) -> bytes:
+    """Fill in, sign and send a transaction; return its hash."""
+    tx = hand_in_filled(ctx, params.args)
+    settle(ctx, tx)
+    return tx.hash
+
+
+def send_sync(ctx: Context, params: FillParams) -> Receipt:
+    """Fill in, sign and send a transaction, and wait for its receipt."""
+    return receipt_of(ctx, lambda: send(ctx, params))
+
+
+def send_unsigned(ctx: Context, params: FillParams) -> bytes:
+    """Fill in and send a transaction in the name of any account; return its hash."""
+    tx = _handed_in(ctx, params.args, unsigned)
+    settle(ctx, tx)
+    return tx.hash
+
+
+def hand_in_filled(ctx: Context, args: CallArgs) -> Transaction:
+    """Fill in and sign a transaction, and let it wait for a block."""
+    wallet(ctx).check(args.sender or ZERO_ADDRESS)
+    return _handed_in(ctx, args, wallet(ctx).sealed)
+
+
+_Seal = Callable[[Transaction], Transaction]
+
+
+def _handed_in(ctx: Context, args: CallArgs, seal: _Seal) -> Transaction:
+    tx = filled(ctx, args)
+    check_tip(tx, fees.base_fee(ctx, NoParams()))
+    if args.nonce is None:
+        return _placed(ctx, tx, seal)
+    tx = seal(tx)
+    hand_in(ctx, tx, partial(ctx.backend.mempool.submit_local, replaces=True))
+    return tx
+
+
+def _placed(ctx: Context, tx: Transaction, seal: _Seal) -> Transaction:
+    """A transaction as it was handed in, with the next nonce that is free."""
+    local_wallet, submit = (
+        wallet(ctx),
+        partial(ctx.backend.mempool.submit_local, replaces=False),
+    )
+    with local_wallet.lock:
+        for _ in range(_MAX_TRIES):
+            placed = seal(replace(tx, nonce=pending_nonce(ctx, tx.sender)))
+            try:
+                hand_in(ctx, placed, submit)
+                return placed
+            except NonceTaken:
+                continue
+            except EvmError as error:
+                if not error.text.startswith(_TAKEN):
+                    raise
+    raise EvmError("others took every nonce that was tried; try again")
+
+
+def sign_transaction(ctx: Context, params: FillParams) -> dict[str, Any]:
+    """Fill in and sign a transaction, without sending it."""
+    args = params.args
+    sender = args.sender or ZERO_ADDRESS
+    key = wallet(ctx).key(sender)
+    if args.nonce is None:
+        args = replace(args, nonce=pending_nonce(ctx, sender))
+    tx = decode(signed(filled(ctx, args), key))
+    check_fee(ctx, tx)
+    return {"raw": tx.raw, "tx": tx}
+
+
+@dataclass(frozen=True, slots=True)
+class Message(Params):
+    """Parameters of ``eth_sign``."""
+
+    address: bytes = param(Address(), doc="Address that signs.")
+    message: bytes = param(Data(), doc="The message.")
+
+
+def sign(ctx: Context, params: Message) -> bytes:
+    """A signature of a message (EIP-191)."""
+    return wallet(ctx).key(params.address).sign_digest(personal_digest(params.message))
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalMessage(Params):
+    """Parameters of ``personal_sign``."""
+
+    message: bytes = param(Data(), doc="The message.")
+    address: bytes = param(Address(), doc="Address that signs.")
+    password: str | None = param(
+        Anything(), default=None, doc="Has no effect: the keys need none."
+    )
+
+
+def personal_sign(ctx: Context, params: PersonalMessage) -> bytes:
+    """A signature of a message (EIP-191), with the message before the address."""
+    return sign(ctx, Message(params.address, params.message))
+
+
+class TypedData(ParamField):
+    """Structured data, or its JSON as a text."""
+
+    json_type = "object"
+    in_json = typed("object", "string")
+
+    def from_json(self, value: Any) -> bytes:
+        """Return the transaction's signing payload."""
+        if isinstance(value, str):
+            try:
+                value = jsoncodec.decode(value.encode())
+            except jsoncodec.NotJSON as error:
+                raise ValueError(f"typed data: {error}") from None
+        return typed_digest(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Typed(Params):
+    """Parameters of ``eth_signTypedData``."""
+
+    address: bytes = param(Address(), doc="Address that signs.")
+    digest: bytes = param(TypedData(), doc="Structured data: types, domain, message.")
+
+
+def sign_typed_data(ctx: Context, params: Typed) -> bytes:
+    """A signature of structured data (EIP-712)."""
+    return wallet(ctx).key(params.address).sign_digest(params.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Params):
+    """Parameters of methods about an impersonated account."""
+
+    address: bytes = param(Address(), doc="Address of the account.")
+
+
+def impersonate(ctx: Context, params: Name) -> None:
+    """Let ``eth_sendTransaction`` send from an account without its key."""
+    wallet(ctx).impersonate(params.address)
+
+
+def stop_impersonating(ctx: Context, params: Name) -> None:
+    """Stop the impersonation of an account."""
+    wallet(ctx).stop_impersonating(params.address)
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchParams(Params):
+    """Parameters of ``anvil_autoImpersonateAccount``."""
+
+    on: bool = param(Bool(), doc="True for all accounts.")
+
+
+def impersonate_any(ctx: Context, params: SwitchParams) -> None:
+    """Start or stop the impersonation of all accounts."""
+    wallet(ctx).any_name = params.on

@@ -1,0 +1,79 @@
+"""Handlers that set balances and allowances of tokens (ERC-20) on a development chain.
+
+Tokens keep them in slots of their own choice, which the slots that ``balanceOf`` reads include.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from ....jsonrpc.context import Context
+from ....jsonrpc.params import Params, param
+from ...domain.execution import AccountOverride, CallArgs
+from ..codec.params import Address
+from ..errors import EvmError
+from ..execution import calls
+from .control import Number, driving
+
+# "balanceOf(address)" and "allowance(address,address)".
+_BALANCE_OF, _ALLOWANCE = bytes.fromhex("70a08231"), bytes.fromhex("dd62ed3e")
+# A token of usual code reads some few; each is tried with a call.
+_MAX_SLOTS = 200
+# JSON-RPC: an internal error; anvil answers with it.
+_NOT_FOUND = -32603
+
+
+@dataclass(frozen=True, slots=True)
+class DealParams(Params):
+    """Parameters of ``anvil_dealERC20``."""
+
+    address: bytes = param(Address(), doc="Address of the owner.")
+    token: bytes = param(Address(), doc="Address of the token's contract.")
+    balance: int = param(Number(), doc="Balance in the token's smallest unit.")
+
+
+@dataclass(frozen=True, slots=True)
+class AllowanceParams(Params):
+    """Parameters of ``anvil_setERC20Allowance``."""
+
+    owner: bytes = param(Address(), doc="Address of the owner.")
+    spender: bytes = param(Address(), doc="Address that may spend.")
+    token: bytes = param(Address(), doc="Address of the token's contract.")
+    amount: int = param(Number(), doc="Amount in the token's smallest unit.")
+
+
+def deal(ctx: Context, params: DealParams) -> None:
+    """Set an account's balance of a token."""
+    data = _BALANCE_OF + params.address.rjust(32, b"\0")
+    _set(ctx, CallArgs(to=params.token, data=data), params.balance, "balance")
+
+
+def set_allowance(ctx: Context, params: AllowanceParams) -> None:
+    """Set how much of an owner's tokens a spender may move."""
+    data = _ALLOWANCE + params.owner.rjust(32, b"\0") + params.spender.rjust(32, b"\0")
+    _set(ctx, CallArgs(to=params.token, data=data), params.amount, "allowance")
+
+
+def _set(ctx: Context, read: CallArgs, amount: int, what: str) -> None:
+    """Write the slot with which a call returns an amount."""
+    word = amount.to_bytes(32)
+    for address, slot in islice(_slots(ctx, read), _MAX_SLOTS):
+        overrides = {address: AccountOverride(state_diff={slot: word})}
+        try:
+            found = calls.call(ctx, calls.CallParams(read, overrides=overrides))
+        except EvmError:
+            continue
+        if found == word:
+            with driving(ctx) as driven:
+                driven.patch(overrides)
+            return
+    raise EvmError(f"Unable to set ERC20 {what}, no slot found", code=_NOT_FOUND)
+
+
+def _slots(ctx: Context, read: CallArgs) -> Iterator[tuple[bytes, bytes]]:
+    listed = calls.create(ctx, calls.AccessListParams(read))["accessList"]
+    for entry in listed:
+        for slot in entry["storageKeys"]:
+            yield entry["address"], slot

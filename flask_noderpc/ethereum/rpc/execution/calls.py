@@ -1,0 +1,261 @@
+"""Handlers of ``eth_call``, ``eth_estimateGas`` and ``eth_createAccessList``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ....errors import ExecutionTimedOut, ExecutorsBusy, InvalidTransaction
+from ....jsonrpc.context import Context
+from ....jsonrpc.params import Params, param
+from ...domain.execution import (
+    NO_CODE,
+    OUT_OF_GAS,
+    PRECOMPILES,
+    BlockChanges,
+    CallArgs,
+    Environment,
+    Message,
+    Outcome,
+    Overrides,
+    seen_by,
+)
+from ...domain.records import BLOB, ZERO_ADDRESS, AccessListEntry, Header
+from ...engine.base import Job, reason
+from ...engine.jobs import Call, Estimate, ListAccess
+from ...protocol.accounts import account
+from ...protocol.crypto import authority_of
+from ...protocol.execution import created_address
+from ..codec import hex
+from ..codec.call_objects import BlockOverride, CallObject, StateOverride
+from ..codec.params import BlockId, ByHash, Height, Tag
+from ..dialect import TIMED_OUT
+from ..errors import EvmError
+from .state import evm_state, header_and_root
+
+T = TypeVar("T")
+
+# geth: internal/ethapi/errors.go.
+_REVERTED = 3
+# What the plainest transaction takes.
+_MIN_GAS = 21_000
+
+
+@dataclass(frozen=True, slots=True)
+class CallParams(Params):
+    """Parameters of ``eth_call``."""
+
+    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
+    block: Height | ByHash = param(
+        BlockId(),
+        default=Tag.LATEST,
+        doc="Block of the state; the latest when omitted.",
+    )
+    overrides: Overrides | None = param(
+        StateOverride(), default=None, doc="Overrides of accounts."
+    )
+    block_overrides: BlockChanges = param(
+        BlockOverride(), default=BlockChanges(), doc="Overrides of the block's header."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateParams(Params):
+    """Parameters of ``eth_estimateGas``."""
+
+    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
+    block: Height | ByHash | None = param(
+        BlockId(),
+        default=None,
+        doc="Block of the state. When omitted the latest, or the pending one on a development"
+        " chain.",
+    )
+    overrides: Overrides | None = param(
+        StateOverride(), default=None, doc="Overrides of accounts."
+    )
+    block_overrides: BlockChanges = param(
+        BlockOverride(), default=BlockChanges(), doc="Overrides of the block's header."
+    )
+
+    def at_block(self, ctx: Context) -> CallParams:
+        """Return the call at a block: geth's default is the latest, anvil's the pending one."""
+        default = Tag.PENDING if ctx.settings.dev else Tag.LATEST
+        block = default if self.block is None else self.block
+        return CallParams(self.call, block, self.overrides, self.block_overrides)
+
+
+def is_settled_estimate(ctx: Context, params: EstimateParams) -> bool:
+    """True if the state is that after a block of the chain, with nothing changed in it."""
+    return is_settled(ctx, params.at_block(ctx))
+
+
+def is_settled(ctx: Context, params: CallParams | AccessListParams) -> bool:
+    """True if the state is that after a block of the chain, with nothing changed in it."""
+    return params.block is not Tag.PENDING and params.overrides is None
+
+
+def call(ctx: Context, params: CallParams) -> bytes:
+    """Return data of a call."""
+    outcome = run(ctx, prepared(ctx, params))
+    raise_failure(outcome)
+    return outcome.output
+
+
+def estimate_gas(ctx: Context, params: EstimateParams) -> int:
+    """The gas that a call needs, found by executing it."""
+    request = prepared(ctx, params.at_block(ctx), limit_by_block=True)
+    if _only_moves_value(ctx, request):
+        return _MIN_GAS
+    outcome = run(
+        ctx, Estimate(request.root, request.environment, request.message, request.overrides)
+    )
+    if outcome.error.startswith(OUT_OF_GAS):
+        # It had all that the sender can pay, and used it up.
+        raise EvmError(f"gas required exceeds allowance ({outcome.gas_used})")
+    raise_failure(outcome)
+    return outcome.gas_used
+
+
+def _only_moves_value(ctx: Context, request: Call) -> bool:
+    """True if there is no code to run, and the sender has the value and pays the gas."""
+    message = request.message
+    to, gas = message.to, message.gas
+    has_more = message.data or message.access_list or message.authorizations
+    if to is None or has_more or message.type == BLOB or request.overrides or gas < _MIN_GAS:
+        return False
+    record = evm_state(ctx).record
+    has_code = account(record, request.root, to).code_hash != NO_CODE
+    balance = account(record, request.root, message.sender).balance
+    affordable = message.value + gas * message.gas_price <= balance
+    return affordable and not has_code and to not in PRECOMPILES
+
+
+def prepared(ctx: Context, params: CallParams, *, limit_by_block: bool = False) -> Call:
+    """A call on the state after a block, within the gas that one may have."""
+    header, root = header_and_root(ctx, params.block)
+    environment = params.block_overrides.applied(environment_of(ctx, header))
+    cap, gas = ctx.settings.evm_gas_cap, params.call.gas or 0
+    if limit_by_block:
+        # geth: eth/gasestimator: so little gas was not meant.
+        gas = gas if gas >= _MIN_GAS else environment.gas_limit
+    message = message_of(ctx, params.call, environment, min(gas or cap, cap))
+    environment = seen_by(message, params.call.max_fee_per_blob_gas, environment)
+    return Call(root, environment, message, params.overrides or {})
+
+
+def environment_of(ctx: Context, header: Header) -> Environment:
+    """The block of a header, as code finds itself in it."""
+    return Environment(
+        chain_id=ctx.settings.evm_chain_id,
+        number=header.number,
+        timestamp=header.timestamp,
+        coinbase=header.miner or ZERO_ADDRESS,
+        gas_limit=header.gas_limit,
+        base_fee=header.base_fee or 0,
+        code_size_limit=ctx.settings.evm_code_size_limit,
+        prev_randao=header.mix_hash,
+    )
+
+
+def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int) -> Message:
+    """A call as it runs; raise :exc:`.errors.EvmError` for one that can't."""
+    chain_id = ctx.settings.evm_chain_id
+    if args.chain_id is not None and args.chain_id != chain_id:
+        raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={chain_id})")
+    price = args.price_at(environment.base_fee)
+    if 0 < price < environment.base_fee:
+        raise EvmError(
+            "max fee per gas less than block base fee: address"
+            f" {hex.data(args.sender or ZERO_ADDRESS)}, maxFeePerGas: {price},"
+            f" baseFee: {environment.base_fee}"
+        )
+    return Message(
+        sender=args.sender or ZERO_ADDRESS,
+        to=args.to,
+        nonce=None,
+        gas=gas,
+        gas_price=price,
+        value=args.value or 0,
+        data=args.data or b"",
+        type=args.type,
+        access_list=args.access_list or (),
+        authorizations=args.authorizations or (),
+        blob_versioned_hashes=args.blob_versioned_hashes or (),
+    )
+
+
+def executed(ctx: Context, job: Job[T]) -> T:
+    """Run a job and return its result."""
+    try:
+        return evm_state(ctx).run(job, ctx.client)
+    except ExecutorsBusy as error:
+        raise EvmError(error.text_with_hint, code=TIMED_OUT) from None
+
+
+def run(ctx: Context, job: Job[T]) -> T:
+    """Run a job; errors that keep a call from running have geth's texts."""
+    try:
+        return executed(ctx, job)
+    except ExecutionTimedOut as error:
+        seconds = f"{ctx.settings.evm_timeout:g}s"
+        raise EvmError(f"execution aborted (timeout = {seconds}) ({error.hint})") from None
+    except InvalidTransaction as error:
+        gas = job.message.gas if isinstance(job, Call | ListAccess) else 0
+        raise EvmError(f"err: {error} (supplied gas {gas})") from None
+
+
+def raise_failure(outcome: Outcome) -> None:
+    """Raise :exc:`.errors.EvmError` for an outcome that is none."""
+    if outcome.reverted:
+        raise reverted(outcome.output)
+    if outcome.error:
+        raise EvmError(outcome.error)
+
+
+def reverted(output: bytes) -> EvmError:
+    """The error of a contract that gave up."""
+    why = reason(output)
+    text = f"execution reverted: {why}" if why else "execution reverted"
+    return EvmError(text, code=_REVERTED, data=hex.data(output))
+
+
+@dataclass(frozen=True, slots=True)
+class AccessListParams(Params):
+    """Parameters of ``eth_createAccessList``."""
+
+    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
+    block: Height | ByHash = param(
+        BlockId(),
+        default=Tag.LATEST,
+        doc="Block of the state; the latest when omitted.",
+    )
+    overrides: Overrides | None = param(
+        StateOverride(), default=None, doc="Overrides of accounts."
+    )
+
+
+def create(ctx: Context, params: AccessListParams) -> dict[str, Any]:
+    """The accounts and slots that a call accesses."""
+    request = prepared(ctx, CallParams(params.call, params.block, params.overrides))
+    message = request.message
+    nonce = params.call.nonce
+    if nonce is None:
+        override = request.overrides.get(message.sender)
+        nonce = override.nonce if override else None
+    if nonce is None:
+        nonce = account(evm_state(ctx).record, request.root, message.sender).nonce
+    # geth: internal/ethapi, AccessList: these are there anyway.
+    target = message.to or created_address(message.sender, nonce)
+    authorities = filter(None, map(authority_of, message.authorizations))
+    excluded = PRECOMPILES | {message.sender, target, *authorities}
+    entries, outcome = run(
+        ctx, ListAccess(request.root, request.environment, message, excluded, request.overrides)
+    )
+    made: dict[str, Any] = {"accessList": tuple(map(_shown, entries))}
+    if outcome.error:
+        made["error"] = outcome.error
+    return made | {"gasUsed": outcome.gas_used}
+
+
+def _shown(entry: AccessListEntry) -> dict[str, Any]:
+    return {"address": entry.address, "storageKeys": entry.storage_keys}

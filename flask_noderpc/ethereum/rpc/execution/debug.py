@@ -1,0 +1,288 @@
+"""Handlers of geth's ``debug`` namespace: raw blocks, and traces.
+
+geth: eth/tracers/api.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from .... import jsoncodec
+from ....errors import ExecutionTimedOut, InvalidTransaction
+from ....jsonrpc.context import Context
+from ....jsonrpc.params import NoParams, Params, param
+from ...domain.execution import CallArgs, Overrides, seen_by
+from ...domain.records import Header
+from ...engine.base import Job
+from ...engine.jobs import TraceBlock, TraceCall, Tracing
+from ...protocol.blocks import Block, BlockView, decode_block, raw_block
+from ...protocol.consensus import encode_header
+from ...protocol.crypto import keccak
+from ...protocol.execution import encode_receipt
+from ...protocol.rlp import Malformed
+from ..codec.call_objects import CallObject
+from ..codec.params import BlockId, BlockNumber, ByHash, Data, Hash, Height, Tag, Uint64
+from ..codec.trace_config import CallConfig, Config, TraceConfig
+from ..errors import EvmError, PrunedHistory
+from ..queries.blocks import BlockParams, TransactionParams, find, raw_transaction_by_hash
+from ..reader import reader
+from .calls import environment_of, executed, message_of
+from .state import evm_state, root_of
+
+
+def header_bytes(ctx: Context, params: BlockParams) -> bytes:
+    """A header's RLP; its hash is not that of the block, which is the node's."""
+    return encode_header(_required_block(ctx, params).header)
+
+
+def block_bytes(ctx: Context, params: BlockParams) -> bytes:
+    """A block's RLP."""
+    return raw_block(_required_block(ctx, params))
+
+
+def receipt_bytes(ctx: Context, params: BlockParams) -> tuple[bytes, ...]:
+    """The canonical bytes of all of a block's receipts."""
+    return tuple(map(encode_receipt, _required_block(ctx, params).receipts))
+
+
+def transaction_bytes(ctx: Context, params: TransactionParams) -> bytes:
+    """A transaction's canonical bytes; empty if it is unknown."""
+    return raw_transaction_by_hash(ctx, params) or b""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockNumberParams(Params):
+    """Parameters of methods that take a block's height as a plain number."""
+
+    height: int = param(Uint64(), doc="Height of the block.")
+
+
+def header_at(ctx: Context, params: BlockNumberParams) -> bytes:
+    """A header's RLP, as Ethermint calls it."""
+    return encode_header(_at(ctx, params).header)
+
+
+def block_at(ctx: Context, params: BlockNumberParams) -> bytes:
+    """A block's RLP, as Ethermint calls it."""
+    return raw_block(_at(ctx, params))
+
+
+def printed(ctx: Context, params: BlockNumberParams) -> str:
+    """A block with its complete transactions as a readable text."""
+    return jsoncodec.pretty(
+        jsoncodec.decode(ctx.encode(BlockView(_at(ctx, params), True)))
+    ).decode()
+
+
+def bad_blocks(ctx: Context, params: NoParams) -> tuple[Block, ...]:
+    """None: blocks that do not follow the chain are never stored."""
+    return ()
+
+
+def _at(ctx: Context, params: BlockNumberParams) -> Block:
+    found = reader(ctx).block(params.height)
+    if found is None:
+        # geth: internal/ethapi.
+        raise EvmError(f"block #{params.height} not found")
+    return found
+
+
+def _required_block(ctx: Context, params: BlockParams) -> Block:
+    found = reader(ctx).block(params.block)
+    if found is None:
+        # geth: eth/api_debug.go.
+        raise EvmError("block not found")
+    return found
+
+
+T = TypeVar("T")
+
+_ON_PENDING = "tracing on top of pending is not supported"
+_PLAIN = TraceConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class TraceTransactionParams(Params):
+    """Parameters of ``debug_traceTransaction``."""
+
+    hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
+    config: TraceConfig = param(Config(), default=_PLAIN, doc="Tracer and its options.")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceNumberParams(Params):
+    """Parameters of ``debug_traceBlockByNumber``."""
+
+    block: Height = param(BlockNumber(), doc="Height or tag of the block.")
+    config: TraceConfig = param(Config(), default=_PLAIN, doc="Tracer and its options.")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceHashParams(Params):
+    """Parameters of ``debug_traceBlockByHash``."""
+
+    hash: bytes = param(Hash(), doc="Hash of the block.")
+    config: TraceConfig = param(Config(), default=_PLAIN, doc="Tracer and its options.")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceBytesParams(Params):
+    """Parameters of ``debug_traceBlock``."""
+
+    block: bytes = param(Data(), doc="The block's RLP.")
+    config: TraceConfig = param(Config(), default=_PLAIN, doc="Tracer and its options.")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceCallParams(Params):
+    """Parameters of ``debug_traceCall``."""
+
+    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
+    block: Height | ByHash = param(BlockId(), doc="Block of the state.")
+    config: TraceConfig = param(
+        CallConfig(), default=_PLAIN, doc="Tracer, its options, and overrides."
+    )
+
+
+def transaction(ctx: Context, params: TraceTransactionParams) -> jsoncodec.Raw:
+    """A trace of a transaction that is in a block."""
+    evm_state(ctx)
+    receipt = find(ctx, params.hash)
+    if receipt is None:
+        raise EvmError("transaction not found")
+    block = reader(ctx).at(receipt.inclusion.block_number)
+    if block is None:
+        raise PrunedHistory
+    last = receipt.inclusion.index
+    return _traced(ctx, block.header, _raws(block)[: last + 1], last, params.config)[0]
+
+
+def block_by_number(ctx: Context, params: TraceNumberParams) -> tuple[dict[str, Any], ...]:
+    """Traces of all of a block's transactions."""
+    evm_state(ctx)
+    return _block(ctx, _numbered(ctx, params.block), params.config)
+
+
+def _numbered(ctx: Context, number: Height) -> Block:
+    if number is Tag.PENDING:
+        raise EvmError(_ON_PENDING)
+    found = reader(ctx).block(number)
+    if found is None:
+        raise EvmError(f"block #{number} not found")
+    return found
+
+
+def block_by_hash(ctx: Context, params: TraceHashParams) -> tuple[dict[str, Any], ...]:
+    """Traces of all of a block's transactions."""
+    evm_state(ctx)
+    return _block(ctx, _hashed(ctx, params.hash), params.config)
+
+
+def _hashed(ctx: Context, block_hash: bytes) -> Block:
+    found = reader(ctx).by_hash(block_hash)
+    if found is None:
+        raise EvmError(f"block 0x{block_hash.hex()} not found")
+    return found
+
+
+def _block(ctx: Context, block: Block, config: TraceConfig) -> tuple[dict[str, Any], ...]:
+    return _listed(ctx, block.header, _raws(block), config)
+
+
+def block_of_bytes(ctx: Context, params: TraceBytesParams) -> tuple[dict[str, Any], ...]:
+    """Traces of the transactions of an encoded block."""
+    evm_state(ctx)
+    try:
+        header, txs = decode_block(params.block)
+    except Malformed as error:
+        raise EvmError(f"could not decode block: {error}") from None
+    if header.number:
+        _check_parent(ctx, header)
+    return _listed(ctx, header, txs, params.config)
+
+
+def _check_parent(ctx: Context, header: Header) -> None:
+    chain = reader(ctx)
+    parent = chain.at(header.number - 1) if header.number <= chain.latest + 1 else None
+    if parent is None or parent.header.hash != header.parent_hash:
+        raise EvmError(f"block 0x{header.parent_hash.hex()} not found")
+
+
+def traces(ctx: Context, block: Block, config: TraceConfig) -> list[jsoncodec.Raw]:
+    """Return a trace of each of a block's transactions."""
+    return _traced(ctx, block.header, _raws(block), 0, config)
+
+
+def _listed(
+    ctx: Context, header: Header, txs: tuple[bytes, ...], config: TraceConfig
+) -> tuple[dict[str, Any], ...]:
+    pairs = zip(txs, _traced(ctx, header, txs, 0, config), strict=True)
+    return tuple({"txHash": keccak(raw), "result": trace} for raw, trace in pairs)
+
+
+def _raws(block: Block) -> tuple[bytes, ...]:
+    return tuple(tx.transaction.raw for tx in block.transactions)
+
+
+def _traced(
+    ctx: Context, header: Header, txs: tuple[bytes, ...], first: int, config: TraceConfig
+) -> list[jsoncodec.Raw]:
+    """Traces of a block's transactions from one of them on."""
+    if header.number == 0:
+        raise EvmError("genesis is not traceable")
+    root = _root_before(ctx, header)
+    environment = environment_of(ctx, header)
+    block_hash = header.hash or keccak(encode_header(header))
+    job = TraceBlock(root, environment, block_hash, txs, first, _tracing(ctx, config))
+    return [jsoncodec.Raw(trace) for trace in _run(ctx, job)] if txs else []
+
+
+def _root_before(ctx: Context, header: Header) -> bytes:
+    """The state that a block's transactions began with."""
+    first = header.number <= reader(ctx).first
+    return root_of(ctx, 0 if first else header.number - 1)
+
+
+def call(ctx: Context, params: TraceCallParams) -> jsoncodec.Raw:
+    """A trace of a call, after a block or after some of its transactions."""
+    evm_state(ctx)
+    block_id, config = params.block, params.config
+    block = (
+        _hashed(ctx, block_id.hash)
+        if isinstance(block_id, ByHash)
+        else _numbered(ctx, block_id)
+    )
+    around = environment_of(ctx, block.header)
+    root, txs = root_of(ctx, block.header.number), _raws(block)
+    if config.tx_index is None:
+        txs = ()
+    elif block.header.number == 0:
+        raise EvmError("no transaction in genesis")
+    elif config.tx_index > len(txs) or not txs:
+        shown = f"0x{(block.header.hash or b'').hex()}"
+        raise EvmError(f"transaction index {config.tx_index} out of range for block {shown}")
+    else:
+        root, txs = _root_before(ctx, block.header), txs[: config.tx_index]
+    environment = config.block_overrides.applied(around)
+    cap = ctx.settings.evm_gas_cap
+    message = message_of(ctx, params.call, environment, min(params.call.gas or cap, cap))
+    environment = seen_by(message, params.call.max_fee_per_blob_gas, environment)
+    overrides: Overrides = config.overrides
+    tracing = _tracing(ctx, config)
+    job = TraceCall(root, environment, message, tracing, overrides, txs, around)
+    return jsoncodec.Raw(_run(ctx, job))
+
+
+def _tracing(ctx: Context, config: TraceConfig) -> Tracing:
+    max_bytes = ctx.settings.max_response_bytes
+    return Tracing(config.configured_tracer, max_bytes, config.seconds)
+
+
+def _run(ctx: Context, job: Job[T]) -> T:
+    try:
+        return executed(ctx, job)
+    except InvalidTransaction as error:
+        raise EvmError(f"tracing failed: {error}") from None
+    except ExecutionTimedOut as error:
+        raise EvmError(f"execution timeout ({error.hint})") from None

@@ -1,0 +1,263 @@
+"""Handlers of the ``trace`` namespace: the calls of transactions, flat.
+
+OpenEthereum's JSONRPC-trace-module; anvil, reth and erigon have it, geth as a tracer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from .... import jsoncodec
+from ....jsonrpc.context import Context
+from ....jsonrpc.params import Params, param
+from ....wire.params import ParamField
+from ...domain.records import Transaction
+from ...protocol.blocks import Block
+from ...protocol.validity import intrinsic_gas
+from ..codec.params import Address, BlockId, ByHash, Hash, Height, Index, Tag, Uint64, mismatch
+from ..codec.trace_config import TraceConfig
+from ..errors import INVALID_PARAMS, EvmError
+from ..queries.blocks import BlockParams, TransactionParams, find
+from ..reader import SearchBudget, reader
+from . import debug
+from .state import evm_state
+
+Trace = dict[str, Any]
+
+_FLAT = TraceConfig(tracer="flatCallTracer", tracer_config={"convertParityErrors": True})
+# anvil's limit: each block is executed again.
+_MAX_BLOCKS = 300
+# There are fewer traces in a response.
+_MOST = 1 << 32
+# Members that say where a trace is, which a replay's does not have.
+_PLACE = "blockHash", "blockNumber", "transactionHash", "transactionPosition"
+
+
+def _of_block(ctx: Context, found: Block | None) -> list[Trace]:
+    """Return the traces of all of a block's transactions."""
+    if found is None or not found.header.number:
+        return []
+    evm_state(ctx)
+    traces = debug.traces(ctx, found, _FLAT)
+    pairs = zip(found.receipts, traces, strict=True)
+    return [trace for receipt, raw in pairs for trace in _decoded(receipt.transaction, raw)]
+
+
+def _of_transaction(ctx: Context, tx_hash: bytes) -> list[Trace]:
+    """Return the traces of a transaction; none for one that is in no block."""
+    receipt = find(ctx, tx_hash)
+    if receipt is None:
+        return []
+    raw = debug.transaction(ctx, debug.TraceTransactionParams(tx_hash, _FLAT))
+    return _decoded(receipt.transaction, raw)
+
+
+def _decoded(tx: Transaction, raw: jsoncodec.Raw) -> list[Trace]:
+    """Return the traces of a transaction from those of geth's tracer.
+
+    geth counts a transaction's intrinsic gas for its first call, and OpenEthereum does not.
+    """
+    found: list[Trace] = jsoncodec.decode(bytes(raw))
+    intrinsic = intrinsic_gas(tx.data, tx.to is None, tx.access_list, tx.authorizations)
+    first = found[0]
+    for members, name in ((first["action"], "gas"), (first.get("result") or {}, "gasUsed")):
+        if name in members:
+            members[name] = hex(max(0, int(members[name], 16) - intrinsic))
+    return found
+
+
+def _encoded(traces: object) -> jsoncodec.Raw:
+    # Heights and indices are numbers here, which the layer would write in hex.
+    return jsoncodec.Raw(jsoncodec.encode(traces))
+
+
+def block(ctx: Context, params: BlockParams) -> jsoncodec.Raw:
+    """The calls of all of a block's transactions; none for a block that does not exist."""
+    return _encoded(_of_block(ctx, reader(ctx).block(params.block)))
+
+
+def transaction(ctx: Context, params: TransactionParams) -> jsoncodec.Raw:
+    """The calls of a transaction; none for one that is in no block."""
+    return _encoded(_of_transaction(ctx, params.hash))
+
+
+class TraceAddress(ParamField):
+    """A list with one index, as alloy writes it."""
+
+    json_type = "array"
+
+    def from_json(self, value: Any) -> int:
+        """The index; raise :exc:`ValueError` for another list."""
+        if not isinstance(value, list) or len(value) != 1:
+            raise ValueError('expected a list with one index, such as ["0x0"]')
+        index: int = Index().from_json(value[0])
+        return index
+
+
+@dataclass(frozen=True, slots=True)
+class TraceGetParams(TransactionParams):
+    """Parameters of ``trace_get``."""
+
+    indices: int = param(TraceAddress(), doc="List of the call's index, counted from 0.")
+
+
+def one(ctx: Context, params: TraceGetParams) -> jsoncodec.Raw:
+    """One of a transaction's calls; null if there are fewer."""
+    return _encoded(next(iter(_of_transaction(ctx, params.hash)[params.indices :]), None))
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFilter:
+    """Calls in a range of blocks, by sender and recipient."""
+
+    first: Height = 0
+    last: Height = Tag.LATEST
+    senders: frozenset[str] = frozenset()
+    recipients: frozenset[str] = frozenset()
+    needs_both: bool = False
+    after: int = 0
+    count: int | None = None
+
+    def matches(self, trace: Trace) -> bool:
+        """True if a call has one of the senders or recipients; both with ``needs_both``."""
+        action, result = trace["action"], trace.get("result") or {}
+        sender = action.get("from") or action.get("address")
+        recipient = action.get("to") or action.get("refundAddress") or result.get("address")
+        if self.needs_both or not (self.senders and self.recipients):
+            return (not self.senders or sender in self.senders) and (
+                not self.recipients or recipient in self.recipients
+            )
+        return sender in self.senders or recipient in self.recipients
+
+
+class TraceFilterObject(ParamField):
+    """A filter as clients write it."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> TraceFilter:
+        """The filter; raise :exc:`ValueError`."""
+        if not isinstance(value, dict):
+            raise mismatch(value, "TraceFilter")
+        given = {name: each for name, each in value.items() if each is not None}
+        mode = given.get("mode", "union")
+        if mode not in ("union", "intersection"):
+            raise ValueError("mode: expected union or intersection")
+        number, count = BlockId(), Uint64()
+        first, last = given.get("fromBlock", "0x0"), given.get("toBlock", "latest")
+        return TraceFilter(
+            first=_height(number.from_json(first)),
+            last=_height(number.from_json(last)),
+            senders=_addresses(given.get("fromAddress", [])),
+            recipients=_addresses(given.get("toAddress", [])),
+            needs_both=mode == "intersection",
+            after=count.from_json(given.get("after", 0)),
+            count=count.from_json(given["count"]) if "count" in given else None,
+        )
+
+
+def _height(block_id: Height | ByHash) -> Height:
+    if isinstance(block_id, ByHash):
+        raise ValueError("expected the number of a block, got a hash")
+    return block_id
+
+
+def _addresses(value: Any) -> frozenset[str]:
+    if not isinstance(value, list):
+        raise mismatch(value, "[]common.Address")
+    return frozenset(f"0x{Address().from_json(each).hex()}" for each in value)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFilterParams(Params):
+    """Parameters of ``trace_filter``."""
+
+    filter: TraceFilter = param(
+        TraceFilterObject(), doc="Blocks, senders, recipients, mode, after, count."
+    )
+
+
+def filtered(ctx: Context, params: TraceFilterParams) -> jsoncodec.Raw:
+    """The calls in at most 300 blocks that match a filter."""
+    wanted, chain = params.filter, reader(ctx)
+    first, last = chain.height(wanted.first), min(chain.height(wanted.last), chain.latest)
+    if last - first > _MAX_BLOCKS:
+        raise EvmError(
+            f"block range too large, currently limited to {_MAX_BLOCKS}", code=INVALID_PARAMS
+        )
+    matching = filter(wanted.matches, _of_range(ctx, range(first, last + 1)))
+    start = min(wanted.after, _MOST)
+    count = _MOST if wanted.count is None else min(wanted.count, _MOST)
+    return _encoded(list(islice(matching, start, start + count)))
+
+
+def _of_range(ctx: Context, heights: Iterable[int]) -> Iterator[Trace]:
+    budget, left = SearchBudget(ctx.settings), ctx.settings.max_response_bytes
+    for height in heights:
+        budget.spend(1)
+        for trace in _of_block(ctx, reader(ctx).at(height)):
+            left -= len(jsoncodec.encode(trace))
+            if left < 0:
+                raise EvmError(
+                    "the traces are too large for one response; ask for fewer blocks"
+                    " (NODERPC_MAX_RESPONSE_BYTES)"
+                )
+            yield trace
+
+
+class TraceTypes(ParamField):
+    """The kinds of traces of a replay; there are those of calls alone."""
+
+    json_type = "array"
+
+    def from_json(self, value: Any) -> None:
+        """Nothing; raise :exc:`ValueError` for another kind."""
+        if not isinstance(value, list):
+            raise mismatch(value, "[]string")
+        for each in value:
+            if each != "trace":
+                raise ValueError(f'expected "trace", which alone is served, got "{each}"'[:200])
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayParams(BlockParams):
+    """Parameters of ``trace_replayBlockTransactions``."""
+
+    types: None = param(TraceTypes(), doc='Kinds of traces: ["trace"].')
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayTransactionParams(Params):
+    """Parameters of ``trace_replayTransaction``."""
+
+    hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
+    types: None = param(TraceTypes(), doc='Kinds of traces: ["trace"].')
+
+
+def replayed_block(ctx: Context, params: ReplayParams) -> jsoncodec.Raw:
+    """The calls of each of a block's transactions, with its output."""
+    by_hash: dict[str, list[Trace]] = {}
+    for trace in _of_block(ctx, reader(ctx).block(params.block)):
+        by_hash.setdefault(trace["transactionHash"], []).append(trace)
+    return _encoded(
+        [{**_replayed(traces), "transactionHash": each} for each, traces in by_hash.items()]
+    )
+
+
+def replayed(ctx: Context, params: ReplayTransactionParams) -> jsoncodec.Raw:
+    """The calls of a transaction, with its output."""
+    traces = _of_transaction(ctx, params.hash)
+    if not traces:
+        raise EvmError("transaction not found")
+    return _encoded(_replayed(traces))
+
+
+def _replayed(traces: Iterable[Trace]) -> Trace:
+    bare = [{k: v for k, v in trace.items() if k not in _PLACE} for trace in traces]
+    # The first is the transaction itself.
+    result = bare[0].get("result") or {}
+    output = result.get("output") or result.get("code") or "0x"
+    return {"output": output, "stateDiff": None, "trace": bare, "vmTrace": None}

@@ -1,0 +1,144 @@
+"""Rows whose calls are forwarded to another node: those that need a state.
+
+The parameters are checked as those of the row, and go on as they were given. Only tags that
+mean the newest block are replaced with our own height, or ``eth_call`` would be of a later
+block than ``eth_blockNumber``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import make_dataclass
+from functools import cache
+from typing import Any
+
+from ... import jsoncodec
+from ...backends.base.capabilities import EvmForward
+from ...errors import EvmCallFailed
+from ...jsonrpc.context import Context
+from ...jsonrpc.params import Params, ParamSpec, param, specs
+from ...jsonrpc.route import Route, RouteTable
+from ...wire.params import ParamField
+from .codec import hex
+from .codec.params import BlockId, Tag
+from .errors import SERVER_ERROR, EvmError
+from .reader import reader
+
+_FORWARDED = frozenset(
+    {
+        "eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt",
+        "eth_getStorageValues", "eth_getProof", "eth_call", "eth_estimateGas",
+        "eth_createAccessList", "eth_fillTransaction", "eth_simulateV1",
+        "eth_gasPrice", "eth_maxPriorityFeePerGas",
+        "eth_sendRawTransaction", "eth_sendRawTransactionSync",
+        "debug_traceTransaction", "debug_traceCall", "debug_traceBlock",
+        "debug_traceBlockByNumber", "debug_traceBlockByHash",
+    }
+)  # fmt: skip
+_FIXED = frozenset({"eth_chainId", "net_version"})
+_NEWEST = (Tag.LATEST, Tag.SAFE, Tag.FINALIZED)
+
+
+def with_forwarded(table: RouteTable, ctx: Context) -> RouteTable:
+    """Return the table with rows that forward, where the backend can, and has no EVM state."""
+    forward = ctx.backend.evm_forward
+    if forward is None:
+        return table
+    return RouteTable(_forwarded(row, forward) for row in table)
+
+
+def _forwarded(row: Route[Any], forward: EvmForward) -> Route[Any]:
+    if row.name in _FIXED:
+        return Route(
+            row.name, _fixed(row.name, forward), row.params, jsoncodec.Raw, tag=row.tag
+        )
+    if row.name not in _FORWARDED:
+        return row
+    handler = _handler(row, forward)
+    params = _params_of(row.params)
+    return Route(
+        row.name,
+        handler,
+        params,
+        jsoncodec.Raw,
+        writes=row.writes,
+        signs=row.signs,
+        tag=row.tag,
+    )
+
+
+def _fixed(method: str, forward: EvmForward) -> Callable[[Context, Params], jsoncodec.Raw]:
+    """Return the handler of a call whose result never changes, and is asked for once."""
+
+    @cache
+    def result() -> jsoncodec.Raw:
+        return _call(forward, method, b"[]")
+
+    return lambda ctx, params: result()
+
+
+def _handler(row: Route[Any], forward: EvmForward) -> Callable[[Context, Any], jsoncodec.Raw]:
+    names = [spec.name for spec in specs(row.params)]
+
+    def handler(ctx: Context, params: Params) -> jsoncodec.Raw:
+        values = [_value(ctx, getattr(params, name)) for name in names]
+        while values and values[-1] is None:
+            values.pop()
+        return _call(forward, row.name, jsoncodec.encode(values))
+
+    handler.__doc__ = row.doc
+    return handler
+
+
+def _value(ctx: Context, value: Any) -> Any:
+    """Return the JSON of a parameter, with our own height for a tag of the newest block."""
+    if isinstance(value, Tag):
+        return hex.quantity(reader(ctx).latest) if value in _NEWEST else value.value
+    return value
+
+
+def _call(forward: EvmForward, method: str, params: bytes) -> jsoncodec.Raw:
+    try:
+        return jsoncodec.Raw(forward.call(method, params))
+    except EvmCallFailed as failed:
+        error = failed.error
+        code = error.get("code")
+        raise EvmError(
+            failed.text,
+            code=code if isinstance(code, int) else SERVER_ERROR,
+            data=error.get("data"),
+        ) from None
+
+
+def _params_of(kind: type[Params]) -> type[Params]:
+    """Return parameters that are checked as those of ``kind``, and have the values as given."""
+    members = [(spec.name, Any, _as_given(spec)) for spec in specs(kind)]
+    return make_dataclass(kind.__name__, members, bases=(Params,), frozen=True, slots=True)
+
+
+def _as_given(spec: ParamSpec) -> Any:
+    default = spec.default if isinstance(spec.default, Tag) else None
+    if isinstance(spec.kind, BlockId):
+        # Nodes differ in their default.
+        default = Tag.LATEST
+    given = {} if spec.required else {"default": default}
+    return param(_AsGiven(spec.kind), doc=spec.doc, wire=spec.wire, **given)
+
+
+class _AsGiven(ParamField):
+    """A parameter that is checked by another kind, and stays as it was given."""
+
+    def __init__(self, kind: ParamField) -> None:
+        super().__init__()
+        self._kind = kind
+        self.json_type = kind.json_type
+
+    @property
+    def in_json(self) -> Any:
+        """The JSON Schema of the other kind."""
+        return self._kind.in_json
+
+    def from_json(self, value: Any) -> Any:
+        """Return the value, a tag of a block as such; raise :exc:`ValueError`."""
+        read = self._kind.from_json(value)
+        return read if isinstance(read, Tag) else value

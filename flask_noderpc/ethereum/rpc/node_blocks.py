@@ -1,0 +1,83 @@
+"""Members of blocks that a followed chain does not store, asked of its node."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from ... import jsoncodec
+from ...backends.base.capabilities import EvmForward
+from ...errors import BackendError, EvmCallFailed
+from .codec import hex
+
+# A node that gave no answer is not asked again for so long: blocks are read meanwhile.
+_PAUSE_S = 30.0
+
+
+class NodeBlock(NamedTuple):
+    """Members of a block that only a node has."""
+
+    number: int
+    account: bytes
+    """The account of the proposer."""
+    root: bytes
+    """The root of the state."""
+    base_fee: int
+
+
+class _Shown(jsoncodec.Struct, rename="camel"):
+    number: str
+    miner: str
+    state_root: str
+    base_fee_per_gas: str = "0x0"
+
+    def read(self) -> NodeBlock:
+        return NodeBlock(
+            hex.read_quantity(self.number),
+            hex.read_fixed(self.miner, 20, "common.Address"),
+            hex.read_fixed(self.state_root, 32, "common.Hash"),
+            hex.read_quantity(self.base_fee_per_gas, 256),
+        )
+
+
+class NodeBlocks:
+    """Blocks of another node; after a failure it is left alone for a while."""
+
+    def __init__(self, forward: EvmForward) -> None:
+        self._forward = forward
+        # As many as the chain has had validators.
+        self._accounts: dict[bytes, bytes] = {}
+        self._genesis: NodeBlock | None = None
+        self._pause_ends = 0.0
+
+    def account(self, proposer: bytes, height: int) -> bytes | None:
+        """Return the account of a block's proposer; ``None`` while it is not known."""
+        found = self._accounts.get(proposer)
+        if found is None:
+            block = self._block(height)
+            if block is not None:
+                found = self._accounts[proposer] = block.account
+        return found
+
+    def genesis(self) -> NodeBlock | None:
+        """Return block 0; ``None`` if the node has none, or while it is not known."""
+        if self._genesis is None:
+            found = self._block(0)
+            # Ethermint answers with the latest block.
+            if found is not None and found.number == 0:
+                self._genesis = found
+        return self._genesis
+
+    def _block(self, height: int) -> NodeBlock | None:
+        if time.monotonic() < self._pause_ends:
+            return None
+        params = jsoncodec.encode([hex.quantity(height), False])
+        try:
+            answer = self._forward.call("eth_getBlockByNumber", params)
+            shown: _Shown | None = jsoncodec.decode(answer, _Shown | None)
+            return shown.read() if shown else None
+        except EvmCallFailed:
+            return None
+        except (BackendError, ValueError):
+            self._pause_ends = time.monotonic() + _PAUSE_S
+            return None

@@ -1,0 +1,241 @@
+"""Handlers of blocks, headers, transactions and receipts, by hash or position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....jsonrpc.context import Context
+from ....jsonrpc.params import NoParams, Params, param
+from ...domain.records import Header, Log, RPCTransaction
+from ...protocol.blocks import Block, BlockView, pending_transaction
+from ...protocol.execution import Receipt, transaction_hashes
+from ..codec.params import BlockId, BlockNumber, Bool, ByHash, Hash, Height, Index, Tag
+from ..reader import SearchBudget, reader
+
+
+@dataclass(frozen=True, slots=True)
+class AtNumberParams(Params):
+    """Parameters of methods about a block by its number."""
+
+    block: Height = param(BlockNumber(), doc="Height or tag of the block.")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockByNumberParams(AtNumberParams):
+    """Parameters of ``eth_getBlockByNumber``."""
+
+    full_transactions: bool = param(
+        Bool(), doc="Return complete transactions instead of hashes."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHashParams(Params):
+    """Parameters of methods about a block by its hash."""
+
+    hash: bytes = param(Hash(), doc="Hash of the block.")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockByHashParams(BlockHashParams):
+    """Parameters of ``eth_getBlockByHash``."""
+
+    full_transactions: bool = param(
+        Bool(), doc="Return complete transactions instead of hashes."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockParams(Params):
+    """Parameters of methods about a block by number, tag or hash."""
+
+    block: Height | ByHash = param(BlockId(), doc="Height, tag or hash of the block.")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberAndIndexParams(AtNumberParams):
+    """Parameters of methods about an index in a block."""
+
+    index: int = param(Index(), doc="Index in the block, counted from 0.")
+
+
+@dataclass(frozen=True, slots=True)
+class HashAndIndexParams(BlockHashParams):
+    """Parameters of methods about an index in a block."""
+
+    index: int = param(Index(), doc="Index in the block, counted from 0.")
+
+
+def is_committed(ctx: Context, params: AtNumberParams | BlockParams) -> bool:
+    """True if the block is in the chain, and not the pending one."""
+    return params.block is not Tag.PENDING
+
+
+def by_number(ctx: Context, params: BlockByNumberParams) -> BlockView | None:
+    """A block by its height or tag."""
+    return _view(reader(ctx).block(params.block), params.full_transactions)
+
+
+def by_hash(ctx: Context, params: BlockByHashParams) -> BlockView | None:
+    """A block by its hash."""
+    return _view(reader(ctx).by_hash(params.hash), params.full_transactions)
+
+
+def _view(block: Block | None, full_transactions: bool) -> BlockView | None:
+    return None if block is None else BlockView(block, full_transactions)
+
+
+def header_by_number(ctx: Context, params: AtNumberParams) -> Header | None:
+    """A header by its block's height or tag."""
+    return _header(reader(ctx).block(params.block))
+
+
+def header_by_hash(ctx: Context, params: BlockHashParams) -> Header | None:
+    """A header by its block's hash."""
+    return _header(reader(ctx).by_hash(params.hash))
+
+
+def _header(block: Block | None) -> Header | None:
+    return None if block is None else block.header
+
+
+def count_by_number(ctx: Context, params: AtNumberParams) -> int | None:
+    """Number of a block's transactions, by its height or tag."""
+    return _count(reader(ctx).block(params.block))
+
+
+def count_by_hash(ctx: Context, params: BlockHashParams) -> int | None:
+    """Number of a block's transactions, by its hash."""
+    return _count(reader(ctx).by_hash(params.hash))
+
+
+def _count(block: Block | None) -> int | None:
+    return None if block is None else len(block.encoded)
+
+
+def receipts(ctx: Context, params: BlockParams) -> tuple[Receipt, ...] | None:
+    """The receipts of all of a block's transactions; null for the pending one, as none of them
+    has run."""
+    if params.block is Tag.PENDING:
+        return None
+    block = reader(ctx).block(params.block)
+    return None if block is None else block.receipts
+
+
+def uncles_by_number(ctx: Context, params: AtNumberParams) -> int | None:
+    """No block has uncles."""
+    return None if reader(ctx).block(params.block) is None else 0
+
+
+def uncles_by_hash(ctx: Context, params: BlockHashParams) -> int | None:
+    """No block has uncles."""
+    return None if reader(ctx).by_hash(params.hash) is None else 0
+
+
+def uncle_by_number(ctx: Context, params: NumberAndIndexParams) -> None:
+    """No block has uncles."""
+
+
+def uncle_by_hash(ctx: Context, params: HashAndIndexParams) -> None:
+    """No block has uncles."""
+
+
+# How many waiting transactions are looked through.
+_MAX_PENDING = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionParams(Params):
+    """Parameters of methods about a transaction by its hash."""
+
+    hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
+
+
+def transaction_by_hash(ctx: Context, params: TransactionParams) -> RPCTransaction | None:
+    """A transaction by its Ethereum hash, committed or pending."""
+    receipt = find(ctx, params.hash)
+    return _waiting_with(ctx, params.hash) if receipt is None else receipt.placed
+
+
+def _waiting_with(ctx: Context, tx_hash: bytes) -> RPCTransaction | None:
+    found = ctx.backend.mempool.pending_by_eth_hash(tx_hash)
+    for raw in (found,) if found else ctx.backend.mempool.pending(_MAX_PENDING).txs:
+        # Clients ask again and again for what is not there; senders cost more than hashes.
+        if tx_hash in transaction_hashes(raw):
+            matching = (tx for tx in reader(ctx).decoded(raw) if tx.hash == tx_hash)
+            return next(map(pending_transaction, matching), None)
+    return None
+
+
+def receipt(ctx: Context, params: TransactionParams) -> Receipt | None:
+    """Receipt of a transaction; null while it is pending."""
+    return find(ctx, params.hash)
+
+
+def transaction_logs(ctx: Context, params: TransactionParams) -> tuple[Log, ...] | None:
+    """The logs of a transaction."""
+    found = find(ctx, params.hash)
+    return None if found is None else found.logs
+
+
+def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
+    """The committed transaction with an Ethereum hash, and what it gave.
+
+    Of several places it is where the transaction succeeded, or else the newest: its nonce lets
+    it run once, and elsewhere it did not fit the block.
+    """
+    newest = None
+    for height in ctx.backend.evm_index.tx_heights(tx_hash, SearchBudget(ctx.settings).limits):
+        block = reader(ctx).at(height)
+        for each in block.receipts if block else ():
+            if each.encoded.hash == tx_hash:
+                if each.succeeded:
+                    return each
+                newest = newest or each
+    return newest
+
+
+def transaction_by_number_and_index(
+    ctx: Context, params: NumberAndIndexParams
+) -> RPCTransaction | None:
+    """A transaction by its index in a block."""
+    return _in(reader(ctx).block(params.block), params.index)
+
+
+def transaction_by_hash_and_index(
+    ctx: Context, params: HashAndIndexParams
+) -> RPCTransaction | None:
+    """A transaction by its index in a block."""
+    return _in(reader(ctx).by_hash(params.hash), params.index)
+
+
+def _in(block: Block | None, index: int) -> RPCTransaction | None:
+    if block is None or index >= len(block.encoded):
+        return None
+    return block.receipts[index].placed if block.receipts else block.transactions[index]
+
+
+def raw_transaction_by_hash(ctx: Context, params: TransactionParams) -> bytes | None:
+    """A transaction's canonical bytes, by its Ethereum hash."""
+    return _raw(transaction_by_hash(ctx, params))
+
+
+def raw_transaction_by_number_and_index(
+    ctx: Context, params: NumberAndIndexParams
+) -> bytes | None:
+    """A transaction's canonical bytes, by its index in a block."""
+    return _raw(transaction_by_number_and_index(ctx, params))
+
+
+def raw_transaction_by_hash_and_index(ctx: Context, params: HashAndIndexParams) -> bytes | None:
+    """A transaction's canonical bytes, by its index in a block."""
+    return _raw(transaction_by_hash_and_index(ctx, params))
+
+
+def _raw(placed: RPCTransaction | None) -> bytes | None:
+    return None if placed is None else placed.transaction.raw
+
+
+def pending_transactions(ctx: Context, params: NoParams) -> tuple[RPCTransaction, ...]:
+    """Pending transactions, oldest first."""
+    return tuple(map(pending_transaction, reader(ctx).waiting()))

@@ -1,0 +1,227 @@
+"""Handlers of client and network information (web3, net, rpc, parts of eth) and of txpool."""
+
+from __future__ import annotations
+
+import platform
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from ....errors import NotSupported
+from ....jsonrpc.context import Context
+from ....jsonrpc.params import NoParams, Params, param
+from ....protocol.comet.key_types import address
+from ...domain.records import RPCTransaction, Transaction
+from ...protocol import accounts
+from ...protocol.blocks import pending_transaction
+from ...protocol.crypto import keccak, to_checksum
+from ..codec.params import Address, Data, Tag
+from ..errors import EvmError
+from ..reader import reader
+
+DEV_NAMESPACES = ("evm", "anvil", "hardhat", "personal")
+"""Methods that development nodes have, served with NODERPC_DEV alone."""
+
+
+def client_version(ctx: Context, params: NoParams) -> str:
+    """The name and version of this server, or the configured text."""
+    if ctx.settings.evm_client_version is not None:
+        return ctx.settings.evm_client_version
+    system = f"{platform.system().lower()}-{platform.machine()}"
+    return (
+        f"flask-noderpc/v{version('flask-noderpc')}/{system}/python{platform.python_version()}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes(Params):
+    """Parameters of ``web3_sha3``."""
+
+    data: bytes = param(Data(), doc="The bytes to hash.")
+
+
+def sha3(ctx: Context, params: Bytes) -> bytes:
+    """The Keccak-256 hash of bytes."""
+    return keccak(params.data)
+
+
+def net_version(ctx: Context, params: NoParams) -> str:
+    """The chain id, as a decimal text."""
+    return str(ctx.settings.evm_chain_id)
+
+
+def listening(ctx: Context, params: NoParams) -> bool:
+    """True if the node takes connections of peers."""
+    return ctx.backend.network.net_info().listening
+
+
+def peer_count(ctx: Context, params: NoParams) -> int:
+    """Number of the node's peers."""
+    return len(ctx.backend.network.net_info().peers)
+
+
+def modules(ctx: Context, params: NoParams) -> dict[str, str]:
+    """Enabled namespaces, with their versions."""
+    served = {*ctx.settings.evm_api, "rpc", *(DEV_NAMESPACES if ctx.settings.dev else ())}
+    return dict.fromkeys(sorted(served), "1.0")
+
+
+def chain_id(ctx: Context, params: NoParams) -> int:
+    """The chain id that transactions are signed for."""
+    return ctx.settings.evm_chain_id
+
+
+def block_number(ctx: Context, params: NoParams) -> int:
+    """The height of the latest block."""
+    return ctx.backend.latest_height()
+
+
+def syncing(ctx: Context, params: NoParams) -> bool | dict[str, int]:
+    """False, or the progress of the sync."""
+    backend = ctx.backend
+    if not backend.network.catching_up():
+        return False
+    latest = backend.latest_height()
+    return {
+        "startingBlock": backend.base_height(),
+        "currentBlock": latest,
+        "highestBlock": latest,
+    }
+
+
+def coinbase(ctx: Context, params: NoParams) -> bytes:
+    """Address of the node's validator key."""
+    return address(ctx.backend.network.validator_key())
+
+
+def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
+    """Available data, with the first block of each kind."""
+    chain = reader(ctx)
+    head = chain.block(Tag.LATEST)
+    if head is None:
+        raise EvmError("header not found")
+    header = head.partial_header
+    stored = {"disabled": False, "oldestBlock": chain.height(Tag.EARLIEST)}
+    try:
+        _ = ctx.backend.evm_state
+        state = stored
+    except NotSupported:
+        state = {"disabled": True}
+    return {
+        "head": {"number": header.number, "hash": header.hash},
+        **dict.fromkeys(("blocks", "tx", "receipts", "logs"), stored),
+        **dict.fromkeys(("state", "stateproofs"), state),
+    }
+
+
+def is_mining(ctx: Context, params: NoParams) -> bool:
+    """True on a development chain, as clients wait for blocks by it; else false, as there is no
+    proof of work."""
+    return ctx.settings.dev
+
+
+def no_hashrate(ctx: Context, params: NoParams) -> int:
+    """Always 0: there is no proof of work."""
+    return 0
+
+
+def protocol_version(ctx: Context, params: NoParams) -> int:
+    """Version 65 of the wire protocol, as in Ethermint."""
+    return 65
+
+
+Pool = dict[str, Any]
+
+
+def status(ctx: Context, params: NoParams) -> Pool:
+    """Numbers of pending transactions, and of those queued behind a nonce gap."""
+    pending, queued = _parted(ctx)
+    return {"pending": _count(pending), "queued": _count(queued)}
+
+
+def content(ctx: Context, params: NoParams) -> Pool:
+    """All pending transactions, by sender and nonce."""
+    return _shown(ctx, lambda placed: placed)
+
+
+def inspect(ctx: Context, params: NoParams) -> Pool:
+    """All pending transactions, each as a line of text."""
+    return _shown(ctx, lambda placed: _line(placed.transaction))
+
+
+@dataclass(frozen=True, slots=True)
+class SenderParams(Params):
+    """Parameters of ``txpool_contentFrom``."""
+
+    sender: bytes = param(Address(), doc="Address of the sender.")
+
+
+def content_from(ctx: Context, params: SenderParams) -> Pool:
+    """Pending transactions of one sender, by nonce."""
+    pending, queued = _parted(ctx)
+    return {
+        "pending": _by_nonce(pending.get(params.sender, ()), lambda placed: placed),
+        "queued": _by_nonce(queued.get(params.sender, ()), lambda placed: placed),
+    }
+
+
+_Senders = dict[bytes, list[RPCTransaction]]
+
+
+def _parted(ctx: Context) -> tuple[_Senders, _Senders]:
+    """Return the transactions that can be next, in order, and those behind a nonce gap."""
+    next_nonce = _nonces(ctx)
+    by_sender: _Senders = defaultdict(list)
+    for tx in reader(ctx).waiting():
+        by_sender[tx.sender].append(pending_transaction(tx))
+    pending: _Senders = {}
+    queued: _Senders = {}
+    for sender, found in by_sender.items():
+        found.sort(key=lambda placed: placed.transaction.nonce)
+        first = next_nonce(sender, found[0].transaction.nonce)
+        gap = next(
+            (i for i, placed in enumerate(found) if placed.transaction.nonce != first + i),
+            len(found),
+        )
+        if found[:gap]:
+            pending[sender] = found[:gap]
+        if found[gap:]:
+            queued[sender] = found[gap:]
+    return pending, queued
+
+
+def _nonces(ctx: Context) -> Callable[[bytes, int], int]:
+    """The next nonce of a sender; without a state, the first that waits."""
+    try:
+        evm = ctx.backend.evm_state
+    except NotSupported:
+        return lambda sender, first: first
+    root = evm.root(reader(ctx).latest)
+    return lambda sender, first: accounts.account(evm.record, root, sender).nonce
+
+
+def _count(senders: _Senders) -> int:
+    return sum(map(len, senders.values()))
+
+
+def _shown(ctx: Context, show: Callable[[RPCTransaction], Any]) -> Pool:
+    pending, queued = _parted(ctx)
+    return {
+        name: {to_checksum(sender): _by_nonce(found, show) for sender, found in senders.items()}
+        for name, senders in (("pending", pending), ("queued", queued))
+    }
+
+
+def _by_nonce(
+    found: tuple[RPCTransaction, ...] | list[RPCTransaction],
+    show: Callable[[RPCTransaction], Any],
+) -> Pool:
+    return {str(placed.transaction.nonce): show(placed) for placed in found}
+
+
+def _line(tx: Transaction) -> str:
+    # geth: internal/ethapi, with a sign for "times".
+    cost = f"{tx.value} wei + {tx.gas} gas \u00d7 {tx.fee_cap} wei"
+    return f"contract creation: {cost}" if tx.to is None else f"{to_checksum(tx.to)}: {cost}"

@@ -1,0 +1,243 @@
+"""Reader of the node's chain as Ethereum blocks, cached, and the limits of its searches."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+from ...backends.base.backend import ChainBackend
+from ...concurrency import next_turn
+from ...domain.genesis import Genesis
+from ...domain.search import SearchLimits
+from ...domain.time import SECOND
+from ...errors import (
+    BlockNotFound,
+    GenesisNotAvailable,
+    HeightNotAvailable,
+    NotSupported,
+    ResultNotFound,
+    SearchTooCostly,
+)
+from ...jsonrpc.context import Context
+from ...lru import CacheMemory, LRUCache
+from ...settings import Settings
+from ..domain.records import Transaction
+from ..protocol.blocks import Block, ethereum_block, genesis_block, pending_block
+from ..protocol.execution import ethereum_transactions
+from .codec.params import ByHash, Height, Tag
+from .errors import PrunedHistory
+from .node_blocks import NodeBlocks
+
+
+class SearchBudget:
+    """The time and the rows of a search, shared by all that one call looks at."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.limits = SearchLimits.within(settings.search_timeout, settings.max_response_bytes)
+        """The limits of the backend's own search."""
+        self._deadline = time.monotonic() + self.limits.seconds
+        self._rows = self.limits.rows
+
+    def spend(self, rows: int) -> None:
+        """Look at some more; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        if self._rows < self.limits.rows:
+            # Under gevent the others have their turn between two blocks.
+            next_turn()
+        self._rows -= rows
+        if self._rows < 0:
+            raise SearchTooCostly.by_rows(self.limits.rows)
+        if time.monotonic() > self._deadline:
+            raise SearchTooCostly.by_time(self.limits.seconds)
+
+
+_MEMO = "evm reader"
+_CACHED_BLOCKS = 128
+# Blocks of thousands of logs are large, and so a hundred of them are not cached.
+_CACHED_BYTES = 64 << 20
+# Pending transactions are read often, and recovering their senders is slow.
+_CACHED_PENDING = 8192
+_CACHED_PENDING_BYTES = 32 << 20
+# What objects weigh beside the bytes they hold, about.
+_HEADER_BYTES, _TX_BYTES, _LOG_BYTES = 1024, 2048, 512
+# Transactions of a large mempool may have a megabyte each.
+_SMALL_POOL, _MAX_SMALL, _MAX_PENDING = 16 << 20, 5_000, 100
+
+
+def reader(ctx: Context) -> Reader:
+    """The reader of a mount."""
+    if _MEMO not in ctx.memo:
+        # Two threads may each make one; only the first is used.
+        ctx.memo.setdefault(_MEMO, Reader(ctx.backend, ctx.memory))
+    found: Reader = ctx.memo[_MEMO]
+    return found
+
+
+class Reader:
+    """Reads blocks of a backend; those it has built recently are cached."""
+
+    def __init__(self, backend: ChainBackend, memory: CacheMemory | None = None) -> None:
+        self._backend = backend
+        memory = memory or CacheMemory()
+        self._blocks = LRUCache[bytes, Block](_CACHED_BLOCKS, _CACHED_BYTES, _weight, memory)
+        # By the node transaction's own bytes, of which nothing else can be made.
+        self._decoded = LRUCache[bytes, tuple[Transaction, ...]](
+            _CACHED_PENDING, _CACHED_PENDING_BYTES, _weight_decoded, memory
+        )
+        self._genesis: Block | None = None
+        forward = backend.evm_forward
+        self._node = None if forward is None else NodeBlocks(forward)
+
+    @property
+    def latest(self) -> int:
+        """Height of the newest block; 0 is the genesis."""
+        return self._backend.latest_height()
+
+    @property
+    def first(self) -> int:
+        """Height of the chain's first block; before it there is block 0 alone."""
+        return self._backend.initial_height()
+
+    def genesis(self) -> Block | None:
+        """Block 0; ``None`` where the genesis document is not known."""
+        if self._genesis is None:
+            # Of a chain that is filled downwards, neither may be there yet.
+            with suppress(GenesisNotAvailable, HeightNotAvailable):
+                self._genesis = self._made_genesis()
+        return self._genesis
+
+    def height(self, number: Height) -> int:
+        """Return the height; that of the latest block for a pending one."""
+        match number:
+            case int():
+                return number
+            case Tag.EARLIEST:
+                # A node that forgot its first blocks begins at what it has.
+                base = self._backend.base_height()
+                return base if base > self.first or self.genesis() is None else 0
+            case _:
+                return self.latest
+
+    def at(self, height: int) -> Block | None:
+        """The block at a height; ``None`` where there is none."""
+        if height == 0:
+            return self.genesis()
+        if height.bit_length() > 63:
+            return None
+        try:
+            # By its hash: a chain of tests may have another one there by now.
+            found = self._blocks.get(self._backend.hash_at(height))
+            return found or self._keep(self._made(height))
+        except (HeightNotAvailable, ResultNotFound):
+            return None
+
+    def parent(self, block: Block) -> Block | None:
+        """Return the block before a block of the chain, or ``None``."""
+        header = block.partial_header
+        # The store is only asked for the hash of a height if the block is not cached.
+        return self._blocks.get(header.parent_hash) or self.at(header.number - 1)
+
+    def _keep(self, made: Block) -> Block:
+        if self._node is not None:
+            header = made.partial_header
+            miner = self._node.account(header.miner or b"", header.number)
+            if miner is None:
+                # Not cached: the next reader asks again.
+                return made
+            made = replace(made, partial_header=replace(header, miner=miner))
+        return self._blocks.put(made.partial_header.hash or b"", made)
+
+    def by_hash(self, block_hash: bytes) -> Block | None:
+        """The block with a hash; ``None`` where nobody knows it."""
+        genesis = self.genesis()
+        if genesis is not None and block_hash == genesis.header.hash:
+            return genesis
+        try:
+            return self.at(self._backend.height_of(block_hash))
+        except BlockNotFound:
+            return None
+
+    def block(self, number_or_hash: Height | ByHash) -> Block | None:
+        """Return the block; a pending one is built from the pending transactions.
+
+        Raise :exc:`.errors.PrunedHistory` for one that was pruned.
+        """
+        if isinstance(number_or_hash, ByHash):
+            return self.by_hash(number_or_hash.hash)
+        if number_or_hash is Tag.PENDING:
+            return self.pending()
+        height = self.height(number_or_hash)
+        found = self.at(height)
+        if found is None and self.first <= height < self._backend.base_height():
+            if number_or_hash is Tag.EARLIEST:
+                # Forgotten between two looks: the next one is.
+                return self.block(number_or_hash)
+            raise PrunedHistory
+        return found
+
+    def pending(self) -> Block | None:
+        """Return the pending block on the latest; ``None`` if the mempool can't be read."""
+        latest = self.at(self.latest)
+        if latest is None:
+            # A foreign node may have the results a little later.
+            return None
+        return pending_block(
+            latest.partial_header, self.waiting(), self._backend.chain_time() // SECOND
+        )
+
+    def waiting(self) -> list[Transaction]:
+        """Return the pending Ethereum transactions, oldest first."""
+        small = self._backend.mempool.pending_count().total_bytes <= _SMALL_POOL
+        raws = self._backend.mempool.pending(_MAX_SMALL if small else _MAX_PENDING).txs
+        return [tx for raw in raws for tx in self.decoded(raw)]
+
+    def decoded(self, raw: bytes) -> tuple[Transaction, ...]:
+        """The Ethereum transactions in a node's transaction that waits."""
+        found = self._decoded.get(raw)
+        return self._decoded.put(raw, ethereum_transactions(raw)) if found is None else found
+
+    def _made_genesis(self) -> Block | None:
+        genesis = self._backend.genesis()
+        if self._node is not None:
+            return self._node_genesis(genesis)
+        try:
+            evm = self._backend.evm_state
+        except NotSupported:
+            return genesis_block(genesis)
+        params = self._backend.consensus_params(genesis.initial_height)
+        return genesis_block(genesis, params, evm.root(0), evm.initial_base_fee)
+
+    def _node_genesis(self, genesis: Genesis) -> Block | None:
+        """Return block 0 of a followed chain, if its node has it."""
+        found = self._node.genesis() if self._node else None
+        if found is None:
+            return None
+        params = self._backend.consensus_params(genesis.initial_height)
+        return genesis_block(genesis, params, found.root, found.base_fee)
+
+    def _made(self, height: int) -> Block:
+        meta, txs = self._backend.block_txs(height)
+        return ethereum_block(
+            meta.block_id.hash,
+            meta.header,
+            txs,
+            self._backend.results(height),
+            self._backend.consensus_params(height),
+            self._genesis_hash() if height == self.first else b"",
+        )
+
+    def _genesis_hash(self) -> bytes:
+        genesis = self.genesis()
+        return (genesis.header.hash if genesis else None) or b""
+
+
+def _weight(block: Block) -> int:
+    """Return the approximate bytes of a block in memory."""
+    transactions = sum(_TX_BYTES + len(raw) for raw in block.raws)
+    return _HEADER_BYTES + transactions + sum(_LOG_BYTES + len(log.data) for log in block.logs)
+
+
+def _weight_decoded(txs: tuple[Transaction, ...]) -> int:
+    """The same of transactions, with the bytes that they were read from."""
+    # Beside its bytes there are its data, or lists of twice their size.
+    return _TX_BYTES + sum(_TX_BYTES + 4 * len(tx.raw) for tx in txs)

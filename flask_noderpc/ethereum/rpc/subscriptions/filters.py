@@ -1,0 +1,186 @@
+"""Polled filters: create, poll, uninstall, and the changes since the last poll.
+
+A poll returns a limited number of blocks, logs or transactions, and the next one continues
+behind them: a client that was away for long polls more often, and misses nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ....domain.search import FilterKind, PolledFilter
+from ....errors import FilterNotFound, SearchTooCostly
+from ....jsonrpc.context import Context
+from ....jsonrpc.params import NoParams, Params, param
+from ...domain.records import Log, RPCTransaction
+from ...protocol.blocks import pending_transaction
+from ..codec.log_filter import LogFilter, criteria_of, criteria_text
+from ..codec.params import Bool, Id
+from ..queries.logs import LogFilterParams, logs_by_height, logs_of, refuse_range, scan_slot
+from ..reader import reader
+
+Changes = tuple[tuple[Any, ...], int]
+"""Changes, and the cursor behind them."""
+
+# Of one poll. Transactions are cut by their bytes as well, and read so many at a time.
+_MAX_BLOCKS = 1_000
+_MAX_PENDING = 1_000
+_PENDING_SLICE = 100
+
+
+def changes(ctx: Context, polled: PolledFilter) -> Changes:
+    """Return the changes, and the cursor behind them."""
+    return _BY_KIND[polled.kind](ctx, polled)
+
+
+def _new_heights(ctx: Context, polled: PolledFilter) -> range:
+    latest = reader(ctx).latest
+    first = max(polled.cursor + 1, ctx.backend.base_height())
+    return range(first, min(latest, first + _MAX_BLOCKS - 1) + 1)
+
+
+def _blocks(ctx: Context, polled: PolledFilter) -> Changes:
+    span = _new_heights(ctx, polled)
+    if not span:
+        return (), span.start - 1
+    metas = ctx.backend.block_metas(span[0], span[-1])
+    return tuple(meta.block_id.hash for meta in reversed(metas)), span[-1]
+
+
+def _logs(ctx: Context, polled: PolledFilter) -> Changes:
+    span = _new_heights(ctx, polled)
+    if not span:
+        return (), span.start - 1
+    log_filter = criteria_of(polled.criteria)
+    # geth: new logs alone, and of these only those in the filter's own range.
+    low = max(span[0], log_filter.first) if isinstance(log_filter.first, int) else span[0]
+    high = min(span[-1], log_filter.last) if isinstance(log_filter.last, int) else span[-1]
+    if low > high:
+        return (), span[-1]
+    span_in_range = range(low, high + 1)
+    with scan_slot(ctx, span_in_range):
+        found, delivered = _page(ctx, log_filter, span_in_range, polled.cursor)
+    # Blocks behind the end of its range can have no match.
+    return found, span[-1] if delivered == high else delivered
+
+
+def _page(ctx: Context, log_filter: LogFilter, span: range, cursor: int) -> Changes:
+    """Return logs up to the limit, and the cursor behind them."""
+    found: list[Log] = []
+    delivered = cursor
+    try:
+        for height, logs in logs_by_height(ctx, log_filter, span):
+            found += logs
+            delivered = height
+            if len(found) >= ctx.settings.evm_logs_cap:
+                return tuple(found), delivered
+    except SearchTooCostly:
+        if delivered == cursor:
+            raise
+        return tuple(found), delivered
+    return tuple(found), span[-1]
+
+
+def _pending_hashes(ctx: Context, polled: PolledFilter) -> Changes:
+    found, cursor = _pending(ctx, polled)
+    return tuple(placed.transaction.hash for placed in found), cursor
+
+
+def _pending(ctx: Context, polled: PolledFilter) -> tuple[tuple[RPCTransaction, ...], int]:
+    """The Ethereum transactions that came after the cursor, also those in a block by now."""
+    found: list[RPCTransaction] = []
+    cursor, left = polled.cursor, ctx.settings.evm_max_body_bytes
+    while len(found) < _MAX_PENDING and left > 0:
+        arrived = ctx.backend.mempool.arrived_after(cursor, _PENDING_SLICE)
+        if not arrived:
+            break
+        for _, raw in arrived:
+            found += map(pending_transaction, reader(ctx).decoded(raw))
+            left -= len(raw)
+        cursor, _ = arrived[-1]
+    return tuple(found), cursor
+
+
+_BY_KIND: Mapping[FilterKind, Callable[[Context, PolledFilter], Changes]] = {
+    FilterKind.LOGS: _logs,
+    FilterKind.BLOCKS: _blocks,
+    FilterKind.PENDING_HASHES: _pending_hashes,
+    FilterKind.PENDING_TRANSACTIONS: _pending,
+}
+
+
+# How often a poll begins again when others were quicker.
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FilterIdParams(Params):
+    """Parameters of the methods that take a filter."""
+
+    id: str = param(Id(), doc="Id of the filter.")
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFilterParams(Params):
+    """Parameters of ``eth_newPendingTransactionFilter``."""
+
+    full_transactions: bool = param(
+        Bool(), default=False, doc="Return complete transactions instead of hashes."
+    )
+
+
+def new_filter(ctx: Context, params: LogFilterParams) -> str:
+    """Create a filter of new logs; return its id."""
+    refuse_range(ctx, params.filter)
+    return _add(ctx, FilterKind.LOGS, reader(ctx).latest, criteria_text(params.filter))
+
+
+def new_block_filter(ctx: Context, params: NoParams) -> str:
+    """Create a filter of the hashes of new blocks; return its id."""
+    return _add(ctx, FilterKind.BLOCKS, reader(ctx).latest)
+
+
+def new_pending_filter(ctx: Context, params: PendingFilterParams) -> str:
+    """Create a filter of pending transactions; return its id."""
+    kind = (
+        FilterKind.PENDING_TRANSACTIONS
+        if params.full_transactions
+        else FilterKind.PENDING_HASHES
+    )
+    return _add(ctx, kind, ctx.backend.mempool.latest_pending())
+
+
+def _add(ctx: Context, kind: FilterKind, cursor: int, criteria: str = "") -> str:
+    # geth: 16 random bytes in hex, without zeros in front.
+    filter_id = hex(secrets.randbits(128))
+    added = PolledFilter(filter_id, kind, cursor, criteria, ctx.client)
+    ctx.backend.filters.add(added, ctx.settings.evm_filter_cap)
+    return filter_id
+
+
+def filter_changes(ctx: Context, params: FilterIdParams) -> tuple[Any, ...]:
+    """Return the changes since the filter was made or polled last."""
+    filters = ctx.backend.filters
+    for _ in range(_TRIES):
+        polled = filters.get(params.id)
+        found, cursor = changes(ctx, polled)
+        if filters.move(polled, cursor):
+            return found
+    # A concurrent poll has returned these changes.
+    return ()
+
+
+def filter_logs(ctx: Context, params: FilterIdParams) -> tuple[Log, ...]:
+    """Return all logs of a filter's range, as ``eth_getLogs`` does."""
+    polled = ctx.backend.filters.get(params.id)
+    if polled.kind is not FilterKind.LOGS:
+        raise FilterNotFound
+    return logs_of(ctx, criteria_of(polled.criteria))
+
+
+def uninstall(ctx: Context, params: FilterIdParams) -> bool:
+    """Remove a filter; return True if it existed."""
+    return ctx.backend.filters.drop(params.id)

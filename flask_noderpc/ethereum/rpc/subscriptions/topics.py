@@ -1,0 +1,253 @@
+"""Kinds of subscriptions, each with the parameters that distinguish its topics.
+
+geth: eth/filters/api.go. Equal topics are one for all subscribers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .... import jsoncodec
+from ....errors import InvalidParams, MethodNotFound
+from ....jsonrpc.context import Context
+from ....jsonrpc.params import Params, param
+from ...domain.records import HeadView, Log, Transaction
+from ...protocol.blocks import Block, pending_transaction
+from ...protocol.consensus import may_have
+from ...protocol.execution import Receipt
+from ..codec import hex
+from ..codec.log_filter import FilterObject, LogFilter, ReceiptFilter
+from ..codec.params import Anything, Bool, Tag, positional
+
+# Ethermint: its clients give an empty object with every kind.
+_NO_EFFECT = "Has no effect."
+
+
+class BoolOrNoOptions(Bool):
+    """A flag, or an empty object of options, which is not set."""
+
+    def from_json(self, value: Any) -> bool:
+        """The flag."""
+        return False if value == {} else super().from_json(value)
+
+
+class EncodedBlock:
+    """A block as subscribers get it: each piece encoded once."""
+
+    def __init__(self, ctx: Context, block: Block) -> None:
+        self.block = block
+        self._encode = ctx.encode
+        self._head = b""
+        self._logs: dict[int, bytes] = {}
+        self._receipts: dict[int, bytes] = {}
+
+    def head(self) -> bytes:
+        """Return its encoded header."""
+        self._head = self._head or self._encode(HeadView(self.block.header))
+        return self._head
+
+    def log(self, log: Log) -> bytes:
+        """Return one of its logs, encoded."""
+        if log.index not in self._logs:
+            self._logs[log.index] = self._encode(log)
+        return self._logs[log.index]
+
+    def receipt(self, receipt: Receipt) -> bytes:
+        """Return one of its receipts, encoded."""
+        index = receipt.inclusion.index
+        if index not in self._receipts:
+            self._receipts[index] = self._encode(receipt)
+        return self._receipts[index]
+
+
+class BlockTopic:
+    """Topics whose messages come with blocks."""
+
+    __slots__ = ()
+
+    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+        """Return the messages of a block."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class NewHeads(BlockTopic):
+    """The header of each block."""
+
+    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+        """The header."""
+        yield encoded.head()
+
+
+@dataclass(frozen=True, slots=True)
+class Logs(BlockTopic):
+    """The logs of blocks between two heights that match a filter."""
+
+    log_filter: LogFilter
+    first: int = 0
+    last: int | None = None
+
+    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+        """Return the logs that match."""
+        block, log_filter = encoded.block, self.log_filter
+        number = block.partial_header.number
+        if number < self.first or (self.last is not None and number > self.last):
+            return
+        if may_have(block.bloom, log_filter.addresses, log_filter.topics):
+            yield from map(encoded.log, filter(log_filter.matches, block.logs))
+
+
+@dataclass(frozen=True, slots=True)
+class Receipts(BlockTopic):
+    """The receipts of some transactions, or of all: those of a block in one list."""
+
+    hashes: frozenset[bytes]
+
+    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+        """The list, unless it has nothing."""
+        found = [
+            encoded.receipt(receipt)
+            for receipt in encoded.block.receipts
+            if not self.hashes or receipt.encoded.hash in self.hashes
+        ]
+        if found:
+            yield b"[" + b",".join(found) + b"]"
+
+
+@dataclass(frozen=True, slots=True)
+class Syncing(BlockTopic):
+    """Sync state of the node: sent at once, and when it changes."""
+
+    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+        """Return nothing: the state is read from the node."""
+        return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Each new pending transaction, complete or by its hash."""
+
+    full_transactions: bool
+
+    def of(self, ctx: Context, tx: Transaction) -> bytes:
+        """The transaction, encoded."""
+        if self.full_transactions:
+            return ctx.encode(pending_transaction(tx))
+        return jsoncodec.encode(hex.data(tx.hash))
+
+
+Topic = BlockTopic | Pending
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionParams(Params):
+    """Parameters of ``eth_subscribe``: the kind, then those of that kind."""
+
+    kind: str = param(Anything(), doc="Name of the subscription.")
+
+    def topic(self) -> Topic:
+        """Return the topic."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class HeadsSubscriptionParams(SubscriptionParams):
+    """Parameters of ``newHeads``."""
+
+    options: object = param(Anything(), doc=_NO_EFFECT, default=None)
+
+    def topic(self) -> Topic:
+        """The one for all."""
+        return NewHeads()
+
+
+@dataclass(frozen=True, slots=True)
+class LogsSubscriptionParams(SubscriptionParams):
+    """Parameters of ``logs``."""
+
+    filter: LogFilter = param(FilterObject(), doc="Addresses, topics, and blocks.")
+
+    def topic(self) -> Topic:
+        """Return the filter's topic; raise :exc:`~flask_noderpc.errors.InvalidParams` for a
+        past range."""
+        return Logs(self.filter, *_heights(self.filter))
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptsSubscriptionParams(SubscriptionParams):
+    """Parameters of ``transactionReceipts``."""
+
+    hashes: frozenset[bytes] = param(
+        ReceiptFilter(),
+        doc="Hashes of transactions; all when omitted.",
+        default=frozenset(),
+    )
+
+    def topic(self) -> Topic:
+        """Return the topic of these transactions."""
+        return Receipts(self.hashes)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSubscriptionParams(SubscriptionParams):
+    """Parameters of ``newPendingTransactions``."""
+
+    full_transactions: bool = param(
+        BoolOrNoOptions(), doc="Send complete transactions instead of hashes.", default=False
+    )
+
+    def topic(self) -> Topic:
+        """Return the topic by the detail that is sent of each."""
+        return Pending(self.full_transactions)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncingSubscriptionParams(SubscriptionParams):
+    """Parameters of ``syncing``."""
+
+    options: object = param(Anything(), doc=_NO_EFFECT, default=None)
+
+    def topic(self) -> Topic:
+        """The one for all."""
+        return Syncing()
+
+
+KINDS: dict[str, type[SubscriptionParams]] = {
+    "newHeads": HeadsSubscriptionParams,
+    "logs": LogsSubscriptionParams,
+    "newPendingTransactions": PendingSubscriptionParams,
+    "syncing": SyncingSubscriptionParams,
+    "transactionReceipts": ReceiptsSubscriptionParams,
+}
+
+
+def kind_of(raw: bytes) -> type[SubscriptionParams]:
+    """The kind that parameters name; raise ``InvalidParams`` or ``MethodNotFound``."""
+    try:
+        values = positional(raw or b"null")
+    except ValueError as error:
+        raise InvalidParams(str(error)) from None
+    name = values[0] if values else None
+    if not isinstance(name, str):
+        raise InvalidParams("expected subscription name as first argument")
+    if name not in KINDS:
+        raise MethodNotFound(f'no "{name}" subscription in eth namespace')
+    return KINDS[name]
+
+
+def _heights(log_filter: LogFilter) -> tuple[int, int | None]:
+    """geth: from the latest block on, or within heights, of which the last may be open."""
+    if Tag.PENDING in (log_filter.first, log_filter.last):
+        raise InvalidParams("pending logs are not supported")
+    first = 0 if log_filter.first is Tag.EARLIEST else log_filter.first
+    match first, log_filter.last:
+        case (Tag.LATEST, Tag.LATEST):
+            return 0, None
+        case (int(), Tag.LATEST):
+            return first, None
+        case (int(), int() as last) if first <= last:
+            return first, last
+        case _:
+            raise InvalidParams("invalid block range params")

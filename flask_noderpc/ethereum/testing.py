@@ -1,0 +1,89 @@
+"""A whole development chain with an EVM on a free port of the loopback."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..chain.embedded import EmbeddedChain
+from ..chain.from_settings import chain_from_settings
+from ..settings import read_settings
+from ..testing.node import app_for, serve
+from .protocol.crypto import DEV_KEYS, to_checksum
+
+_SETTINGS = {
+    "application": "evm",
+    "dev": True,
+    "json_rpc_enable": True,
+    "evm_api": ("eth", "net", "web3", "txpool", "debug", "trace"),
+    # A block as soon as a transaction waits.
+    "block_interval": 0.001,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DevAccount:
+    """An account that the node signs for, and whose key anybody may use."""
+
+    address: str
+    key: str
+
+
+ACCOUNTS = tuple(
+    DevAccount(to_checksum(key.address), f"0x{key.secret.hex()}") for key in DEV_KEYS
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EvmNode:
+    """A running node: its URLs for Ethereum clients, and control of its chain."""
+
+    url: str
+    """For Ethereum's clients."""
+    ws_url: str
+    """For their websockets."""
+    node_url: str
+    """For clients of the node's own RPC."""
+    accounts: tuple[DevAccount, ...]
+    """Ten, of 10,000 ether each."""
+    chain: EmbeddedChain
+
+    def mine(self, blocks: int = 1, time: int | None = None) -> int:
+        """Make blocks now, the first at a time in seconds since 1970; the last height."""
+        return self.chain.control.mine(blocks, time)
+
+    def increase_time(self, seconds: int) -> None:
+        """Advance the clock for later blocks."""
+        self.chain.control.shift(seconds)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Take back on exit what happened to the chain within."""
+        number = self.chain.control.snapshot()
+        try:
+            yield
+        finally:
+            self.chain.control.revert(number)
+
+
+@contextmanager
+def run_evm_node(folder: Path | None = None, **settings: Any) -> Iterator[EvmNode]:
+    """Run a node that mines each transaction at once.
+
+    ``settings`` are those of the mount and the chain; ``block_interval`` and ``empty_blocks``
+    give blocks a pace.
+    """
+    given = {**_SETTINGS, **settings}
+    with tempfile.TemporaryDirectory() as scratch:
+        chain = chain_from_settings(read_settings({}, given), folder or Path(scratch))
+        chain.start()
+        try:
+            with serve(app_for(chain, **given)) as url:
+                websocket = url.replace("http", "ws", 1) + "/evm/ws"
+                yield EvmNode(f"{url}/evm", websocket, url, ACCOUNTS, chain)
+        finally:
+            chain.close()
