@@ -139,7 +139,8 @@ class Banner:
         if self.settings.application != "evm":
             return
         # Only development chains need what signs.
-        from ..ethereum.protocol.crypto import DEV_KEYS, to_checksum
+        from ..ethereum.protocol.crypto import DEV_KEYS
+        from ..protocol.secp256k1eth import to_checksum
 
         yield "accounts", "anybody knows their keys: never send them anything of worth"
         for key in DEV_KEYS:

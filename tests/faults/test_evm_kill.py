@@ -16,8 +16,8 @@ from eth_account.signers.local import LocalAccount
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.ethereum.protocol import accounts
-from flask_noderpc.ethereum.protocol.crypto import keccak
 from flask_noderpc.protocol.comet.hashes import tx_hash
+from flask_noderpc.protocol.secp256k1eth import keccak
 from tests.ethereum.signing import ACCOUNT, OTHER, sender
 from tests.evm.contracts import COUNTER
 from tests.evm.evm_node import tx

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 
 from ...domain.genesis import Genesis
+from ...protocol.secp256k1eth import to_checksum
 from ..domain.records import ETHER
-from ..protocol.crypto import DEV_KEYS, to_checksum
+from ..protocol.crypto import DEV_KEYS
 from . import patches as evm_genesis
 
 # hardhat and anvil: the balance of each development account.

@@ -13,9 +13,9 @@ from ...backends.base.location import url_store
 from ...errors import InvalidBlock, ResultNotFound
 from ...executors.pool import Executors, module_command
 from ...lru import CacheMemory, LRUCache
+from ...protocol.secp256k1eth import keccak
 from ..engine.base import Job
 from ..protocol import accounts, rlp
-from ..protocol.crypto import keccak
 from ..protocol.trie import NodeMissing
 from ..protocol.validity import next_base_fee
 

@@ -22,8 +22,8 @@ from flask_noderpc.domain.genesis import BlockParams
 from flask_noderpc.ethereum.application.application import EvmApplication
 from flask_noderpc.ethereum.application.patches import Change, patch_tx
 from flask_noderpc.ethereum.protocol import accounts
-from flask_noderpc.ethereum.protocol.crypto import keccak
 from flask_noderpc.ethereum.rpc.dev.routes import CONTROL_ROUTES, REASONS
+from flask_noderpc.protocol.secp256k1eth import keccak
 from flask_noderpc.testing.node import serve
 from tests.helpers.websocket import WebSocketClient
 

@@ -16,9 +16,9 @@ from ....domain.abci import ExecTxResult
 from ....errors import NonceTaken, NotSupported, TxInCache, TxRejected
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
+from ....protocol.secp256k1eth import keccak
 from ...domain.execution import CallArgs
 from ...domain.records import BLOB, DYNAMIC_FEE, ETHER, ZERO_ADDRESS, Transaction
-from ...protocol.crypto import keccak
 from ...protocol.execution import Receipt
 from ...protocol.transactions import (
     decode,

@@ -13,10 +13,10 @@ from ....errors import NotSupported
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
 from ....protocol.comet.key_types import address
+from ....protocol.secp256k1eth import keccak, to_checksum
 from ...domain.records import RPCTransaction, Transaction
 from ...protocol import accounts
 from ...protocol.blocks import pending_transaction
-from ...protocol.crypto import keccak, to_checksum
 from ..codec.params import Address, Data, Tag
 from ..errors import EvmError
 from ..reader import reader
