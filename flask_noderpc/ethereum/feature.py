@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from ..feature import Feature
+from ..feature import Feature, HitIndex
 from .event_aliases import ALIASES
 
-FEATURE = Feature(name="ethereum", event_aliases=ALIASES)
+# Ethermint emits the first for each Ethereum transaction, and the second for its logs.
+_INDEX = HitIndex(
+    event_types=frozenset(("ethereum_tx", "tx_log")), hits="flask_noderpc.ethereum.index:hits"
+)
+
+FEATURE = Feature(name="ethereum", event_aliases=ALIASES, hit_indexes={"evm": _INDEX})

@@ -209,7 +209,7 @@ def _why_known(ctx: Context, tx: Transaction) -> str:
         check = ctx.backend.application.check_tx(tx.raw)
     except NotSupported:
         return "already known"
-    waits = ctx.backend.mempool.pending_by_eth_hash(tx.hash) is not None
+    waits = ctx.backend.mempool.pending_by_other_hash(tx.hash) is not None
     return "already known" if waits or check.code == 0 else check.log
 
 
