@@ -15,13 +15,13 @@ from typing import Any, cast
 from flask import Blueprint, Flask, current_app, request_started
 from flask.blueprints import BlueprintSetupState
 
-from .backends.base.application import ApplicationAccess
 from .backends.base.backend import ChainBackend
 from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
 from .cometbft.routes import COMETBFT_ROUTES
 from .companion.from_settings import companion_from_settings, dialect_of_upstream
 from .errors import ConfigurationError, InvalidSetting, short_repr
+from .feature import apis
 from .jsonrpc.guard import Authorize
 from .jsonrpc.route import Route, RouteTable
 from .lru import CacheMemory
@@ -38,15 +38,14 @@ class NodeRPC:
     """Serves a node's RPC from a Flask app.
 
     ``backend`` answers the calls; without one the app gets an embedded chain in its
-    instance folder. ``routes`` are rows of your own, beside those of the node, ``evm_routes``
-    beside the methods of the EVM layer. ``authorize`` is
+    instance folder. ``routes`` are rows of your own, beside those of the node. ``authorize`` is
     called with Flask's request and the method of every call, and returns ``True`` or
-    :class:`~flask_noderpc.Denied`. ``dialect``
-    is a name or a dialect of your own. Further keywords are settings of this mount alone, such
-    as ``max_batch``.
+    :class:`~flask_noderpc.Denied`. ``dialect`` is a name or a dialect of your own. Further
+    keywords are settings of this mount alone, such as ``max_batch``, or rows for an API of a
+    feature, such as ``evm_routes`` beside the methods of Ethereum's JSON-RPC.
     """
 
-    def __init__(  # noqa: PLR0913  # keywords, each with a default
+    def __init__(  # keywords, each with a default
         self,
         app: Flask | None = None,
         *,
@@ -54,7 +53,6 @@ class NodeRPC:
         name: str = "noderpc",
         url_prefix: str | None = None,
         routes: Iterable[Route[Any]] = (),
-        evm_routes: Iterable[Route[Any]] = (),
         authorize: Authorize | None = None,
         dialect: str | Dialect | None = None,
         **settings: Any,
@@ -71,7 +69,11 @@ class NodeRPC:
         self._settings = settings if dialect is None else {**settings, "dialect": dialect}
         self._backend = backend
         self._routes = COMETBFT_ROUTES.with_custom(routes)
-        self._evm_routes = RouteTable(()).with_custom(evm_routes, "evm_routes")
+        self._rows = {
+            api.rows: RouteTable(()).with_custom(settings.pop(api.rows), api.rows)
+            for api in (apis() if settings else ())
+            if api.rows in settings
+        }
         if app is not None:
             self.init_app(app)
 
@@ -101,8 +103,8 @@ class NodeRPC:
         settings, dialect = _read(app, {**self._settings, **options})
         memory = _cache_memory(app, settings.cache_bytes)
         backend = _own_chain(app, settings, memory) if backend is None else _checked(backend)
-        if isinstance(backend, EmbeddedChain):
-            _prepare(backend, settings, dialect)
+        if isinstance(backend, EmbeddedChain) and dialect.behaviours.proves_each_block:
+            backend.prove_blocks()
         # "/node/" is "/node", and "/" is none: the rules below bring their own slash.
         url_prefix = (_checked_prefix(state.url_prefix) or "").rstrip("/")
         mount = Mount(
@@ -113,7 +115,7 @@ class NodeRPC:
             url_prefix=url_prefix,
             authorize=self._authorize,
             memory=memory,
-            evm_routes=self._evm_routes,
+            rows=self._rows,
         )
         name = f"{state.name_prefix}.{state.name}".lstrip(".")
         mounts(app)[name] = mount
@@ -251,21 +253,6 @@ def _cache_memory(app: Flask, limit: int) -> CacheMemory:
     return memory
 
 
-def _prepare(chain: EmbeddedChain, settings: Settings, dialect: Dialect) -> None:
-    # Others answer any query, with what the gateway would show as a state without anything.
-    if settings.rest and type(chain.application).sdk_prefix is ApplicationAccess.sdk_prefix:
-        raise _no_rest()
-    if dialect.behaviours.proves_each_block:
-        chain.prove_blocks()
-
-
-def _no_rest() -> InvalidSetting:
-    return InvalidSetting(
-        "NODERPC_REST needs a chain of the Cosmos SDK: NODERPC_APPLICATION = 'bank', nodes of"
-        " one in NODERPC_UPSTREAM, or an application of your own with sdk_prefix()"
-    )
-
-
 def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBackend:
     """The chain of a mount without a backend: that of other nodes, or an embedded one."""
     if settings.evm_upstream and not (settings.upstream and settings.json_rpc_enable):
@@ -273,8 +260,6 @@ def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBack
             "NODERPC_EVM_UPSTREAM needs NODERPC_UPSTREAM, the nodes whose chain is followed,"
             " and NODERPC_JSON_RPC_ENABLE"
         )
-    if settings.rest and not settings.upstream and settings.application != "bank":
-        raise _no_rest()
     if settings.upstream:
         path = chain_path(settings, Path(app.instance_path))
         companion = companion_from_settings(settings, path)

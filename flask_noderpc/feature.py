@@ -7,7 +7,7 @@ declarations alone, and loads what they need when they are used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -42,6 +42,43 @@ class HitIndex:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Surface:
+    """A part of an API that ``noderpc start`` serves at addresses of its own."""
+
+    name: str
+    title: str
+    address: str
+    """Setting of its addresses."""
+    tls: tuple[str, str] = ("tls_cert_file", "tls_key_file")
+    """Settings of its certificate and key."""
+    endpoint: str
+    """Endpoint whose path is shown at the root of these addresses."""
+    scheme: str = "http"
+    is_rpc: bool = False
+    """True if the path takes bodies of JSON-RPC and nothing else."""
+    middleware: str = "flask_noderpc.server.app:PrefixMiddleware"
+    """Class of a WSGI application, made of the mount's and of that path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """An API that mounts serve beside the node's RPC."""
+
+    setting: str
+    """Setting that enables it."""
+    layer: str
+    """Function that returns its :class:`~flask_noderpc.web.layers.Layer`."""
+    prefixes: tuple[str, ...] = ()
+    """How the names of its methods begin. Where it is not enabled, the settings of allowed and
+    denied methods may name them nevertheless."""
+    rows: str = ""
+    """Keyword of ``NodeRPC`` with rows of the host's, if it takes some."""
+    check: str = ""
+    """Function that checks the settings of the API where it is not enabled."""
+    surfaces: tuple[Surface, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UrlStore:
     """A store of chains that URLs of a scheme name.
 
@@ -69,6 +106,8 @@ class Feature:
     """The parts that one feature adds to the core; each is optional."""
 
     name: str
+    apis: tuple[Api, ...] = ()
+    """APIs beside the node's RPC."""
     event_aliases: EventAliases | None = None
     """How queries find the events of its transactions."""
     hit_indexes: Mapping[str, HitIndex] = field(default_factory=dict)
@@ -83,3 +122,9 @@ def features() -> tuple[Feature, ...]:
     package = Path(__file__).parent
     names = sorted(each.parent.name for each in package.glob("*/feature.py"))
     return tuple(import_module(f".{name}.feature", __package__).FEATURE for name in names)
+
+
+def apis() -> Iterator[Api]:
+    """Yield the APIs of all features."""
+    for feature in features():
+        yield from feature.apis

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from types import MappingProxyType
 
 from .backends.base.backend import ChainBackend
 from .cometbft.layer import CometLayer
-from .cosmos.rest.view import RestView
-from .errors import InvalidSetting
-from .ethereum.state import EVM_STATE
+from .feature import apis
 from .jsonrpc.async_txs import AsyncTxs
 from .jsonrpc.context import Context
 from .jsonrpc.dispatch import Dispatcher
 from .jsonrpc.guard import STATUS, Authorize, Guard
-from .jsonrpc.route import Route, RouteTable
+from .jsonrpc.route import RouteTable
 from .jsonrpc.start import Start
 from .jsonrpc.waiters import ScanLimit, WaiterLimit
 from .lru import CacheMemory
-from .optional_dependencies import (
-    EVM_NAMESPACES,
-    check_evm_api,
-    evm_layer,
-    metrics_page,
-    span_starter,
-)
+from .optional_dependencies import metrics_page, span_starter
 from .settings import Settings
 from .web.call_log import log_call
 from .web.connections import Connections
+from .web.layers import Mounted, layers_of
 from .web.pages import Index, Readiness, base_path, descriptions, service_pages
 from .web.paths import Paths
 from .web.rules.admit import Policy
 from .web.rules.client_address import ClientLimit
-from .web.rules.head import EVM, EVM_WEBSOCKET, WEBSOCKET
+from .web.rules.head import WEBSOCKET
 from .web.threads import reserve_thread
 from .web.try_page import TryPage
 from .web.views import Views, propagates_exceptions
@@ -55,7 +49,7 @@ class Mount:
         url_prefix: str = "",
         authorize: Authorize | None = None,
         memory: CacheMemory | None = None,
-        evm_routes: Iterable[Route[Any]] = (),
+        rows: Mapping[str, RouteTable] = MappingProxyType({}),
     ) -> None:
         dialect = dialect.with_schemas(routes.schemas())
         self.backend = backend
@@ -68,16 +62,16 @@ class Mount:
         self._waiters = context.waiters
         self._comet = CometLayer(context, routes, dialect, self.start, guard)
         self.routes = self._comet.routes
-        self._evm = None
-        if settings.json_rpc_enable:
-            self._evm = evm_layer(context, self.start, guard, evm_routes)
-        elif evm_routes:
-            raise InvalidSetting("evm_routes are served with NODERPC_JSON_RPC_ENABLE alone")
-        else:
-            check_evm_api(settings.evm_api)
+        mounted = Mounted(context, self.start, guard, self._comet.dispatcher, RouteTable(()))
+        self._layers = tuple(layers_of(mounted, rows))
         guard.check_names(
-            self._comet.methods | (self._evm.methods if self._evm else set()),
-            () if self._evm else EVM_NAMESPACES,
+            self._comet.methods.union(*(layer.methods for layer in self._layers)),
+            tuple(
+                prefix
+                for api in apis()
+                if not getattr(settings, api.setting)
+                for prefix in api.prefixes
+            ),
         )
         self._serve_paths(dialect, guard, authorize)
         self._serve_websockets(dialect)
@@ -112,9 +106,10 @@ class Mount:
             allowed_routes, self.backend, self.start, dialect, settings.exclude_routes
         )
         self.views = Views(
-            Policy.of(settings, dialect),
+            Policy.of(
+                settings, dialect, ChainMap(*(dict(each.admissions) for each in self._layers))
+            ),
             self._comet.dispatcher,
-            self._evm.dispatcher if self._evm else None,
             index.page,
             authorize,
         )
@@ -124,7 +119,7 @@ class Mount:
             self.backend,
             lambda: described(base_path()),
             self._comet.dispatcher,
-            self._evm.dispatcher if self._evm else None,
+            self._layers,
             self.views.permissions,
         )
         metrics = metrics_page(self.backend, self.memory) if settings.metrics else None
@@ -132,8 +127,7 @@ class Mount:
             self.start, self.backend, lambda: self.views.refuse(STATUS) is None
         )
         pages = service_pages(readiness, described, forms, metrics)
-        rest = RestView(self.views, self._comet.dispatcher) if settings.rest else None
-        self._paths = Paths(self.views, rest, dialect, settings, self._url_prefix)
+        self._paths = Paths(self.views, self._layers, dialect, settings, self._url_prefix)
         self._paths.check_excluded(self._comet.names, pages)
         self.paths = tuple(self._paths.all(self.routes, pages))
 
@@ -148,16 +142,14 @@ class Mount:
         self.websocket_routes = WebSocketRoutes(
             self.views.refuse_handshake, server.reserve, dialect.http.wrong_websocket_version
         )
-        handlers = {
-            WEBSOCKET: server.handler(WEBSOCKET, self._comet.session, settings.max_body_bytes)
-        }
-        if self._evm is not None:
-            handlers[EVM_WEBSOCKET] = server.handler(
-                EVM_WEBSOCKET, self._evm.session, settings.evm_max_body_bytes
-            )
-        self.websockets: tuple[tuple[str, str, Handler], ...] = tuple(
-            (rule, endpoint, handlers[kind])
-            for rule, endpoint, kind in self._paths.websockets()
+        node = server.handler(WEBSOCKET, self._comet.session, settings.max_body_bytes)
+        self.websockets: tuple[tuple[str, str, Handler], ...] = (
+            *((rule, endpoint, node) for rule, endpoint in self._paths.websockets()),
+            *(
+                (rule, endpoint, server.handler(endpoint, open_session, max_bytes))
+                for layer in self._layers
+                for rule, endpoint, open_session, max_bytes in layer.websockets()
+            ),
         )
         """Rules of websockets to register: rule, endpoint, handler."""
 
@@ -170,16 +162,15 @@ class Mount:
 
     def dispatcher_of(self, endpoint: str) -> Dispatcher:
         """Return the dispatcher of an endpoint's calls."""
-        layer = self._evm if self._evm and endpoint == EVM else self._comet
-        return layer.dispatcher
+        for layer in self._layers:
+            if endpoint in layer.dispatchers:
+                return layer.dispatchers[endpoint]
+        return self._comet.dispatcher
 
     def prepare(self, *, serves: bool) -> None:
-        """Start the EVM executors in the background before the first call or block."""
-        if self._evm is None:
-            return
-        state = EVM_STATE.find(self.backend)
-        if state is not None:
-            state.start(calls=serves, blocks=self.settings.produce)
+        """Start in the background what calls or blocks need, before the first of them."""
+        for layer in self._layers:
+            layer.prepare(serves=serves)
 
     def limit(self, websockets: int, waiting: int) -> None:
         """Lower the limits to those of a server with few open files."""
@@ -191,5 +182,5 @@ class Mount:
         self._waiters.close()
         self._connections.close()
         self._comet.stop()
-        if self._evm is not None:
-            self._evm.stop()
+        for layer in self._layers:
+            layer.stop()

@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
-from ..feature import Feature, HitIndex
+from ..feature import Api, Feature, HitIndex, Surface
 from .event_aliases import ALIASES
+from .namespaces import DEV_NAMESPACES, NAMESPACES
 
 # Ethermint emits the first for each Ethereum transaction, and the second for its logs.
 _INDEX = HitIndex(
     event_types=frozenset(("ethereum_tx", "tx_log")), hits="flask_noderpc.ethereum.index:hits"
 )
 
-FEATURE = Feature(name="ethereum", event_aliases=ALIASES, hit_indexes={"evm": _INDEX})
+_TLS = ("json_rpc_tls_cert_file", "json_rpc_tls_key_file")
+_API = Api(
+    setting="json_rpc_enable",
+    layer="flask_noderpc.ethereum.rpc.layer:EvmLayer",
+    prefixes=tuple(f"{name}_" for name in (*NAMESPACES, *DEV_NAMESPACES)),
+    rows="evm_routes",
+    check="flask_noderpc.ethereum.namespaces:check_names",
+    surfaces=(
+        Surface(
+            name="evm",
+            title="EVM JSON-RPC",
+            address="json_rpc_address",
+            tls=_TLS,
+            endpoint="evm",
+            is_rpc=True,
+        ),
+        Surface(
+            name="evm_ws",
+            title="EVM websocket",
+            address="json_rpc_ws_address",
+            tls=_TLS,
+            endpoint="evm_websocket",
+            scheme="ws",
+        ),
+    ),
+)
+
+FEATURE = Feature(
+    name="ethereum", apis=(_API,), event_aliases=ALIASES, hit_indexes={"evm": _INDEX}
+)

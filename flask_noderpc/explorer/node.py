@@ -16,7 +16,6 @@ from ..errors import ForwardedCallFailed, NodeRPCError
 from ..extension import mount_named
 from ..jsonrpc.context import Context
 from ..jsonrpc.guard import check_authorized
-from ..web.rules.head import EVM
 
 T = TypeVar("T")
 
@@ -60,8 +59,8 @@ class Node:
         """Return the JSON value of a method of Ethereum's JSON-RPC; raise
         :exc:`~flask_noderpc.errors.ForwardedCallFailed`."""
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        permissions = self._mount.views.permissions(EVM)
-        reply = self._mount.dispatcher_of(EVM).post(jsoncodec.encode(body), permissions)
+        permissions = self._mount.views.permissions("evm")
+        reply = self._mount.dispatcher_of("evm").post(jsoncodec.encode(body), permissions)
         answer = jsoncodec.decode(reply.body)
         if "error" in answer:
             raise ForwardedCallFailed(answer["error"])

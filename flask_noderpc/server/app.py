@@ -1,15 +1,13 @@
-"""Apps of a node: its own, and the EVM layer at the root of an address of its own."""
+"""Apps of a node: its own, and one path of it at the root of an address of its own."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from flask import Flask
 
-from ..cosmos.rest.view import UNKNOWN, is_served
 from ..extension import NodeRPC
 from .wsgi import WSGI
 
@@ -27,24 +25,6 @@ def node_app(folder: Path, settings: Mapping[str, Any], *, explorer: bool = Fals
 
         app.register_blueprint(explorer_bp)
     return app
-
-
-_SLASHES = re.compile("//+")
-
-
-class RestMiddleware:
-    """Shows the gateway of REST of an app at ``/``, and nothing else; ``rule`` is one of its
-    rules."""
-
-    def __init__(self, app: WSGI, rule: str) -> None:
-        self._app, self._base = app, rule.rpartition("/")[0].rpartition("/")[0]
-
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Answer a request; those for other paths are answered by the gateway, too."""
-        # A base URL may end with a slash. Flask would redirect to a path with the prefix.
-        path = _SLASHES.sub("/", environ.get("PATH_INFO", ""))
-        environ["PATH_INFO"] = self._base + (path if is_served(path) else UNKNOWN)
-        return self._app(environ, start_response)
 
 
 _NOT_FOUND = b"not found\n"

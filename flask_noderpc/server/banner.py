@@ -15,10 +15,11 @@ import click
 
 from ..backends import stored_identity
 from ..backends.base.location import location_of
+from ..feature import Surface
 from ..settings import SETTINGS, Settings
 from .addresses import Address
+from .surfaces import NODE
 
-_TITLES = {"node": "node RPC", "rest": "REST", "evm": "EVM JSON-RPC", "evm_ws": "EVM websocket"}
 _FLAGS = {row.name: row.flags[0] for row in SETTINGS}
 # Pages that a node of its own serves, by the names under which they can be excluded.
 _PAGES = {"index": "/", "try": "/try", "openapi": "/openapi.json"}
@@ -28,7 +29,7 @@ _PAGES = {"index": "/", "try": "/try", "openapi": "/openapi.json"}
 class Place:
     """An address at which an API is served."""
 
-    surface: str
+    surface: Surface
     address: Address
     certificate: str
     key: str
@@ -36,7 +37,7 @@ class Place:
     @property
     def scheme(self) -> str:
         """Path of its URL."""
-        scheme = "ws" if self.surface == "evm_ws" else "http"
+        scheme = self.surface.scheme
         return f"{scheme}s" if self.certificate else scheme
 
 
@@ -76,9 +77,10 @@ class Banner:
     def text(self) -> str:
         """Return lines for a terminal."""
         lines, before = [], ""
+        titles = {place.surface.title for place, _ in self.bound}
         for title, text in self._rows():
             # Programs look for each address by its title.
-            is_repeated = title == before and title not in _TITLES.values()
+            is_repeated = title == before and title not in titles
             shown = "" if is_repeated else title
             lines.append(f"{click.style(f'{shown:14}', fg='cyan')} {text}")
             before = title
@@ -95,14 +97,14 @@ class Banner:
             "dialect": settings.dialect,
             "database": self._database(),
             "addresses": [
-                {"serves": _TITLES[place.surface], "url": _url(place, sock)}
+                {"serves": place.surface.title, "url": _url(place, sock)}
                 for place, sock in self.bound
             ],
         }
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         for place, sock in self.bound:
-            yield _TITLES[place.surface], f"{_url(place, sock)}  ({_who_can_reach(sock)})"
+            yield place.surface.title, f"{_url(place, sock)}  ({_who_can_reach(sock)})"
         yield "version", f"flask-noderpc {version('flask-noderpc')}"
         yield "chain", self._chain()
         if database := self._database():
@@ -169,7 +171,7 @@ class Banner:
     def _client_url(self, surface: str) -> str:
         """Return the URL of the first address of an API that has one, as clients write it."""
         for place, sock in self.bound:
-            if place.surface == surface and not place.address.path:
+            if place.surface.name == surface and not place.address.path:
                 base = self.base if surface == "node" else ""
                 return f"{_own(sock).url(place.scheme)}{base}"
         return ""
@@ -186,7 +188,7 @@ class Banner:
     def _curl(self, page: str) -> str:
         if url := self._client_url("node"):
             return f"curl {url}{page}"
-        path = next(place.address.path for place, _ in self.bound if place.surface == "node")
+        path = next(place.address.path for place, _ in self.bound if place.surface is NODE)
         return f"curl --unix-socket {path} http://localhost{self.base}{page}"
 
     def _cosmjs(self, url: str) -> str:

@@ -15,14 +15,16 @@ from werkzeug.sansio.utils import get_content_length
 from werkzeug.wsgi import get_host
 
 from ..errors import BodyTooLarge, InvalidRequest, NodeRPCError
+from ..feature import Surface
 from ..jsonrpc.dispatch import Dispatcher
 from ..jsonrpc.reply import Reply, Reproducible
 from ..mount import Mount
 from ..web.rule_conflicts import check_request
 from ..web.rules.admit import Admitted, Refusal, admit, admit_host, unreadable
-from ..web.rules.head import EVM, Head, Response
+from ..web.rules.head import Head, Response
 from ..web.rules.render import add_headers, render, render_refusal
 from ..web.views import LOOPBACK
+from .surfaces import NODE
 
 # Headers that name the trace of one request: no other has the same bytes. They are those of
 # W3C's Trace Context, B3, Jaeger and AWS X-Ray.
@@ -48,9 +50,9 @@ class Answer(NamedTuple):
 
 
 class DirectAdapter:
-    """Answers the calls of one mount at one address; ``surface`` says which it serves."""
+    """Answers the calls of one mount at one address, which serves a ``surface``."""
 
-    def __init__(self, app: Flask, mount: Mount, surface: str = "node") -> None:
+    def __init__(self, app: Flask, mount: Mount, surface: Surface = NODE) -> None:
         self._app = app
         self.app_context = app.app_context
         self._mount = mount
@@ -108,17 +110,17 @@ class DirectAdapter:
         try:
             body = _read(environ, admitted.max_body)
         except NodeRPCError as error:
-            return dispatcher.error_reply(unreadable(head, error))
+            return dispatcher.error_reply(unreadable(self._policy, head, error))
         return dispatcher.post(body, admitted.permissions) if body else None
 
 
-def _endpoints(mount: Mount, surface: str) -> Iterator[tuple[tuple[str, str], str]]:
+def _endpoints(mount: Mount, surface: Surface) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield methods and paths of calls, and their endpoints."""
-    if surface == "evm":
-        yield ("POST", "/"), EVM
-        yield ("POST", ""), EVM
-    elif surface == "node":
+    if surface is NODE:
         yield from mount.calls()
+    elif surface.is_rpc:
+        yield ("POST", "/"), surface.endpoint
+        yield ("POST", ""), surface.endpoint
 
 
 def _head(endpoint: str, environ: Mapping[str, Any]) -> Head:

@@ -17,7 +17,8 @@ from ..backends import open_store, replica_of, stored_identity
 from ..backends.base.identity import check_identity
 from ..backends.base.location import FileLocation, Location, location_of
 from ..errors import ConfigurationError, InvalidSetting
-from ..settings import Settings, read_settings
+from ..feature import Surface
+from ..settings import SETTINGS, Settings, read_settings
 from .addresses import Address, bind, parse, tls_context
 from .banner import Banner, Pages, Place, pages_of
 from .fd_limits import refuse_network
@@ -31,6 +32,7 @@ from .flags import (
 )
 from .logs import LogOptions
 from .supervisor import Supervisor
+from .surfaces import surfaces_of
 from .worker_spec import Listener, WorkerSpec
 
 if TYPE_CHECKING:
@@ -41,12 +43,7 @@ log = logging.getLogger("flask_noderpc.start")
 
 Bound = Sequence[tuple[Place, socket.socket]]
 
-_FLAGS = {
-    "node": "--rpc.laddr",
-    "rest": "--api.address",
-    "evm": "--json-rpc.address",
-    "evm_ws": "--json-rpc.ws-address",
-}
+_FLAGS = {row.name: row.flags[0] for row in SETTINGS}
 
 
 def serve_own_chain(
@@ -208,11 +205,11 @@ def _serve(
     _refuse_shared(places)
     with ExitStack() as stack:
         bound = [
-            (place, stack.enter_context(bind(place.address, _FLAGS[place.surface])))
+            (place, stack.enter_context(bind(place.address, _FLAGS[place.surface.address])))
             for place in places
         ]
         listeners = tuple(
-            Listener(sock.fileno(), place.surface, place.certificate, place.key)
+            Listener(sock.fileno(), place.surface.name, place.certificate, place.key)
             for place, sock in bound
         )
         specs = tuple(_worker_specs(replace(spec, listeners=listeners), settings))
@@ -293,7 +290,7 @@ def _refuse_shared(places: Sequence[Place]) -> None:
     says so only once both are to listen, and of Unix sockets never."""
     seen: dict[Address, str] = {}
     for place in places:
-        address, flag = place.address, _FLAGS[place.surface]
+        address, flag = place.address, _FLAGS[place.surface.address]
         if address in seen:
             raise InvalidSetting(
                 f"{address} is wanted by {seen[address]} and by {flag}: each needs an address"
@@ -304,37 +301,22 @@ def _refuse_shared(places: Sequence[Place]) -> None:
 
 
 def _places(settings: Settings, written: Mapping[str, str]) -> Iterator[Place]:
-    node = settings.tls_cert_file, settings.tls_key_file
-    yield from _places_of("node", settings.rpc_laddr, "rpc_laddr", node, settings, written)
-    if settings.rest:
-        yield from _places_of(
-            "rest", settings.api_address, "api_address", node, settings, written
-        )
-    if settings.json_rpc_enable:
-        evm = settings.json_rpc_tls_cert_file, settings.json_rpc_tls_key_file
-        for surface, name in (("evm", "json_rpc_address"), ("evm_ws", "json_rpc_ws_address")):
-            yield from _places_of(
-                surface, getattr(settings, name), name, evm, settings, written
-            )
+    for surface in surfaces_of(settings):
+        yield from _places_of(surface, settings, written)
 
 
 def _places_of(
-    surface: str,
-    text: str,
-    name: str,
-    tls: tuple[str, str],
-    settings: Settings,
-    written: Mapping[str, str],
+    surface: Surface, settings: Settings, written: Mapping[str, str]
 ) -> Iterator[Place]:
-    if bool(tls[0]) != bool(tls[1]):
-        flags = "--rpc.tls_cert_file and --rpc.tls_key_file"
-        if surface.startswith("evm"):
-            flags = "--tls.certificate-path and --tls.key-path"
+    name, tls = surface.address, [getattr(settings, each) for each in surface.tls]
+    if any(tls) and not all(tls):
+        flags = " and ".join(_FLAGS[each] for each in surface.tls)
         raise InvalidSetting(f"TLS needs both a certificate and its key: {flags}")
     if all(tls):
         # Each process reads the files again; errors are reported here once.
         tls_context(*tls)
-    for address in parse(text, written.get(name, f"NODERPC_{name.upper()}")):
+    addresses = getattr(settings, name)
+    for address in parse(addresses, written.get(name, f"NODERPC_{name.upper()}")):
         # Known keys sign there: loopback only, unless an address was given.
         bound = address.on_loopback() if settings.dev and name not in written else address
         yield Place(surface, bound, *tls)

@@ -34,8 +34,6 @@ log = logging.getLogger("flask_noderpc.server")
 # Between two attempts to start a mount.
 _PAUSE_S = 1.0
 
-_ENDPOINTS = {"evm": "evm", "evm_ws": "evm_websocket"}
-
 # CometBFT's write timeout plus a margin.
 _GRACE_S = 12.0
 
@@ -206,14 +204,14 @@ def _server(
     limits: Limits,
     cache_bytes: int,
 ) -> NodeServer:
-    from ..cosmos.rest.view import REST_ENDPOINT
     from ..extension import mounts
+    from ..feature import load
     from ..web.views import LOOPBACK
     from .addresses import is_on_loopback, tls_context
-    from .app import PrefixMiddleware, RestMiddleware
     from .direct import DirectAdapter
     from .response_cache import ResponseCache
     from .server import NodeServer
+    from .surfaces import NODE, surfaces
 
     sock = socket.socket(fileno=listener.descriptor)
     options: dict[str, Any] = {}
@@ -225,15 +223,13 @@ def _server(
     # A host's app checks its names itself, and a proxy forwards its own.
     if not spec.app and not settings.trusted_proxies and is_on_loopback(sock):
         options["environ"] = {LOOPBACK: True}
-    if listener.surface == "rest":
-        wsgi = RestMiddleware(wsgi, _path(app, f"{spec.mount}.{REST_ENDPOINT}"))
-    elif listener.surface != "node":
-        wsgi = PrefixMiddleware(
-            wsgi, _path(app, f"{spec.mount}.{_ENDPOINTS[listener.surface]}")
-        )
+    surface = surfaces()[listener.surface]
+    if surface is not NODE:
+        path = _path(app, f"{spec.mount}.{surface.endpoint}")
+        wsgi = load(surface.middleware)(wsgi, path)
     if not spec.app and not settings.log_calls:
         # A host's hooks, and the log with the client's address, need Flask's request.
-        options["direct"] = DirectAdapter(app, mount, listener.surface)
+        options["direct"] = DirectAdapter(app, mount, surface)
         if cache_bytes > 0:
             options["response_cache"] = ResponseCache(cache_bytes, mount.memory)
     return NodeServer(sock, wsgi, limits, proxies=settings.trusted_proxies, **options)

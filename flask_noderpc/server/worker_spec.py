@@ -23,7 +23,7 @@ class Listener:
 
     descriptor: int
     surface: str
-    """``node``, ``rest``, ``evm`` or ``evm_ws``."""
+    """Name of the surface that is served."""
     certificate: str = ""
     key: str = ""
 

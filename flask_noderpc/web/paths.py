@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import partial
-from typing import NamedTuple
 
-from flask import Response
-
-from ..cosmos.rest.view import METHODS, PREFIXES, VARIABLE, RestView
 from ..errors import InvalidSetting
 from ..jsonrpc.route import RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS
 from ..settings import Settings
 from ..wire.dialect import Dialect
+from .layers import EVERY_METHOD, Layer, Path
 from .pages import PageRule
-from .rules.head import EVM, EVM_WEBSOCKET, REST, RPC, WEBSOCKET
-from .views import View, Views
+from .rules.head import RPC, WEBSOCKET
+from .views import Views
 
 _INDEX = "index"
-_EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-
-
-class Path(NamedTuple):
-    """A path below the mount's ``url_prefix``, and the view of its requests."""
-
-    rule: str
-    endpoint: str
-    """Endpoint of Flask's rule, without the name of the blueprint."""
-    methods: list[str]
-    view: View
-    call: tuple[str, str] | None = None
-    """Method and endpoint by the HTTP rules of its calls, which can do without Flask."""
 
 
 class Paths:
@@ -41,23 +24,22 @@ class Paths:
     def __init__(
         self,
         views: Views,
-        rest: RestView | None,
+        layers: Sequence[Layer],
         dialect: Dialect,
         settings: Settings,
         url_prefix: str,
     ) -> None:
         self._views = views
-        self._rest = rest
+        self._layers = layers
         self._http = dialect.http
-        self._has_evm = settings.json_rpc_enable
         self._excluded = settings.exclude_routes
         self._url_prefix = url_prefix
-        self._methods = _EVERY_METHOD if self._http.any_method else ["GET"]
+        self._methods = EVERY_METHOD if self._http.any_method else ["GET"]
 
     def all(
         self, routes: RouteTable, pages: Mapping[str, Iterable[PageRule]]
     ) -> Iterator[Path]:
-        """Yield the paths of the routes, of the pages, of the EVM layer and of REST."""
+        """Yield the paths of the routes, of the pages and of the layers."""
         for prefix, suffix in self._prefixes():
             yield from self._roots(prefix, suffix)
             for name in routes.by_name():
@@ -68,11 +50,8 @@ class Paths:
             if name not in self._excluded:
                 for rule, endpoint, page, method in rules:
                     yield Path(rule, endpoint, ["GET"], self._views.page(page, method))
-        if self._has_evm:
-            left = {"GET"} if EVM in self._excluded else set()
-            methods = [method for method in _EVERY_METHOD if method not in left]
-            yield Path("/evm", EVM, methods, self._views.evm, ("POST", EVM))
-        yield from self._rest_paths()
+        for layer in self._layers:
+            yield from layer.paths(self._views, self._excluded)
 
     def _prefixes(self) -> Iterator[tuple[str, str]]:
         """Yield the prefixes under which the dialect serves all paths, and what they add to
@@ -100,30 +79,17 @@ class Paths:
         """Return the paths that a real node has only for websockets."""
         return WEBSOCKET_METHODS if self._http.websocket_routes else ()
 
-    def websockets(self) -> Iterator[tuple[str, str, str]]:
-        """Yield rules of websockets, their endpoints, and those by the HTTP rules."""
+    def websockets(self) -> Iterator[tuple[str, str]]:
+        """Yield the rules of the node's websockets, and their endpoints."""
         for prefix, suffix in self._prefixes():
-            yield f"{prefix}/websocket", f"{WEBSOCKET}{suffix}", WEBSOCKET
-        if self._has_evm:
-            yield "/evm/ws", EVM_WEBSOCKET, EVM_WEBSOCKET
-
-    def _rest_paths(self) -> Iterator[Path]:
-        if self._rest is None:
-            return
-        for prefix in PREFIXES:
-            view = partial(_rest_view, self._rest, prefix)
-            yield Path(f"/{prefix}/<path:{VARIABLE}>", f"{REST}_{prefix}", METHODS, view)
+            yield f"{prefix}/websocket", f"{WEBSOCKET}{suffix}"
 
     def check_excluded(self, routes: Iterable[str], pages: Iterable[str]) -> None:
         """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if one is unknown."""
-        others = (_INDEX, EVM) if self._has_evm else (_INDEX,)
-        names = {*routes, *self._websocket_names(), *pages, *others}
+        of_layers = (name for layer in self._layers for name in layer.excludable)
+        names = {*routes, *self._websocket_names(), *pages, _INDEX, *of_layers}
         for name in self._excluded:
             if name not in names:
                 like = get_close_matches(name, names, 1)
                 hint = f"did you mean {like[0]!r}?" if like else "see docs/routes for the list"
                 raise InvalidSetting(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}; {hint}")
-
-
-def _rest_view(rest: RestView, prefix: str, /, **values: str) -> Response:
-    return rest(prefix, values[VARIABLE])

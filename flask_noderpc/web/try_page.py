@@ -23,6 +23,7 @@ from ..jsonrpc.dispatch import Dispatcher
 from ..jsonrpc.reply import to_rpc_error
 from ..wire import json_schema as forms
 from . import examples
+from .layers import Example, Layer
 from .rule_conflicts import has_get
 
 Json = Any
@@ -35,7 +36,6 @@ FILES = {"try_style": "try.css", "try_script": "try.js", "try_icon": "try.svg"}
 """Files of the page by the names of their endpoints; each is beside the page."""
 
 _FOLDER = Path(__file__).parent / "static"
-_ZERO_HASH, _ZERO_ADDRESS = "0x" + "00" * 32, "0x" + "00" * 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class TryPage:
         backend: ChainBackend,
         described: Callable[[], bytes],
         dispatcher: Dispatcher,
-        evm_dispatcher: Dispatcher | None,
+        layers: Iterable[Layer],
         permissions: Callable[[], Permissions],
     ) -> None:
         self._start = start
@@ -154,10 +154,10 @@ class TryPage:
             "get": Api("GET", self._routes),
             "json-rpc": Api("JSON-RPC", self._methods),
         }
-        if evm_dispatcher is not None:
-            self._apis["evm"] = Api(
-                "Ethereum's JSON-RPC", partial(self._evm_methods, evm_dispatcher)
-            )
+        for layer in layers:
+            for endpoint, found in layer.dispatchers.items():
+                content = partial(self._of_layer, layer, endpoint, found)
+                self._apis[endpoint] = Api(layer.title, content)
 
     def page(self) -> Response:
         """Return the page; the parameter ``api`` of the query string chooses the view."""
@@ -200,25 +200,9 @@ class TryPage:
 
         return self._discovered("rpc", self._dispatcher, example, trouble)
 
-    def _evm_methods(self, dispatcher: Dispatcher) -> Content:
-        ask = partial(_ask, dispatcher, self._permissions())
-        block = ask("eth_getBlockByNumber", "latest", False).get("result") or {}
-        accounts = ask("eth_accounts").get("result") or [_ZERO_ADDRESS]
-        values = examples.of_evm(
-            block.get("hash") or _ZERO_HASH,
-            next(iter(block.get("transactions") or ()), _ZERO_HASH),
-            accounts[0],
-        )
-
-        def example(method: str, param: Json) -> str:
-            name, doc = param["name"], param["description"]
-            if name == "hash":
-                name = "transaction hash" if "transaction" in doc else "block hash"
-            elif "RLP" in doc:
-                name = "rlp"
-            return examples.as_text(values[name]) if name in values else ""
-
-        return self._discovered("evm", dispatcher, example)
+    def _of_layer(self, layer: Layer, endpoint: str, dispatcher: Dispatcher) -> Content:
+        example = layer.examples(partial(_ask, dispatcher, self._permissions()))
+        return self._discovered(endpoint, dispatcher, example)
 
     def _known(self) -> tuple[Mapping[str, examples.Values | None], str]:
         """Return the chain's examples, or why there are none."""
@@ -238,10 +222,6 @@ class TryPage:
             texts = (error["message"], error.get("data"))
             return Content(url, trouble=": ".join(str(text) for text in texts if text))
         return Content(url, _of_openrpc(answer["result"], example), trouble=trouble)
-
-
-Example = Callable[[str, Json], str]
-"""Gives an example by the name of a method and a parameter as it is described."""
 
 
 def _ask(dispatcher: Dispatcher, permissions: Permissions, method: str, *params: Json) -> Json:

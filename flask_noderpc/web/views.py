@@ -32,7 +32,7 @@ from .rules.admit import (
     permissions_of,
     unreadable,
 )
-from .rules.head import EVM, HTML, RPC, WEBSOCKET, Head, plain_text
+from .rules.head import HTML, RPC, WEBSOCKET, Head, plain_text
 from .rules.head import Response as PlainResponse
 from .rules.render import added_headers, render_refusal, render_reply
 
@@ -169,13 +169,11 @@ class Views:
         self,
         policy: Policy,
         dispatcher: Dispatcher,
-        evm_dispatcher: Dispatcher | None,
         index: Callable[[], Response | str],
         authorize: Authorize | None = None,
     ) -> None:
         self.policy = policy
         self._dispatcher = dispatcher
-        self._evm_dispatcher = evm_dispatcher
         self._index = self.page(index, STATUS)
         self._authorize = authorize
 
@@ -219,10 +217,11 @@ class Views:
         # CometBFT: it is the body that makes a call, not the method.
         return self.rpc() if self.policy.takes_forms else self._index()
 
-    def evm(self, **_: object) -> Response | str:
-        """Answer a JSON-RPC body of the EVM layer."""
-        assert self._evm_dispatcher is not None
-        return self._body(EVM, self._evm_dispatcher, _empty_page)
+    def body(
+        self, endpoint: str, dispatcher: Dispatcher, empty: Callable[[], Response | str]
+    ) -> View:
+        """Return the view of JSON-RPC bodies; an empty body is answered with a page."""
+        return lambda **_: self._body(endpoint, dispatcher, empty)
 
     def _body(
         self, endpoint: str, dispatcher: Dispatcher, empty: Callable[[], Response | str] | None
@@ -235,7 +234,9 @@ class Views:
         try:
             body = read_body(found.max_body)
         except NodeRPCError as error:
-            return self._answer(head, dispatcher.error_reply(unreadable(head, error)))
+            return self._answer(
+                head, dispatcher.error_reply(unreadable(self.policy, head, error))
+            )
         if not body and empty:
             return empty()
         return self._answer(head, dispatcher.post(body, self.bound(found.permissions)))
@@ -269,7 +270,7 @@ class Views:
 
     def permissions(self, endpoint: str = "") -> Permissions:
         """Return what the sender of the current request may do at an endpoint of the HTTP
-        rules; only at those of the EVM layer it may have keys of the node sign."""
+        rules; only at those of some layers it may have keys of the node sign."""
         return self.bound(permissions_of(self.policy, head_of(endpoint)))
 
     def refuse_host(self) -> Response | None:
@@ -310,5 +311,6 @@ def propagates_exceptions() -> bool:
     return bool(current_app.testing or current_app.debug if setting is None else setting)
 
 
-def _empty_page() -> Response:
+def empty_page() -> Response:
+    """Return a page without content."""
     return to_flask(PlainResponse(HTTPStatus.OK, [HTML], b""))

@@ -13,6 +13,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.ethereum.ethermint_double import EmittedLog
 from flask_noderpc.ethereum.protocol.transactions import decode
+from flask_noderpc.ethereum.rpc.layer import EvmLayer
 from flask_noderpc.ethereum.rpc.subscriptions import session as evm_hub
 from flask_noderpc.extension import mounts
 from flask_noderpc.jsonrpc.context import ANONYMOUS
@@ -346,8 +347,8 @@ def test_a_message_over_the_limit_ends_the_connection(serving: Serve) -> None:
 
 def test_a_slow_subscriber_is_disconnected(chain: EmbeddedChain) -> None:
     app = app_for(chain, json_rpc_enable=True, event_buffer=1)
-    layer = mounts(app)["noderpc"]._evm
-    assert layer is not None
+    (layer,) = mounts(app)["noderpc"]._layers
+    assert isinstance(layer, EvmLayer)
     peer = Mock()
     session = layer.session(peer, ANONYMOUS)
     session.receive(b'{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}')

@@ -10,10 +10,18 @@ import pytest
 
 from flask_noderpc import MemoryBackend
 from flask_noderpc.errors import BodyEncoded, BodyTooLarge, OriginRefused, ParseError
+from flask_noderpc.ethereum.rpc.admission import admission
 from flask_noderpc.jsonrpc.reply import Reply
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.web.rules.admit import Admitted, Policy, Refusal, admit, admit_host
+from flask_noderpc.web.rules.admit import (
+    NODE_ADMISSIONS,
+    Admitted,
+    Policy,
+    Refusal,
+    admit,
+    admit_host,
+)
 from flask_noderpc.web.rules.head import Head
 from flask_noderpc.web.rules.origin import Cors, OriginPolicy
 from flask_noderpc.web.rules.render import render
@@ -22,8 +30,8 @@ POLICY = Policy(
     OriginPolicy(readers=("https://viewer.example",), hosts=("node.example",)),
     Cors(("https://viewer.example",), ()),
     max_body=100,
-    evm_max_body=50,
     server_time=True,
+    admissions={**NODE_ADMISSIONS, "evm": admission(50)},
 )
 FOREIGN = {"HTTP_ORIGIN": "https://evil.example"}
 

@@ -20,10 +20,9 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.last_signed import LastSigned
 from flask_noderpc.chain.validator_keys import validator_key_document
 from flask_noderpc.cosmos.bank import Bank
-from flask_noderpc.cosmos.rest.view import REST_ENDPOINT
+from flask_noderpc.cosmos.rest.view import RestMiddleware
 from flask_noderpc.domain.time import from_text
 from flask_noderpc.protocol.comet.keys import PrivateKey
-from flask_noderpc.server.app import RestMiddleware
 from flask_noderpc.testing.node import app_for
 
 from ..clients.record_bank import RECORDING as BANK
@@ -102,5 +101,5 @@ def client(app: Flask) -> FlaskClient:
 @pytest.fixture
 def rest(app: Flask) -> Client:
     """A client of the address that serves REST alone."""
-    (rule,) = app.url_map.iter_rules(f"noderpc.{REST_ENDPOINT}")
+    (rule,) = app.url_map.iter_rules("noderpc.rest_cosmos")
     return Client(RestMiddleware(app, rule.rule))

@@ -16,6 +16,7 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.extension import mounts
 from flask_noderpc.server.direct import Answer, DirectAdapter
 from flask_noderpc.server.response_cache import ResponseCache
+from flask_noderpc.server.surfaces import surfaces
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
 from tests.helpers.until import PATIENCE
@@ -243,7 +244,7 @@ def test_the_evm_s_own_addresses_serve_its_calls_alone(
     chain: EmbeddedChain, surface: str
 ) -> None:
     app = app_for(chain, json_rpc_enable=True)
-    adapter = DirectAdapter(app, mounts(app)["noderpc"], surface)
+    adapter = DirectAdapter(app, mounts(app)["noderpc"], surfaces()[surface])
     environ = {
         "REQUEST_METHOD": "GET",
         "PATH_INFO": "/status",

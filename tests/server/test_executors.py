@@ -18,7 +18,9 @@ from .node_process import Node, started
 def executors(folder: Path) -> dict[int, int]:
     """Those of a node, with how much each gives way to others."""
     listed = subprocess.run(
-        ["pgrep", "-f", f"applications.evm.executor {folder}"], capture_output=True, text=True
+        ["pgrep", "-f", f"ethereum.application.executor {folder}"],
+        capture_output=True,
+        text=True,
     )
     # Whoever runs the tests may give way too.
     own = os.getpriority(os.PRIO_PROCESS, 0)

@@ -14,10 +14,10 @@ from random import Random
 
 import pytest
 
+from flask_noderpc.ethereum.rpc.examples import values_of
 from flask_noderpc.server.app import PrefixMiddleware
 from flask_noderpc.server.response_cache import ResponseCache
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.web.examples import of_evm
 from tests.helpers.until import PATIENCE
 
 from ..evm.evm_node import Running, tx
@@ -79,7 +79,7 @@ def test_raw_requests_are_answered_as_by_flask(
     shutil.copytree(one, other)
     with opened(one) as first, opened(other) as second:
         apps = [app_for(node.chain, dialect=dialect, **SETTINGS) for node in (first, second)]
-        values = of_evm(receipt["blockHash"], receipt["transactionHash"], receipt["from"])
+        values = values_of(receipt["blockHash"], receipt["transactionHash"], receipt["from"])
         raws = [tx(nonce) for nonce in range(2, 12)]
         corpus = calls(apps[0].test_client(), first.chain, values, raws)
         if surface == "evm":

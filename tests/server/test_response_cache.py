@@ -28,6 +28,7 @@ from flask_noderpc.server.connection import Limits
 from flask_noderpc.server.direct import Answer, DirectAdapter
 from flask_noderpc.server.response_cache import ResponseCache
 from flask_noderpc.server.server import NodeServer
+from flask_noderpc.server.surfaces import surfaces
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
 from tests.helpers.stores import make_store
@@ -84,7 +85,7 @@ class CountingAdapter(DirectAdapter):
     """Appends the paths of the calls that it answers to a list."""
 
     def __init__(self, app: Flask, computed: list[str], surface: str) -> None:
-        super().__init__(app, mounts(app)["noderpc"], surface)
+        super().__init__(app, mounts(app)["noderpc"], surfaces()[surface])
         self._computed = computed
 
     def answer(self, environ: Any) -> Answer | None:

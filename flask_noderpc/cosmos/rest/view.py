@@ -1,23 +1,30 @@
-"""The REST gateway of one mount: the adapter between Flask's requests and its answers."""
+"""The REST gateway of one mount: its paths, and the adapter between Flask's requests and its
+answers."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from flask import Response, request
 
+from ...backends.base.application import ApplicationAccess
+from ...chain.embedded import EmbeddedChain
 from ...cometbft.info import Query
 from ...cometbft.txs import TxParams
 from ...domain.abci import QueryResult
 from ...domain.responses import ResultABCIQuery, ResultBroadcastTx
-from ...errors import NodeRPCError
+from ...errors import InvalidSetting, NodeRPCError
 from ...jsonrpc.context import Permissions
-from ...jsonrpc.dispatch import Dispatcher
 from ...jsonrpc.params import Params
 from ...jsonrpc.reply import Reply, to_rpc_error
-from ...web.rules.admit import Refusal, admit
-from ...web.rules.head import REST, Head
+from ...server.wsgi import WSGI
+from ...web.layers import Layer, Mounted, Path
+from ...web.rules.admit import Admission, Refusal, admit, admit_body
+from ...web.rules.head import Head
 from ...web.rules.render import render_reply
 from ...web.views import Views, discard, head_of, propagates_exceptions, read_body, to_flask
 from . import gateway
@@ -31,11 +38,11 @@ METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 VARIABLE = "noderpc_rest"
 """Variable of the rules: the path behind its first part."""
 
-REST_ENDPOINT = f"{REST}_{PREFIXES[0]}"
-"""Endpoint of Flask's rule of the first prefix."""
+REST = "rest"
+"""Endpoint of the HTTP rules."""
 
-UNKNOWN = f"/{PREFIXES[0]}/unknown"
-"""A path that the gateway does not have."""
+# A path that the gateway does not have.
+_UNKNOWN = f"/{PREFIXES[0]}/unknown"
 
 
 def is_served(path: str) -> bool:
@@ -45,32 +52,51 @@ def is_served(path: str) -> bool:
     return first in PREFIXES and bool(rest) and "\n" not in rest
 
 
-class RestView:
-    """View of the gateway, which calls the routes of a mount as their senders may."""
+class RestLayer(Layer):
+    """Paths of the gateway, which calls the routes of a mount as their senders may.
 
-    def __init__(self, views: Views, dispatcher: Dispatcher) -> None:
-        self._views, self._dispatcher = views, dispatcher
+    Raise :exc:`~flask_noderpc.errors.InvalidSetting` for an embedded chain that is not of the
+    Cosmos SDK.
+    """
 
-    def __call__(self, prefix: str, path: str) -> Response:
-        """Answer the current request, for a path below one of the prefixes."""
+    admissions = MappingProxyType({REST: Admission(admit_body)})
+
+    def __init__(self, mounted: Mounted) -> None:
+        backend = mounted.context.backend
+        # Others answer any query, with what the gateway would show as a state without anything.
+        if isinstance(backend, EmbeddedChain) and not _is_of_sdk(backend.application):
+            raise InvalidSetting(
+                "NODERPC_REST needs a chain of the Cosmos SDK: NODERPC_APPLICATION = 'bank',"
+                " nodes of one in NODERPC_UPSTREAM, or an application of your own with"
+                " sdk_prefix()"
+            )
+        self._dispatcher = mounted.node
+
+    def paths(self, views: Views, excluded: Iterable[str]) -> Iterator[Path]:
+        """Yield a path for each prefix."""
+        for prefix in PREFIXES:
+            view = partial(self._view, views, prefix)
+            yield Path(f"/{prefix}/<path:{VARIABLE}>", f"{REST}_{prefix}", METHODS, view)
+
+    def _view(self, views: Views, prefix: str, /, **values: str) -> Response:
         head = head_of(REST, has_body=True)
         try:
-            reply = self._answer(head, f"/{prefix}/{path}")
+            reply = self._answer(views, head, f"/{prefix}/{values[VARIABLE]}")
         except Exception as error:
             if not isinstance(error, NodeRPCError) and propagates_exceptions():
                 raise
             shown = to_rpc_error(error)
             reply = gateway.refused(error, shown.text_with_hint or str(shown))
         plain = Reply(reply.status, reply.body, headers=reply.headers)
-        return to_flask(render_reply(self._views.policy, head, plain))
+        return to_flask(render_reply(views.policy, head, plain))
 
-    def _answer(self, head: Head, path: str) -> gateway.Reply:
-        found = admit(self._views.policy, head)
+    def _answer(self, views: Views, head: Head, path: str) -> gateway.Reply:
+        found = admit(views.policy, head)
         if isinstance(found, Refusal):
             discard(found.bytes_to_discard(head))
             assert found.error is not None
             raise found.error
-        permissions = self._views.bound(found.permissions)
+        permissions = views.bound(found.permissions)
         return gateway.answer(
             gateway.Request(
                 head.method,
@@ -98,6 +124,28 @@ class RestView:
         return self._dispatcher.call(method, params, permissions, "rest")
 
 
+def _is_of_sdk(application: ApplicationAccess) -> bool:
+    return type(application).sdk_prefix is not ApplicationAccess.sdk_prefix
+
+
 def _height(head: Head) -> str:
     names = ("HTTP_X_COSMOS_BLOCK_HEIGHT", "HTTP_GRPC_METADATA_X_COSMOS_BLOCK_HEIGHT")
     return next((head.fields[name] for name in names if head.fields.get(name)), "")
+
+
+_SLASHES = re.compile("//+")
+
+
+class RestMiddleware:
+    """Shows the gateway of REST of an app at ``/``, and nothing else; ``rule`` is one of its
+    rules."""
+
+    def __init__(self, app: WSGI, rule: str) -> None:
+        self._app, self._base = app, rule.rpartition("/")[0].rpartition("/")[0]
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer a request; those for other paths are answered by the gateway, too."""
+        # A base URL may end with a slash. Flask would redirect to a path with the prefix.
+        path = _SLASHES.sub("/", environ.get("PATH_INFO", ""))
+        environ["PATH_INFO"] = self._base + (path if is_served(path) else _UNKNOWN)
+        return self._app(environ, start_response)

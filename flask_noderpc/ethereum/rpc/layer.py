@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from ...events.feed import Feed, HeightSource, MempoolSource
-from ...jsonrpc.context import Context, Permissions
+from ...jsonrpc.context import Permissions
 from ...jsonrpc.describe import with_discover
 from ...jsonrpc.dispatch import Dispatcher
-from ...jsonrpc.guard import OPEN, Guard
-from ...jsonrpc.route import Route
 from ...jsonrpc.session import Peer
+from ...web.layers import EVERY_METHOD, Ask, Example, Layer, Mounted, Path, Websocket
+from ...web.rules.admit import Admission, admit_handshake
+from ...web.views import Views, empty_page
+from ..state import EVM_STATE
+from .admission import admission
 from .dev.routes import DEV_ROUTES
 from .dialect import EVM
+from .examples import examples_of
 from .forward import with_forwarded
 from .routes import RESERVED, SESSION_METHODS, custom_routes, namespaces_of, routes_of
 from .subscriptions.session import EvmHub, EvmSession
 from .subscriptions.topics import Pending, Topic
 
+ENDPOINT, _WEBSOCKET = "evm", "evm_websocket"
 
-class EvmLayer:
+
+class EvmLayer(Layer):
     """Dispatcher and subscriptions of the EVM layer over a mount's backend.
 
-    ``routes`` are the host's rows. Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an
-    unknown namespace, or a row that can't be served.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown namespace, or a row of
+    the host's that can't be served.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        start: Callable[[], None],
-        guard: Guard = OPEN,
-        routes: Iterable[Route[Any]] = (),
-    ) -> None:
-        rows = custom_routes(routes)
+    title = "Ethereum's JSON-RPC"
+    excludable = (ENDPOINT,)
+
+    def __init__(self, mounted: Mounted) -> None:
+        rows, guard, context = custom_routes(mounted.rows), mounted.guard, mounted.context
         dialect = EVM.with_schemas(rows.schemas())
         settings = context.settings
         settings = replace(settings, evm_api=namespaces_of(settings.evm_api, rows))
@@ -54,11 +56,17 @@ class EvmLayer:
             with_discover(served, dialect, guard.has),
             dialect,
             ctx,
-            start,
+            mounted.start,
             hints={route.name: "NODERPC_DEV brings it" for route in DEV_ROUTES},
             max_batch=ctx.settings.evm_max_batch,
             guard=guard,
         )
+        self._backend, self._settings = ctx.backend, settings
+        self.dispatchers = {ENDPOINT: self.dispatcher}
+        self.admissions = {
+            ENDPOINT: admission(settings.evm_max_body_bytes),
+            _WEBSOCKET: Admission(admit_handshake, signs=True),
+        }
         self._hub = EvmHub(ctx)
         self._blocks = Feed(
             HeightSource(ctx.backend, self._hub.publish_block, self._hub.cancel_newest),
@@ -68,6 +76,29 @@ class EvmLayer:
             MempoolSource(ctx.backend, self._hub.publish_pending),
             lambda: self._hub.has_pending_subscribers,
         )
+
+    def paths(self, views: Views, excluded: Iterable[str]) -> Iterator[Path]:
+        """Yield the path of JSON-RPC bodies."""
+        # A host's own health check may be there.
+        left = {"GET"} if ENDPOINT in excluded else set()
+        methods = [method for method in EVERY_METHOD if method not in left]
+        view = views.body(ENDPOINT, self.dispatcher, empty_page)
+        yield Path("/evm", ENDPOINT, methods, view, ("POST", ENDPOINT))
+
+    def websockets(self) -> Iterator[Websocket]:
+        """Yield the path of websockets."""
+        limit = self._settings.evm_max_body_bytes
+        yield Websocket("/evm/ws", _WEBSOCKET, self.session, limit)
+
+    def examples(self, ask: Ask) -> Example:
+        """Return what gives examples, as the chain has them."""
+        return examples_of(ask)
+
+    def prepare(self, *, serves: bool) -> None:
+        """Start the executors in the background."""
+        state = EVM_STATE.find(self._backend)
+        if state is not None:
+            state.start(calls=serves, blocks=self._settings.produce)
 
     def session(self, peer: Peer, permissions: Permissions) -> EvmSession:
         """Return the session of a websocket."""

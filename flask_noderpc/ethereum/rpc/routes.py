@@ -10,6 +10,7 @@ from ...errors import ConfigurationError, InvalidSetting, short_repr
 from ...jsonrpc.params import NoParams
 from ...jsonrpc.route import WHEN_FOUND, Route, RouteTable, tagged
 from ..domain import records
+from ..namespaces import DEV_NAMESPACES, NAMESPACES
 from ..protocol.blocks import BlockView
 from ..protocol.execution import Receipt
 from .dev import signing
@@ -22,7 +23,6 @@ from .subscriptions import filters
 SESSION_METHODS = frozenset({"eth_subscribe", "eth_unsubscribe"})
 """The methods of a websocket's session, which are no rows."""
 
-NAMESPACES = ("eth", "web3", "net", "txpool", "debug", "trace")
 
 _NEED_STATE = (
     "eth_getBlockAccessList",
@@ -389,6 +389,6 @@ def routes_of(namespaces: tuple[str, ...], custom: RouteTable, *, dev: bool) -> 
 
     With ``dev`` those are among them that sign, and the namespaces of development nodes.
     """
-    served = {"rpc", *namespaces, *node.DEV_NAMESPACES}
+    served = {"rpc", *namespaces, *DEV_NAMESPACES}
     rows = (RESERVED if dev else EVM_ROUTES) + custom
     return RouteTable(row for row in rows if row.name.partition("_")[0] in served)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -13,24 +13,19 @@ from ...errors import (
     HostRefused,
     NodeRPCError,
     OriginRefused,
-    ParseError,
 )
 from ...jsonrpc.context import Permissions
 from ...settings import Settings
 from ...wire.dialect import Dialect
 from ...wire.envelope import URI_ID
 from .client_address import client_of
-from .head import EVM, EVM_WEBSOCKET, HTML, REST, RPC, WEBSOCKET, Head, Response, plain_text
+from .head import HTML, RPC, WEBSOCKET, Head, Response, plain_text
 from .origin import ANY, BROWSER_HEADERS, Cors, OriginPolicy
 
 ORIGIN_DENIED = "pages of this origin may not read here (NODERPC_READ_ORIGINS allows more)"
 
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _FORM_METHODS = ("POST", "PUT", "PATCH")
-
-# geth: rpc/http.go.
-_EVM_TYPES = ("application/json", "application/json-rpc", "application/jsonrequest")
-_NO_SNIFF = "X-Content-Type-Options", "nosniff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +35,6 @@ class Policy:
     origins: OriginPolicy
     cors: Cors
     max_body: int
-    evm_max_body: int
     takes_forms: bool = False
     """True if routes read parameters from forms too."""
     page_for_empty_body: bool = False
@@ -49,10 +43,14 @@ class Policy:
     """True if responses have ``X-Server-Time``."""
     gzip_min_bytes: int = 0
     """Bytes from which responses are compressed; 0 for never."""
+    admissions: Mapping[str, Admission] = field(default_factory=lambda: NODE_ADMISSIONS)
+    """How requests are admitted, by endpoints; all others are routes."""
 
     @classmethod
-    def of(cls, settings: Settings, dialect: Dialect) -> Policy:
-        """Return the rules that settings and a dialect make."""
+    def of(
+        cls, settings: Settings, dialect: Dialect, admissions: Mapping[str, Admission]
+    ) -> Policy:
+        """Return the rules that settings and a dialect make, with the admissions of layers."""
         has_index = "index" not in settings.exclude_routes
         return cls(
             OriginPolicy(
@@ -63,11 +61,11 @@ class Policy:
             ),
             Cors(settings.cors_origins, settings.cors_headers),
             settings.max_body_bytes,
-            settings.evm_max_body_bytes,
             takes_forms=dialect.http.any_method,
             page_for_empty_body=dialect.envelope.empty_body_is_index and has_index,
             server_time=dialect.http.server_time,
             gzip_min_bytes=settings.gzip_min_bytes,
+            admissions={**NODE_ADMISSIONS, **admissions},
         )
 
     @property
@@ -114,9 +112,19 @@ class Refusal(NamedTuple):
         return size
 
 
+class Admission(NamedTuple):
+    """How requests to one endpoint are admitted."""
+
+    admit: Callable[[Policy, Head], Refusal | Admitted]
+    signs: bool = False
+    """True where keys of the node may sign for the sender."""
+    unreadable: Callable[[NodeRPCError], NodeRPCError] = lambda error: error
+    """Returns the error that is shown for a body that is too long, or ends too early."""
+
+
 def admit(policy: Policy, head: Head) -> Refusal | Admitted:
     """Admit a request by the rules of its endpoint."""
-    return _RULES.get(head.endpoint, _admit_route)(policy, head)
+    return policy.admissions.get(head.endpoint, _ROUTE).admit(policy, head)
 
 
 def admit_host(policy: Policy, head: Head) -> Refusal | None:
@@ -132,9 +140,9 @@ def admit_host(policy: Policy, head: Head) -> Refusal | None:
 
 
 def permissions_of(policy: Policy, head: Head) -> Permissions:
-    """Return the permissions of a request's sender; only the EVM layer and development
-    chains have keys to sign."""
-    may_sign = policy.origins.dev or head.endpoint in (EVM, EVM_WEBSOCKET)
+    """Return the permissions of a request's sender; only some layers and development chains
+    have keys to sign."""
+    may_sign = policy.origins.dev or policy.admissions.get(head.endpoint, _ROUTE).signs
     if not may_sign and head.fields.keys().isdisjoint(BROWSER_HEADERS):
         client = client_of(head.address, may_write=True)
         return Permissions(client=client, fields=head.fields)
@@ -147,7 +155,7 @@ def _admit_route(policy: Policy, head: Head) -> Refusal | Admitted:
     permissions = permissions_of(policy, head)
     if not permissions.may_read:
         return Refusal(error=OriginRefused(ORIGIN_DENIED), request_id=URI_ID)
-    limit = _limit(policy.max_body, head) if policy.takes_forms and _has_form(head) else 0
+    limit = body_limit(policy.max_body, head) if policy.takes_forms and _has_form(head) else 0
     if limit and (head.content_length or 0) > limit:
         return Refusal(error=BodyTooLarge(limit), max_body=limit)
     return Admitted(policy, head, permissions, limit)
@@ -162,12 +170,13 @@ def _has_form(head: Head) -> bool:
 
 def _admit_rpc(policy: Policy, head: Head) -> Refusal | Admitted:
     is_page = policy.page_for_empty_body and not head.has_body
-    return _admit_body(policy, head, is_page=is_page)
+    return admit_body(policy, head, is_page=is_page)
 
 
-def _admit_body(policy: Policy, head: Head, *, is_page: bool = False) -> Refusal | Admitted:
-    limit = _limit(policy.max_body, head)
-    coding = _coding(head)
+def admit_body(policy: Policy, head: Head, *, is_page: bool = False) -> Refusal | Admitted:
+    """Admit a request with a body; one for a page may come from any origin."""
+    limit = body_limit(policy.max_body, head)
+    coding = coding_of(head)
     if coding:
         error = BodyEncoded(f"send the body without Content-Encoding: {coding}")
         return Refusal(error=error, max_body=policy.max_body)
@@ -179,69 +188,34 @@ def _admit_body(policy: Policy, head: Head, *, is_page: bool = False) -> Refusal
     return Admitted(policy, head, permissions, limit)
 
 
-def _admit_evm(policy: Policy, head: Head) -> Refusal | Admitted:
-    max_body, size = policy.evm_max_body, head.content_length or 0
-    if head.method == "GET" and not size and not head.fields.get("QUERY_STRING"):
-        # geth: the health check of load balancers.
-        return Refusal(Response(HTTPStatus.OK, [HTML], b""))
-    response = _refused_evm(head, size, max_body)
-    if response is not None:
-        return Refusal(response, max_body=max_body)
-    limit = _limit(max_body, head)
-    if _coding(head) or size > limit:
-        # geth: it reads as far as it may, and that is no JSON.
-        return Refusal(error=ParseError("parse error"), max_body=limit)
-    permissions = permissions_of(policy, head)
-    if not permissions.may_read and head.has_body:
-        return Refusal(error=OriginRefused(ORIGIN_DENIED), max_body=limit)
-    return Admitted(policy, head, permissions, limit)
-
-
-def _refused_evm(head: Head, size: int, limit: int) -> Response | None:
-    if head.method in ("PUT", "DELETE"):
-        return plain_text("method not allowed", HTTPStatus.METHOD_NOT_ALLOWED, _NO_SNIFF)
-    if size > limit:
-        return plain_text(
-            f"content length too large ({size}>{limit}); NODERPC_EVM_MAX_BODY_BYTES raises it",
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            _NO_SNIFF,
-        )
-    if head.mimetype not in _EVM_TYPES:
-        return plain_text(
-            "invalid content type, only application/json is supported",
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            _NO_SNIFF,
-        )
-    return None
-
-
-def _admit_handshake(policy: Policy, head: Head) -> Refusal | Admitted:
+def admit_handshake(policy: Policy, head: Head) -> Refusal | Admitted:
+    """Admit the handshake of a websocket."""
     permissions = permissions_of(policy, head)
     if not permissions.may_read:
         return Refusal(Response(HTTPStatus.FORBIDDEN, [HTML], f"{ORIGIN_DENIED}\n".encode()))
     return Admitted(policy, head, permissions)
 
 
-def unreadable(head: Head, error: NodeRPCError) -> NodeRPCError:
+def unreadable(policy: Policy, head: Head, error: NodeRPCError) -> NodeRPCError:
     """Return the error of a body that is too long, or ends too early."""
-    # geth: it reads as far as it may, and that is no JSON.
-    return ParseError("parse error") if head.endpoint == EVM else error
+    return policy.admissions.get(head.endpoint, _ROUTE).unreadable(error)
 
 
-def _limit(max_body: int, head: Head) -> int:
+def body_limit(max_body: int, head: Head) -> int:
+    """Return the most bytes that a body may have, which the host may have lowered."""
     return min(max_body, head.max_body or max_body)
 
 
-def _coding(head: Head) -> str:
-    """Return the coding of an encoded body."""
+def coding_of(head: Head) -> str:
+    """Return the coding of an encoded body; empty of a plain one."""
     coding: str = head.fields.get("HTTP_CONTENT_ENCODING", "identity")
     return "" if coding.lower() == "identity" else coding
 
 
-_RULES: dict[str, Callable[[Policy, Head], Refusal | Admitted]] = {
-    RPC: _admit_rpc,
-    REST: _admit_body,
-    EVM: _admit_evm,
-    WEBSOCKET: _admit_handshake,
-    EVM_WEBSOCKET: _admit_handshake,
+_ROUTE = Admission(_admit_route)
+
+NODE_ADMISSIONS: Mapping[str, Admission] = {
+    RPC: Admission(_admit_rpc),
+    WEBSOCKET: Admission(admit_handshake),
 }
+"""How requests to the endpoints of the node's RPC are admitted."""

@@ -11,14 +11,9 @@ from typing import Any, NamedTuple
 RPC = "rpc"
 """Endpoint of JSON-RPC bodies."""
 
-EVM = "evm"
-"""Endpoint of the EVM layer's JSON-RPC bodies."""
-
-REST = "rest"
-"""Endpoint of the REST gateway."""
-
-WEBSOCKET, EVM_WEBSOCKET = "websocket", "evm_websocket"
-"""Endpoints of handshakes; every other endpoint is the name of a route."""
+WEBSOCKET = "websocket"
+"""Endpoint of handshakes. Layers have endpoints of their own; every other endpoint is the name
+of a route."""
 
 # The default type of Flask's responses.
 HTML = "Content-Type", "text/html; charset=utf-8"

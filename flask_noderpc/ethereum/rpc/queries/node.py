@@ -14,6 +14,7 @@ from ....jsonrpc.params import NoParams, Params, param
 from ....protocol.comet.key_types import address
 from ....protocol.secp256k1eth import keccak, to_checksum
 from ...domain.records import RPCTransaction, Transaction
+from ...namespaces import DEV_NAMESPACES
 from ...protocol import accounts
 from ...protocol.blocks import pending_transaction
 from ...state import EVM_STATE
@@ -21,7 +22,6 @@ from ..codec.params import Address, Data, Tag
 from ..errors import EvmError
 from ..reader import reader
 
-DEV_NAMESPACES = ("evm", "anvil", "hardhat", "personal")
 """Methods that development nodes have, served with NODERPC_DEV alone."""
 
 
