@@ -1,8 +1,9 @@
 """Features: the parts that each adds to the core.
 
 A feature is a folder of this package with a ``feature.py``, whose ``FEATURE`` declares what the
-feature adds. The core imports no feature: it asks :func:`features`. A ``feature.py`` holds
-declarations alone, and loads what they need when they are used.
+feature adds; other distributions name theirs by an entry point of the group
+``flask_noderpc.features``. The core imports no feature: it asks :func:`features`. A
+``feature.py`` holds declarations alone, and names what is loaded when it is used.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .domain.abci import Event
+from .errors import ConfigurationError, short_repr
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +121,37 @@ class Feature:
     """Stores by the schemes of the URLs that name them."""
 
 
+GROUP = "flask_noderpc.features"
+"""Entry points by which other distributions bring features."""
+
+
 @cache
 def features() -> tuple[Feature, ...]:
-    """Return the features of this package, in the order of their names."""
+    """Return the features of this package and then those of other distributions, both in the
+    order of their names; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
     package = Path(__file__).parent
     names = sorted(each.parent.name for each in package.glob("*/feature.py"))
-    return tuple(import_module(f".{name}.feature", __package__).FEATURE for name in names)
+    own = tuple(import_module(f".{name}.feature", __package__).FEATURE for name in names)
+    # Here: the module takes longer to load than all of these files.
+    from importlib.metadata import entry_points
+
+    return own + tuple(_loaded(each) for each in sorted(entry_points(group=GROUP)))
+
+
+def _loaded(point: EntryPoint) -> Feature:
+    shown = f"the feature {point.name!r} of the distribution {point.dist and point.dist.name}"
+    try:
+        found = point.load()
+    except Exception as error:
+        raise ConfigurationError(
+            f"{shown} can't be loaded: {type(error).__name__}: {error}; mend or remove it"
+        ) from error
+    if not isinstance(found, Feature):
+        raise ConfigurationError(
+            f"{shown} is {short_repr(found)}: {point.value} has to be a Feature of"
+            " flask_noderpc.feature"
+        )
+    return found
 
 
 def apis() -> Iterator[Api]:
