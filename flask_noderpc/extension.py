@@ -254,16 +254,12 @@ def _cache_memory(app: Flask, limit: int) -> CacheMemory:
 def _prepare(chain: EmbeddedChain, settings: Settings, dialect: Dialect) -> None:
     # Others answer any query, with what the gateway would show as a state without anything.
     if settings.rest and type(chain.application).sdk_prefix is ApplicationAccess.sdk_prefix:
-        raise _no_rest()
+        raise InvalidSetting(
+            "NODERPC_REST needs a chain of the Cosmos SDK: NODERPC_APPLICATION = 'bank', nodes"
+            " of one in NODERPC_UPSTREAM, or an application of your own with sdk_prefix()"
+        )
     if dialect.behaviours.proves_each_block:
         chain.prove_blocks()
-
-
-def _no_rest() -> InvalidSetting:
-    return InvalidSetting(
-        "NODERPC_REST needs a chain of the Cosmos SDK: NODERPC_APPLICATION = 'bank', nodes of"
-        " one in NODERPC_UPSTREAM, or an application of your own with sdk_prefix()"
-    )
 
 
 def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBackend:
@@ -273,8 +269,6 @@ def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBack
             "NODERPC_EVM_UPSTREAM needs NODERPC_UPSTREAM, the nodes whose chain is followed,"
             " and NODERPC_JSON_RPC_ENABLE"
         )
-    if settings.rest and not settings.upstream and settings.application != "bank":
-        raise _no_rest()
     if settings.upstream:
         path = chain_path(settings, Path(app.instance_path))
         companion = companion_from_settings(settings, path)

@@ -47,6 +47,35 @@ class UrlStore:
     ``None``."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationKind:
+    """An application that NODERPC_APPLICATION names.
+
+    Its functions and classes are named as ``package.module:name``, and loaded when they are
+    used.
+    """
+
+    make: str
+    """Function that returns what makes the application from its committed state. Its arguments
+    are the settings, the store's path, and the memory that the caches of a process share."""
+    dev_accounts: str = ""
+    """Subclass of :class:`~flask_noderpc.chain.dev_accounts.DevAccounts`: the funded accounts
+    that NODERPC_DEV brings. Without one, NODERPC_DEV is refused."""
+    blocks_needed: str = ""
+    """Function that returns how many of the latest blocks the application needs, given the
+    committed state of a store: 1 if the state is another application's."""
+    genesis_members: frozenset[str] = frozenset()
+    """Members of ``app_state`` by which ``noderpc genesis check`` recognizes its documents."""
+    makes_first_block: bool = False
+    """True to make a first block at once: its clients can't use a chain without one."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Defaults of settings of ``noderpc start`` with this application."""
+    dev_defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Further defaults with ``--dev``."""
+    is_dev_default: bool = False
+    """True for the application of ``noderpc start --dev`` without ``--application``."""
+
+
 def load(name: str) -> Any:
     """Return what a feature names as ``package.module:name``."""
     module, _, member = name.partition(":")
@@ -58,6 +87,8 @@ class Feature:
     """The parts that one feature adds to the core; each is optional."""
 
     name: str
+    applications: Mapping[str, ApplicationKind] = field(default_factory=dict)
+    """Applications of the embedded chain by the names that NODERPC_APPLICATION takes."""
     event_aliases: EventAliases | None = None
     """How queries find the events of its transactions."""
     stores: Mapping[str, UrlStore] = field(default_factory=dict)

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+from flask import Flask
+
 import flask_noderpc
-from flask_noderpc.feature import features
+from flask_noderpc import NodeRPC
+from flask_noderpc.application_kinds import application_kinds
+from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.chain.dev_accounts import DevAccounts, accounts_log
+from flask_noderpc.cli import main
+from flask_noderpc.domain.genesis import Genesis
+from flask_noderpc.errors import InvalidSetting
+from flask_noderpc.extension import mounts
+from flask_noderpc.feature import ApplicationKind, Feature, features
+from flask_noderpc.lru import CacheMemory
+from flask_noderpc.server.flags import defaults_of
+from flask_noderpc.settings import Settings, read_settings
 from tests.helpers.until import PATIENCE
 
 PACKAGE = Path(flask_noderpc.__file__).parent
@@ -32,3 +49,67 @@ def test_no_feature_is_loaded_before_it_is_used() -> None:
     words = [sys.executable, "-c", _LOADED]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
+class Mine(KVStore):
+    name = "mine"
+
+
+class MyAccounts(DevAccounts):
+    def app_state(self, settings: Settings) -> bytes:
+        return json.dumps({"rich": settings.moniker}).encode()
+
+    def log(self, settings: Settings, genesis: Genesis) -> None:
+        accounts_log.warning("begun with %s", json.loads(genesis.app_state))
+
+    def banner(self, settings: Settings, home: Path, curl: str) -> Iterator[tuple[str, str]]:
+        yield "riches", curl
+
+
+def mine(settings: Settings, path: str, memory: CacheMemory) -> type[Mine]:
+    return Mine
+
+
+@pytest.fixture
+def with_mine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    kind = ApplicationKind(
+        make=f"{__name__}:mine",
+        dev_accounts=f"{__name__}:MyAccounts",
+        genesis_members=frozenset({"rich"}),
+        defaults={"dialect": "comet-1.0"},
+        dev_defaults={"moniker": "dev"},
+    )
+    found = (*features(), Feature(name="mine", applications={"mine": kind}))
+    monkeypatch.setattr("flask_noderpc.application_kinds.features", lambda: found)
+    application_kinds.cache_clear()
+    yield
+    application_kinds.cache_clear()
+
+
+@pytest.mark.usefixtures("with_mine")
+def test_a_feature_brings_an_application_with_its_accounts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = Flask(__name__, instance_path=str(tmp_path))
+    NodeRPC(app, application="mine", dev=True, moniker="me")
+
+    genesis = app.test_client().get("/genesis").get_json()["result"]["genesis"]
+    mounts(app)["noderpc"].backend.close()
+
+    assert genesis["app_state"] == {"rich": "me"}
+    assert "begun with {'rich': 'me'}" in caplog.text
+
+
+@pytest.mark.usefixtures("with_mine")
+def test_the_commands_know_the_application_of_a_feature(tmp_path: Path) -> None:
+    assert defaults_of("mine", dev=True).items() >= {
+        ("application", "mine"),
+        ("dialect", "comet-1.0"),
+        ("moniker", "dev"),
+    }
+    with pytest.raises(InvalidSetting, match=r"known are kvstore, merkle, .*mine$"):
+        read_settings({}, {"application": "yours"})
+    document = tmp_path / "genesis.json"
+    document.write_text(json.dumps({"chain_id": "c", "app_state": {"rich": "me"}}))
+    shown = CliRunner().invoke(main, ["genesis", "check", str(document)])
+    assert "application       mine" in shown.output

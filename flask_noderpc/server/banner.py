@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import click
 
 from ..backends import stored_identity
 from ..backends.base.location import location_of
+from ..feature import ApplicationKind
 from ..settings import SETTINGS, Settings
 from .addresses import Address
 
@@ -70,8 +70,10 @@ class Banner:
     """The path below which the node is."""
     is_app: bool = False
     """True if the settings are those of a host's app."""
-    bank: Path | None = None
-    """Folder of a chain of the application ``bank``."""
+    home: Path | None = None
+    """Folder of its embedded chain; ``None`` if it has none."""
+    kind: ApplicationKind | None = None
+    """The kind of that chain's application, if it is a known one or derived from one."""
 
     def text(self) -> str:
         """Return lines for a terminal."""
@@ -132,38 +134,13 @@ class Banner:
         return location_of(self.path).shown if self.path else ""
 
     def _accounts(self) -> Iterator[tuple[str, str]]:
-        if not self.settings.dev:
-            return
-        if self.bank is not None:
-            yield from self._bank_accounts(self.bank)
-        if self.settings.application != "evm":
+        if not self.settings.dev or self.home is None or self.kind is None:
             return
         # Only development chains need what signs.
-        from ..ethereum.protocol.crypto import DEV_KEYS, to_checksum
+        from ..chain.dev_accounts import dev_accounts_of
 
-        yield "accounts", "anybody knows their keys: never send them anything of worth"
-        for key in DEV_KEYS:
-            yield "accounts", f"{to_checksum(key.address)} 0x{key.secret.hex()}"
-
-    def _bank_accounts(self, home: Path) -> Iterator[tuple[str, str]]:
-        from ..chain.home import exists, load
-        from ..cosmos.bank.dev import MNEMONIC, accounts_of
-
-        accounts = (
-            accounts_of(load(home, 0, self.settings.dialect).genesis) if exists(home) else {}
-        )
-        if not accounts:
-            return
-        yield "accounts", "anybody knows their keys: never send them anything of worth"
-        yield "mnemonic", MNEMONIC
-        for address in accounts:
-            yield "accounts", address
-        address, coins = list(accounts.items())[-1]
-        # Where there is the EVM layer, these methods are not served.
-        if coins and not self.settings.json_rpc_enable:
-            params = {"address": address, "coins": f"10{coins[0].denom}"}
-            call = {"jsonrpc": "2.0", "id": 1, "method": "dev_faucet", "params": params}
-            yield "faucet", f"{self._curl('/')} -d '{json.dumps(call)}'"
+        if accounts := dev_accounts_of(self.kind):
+            yield from accounts.banner(self.settings, self.home, self._curl("/"))
 
     def _client_url(self, surface: str) -> str:
         """Return the URL of the first address of an API that has one, as clients write it."""
