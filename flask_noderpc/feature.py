@@ -91,6 +91,14 @@ class Feature:
     """Applications of the embedded chain by the names that NODERPC_APPLICATION takes."""
     event_aliases: EventAliases | None = None
     """How queries find the events of its transactions."""
+    routes: str = ""
+    """Rows of the node RPC, named as ``package.module:name``."""
+    dev_routes: str = ""
+    """Further rows of development chains, which only callers on the node's machine may use."""
+    abci_query: str = ""
+    """Function that answers a call of ``abci_query`` before the application does. Its arguments
+    are the context, the path, the data and the height; it returns ``None`` to leave the query
+    to the application."""
     stores: Mapping[str, UrlStore] = field(default_factory=dict)
     """Stores by the schemes of the URLs that name them."""
 

@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,14 +19,20 @@ from flask_noderpc import NodeRPC
 from flask_noderpc.application_kinds import application_kinds
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.dev_accounts import DevAccounts, accounts_log
-from flask_noderpc.cli import main
+from flask_noderpc.cli import cli, main
+from flask_noderpc.cometbft import info, routes
+from flask_noderpc.domain.abci import QueryResult
 from flask_noderpc.domain.genesis import Genesis
 from flask_noderpc.errors import InvalidSetting
 from flask_noderpc.extension import mounts
 from flask_noderpc.feature import ApplicationKind, Feature, features
+from flask_noderpc.jsonrpc.context import Context
+from flask_noderpc.jsonrpc.params import Params, param
+from flask_noderpc.jsonrpc.route import Route
 from flask_noderpc.lru import CacheMemory
 from flask_noderpc.server.flags import defaults_of
 from flask_noderpc.settings import Settings, read_settings
+from flask_noderpc.wire.params import Text
 from tests.helpers.until import PATIENCE
 
 PACKAGE = Path(flask_noderpc.__file__).parent
@@ -113,3 +121,69 @@ def test_the_commands_know_the_application_of_a_feature(tmp_path: Path) -> None:
     document.write_text(json.dumps({"chain_id": "c", "app_state": {"rich": "me"}}))
     shown = CliRunner().invoke(main, ["genesis", "check", str(document)])
     assert "application       mine" in shown.output
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Params):
+    name: str = param(Text(), doc="A name.")
+
+
+def greet(ctx: Context, params: Name) -> str:
+    """Greet somebody."""
+    return f"hello {params.name}"
+
+
+ROUTES = (Route("greet", greet, Name, str),)
+DEV_ROUTES = (Route("dev_greet", greet, Name, str),)
+
+
+def answer(ctx: Context, path: str, data: bytes, height: int) -> QueryResult | None:
+    return QueryResult(log=f"{path} {height}") if path == "/mine" else None
+
+
+@pytest.fixture
+def with_routes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    own = Feature(
+        name="mine",
+        routes=f"{__name__}:ROUTES",
+        dev_routes=f"{__name__}:DEV_ROUTES",
+        abci_query=f"{__name__}:answer",
+    )
+    caches = (routes.feature_routes, routes.dev_routes, info.feature_answers)
+    found = (*features(), own)
+    for module in (routes, info):
+        monkeypatch.setattr(module, "features", lambda: found)
+    for each in caches:
+        each.cache_clear()
+    yield
+    for each in caches:
+        each.cache_clear()
+
+
+@pytest.mark.usefixtures("with_routes")
+def test_a_feature_brings_routes_and_answers_to_queries(tmp_path: Path) -> None:
+    app = Flask(__name__, instance_path=str(tmp_path))
+    NodeRPC(app, application="bank", dev=True)
+    (tmp_path / "other").mkdir()
+    NodeRPC(
+        app, name="other", url_prefix="/other", database=str(tmp_path / "other" / "chain.db")
+    )
+    client = app.test_client()
+
+    def result(path: str) -> Any:
+        return client.get(path).get_json()["result"]
+
+    def error(method: str) -> str:
+        call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": "you"}}
+        return str(client.post("/other/", json=call).get_json()["error"])
+
+    assert result("/greet?name=you") == result("/dev_greet?name=you") == "hello you"
+    assert result("/other/greet?name=you") == "hello you"
+    assert "NODERPC_DEV brings it" in error("dev_greet")
+    assert "/greet" in client.get("/openapi.json").get_json()["paths"]
+    shown = app.test_cli_runner().invoke(cli, ["routes"]).output
+    assert "/dev_greet" in shown
+    assert "Greet somebody." in shown
+    assert result("/abci_query?path=/mine&height=3")["response"]["log"] == "/mine 3"
+    for mount in mounts(app).values():
+        mount.backend.close()

@@ -15,4 +15,9 @@ _BANK = ApplicationKind(
     defaults={"dialect": "comet-0.38", "rest": True},
 )
 
-FEATURE = Feature(name="cosmos", applications={"bank": _BANK})
+FEATURE = Feature(
+    name="cosmos",
+    applications={"bank": _BANK},
+    dev_routes="flask_noderpc.cosmos.dev_routes:DEV_ROUTES",
+    abci_query="flask_noderpc.cosmos.services:answer",
+)
