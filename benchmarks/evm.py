@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from flask_noderpc.ethereum.protocol.crypto import to_checksum
 from flask_noderpc.ethereum.testing import ACCOUNTS
+from flask_noderpc.protocol.secp256k1eth import to_checksum
 
 from .compare import Bench, Row, by_turns, rows
 from .peers import anvil, eth_tester

@@ -37,7 +37,7 @@
     │   ├── LeaseLost(reason)       another producer took over
     │   ├── ChainHalted(reason)     our keys can't commit a block
     │   ├── DecodeError(reason, path)   JSON of another node does not fit its schema
-    │   ├── EvmCallFailed(error)    error object of another node's EVM JSON-RPC
+    │   ├── ForwardedCallFailed(error)  error object of another node
     │   ├── UpstreamError           another node can't be used
     │   │   ├── UpstreamUnavailable(name, reason)   it gave no usable response
     │   │   ├── UpstreamRefused(name, code, message, data)  its JSON-RPC error
@@ -426,8 +426,8 @@ class UpstreamRefused(UpstreamError):
         super().__init__(name, data or message)
 
 
-class EvmCallFailed(BackendError):
-    """Another node answered a call of Ethereum's JSON-RPC with an error object."""
+class ForwardedCallFailed(BackendError):
+    """Another node answered a forwarded call with an error object."""
 
     def __init__(self, error: Mapping[str, Any]) -> None:
         self.error = error

@@ -31,6 +31,17 @@ class EventAliases:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HitIndex:
+    """An index that SQL stores keep of each block: which values occur where."""
+
+    event_types: frozenset[str]
+    """Transactions without an event of these types have no hits, and are not looked at."""
+    hits: str
+    """Function that yields the hits of such transactions of a block, given each with its
+    result: the 64-bit key of a value, and a number below 2**20 in the block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UrlStore:
     """A store of chains that URLs of a scheme name.
 
@@ -99,6 +110,8 @@ class Feature:
     """Function that answers a call of ``abci_query`` before the application does. Its arguments
     are the context, the path, the data and the height; it returns ``None`` to leave the query
     to the application."""
+    hit_indexes: Mapping[str, HitIndex] = field(default_factory=dict)
+    """Indexes that SQL stores keep, by the names of their tables."""
     stores: Mapping[str, UrlStore] = field(default_factory=dict)
     """Stores by the schemes of the URLs that name them."""
 

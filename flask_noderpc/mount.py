@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from .backends.base.backend import ChainBackend
 from .cometbft.layer import CometLayer
 from .cosmos.rest.view import RestView
-from .errors import InvalidSetting, NotSupported
+from .errors import InvalidSetting
+from .ethereum.state import EVM_STATE
 from .jsonrpc.async_txs import AsyncTxs
 from .jsonrpc.context import Context
 from .jsonrpc.dispatch import Dispatcher
@@ -177,8 +177,9 @@ class Mount:
         """Start the EVM executors in the background before the first call or block."""
         if self._evm is None:
             return
-        with suppress(NotSupported):
-            self.backend.evm_state.start(calls=serves, blocks=self.settings.produce)
+        state = EVM_STATE.find(self.backend)
+        if state is not None:
+            state.start(calls=serves, blocks=self.settings.produce)
 
     def limit(self, websockets: int, waiting: int) -> None:
         """Lower the limits to those of a server with few open files."""

@@ -13,8 +13,6 @@ from ..backends.base.store import ChainStore
 from ..domain.abci import ExecTxResult
 from ..domain.time import SECOND
 from ..errors import Busy, LeaseLost, TxRejected, ValueNotAllowed
-from ..ethereum.application.patches import Change, patch_tx
-from ..ethereum.domain.execution import Overrides
 from .block_scheduler import AT_ONCE_S, BlockScheduler
 from .clock import ShiftedClock
 from .producer import Producer
@@ -238,26 +236,9 @@ class DevControl(Control):
         # Called for each sent transaction: it must not wait for a block in production.
         return self._chain.block_scheduler().makes_blocks_at_once
 
-    def patch(self, overrides: Overrides) -> None:
-        self._patch(Change(overrides=overrides))
-
-    def set_base_fee(self, fee: int) -> None:
-        self._patch(Change(next_base_fee=fee))
-
-    def set_coinbase(self, address: bytes) -> None:
-        self._patch(Change(coinbase=address))
-
-    def load_state(self, dump: bytes) -> None:
-        self._patch(Change(dump=dump))
-
-    def set_gas_limit(self, limit: int) -> None:
+    def include(self, tx: bytes) -> None:
         with self._lock:
-            params = self._store.consensus_params(self._store.latest_height() + 1)
-            self._patch(Change(block=replace(params.block, max_gas=limit)))
-
-    def _patch(self, change: Change) -> None:
-        with self._lock:
-            producer, tx = self._producer(), patch_tx(change)
+            producer = self._producer()
             check = self._store.mempool.submit_local(tx, replaces=False)
             if check.code:
                 raise TxRejected(check.log)

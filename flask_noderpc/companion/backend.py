@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..backends.base.application import ApplicationAccess
-from ..backends.base.capabilities import EvmIndex, Mempool
+from ..backends.base.capabilities import FORWARDED_CALLS, Capability, Mempool
 from ..backends.base.evidence import EvidencePool
 from ..backends.base.health import Health
 from ..backends.base.provenance import mark_coverage
@@ -46,7 +46,7 @@ from .forward import (
 from .forward_pool import ForwardUpstreams, Reserve
 from .older import OlderReads
 from .pool import Upstreams
-from .searches import CompanionEvmIndex, ForwardedSearches
+from .searches import ForwardedSearches
 
 T = TypeVar("T")
 
@@ -130,10 +130,6 @@ class CompanionBackend(StoreBackend):
         self._check_begun()
         lowest = self.lowest_indexed()
         return lowest if lowest > max(search.low, self.initial_height()) else 0
-
-    @cached_property
-    def evm_index(self) -> EvmIndex:
-        return CompanionEvmIndex(self.store.evm_index, self)
 
     @cached_property
     def _searches(self) -> ForwardedSearches:
@@ -273,10 +269,14 @@ class CompanionBackend(StoreBackend):
             self.chain_id, self._forward, self.store.latest_height, self._options.head_delay
         )
 
+    @property
+    def capabilities(self) -> Mapping[Capability[Any], Any]:
+        forwarded = {FORWARDED_CALLS: self._evm} if self._connect_evm else {}
+        return {**super().capabilities, **forwarded}
+
     @cached_property
-    def evm_forward(self) -> ForwardedEvm | None:
-        if self._connect_evm is None:
-            return None
+    def _evm(self) -> ForwardedEvm:
+        assert self._connect_evm is not None
         nodes = self._connect_evm()
         nodes.reserve, nodes.known_block = self.reserve, self._latest_block
         return nodes
@@ -330,10 +330,9 @@ class CompanionBackend(StoreBackend):
                 "mempool",
                 "_older",
                 "_searches",
-                "evm_index",
             ):
                 self.__dict__.pop(name, None)
-            evm_forward = self.__dict__.pop("evm_forward", None)
-            if evm_forward is not None:
-                evm_forward.close()
+            evm = self.__dict__.pop("_evm", None)
+            if evm is not None:
+                evm.close()
             super().close()

@@ -9,10 +9,10 @@ from contextlib import nullcontext
 from typing import Any
 
 from .. import jsoncodec
-from ..backends.base.capabilities import EvmForward
+from ..backends.base.capabilities import ForwardedCalls
 from ..errors import (
     Busy,
-    EvmCallFailed,
+    ForwardedCallFailed,
     UpstreamError,
     UpstreamMismatch,
     UpstreamUnavailable,
@@ -76,7 +76,7 @@ class _Node:
     def _result(self, body: bytes) -> bytes:
         response: _Response = self._http.post(body, _Response)
         if response.error is not None:
-            raise EvmCallFailed(response.error)
+            raise ForwardedCallFailed(response.error)
         if not bytes(response.result):
             raise self._http.unusable("a response has neither result nor error")
         return bytes(response.result)
@@ -100,7 +100,7 @@ class _Node:
         params = jsoncodec.Raw(jsoncodec.encode([hex(height), False]))
         try:
             found = self._result(jsoncodec.encode(_Request("eth_getBlockByNumber", params)))
-        except EvmCallFailed:
+        except ForwardedCallFailed:
             # It is behind, or has pruned that block.
             return None
         block = jsoncodec.decode(found)
@@ -109,7 +109,7 @@ class _Node:
         return None if reported is None else str(reported)
 
 
-class ForwardedEvm(EvmForward):
+class ForwardedEvm(ForwardedCalls):
     """The EVM JSON-RPC of several nodes; the next is asked where one fails.
 
     ``urls`` are as :meth:`.address.Address.parse` takes them.
@@ -138,8 +138,8 @@ class ForwardedEvm(EvmForward):
             place = (self._first + offset) % len(self._nodes)
             try:
                 found = self._nodes[place].call(body, self.known_block)
-            except (UpstreamError, Busy, EvmCallFailed) as error:
-                if isinstance(error, EvmCallFailed) and not _NO_STATE.search(error.text):
+            except (UpstreamError, Busy, ForwardedCallFailed) as error:
+                if isinstance(error, ForwardedCallFailed) and not _NO_STATE.search(error.text):
                     raise
                 failures.append(error)
                 if not seconds_left(self._seconds):
@@ -151,7 +151,7 @@ class ForwardedEvm(EvmForward):
             self._first = place
             return found
         # A node that answered knows more than one that did not.
-        raise next((e for e in failures if isinstance(e, EvmCallFailed)), failures[0])
+        raise next((e for e in failures if isinstance(e, ForwardedCallFailed)), failures[0])
 
     def close(self) -> None:
         """Close the connections."""

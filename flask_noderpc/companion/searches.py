@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
-from ..backends.base.backend import ChainBackend
-from ..backends.base.capabilities import EvmIndex
 from ..backends.base.provenance import mark_unverified
 from ..backends.base.store import ChainStore
 from ..domain.responses import ResultBlockSearch, ResultTx, ResultTxSearch
-from ..domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
+from ..domain.search import FoundHeights, FoundTxs, Page, Search, TxResult
 from ..errors import Busy, SearchIncomplete, UpstreamError, UpstreamMismatch, UpstreamRefused
-from ..ethereum.domain.records import LogSearch
 from ..protocol.comet import hashes
 from .in_flight import ReadsInFlight
 from .pool import Upstreams
@@ -139,33 +135,6 @@ class ForwardedSearches:
             knows = _is_indexed(reader, lowest - 1)
             self._known[reader.name] = time.monotonic(), knows
         return knows
-
-
-class CompanionEvmIndex(EvmIndex):
-    """The index of the store, and searches of the nodes below its lowest height."""
-
-    def __init__(self, stored: EvmIndex, chain: ChainBackend) -> None:
-        super().__init__(chain)
-        self._stored, self._chain = stored, chain
-
-    def tx_heights(self, tx_hash: bytes, limits: SearchLimits) -> Sequence[int]:
-        """Return heights that may have the transaction, newest first."""
-        found = self._stored.tx_heights(tx_hash, limits)
-        if found or self._chain.lowest_indexed() <= self._chain.initial_height():
-            return found
-        return super().tx_heights(tx_hash, limits)
-
-    def log_heights(self, search: LogSearch, limits: SearchLimits) -> Sequence[int]:
-        """Return heights that may have such logs, lowest first."""
-        lowest = self._chain.lowest_indexed()
-        if lowest <= search.low:
-            return self._stored.log_heights(search, limits)
-        # Nodes can't be asked for logs by address; the reader looks into each block.
-        older = range(search.low, min(search.high + 1, lowest))
-        if search.high < lowest:
-            return older
-        newer = replace(search, low=lowest)
-        return (*older, *self._stored.log_heights(newer, limits))
 
 
 def _is_indexed(reader: Reader, height: int) -> bool:

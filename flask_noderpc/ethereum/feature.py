@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..feature import ApplicationKind, Feature
+from ..feature import ApplicationKind, Feature, HitIndex
 from .event_aliases import ALIASES
 
 _EVM = ApplicationKind(
@@ -14,4 +14,14 @@ _EVM = ApplicationKind(
     is_dev_default=True,
 )
 
-FEATURE = Feature(name="ethereum", applications={"evm": _EVM}, event_aliases=ALIASES)
+# Ethermint emits the first for each Ethereum transaction, and the second for its logs.
+_INDEX = HitIndex(
+    event_types=frozenset(("ethereum_tx", "tx_log")), hits="flask_noderpc.ethereum.index:hits"
+)
+
+FEATURE = Feature(
+    name="ethereum",
+    applications={"evm": _EVM},
+    event_aliases=ALIASES,
+    hit_indexes={"evm": _INDEX},
+)

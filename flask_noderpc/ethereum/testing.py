@@ -11,9 +11,10 @@ from typing import Any
 
 from ..chain.embedded import EmbeddedChain
 from ..chain.from_settings import chain_from_settings
+from ..protocol.secp256k1eth import to_checksum
 from ..settings import read_settings
 from ..testing.node import app_for, serve
-from .protocol.crypto import DEV_KEYS, to_checksum
+from .protocol.crypto import DEV_KEYS
 
 _SETTINGS = {
     "application": "evm",

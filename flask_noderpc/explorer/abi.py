@@ -85,7 +85,7 @@ class Abi:
 
     def __init__(self, entries: Sequence[tuple[str, _Entry]]) -> None:
         # Only the EVM layer's pages decode, and it has the extra's libraries.
-        from ..ethereum.protocol.crypto import keccak
+        from ..protocol.secp256k1eth import keccak
 
         self._events: dict[bytes, list[_Entry]] = {}
         self._functions: dict[bytes, _Entry] = {}
@@ -316,7 +316,7 @@ class _Reader:
             case "bool":
                 return str(bool(_within(number, 1))).lower()
             case "address":
-                from ..ethereum.protocol.crypto import to_checksum
+                from ..protocol.secp256k1eth import to_checksum
 
                 return to_checksum(_within(number, 160).to_bytes(20))
             case _:

@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response
 
 from ..domain.abci import QueryResult
 from ..domain.responses import ResultTxSearch
-from ..errors import EvmCallFailed, NodeRPCError, SearchTooCostly, ValueNotAllowed
+from ..errors import ForwardedCallFailed, NodeRPCError, SearchTooCostly, ValueNotAllowed
 from .chain import MAX_HEIGHT_DIGITS, optional
 from .node import Node
 
@@ -78,7 +78,7 @@ def _ethereum(node: Node, address: str) -> tuple[EthereumAccount | None, str]:
             node.evm(method, address, "latest")
             for method in ("eth_getBalance", "eth_getTransactionCount", "eth_getCode")
         )
-    except EvmCallFailed as error:
+    except ForwardedCallFailed as error:
         return None, str(error)
     return EthereumAccount(int(balance, 16), int(nonce, 16), code), ""
 

@@ -12,7 +12,7 @@ from .. import jsoncodec
 from ..backends.base.backend import ChainBackend
 from ..domain.block import BlockMeta
 from ..domain.responses import ResultTxSearch
-from ..errors import EvmCallFailed, NodeRPCError
+from ..errors import ForwardedCallFailed, NodeRPCError
 from ..extension import mount_named
 from ..jsonrpc.context import Context
 from ..jsonrpc.guard import check_authorized
@@ -58,13 +58,13 @@ class Node:
 
     def evm(self, method: str, *params: Any) -> Any:
         """Return the JSON value of a method of Ethereum's JSON-RPC; raise
-        :exc:`~flask_noderpc.errors.EvmCallFailed`."""
+        :exc:`~flask_noderpc.errors.ForwardedCallFailed`."""
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         permissions = self._mount.views.permissions(EVM)
         reply = self._mount.dispatcher_of(EVM).post(jsoncodec.encode(body), permissions)
         answer = jsoncodec.decode(reply.body)
         if "error" in answer:
-            raise EvmCallFailed(answer["error"])
+            raise ForwardedCallFailed(answer["error"])
         return answer["result"]
 
     def refusal(self, route: str) -> str:

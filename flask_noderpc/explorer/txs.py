@@ -11,7 +11,7 @@ from flask import g, render_template
 from werkzeug.wrappers import Response
 
 from ..domain.responses import ResultTx
-from ..errors import EvmCallFailed, NodeRPCError, NotFound, TxNotFound, ValueNotAllowed
+from ..errors import ForwardedCallFailed, NodeRPCError, NotFound, TxNotFound, ValueNotAllowed
 from ..protocol.comet.hashes import tx_hash
 from ..web.views import read_form
 from .abi import Abi, Decoded
@@ -108,7 +108,7 @@ def _by_ethereum_hash(node: Node, wanted: bytes) -> ResultTx | None:
         return None
     try:
         placed = node.evm("eth_getTransactionByHash", f"0x{wanted.hex()}")
-    except EvmCallFailed:
+    except ForwardedCallFailed:
         return None
     if placed is None or placed["blockNumber"] is None:
         return None
@@ -136,7 +136,7 @@ def _ethereum(node: Node, raw: bytes, abi: Abi | None) -> list[EthereumTx]:
     for each in _hashes(node, raw):
         name = f"0x{each.hex()}"
         # Bytes of any kind have a hash: that nobody knows it is no error.
-        with suppress(EvmCallFailed):
+        with suppress(ForwardedCallFailed):
             json = node.evm("eth_getTransactionByHash", name)
             if json is not None:
                 receipt = node.evm("eth_getTransactionReceipt", name)

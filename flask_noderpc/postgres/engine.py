@@ -66,6 +66,20 @@ class Postgres(Engine):
     def values_of(self, events: str, event: str) -> str:
         return f"{_ids(f'{events}::json -> CAST({event} AS integer)')} AS i"
 
+    def hit_indexes(self, at: Connection) -> list[str]:
+        found = at.execute(
+            "SELECT relname FROM pg_class WHERE right(relname, 10) = '_unindexed'"
+            " AND relkind = 'r' AND pg_table_is_visible(oid)"
+        )
+        return [name.removesuffix("_unindexed") for (name,) in found]
+
+    def make_hit_tables(self, at: Connection, name: str) -> None:
+        at.execute(
+            f"CREATE TABLE {name}_hits (key bigint NOT NULL, place bigint NOT NULL,"
+            " PRIMARY KEY (key, place))"
+        )
+        at.execute(f"CREATE TABLE {name}_unindexed (height bigint PRIMARY KEY)")
+
     def now(self, at: Connection) -> int:
         # That of the database: each host has its own clock.
         microseconds: int = at.execute(

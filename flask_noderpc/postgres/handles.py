@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from ..backends.base.reads import ChainVersion
+from ..backends.sql import hits
 from ..backends.sql.connection import Connection as SQLConnection
 from ..backends.sql.opened_store import ProcessHandles
 from ..domain.search import HIGHEST
-from ..ethereum import index as evm_index
 from . import schema
 from .change_watcher import ChangeWatcher
 from .connection import Connection
@@ -75,10 +75,10 @@ class PostgresHandles(ProcessHandles):
         with self._database.connect() as raw:
             prepare = schema.check if self._database.url.read_only else schema.prepare
             prepare(Connection(raw))
-            is_indexed = not evm_index.unindexed(Connection(raw))
-        # Blocks that were stored without the extra evm.
+            is_indexed = not hits.has_unindexed(Connection(raw))
+        # Blocks that were stored without a feature or its packages.
         while not (is_indexed or self._database.url.read_only):
-            is_indexed = not self.writer.run(evm_index.index_some)
+            is_indexed = not self.writer.run(hits.index_some)
 
     def suspend(self) -> None:
         for writer in (self.writer, self.mempool_writer):

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ..backends.sql import hits
 from ..backends.sql.blocks import places
 from ..backends.sql.checksums import fill_checksums
 from ..errors import StoreError
@@ -85,8 +86,6 @@ CREATE UNIQUE INDEX app_state_key ON app_state (sha256(key));
 CREATE TABLE rewinds (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, height bigint NOT NULL
 );
-CREATE TABLE evm_hits (key bigint NOT NULL, place bigint NOT NULL, PRIMARY KEY (key, place));
-CREATE TABLE evm_unindexed (height bigint PRIMARY KEY);
 CREATE TABLE filters (
     id text COLLATE "C" PRIMARY KEY,
     kind text COLLATE "C" NOT NULL,
@@ -468,6 +467,19 @@ def prepare(at: Connection) -> None:
         finally:
             at.rollback()
     check(at)
+    _make_hit_tables(at)
+
+
+def _make_hit_tables(at: Connection) -> None:
+    if not hits.new_indexes(at):
+        return
+    at.execute("BEGIN")
+    try:
+        at.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+        hits.make_tables(at)
+        at.execute("COMMIT")
+    finally:
+        at.rollback()
 
 
 def _go_on(at: Connection, version: int) -> None:

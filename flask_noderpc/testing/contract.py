@@ -31,7 +31,6 @@ from ..errors import (
     ResultNotFound,
     TxNotFound,
 )
-from ..ethereum.domain.records import LogSearch
 from ..protocol.comet import hashes
 from .chains import SampleChain, make_chain
 
@@ -214,12 +213,6 @@ class ChainBackendContract(ABC):
         """Waiting without news gives the latest height after the timeout."""
         latest = backend.latest_height()
         assert backend.wait_for_height(latest, timeout=0.01) == latest
-
-    def test_heights_of_logs_are_of_the_range(self, backend: ChainBackend) -> None:
-        """Heights of logs come in order, and none is outside of the range."""
-        found = backend.evm_index.log_heights(LogSearch((), (), 2, 5), _LIMITS)
-        assert list(found) == sorted({*found} & {*range(2, 6)})
-        assert not backend.evm_index.tx_heights(b"\x00" * 32, _LIMITS)
 
     def test_a_filter_moves_once(self, backend: ChainBackend) -> None:
         """Of two polls from the same cursor one returns the changes."""

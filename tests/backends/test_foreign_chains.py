@@ -68,7 +68,7 @@ def _secp256k1() -> tuple[bytes, Sign]:
 
 def _secp256k1eth() -> tuple[bytes, Sign]:
     secp256k1 = pytest.importorskip("btclib_secp256k1")
-    from flask_noderpc.ethereum.protocol.crypto import keccak
+    from flask_noderpc.protocol.secp256k1eth import keccak
 
     def sign(message: bytes) -> bytes:
         signature, parity = secp256k1.recovery.sign(keccak(message), SEED)

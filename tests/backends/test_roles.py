@@ -39,7 +39,7 @@ def test_a_backend_needs_at_most_fifteen_reads() -> None:
 
 def test_capabilities_are_built_once(reader: ChainBackend, open_store: OpenStore) -> None:
     for backend in (reader, open_store()):
-        for name in ("mempool", "evidence", "network", "application", "evm_index"):
+        for name in ("mempool", "evidence", "network", "application"):
             assert getattr(backend, name) is getattr(backend, name)
 
 

@@ -25,6 +25,7 @@ from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.ethereum.domain.execution import Account, AccountOverride
 from flask_noderpc.ethereum.protocol import accounts
 from flask_noderpc.ethereum.protocol.transactions import decode, in_the_name_of
+from flask_noderpc.ethereum.state import EVM_STATE
 from flask_noderpc.signals import block_committed
 
 from ..ethereum.signing import CHAIN_ID, OTHER, sender, transfer
@@ -70,7 +71,7 @@ def time_of(chain: EmbeddedChain, height: int) -> int:
 
 
 def account(chain: EmbeddedChain, address: bytes) -> Account:
-    evm = chain.evm_state
+    evm = EVM_STATE.of(chain)
     return accounts.account(evm.record, evm.root(chain.latest_height()), address)
 
 
@@ -222,12 +223,12 @@ def test_mined_blocks_can_be_a_given_step_apart(chain: EmbeddedChain) -> None:
 def test_accounts_are_changed_in_a_block_of_the_chain(chain: EmbeddedChain) -> None:
     height = chain.latest_height()
     change = AccountOverride(balance=5, nonce=7, code=b"\x60\x00", state_diff={SLOT: WORD})
-    chain.control.patch({SOMEBODY: change})
+    chain.control.include(patch_tx(Change(overrides={SOMEBODY: change})))
     found = account(chain, SOMEBODY)
     assert (found.balance, found.nonce) == (5, 7)
-    assert accounts.storage(chain.evm_state.record, found.storage_root, SLOT) == 9
+    assert accounts.storage(EVM_STATE.of(chain).record, found.storage_root, SLOT) == 9
     assert chain.latest_height() == height + 1
-    chain.control.patch({SOMEBODY: AccountOverride(balance=6)})
+    chain.control.include(patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=6)})))
     assert account(chain, SOMEBODY).nonce == 7
     chain.store.verify()
 
@@ -237,7 +238,7 @@ def test_a_change_by_hand_leaves_waiting_transactions_for_the_next_block(
 ) -> None:
     number = chain.control.snapshot()
     assert chain.mempool.submit(transfer(account(chain, sender()).nonce)).code == 0
-    chain.control.patch({SOMEBODY: AccountOverride(balance=8)})
+    chain.control.include(patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=8)})))
     assert chain.mempool.pending_count().total == 1
     assert len(chain.block(chain.latest_height())[1].txs) == 1
     chain.control.mine()
@@ -250,7 +251,9 @@ def test_a_change_that_loses_the_lease_is_not_applied_later(chain: EmbeddedChain
     with closing(made(chain.path, dev=True)) as other:
         chain.control.mine()
         with pytest.raises(LeaseLost):
-            other.control.patch({SOMEBODY: AccountOverride(balance=99)})
+            other.control.include(
+                patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=99)}))
+            )
     chain.control.mine()
     assert account(chain, SOMEBODY) == before
 
@@ -261,7 +264,9 @@ def test_a_production_chain_drops_development_transactions(tmp_path: Path) -> No
     change = patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=10**20)}))
     with closing(made(path, dev=True)) as chain:
         chain.start()
-        chain.control.patch({SOMEBODY: AccountOverride(balance=10**19)})
+        chain.control.include(
+            patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=10**19)}))
+        )
         for tx in (unsigned, change):
             assert chain.mempool.submit_local(tx, replaces=True).code == 0
     with closing(made(path, dev=False)) as chain:
@@ -279,7 +284,7 @@ def test_revert_restores_the_chain(chain: EmbeddedChain) -> None:
     number = control.snapshot()
     chain.mempool.submit(transfer(nonce))
     control.mine(2)
-    control.patch({SOMEBODY: AccountOverride(balance=10**9)})
+    control.include(patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=10**9)})))
     assert account(chain, sender()).nonce == nonce + 1
     assert dump(chain.path) != before
 
@@ -307,7 +312,9 @@ def test_revert_drops_pending_transactions_that_became_invalid(chain: EmbeddedCh
     control = chain.control
     nonce = account(chain, sender()).nonce
     number = control.snapshot()
-    control.patch({sender(OTHER): AccountOverride(balance=10**22)})
+    control.include(
+        patch_tx(Change(overrides={sender(OTHER): AccountOverride(balance=10**22)}))
+    )
     chain.mempool.submit(transfer(0, OTHER))
     assert control.revert(number)
     assert chain.mempool.pending_count().total == 0
@@ -402,7 +409,9 @@ def test_the_process_that_makes_the_blocks_is_driven_and_no_other(tmp_path: Path
             lambda: control.set_next_time(5_000_000_000),
             lambda: control.set_interval(1),
             lambda: control.set_automine(True),
-            lambda: control.patch({SOMEBODY: AccountOverride(balance=5)}),
+            lambda: control.include(
+                patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=5)}))
+            ),
         ):
             with pytest.raises(LeaseLost, match="another process produces blocks"):
                 drive()
@@ -428,7 +437,7 @@ def test_a_snapshot_of_reverted_blocks_is_invalid(tmp_path: Path) -> None:
 def test_a_balance_overflow_does_not_halt_the_chain(chain: EmbeddedChain) -> None:
     control = chain.control
     nonce = account(chain, sender()).nonce
-    control.patch({SOMEBODY: AccountOverride(balance=2**256 - 1)})
+    control.include(patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=2**256 - 1)})))
     to = f"0x{SOMEBODY.hex()}"
     assert chain.mempool.submit(transfer(nonce, to=to, value=5)).code == 0
     assert chain.block(control.mine())[1].txs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,9 +15,10 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.errors import BlockNotExecuted, ExecutorDied
 from flask_noderpc.ethereum.application import state as runtime
 from flask_noderpc.ethereum.application.application import EvmApplication
-from flask_noderpc.ethereum.application.patches import app_state
+from flask_noderpc.ethereum.application.patches import Change, app_state, patch_tx
 from flask_noderpc.ethereum.application.state import ExecutionLimits
 from flask_noderpc.ethereum.engine.base import Job
+from flask_noderpc.ethereum.state import EVM_STATE
 
 from ..ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, sender, signed, transfer
 from ..helpers.until import PATIENCE, until
@@ -83,7 +85,8 @@ def slow(nonce: int = 0) -> bytes:
 def test_a_transaction_that_times_out_is_dropped_and_the_rest_mined(
     chain: EmbeddedChain,
 ) -> None:
-    chain.control.set_gas_limit(2 * ROUNDS)
+    limits = replace(chain.consensus_params(1).block, max_gas=2 * ROUNDS)
+    chain.control.include(patch_tx(Change(block=limits)))
     before = chain.latest_height()
     assert chain.mempool.submit(slow()).code == 0
     # What comes after it waits, and is dropped by nobody.
@@ -102,7 +105,7 @@ def test_a_transaction_that_times_out_is_dropped_and_the_rest_mined(
 
 def test_a_transaction_is_not_to_blame_where_nothing_is_executed(chain: EmbeddedChain) -> None:
     chain.mempool.submit(transfer(0))
-    own = chain.evm_state
+    own = EVM_STATE.of(chain)
     assert isinstance(own, EvmRuntime)
     own.broken = ExecutorDied()
     for _ in range(2):
@@ -118,7 +121,7 @@ def test_a_transaction_is_not_to_blame_where_nothing_is_executed(chain: Embedded
 def test_an_empty_block_needs_no_executor(chain: EmbeddedChain) -> None:
     chain.mempool.submit(transfer(0))
     chain.produce()
-    own = chain.evm_state
+    own = EVM_STATE.of(chain)
     assert isinstance(own, EvmRuntime)
     own.broken = ExecutorDied()
     assert chain.produce() == 2
@@ -126,7 +129,7 @@ def test_an_empty_block_needs_no_executor(chain: EmbeddedChain) -> None:
 
 
 def test_a_process_that_ended_once_costs_no_transaction(chain: EmbeddedChain) -> None:
-    own = chain.evm_state
+    own = EVM_STATE.of(chain)
     assert isinstance(own, EvmRuntime)
     for nonce in range(3):
         chain.mempool.submit(transfer(nonce))
@@ -139,7 +142,7 @@ def test_a_process_that_ended_once_costs_no_transaction(chain: EmbeddedChain) ->
 
 
 def test_an_engine_failure_does_not_halt_the_chain(chain: EmbeddedChain) -> None:
-    own = chain.evm_state
+    own = EVM_STATE.of(chain)
     assert isinstance(own, EvmRuntime)
     chain.mempool.submit(transfer(0))
     own.broken = ValueError("a fault of the engine")

@@ -8,7 +8,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS, to_checksum
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
+from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.testing.node import serve
 from tests.evm.dev.fixtures import chain_of, dev_app
 

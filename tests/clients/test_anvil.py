@@ -14,8 +14,8 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.ethereum.ethermint_double import FUNDS, EmittedLog, EthermintDouble
-from flask_noderpc.ethereum.protocol.crypto import to_checksum
 from flask_noderpc.ethereum.protocol.transactions import decode
+from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.testing.node import app_for, serve
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, LISTED, TO, signed
 from tests.evm.chain import CONTRACT, TOPIC_A, emitting, transfer

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS, to_checksum
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
+from flask_noderpc.protocol.secp256k1eth import to_checksum
 
 from ..helpers.http import call
 from ..helpers.until import until

@@ -149,7 +149,7 @@ def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     ("kind", "package", "cure"),
     [
         (BLS12_381, "py_arkworks_bls12381", r"pip install 'flask-noderpc\[evm\]'"),
-        (SECP256K1ETH, "crypto", r"pip install 'flask-noderpc\[evm\]'"),
+        (SECP256K1ETH, "secp256k1eth", r"pip install 'flask-noderpc\[evm\]'"),
         (ML_DSA_65, "mldsa", "pip install -U cryptography"),
     ],
 )

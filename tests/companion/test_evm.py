@@ -19,7 +19,7 @@ from flask_noderpc.companion.from_settings import companion_from_settings
 from flask_noderpc.companion.http import UpstreamLimits
 from flask_noderpc.errors import (
     ConfigurationError,
-    EvmCallFailed,
+    ForwardedCallFailed,
     UpstreamMismatch,
     UpstreamUnavailable,
 )
@@ -210,9 +210,9 @@ def test_another_node_is_asked_where_one_fails() -> None:
         raw_node(sends(reverted)) as reverting,
     ):
         assert _called(bad, good) == _called(dead, good) == b'"0x1"'
-        with pytest.raises(EvmCallFailed, match="header not found"):
+        with pytest.raises(ForwardedCallFailed, match="header not found"):
             _called(bad, dead)
-        with pytest.raises(EvmCallFailed, match="execution reverted") as caught:
+        with pytest.raises(ForwardedCallFailed, match="execution reverted") as caught:
             _called(reverting, good)
     assert caught.value.error["data"] == "0xaa"
     with pytest.raises(UpstreamUnavailable, match="can't be reached"):

@@ -14,7 +14,7 @@ from eth.vm.forks.prague.computation import PragueComputation
 
 from flask_noderpc.ethereum.engine import bn254, bn254_py_ecc
 from flask_noderpc.ethereum.engine.pyevm_precompiles import precompiles
-from flask_noderpc.ethereum.protocol.crypto import ORDER, Key
+from flask_noderpc.protocol.secp256k1eth import ORDER, Key
 from tests.oracle.precompiles import precompile_input
 
 THEIRS = PragueComputation.get_precompiles()

@@ -28,6 +28,7 @@ from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.ethereum.domain.execution import AccountOverride
 from flask_noderpc.ethereum.engine.base import Job
 from flask_noderpc.ethereum.engine.jobs import Patch
+from flask_noderpc.ethereum.state import EVM_STATE
 from flask_noderpc.executors.pool import Executors
 from tests.ethereum.signing import CHAIN_ID, sender
 from tests.faults.processes import ROOT
@@ -447,7 +448,7 @@ def test_executors_find_the_store_where_the_process_has_moved_on(
     with closing(chain):
         chain.start()
         monkeypatch.chdir(tmp_path / "other")
-        own = chain.evm_state
+        own = EVM_STATE.of(chain)
         assert isinstance(own, EvmRuntime)
         change = Patch(own.root(0), {sender(): AccountOverride(nonce=1)})
         assert own.run(change).root != own.root(0)

@@ -16,8 +16,8 @@ from flask_noderpc.ethereum.domain.execution import (
 )
 from flask_noderpc.ethereum.engine.jobs import Patch
 from flask_noderpc.ethereum.engine.pyevm import PyEvm
-from flask_noderpc.ethereum.protocol.crypto import keccak
 from flask_noderpc.ethereum.protocol.execution import created_address
+from flask_noderpc.protocol.secp256k1eth import keccak
 
 from .jobs import NoRecords, Runs
 

@@ -9,7 +9,7 @@ import rlp
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
-from flask_noderpc.ethereum.protocol.crypto import to_checksum
+from flask_noderpc.protocol.secp256k1eth import to_checksum
 
 ACCOUNT: LocalAccount = Account.from_key(b"\x01" * 32)
 OTHER: LocalAccount = Account.from_key(b"\x02" * 32)

@@ -20,10 +20,10 @@ from flask_noderpc.ethereum.protocol.blocks import (
     raw_block,
 )
 from flask_noderpc.ethereum.protocol.consensus import encode_header
-from flask_noderpc.ethereum.protocol.crypto import keccak
 from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.ethereum.protocol.trie import ordered_root
 from flask_noderpc.protocol.comet import hashes
+from flask_noderpc.protocol.secp256k1eth import keccak
 from flask_noderpc.testing.chains import ChainMaker
 
 from .signing import OTHER, sample, transfer

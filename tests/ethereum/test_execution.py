@@ -24,7 +24,6 @@ from flask_noderpc.ethereum.ethermint_double import (
     run,
 )
 from flask_noderpc.ethereum.protocol import execution
-from flask_noderpc.ethereum.protocol.crypto import keccak
 from flask_noderpc.ethereum.protocol.ethermint import Layout, event, tx_events
 from flask_noderpc.ethereum.protocol.execution import (
     Receipt,
@@ -34,6 +33,7 @@ from flask_noderpc.ethereum.protocol.execution import (
 )
 from flask_noderpc.ethereum.protocol.transactions import decode, encode
 from flask_noderpc.protocol.protobuf import blob, integer, message, string
+from flask_noderpc.protocol.secp256k1eth import keccak
 
 from .cosmos_txs import any_of, bank_message, cosmos_evm_message, ethermint_message, wrapped
 from .signing import CHAIN_ID, sender, signed, transfer

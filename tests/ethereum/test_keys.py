@@ -8,8 +8,9 @@ from eth_account.messages import encode_defunct
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS, Key, personal_digest
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS, personal_digest
 from flask_noderpc.ethereum.protocol.transactions import decode, in_the_name_of, signed
+from flask_noderpc.protocol.secp256k1eth import Key
 
 from .signing import ACCOUNT, TYPES, sample
 

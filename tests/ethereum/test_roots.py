@@ -14,10 +14,10 @@ from flask_noderpc.ethereum.protocol.consensus import (
     encode_header,
     may_have,
 )
-from flask_noderpc.ethereum.protocol.crypto import keccak, to_checksum
 from flask_noderpc.ethereum.protocol.execution import created_address, encode_receipt
 from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.ethereum.protocol.trie import ordered_root
+from flask_noderpc.protocol.secp256k1eth import keccak, to_checksum
 
 from . import geth
 

@@ -11,9 +11,9 @@ from trie.hexary import HexaryTrie
 from flask_noderpc.ethereum.domain.execution import NO_STORAGE, Account, AccountOverride
 from flask_noderpc.ethereum.engine.pyevm import PyEvm
 from flask_noderpc.ethereum.protocol import accounts
-from flask_noderpc.ethereum.protocol.crypto import keccak
 from flask_noderpc.ethereum.protocol.trie import NodeMissing, find
 from flask_noderpc.ethereum.protocol.trie_changes import changed
+from flask_noderpc.protocol.secp256k1eth import keccak
 from tests.engine.jobs import NoRecords
 
 KEYS = some.binary(min_size=1, max_size=3)

@@ -10,8 +10,8 @@ from eth_account.messages import encode_typed_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flask_noderpc.ethereum.protocol.crypto import keccak
 from flask_noderpc.ethereum.protocol.typed_data import typed_digest
+from flask_noderpc.protocol.secp256k1eth import keccak
 
 DOMAIN_TYPES = [
     {"name": "name", "type": "string"},

@@ -11,7 +11,7 @@ from flask_noderpc.ethereum.ethermint_double import (
     log_calldata,
     log_contract,
 )
-from flask_noderpc.ethereum.protocol.crypto import to_checksum
+from flask_noderpc.protocol.secp256k1eth import to_checksum
 from tests.ethereum.signing import CHAIN_ID, TO, signed
 
 CONTRACT = log_contract(1)

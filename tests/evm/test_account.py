@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.ethereum.protocol.crypto import keccak
+from flask_noderpc.protocol.secp256k1eth import keccak
 from tests.ethereum.signing import ACCOUNT
 
 from .trace_chain import FIRST, Node, machine

@@ -12,8 +12,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.ethereum.protocol.crypto import keccak
 from flask_noderpc.ethereum.protocol.execution import created_address
+from flask_noderpc.protocol.secp256k1eth import keccak
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, TO, sender, signed
 
 from .contracts import GWEI, alloc

@@ -17,6 +17,7 @@ import pytest
 from eth_abi.abi import encode
 from web3 import Web3
 
+from flask_noderpc.ethereum.state import EVM_STATE
 from tests.ethereum.signing import CHAIN_ID, OTHER, TO, sender
 from tests.helpers.until import PATIENCE, until
 
@@ -439,7 +440,7 @@ def test_an_executor_that_is_killed_costs_its_call_alone(tmp_path: Path) -> None
         endless = {"to": LOOPS, "gas": hex(1 << 40)}
         with ThreadPoolExecutor(1) as threads:
             lost = threads.submit(node.error, "eth_call", endless)
-            machine: Any = node.chain.evm_state
+            machine: Any = EVM_STATE.of(node.chain)
             until(lambda: len(machine._calls._pool.working) == 1, "it runs")
             busy = node.error("eth_call", {"to": ECHO})
             assert busy["code"] == -32002

@@ -19,11 +19,11 @@ from flask_noderpc.domain.abci import BlockResults, ExecTxResult
 from flask_noderpc.errors import ResultNotFound
 from flask_noderpc.ethereum.domain.records import Transaction
 from flask_noderpc.ethereum.ethermint_double import EthermintDouble
-from flask_noderpc.ethereum.protocol.crypto import keccak
 from flask_noderpc.ethereum.protocol.ethermint import event
 from flask_noderpc.ethereum.protocol.execution import ethereum_transactions
 from flask_noderpc.ethereum.rpc import reader
 from flask_noderpc.ethereum.rpc.reader import Reader
+from flask_noderpc.protocol.secp256k1eth import keccak
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for

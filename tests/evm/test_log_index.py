@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
+from flask_noderpc.backends.sql import hits
 from flask_noderpc.domain.search import SearchLimits
 from flask_noderpc.errors import SearchTooCostly
-from flask_noderpc.ethereum import index as evm_index
 from flask_noderpc.ethereum.domain.records import LogSearch
 from flask_noderpc.ethereum.ethermint_double import (
     EmittedLog,
@@ -26,8 +26,9 @@ from flask_noderpc.ethereum.ethermint_double import (
     log_calldata,
     log_contract,
 )
-from flask_noderpc.ethereum.protocol.crypto import to_checksum
+from flask_noderpc.ethereum.index import log_heights
 from flask_noderpc.ethereum.protocol.execution import transaction_hashes
+from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.cosmos_txs import ethermint_message, wrapped
@@ -144,9 +145,7 @@ def test_only_blocks_that_may_have_the_logs_are_looked_at(made: Made, tmp_path: 
             (LogSearch((ADDRESSES[1],), (), 1, 4), ()),
             (LogSearch((TOPICS[2][12:],), (), 1, 4), (1, 2, 3)),
         ):
-            assert backend.evm_index.log_heights(search, SearchLimits(PATIENCE)) == heights, (
-                search
-            )
+            assert log_heights(backend, search, SearchLimits(PATIENCE)) == heights, search
 
 
 def test_many_alternatives_are_listed_rather_than_looked_up(tmp_path: Path) -> None:
@@ -159,7 +158,7 @@ def test_many_alternatives_are_listed_rather_than_looked_up(tmp_path: Path) -> N
     with stored(chain, tmp_path) as backend:
         search = LogSearch((*ADDRESSES[:2], *others), (TOPICS[:1],), 1, 8)
         # Looked up they would be 100,000.
-        assert backend.evm_index.log_heights(search, SearchLimits(rows=5_000)) == (1, 3, 5, 7)
+        assert log_heights(backend, search, SearchLimits(rows=5_000)) == (1, 3, 5, 7)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +176,7 @@ def test_a_log_index_query_respects_the_search_limits(
         stored(made, tmp_path) as backend,
         pytest.raises(SearchTooCostly, match="NODERPC_SEARCH_TIMEOUT"),
     ):
-        backend.evm_index.log_heights(ALL, limits)
+        log_heights(backend, ALL, limits)
 
 
 @pytest.mark.sqlite  # Its tables are looked into.
@@ -202,16 +201,16 @@ def test_without_the_extra_every_such_block_is_looked_at(
 ) -> None:
     hidden = "0x" + transaction_hashes(made[1][0].block.txs[0])[0].hex()
     with monkeypatch.context() as patch:
-        patch.setattr(evm_index, "_execution", lambda: None)
+        patch.setattr(hits, "_reader", lambda name: None)
         with stored(made, tmp_path) as backend:
             assert rows(tmp_path) == (0, 3)
-            assert backend.evm_index.log_heights(ALL, SearchLimits(PATIENCE)) == (1, 2, 3)
+            assert log_heights(backend, ALL, SearchLimits(PATIENCE)) == (1, 2, 3)
             assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
 
     # It is indexed when it is opened with it.
     with closing(make_store(tmp_path / "chain.db")) as backend:
         search = LogSearch((), ((TOPICS[1],),), 1, 4)
-        assert backend.evm_index.log_heights(search, SearchLimits(PATIENCE)) == (2,)
+        assert log_heights(backend, search, SearchLimits(PATIENCE)) == (2,)
         assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
     # Of each block its transaction, that there is a log, its address and its topic.
     assert rows(tmp_path) == (12, 0)

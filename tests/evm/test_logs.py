@@ -21,7 +21,7 @@ from flask_noderpc.ethereum.ethermint_double import (
     log_calldata,
     log_contract,
 )
-from flask_noderpc.ethereum.protocol.crypto import to_checksum
+from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for

@@ -14,8 +14,8 @@ from flask import Flask
 
 from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.ethereum.ethermint_double import EmittedLog
-from flask_noderpc.ethereum.protocol.crypto import keccak
 from flask_noderpc.extension import mounts
+from flask_noderpc.protocol.secp256k1eth import keccak
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
 from tests.helpers.until import PATIENCE

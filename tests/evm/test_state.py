@@ -14,7 +14,7 @@ from flask_noderpc import EmbeddedChain, jsoncodec
 from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.ethereum.application import patches
 from flask_noderpc.ethereum.domain.execution import NO_CODE, NO_STORAGE
-from flask_noderpc.ethereum.protocol.crypto import keccak
+from flask_noderpc.protocol.secp256k1eth import keccak
 from tests.ethereum.signing import TO, sender
 
 from .contracts import CLEARS, COUNTER, ECHO, RICH, at

@@ -13,7 +13,7 @@ import pytest
 from flask_noderpc.ethereum.protocol import rlp
 from flask_noderpc.ethereum.protocol.blocks import decode_block
 from flask_noderpc.ethereum.protocol.consensus import encode_header
-from flask_noderpc.ethereum.protocol.crypto import to_checksum
+from flask_noderpc.protocol.secp256k1eth import to_checksum
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, TO
 from tests.helpers.until import until
 

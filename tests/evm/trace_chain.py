@@ -12,10 +12,10 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base import location
 from flask_noderpc.chain.from_settings import application_named
 from flask_noderpc.ethereum.application.patches import app_state
-from flask_noderpc.ethereum.protocol.crypto import to_checksum
 from flask_noderpc.ethereum.protocol.execution import created_address
 from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.lru import CacheMemory
+from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.settings import Settings
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.signing import ACCOUNT, CHAIN_ID, sender, signed

@@ -10,8 +10,8 @@ from eth_abi.abi import encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flask_noderpc.ethereum.protocol.crypto import keccak, to_checksum
 from flask_noderpc.explorer.abi import Abi
+from flask_noderpc.protocol.secp256k1eth import keccak, to_checksum
 
 from .abi_forms import TRANSFER, entry
 

@@ -18,7 +18,8 @@ from flask_noderpc.ethereum.ethermint_double import (
     log_calldata,
     log_contract,
 )
-from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS, keccak, to_checksum
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
+from flask_noderpc.protocol.secp256k1eth import keccak, to_checksum
 from flask_noderpc.testing.node import app_for
 
 from ..ethereum.signing import TO, sender, transfer

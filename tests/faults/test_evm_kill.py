@@ -16,8 +16,9 @@ from eth_account.signers.local import LocalAccount
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.ethereum.protocol import accounts
-from flask_noderpc.ethereum.protocol.crypto import keccak
+from flask_noderpc.ethereum.state import EVM_STATE
 from flask_noderpc.protocol.comet.hashes import tx_hash
+from flask_noderpc.protocol.secp256k1eth import keccak
 from tests.ethereum.signing import ACCOUNT, OTHER, sender
 from tests.evm.contracts import COUNTER
 from tests.evm.evm_node import tx
@@ -145,7 +146,7 @@ def check(database: Path, mined: Mined) -> None:
 
 def check_state(backend: SQLiteBackend, latest: int) -> int:
     """At each height the contract has counted the calls so far; how many there were."""
-    evm, ran = backend.evm_state, 0
+    evm, ran = EVM_STATE.of(backend), 0
     assert backend.application.info().last_block_height == latest
     for height in range(1, latest + 1):
         results = backend.results(height)

@@ -40,8 +40,8 @@ from flask_noderpc.ethereum.domain.execution import (
     StateChange,
 )
 from flask_noderpc.ethereum.engine.base import EvmEngine, Tracer, World
-from flask_noderpc.ethereum.protocol.crypto import keccak
 from flask_noderpc.ethereum.protocol.validity import floor_gas
+from flask_noderpc.protocol.secp256k1eth import keccak
 
 BlockHash = Callable[[int], bytes | None]
 

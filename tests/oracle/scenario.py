@@ -11,8 +11,8 @@ from eth_account.signers.local import LocalAccount
 from flask_noderpc.ethereum.domain.execution import AccountOverride, Environment, Overrides
 from flask_noderpc.ethereum.domain.records import AccessListEntry
 from flask_noderpc.ethereum.engine.base import World
-from flask_noderpc.ethereum.protocol.crypto import to_checksum
 from flask_noderpc.ethereum.protocol.validity import floor_gas, intrinsic_gas
+from flask_noderpc.protocol.secp256k1eth import to_checksum
 
 from .precompiles import PRECOMPILE_SIZES, PRECOMPILES, precompile_input
 from .programs import Programs, deploying

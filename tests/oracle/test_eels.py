@@ -15,7 +15,7 @@ from flask_noderpc.ethereum.domain.execution import NO_STORAGE, Outcome
 from flask_noderpc.ethereum.engine.base import EvmEngine
 from flask_noderpc.ethereum.engine.jobs import ExecuteBlock, Executed, Patch, Refused
 from flask_noderpc.ethereum.engine.pyevm import PyEvm
-from flask_noderpc.ethereum.protocol.crypto import keccak
+from flask_noderpc.protocol.secp256k1eth import keccak
 from tests.faults.processes import is_long
 
 from .eels import Eels

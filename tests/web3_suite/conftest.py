@@ -12,7 +12,8 @@ from eth_utils.address import to_canonical_address, to_checksum_address
 from web3 import Web3
 from web3._utils.module_testing.utils import RequestMocker
 
-from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS, Key
+from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
+from flask_noderpc.protocol.secp256k1eth import Key
 
 from .expected import FAILURES, RACES
 from .history import History, made

@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from ...domain.abci import AppInfo, Event, ExecTxResult, QueryResult
 from ...domain.block import Commit, Evidence
 from ...domain.genesis import ConsensusParamsUpdate, Genesis
 from ...domain.validator import ValidatorSet, ValidatorUpdate
 from ...errors import InvalidBlock, NotSupported
-from .capabilities import EvmState, no_evm_state
+from .capabilities import Capability
 from .reads import ChainReads
 
 
@@ -284,9 +284,9 @@ class Application(ApplicationAccess, ABC):
         """An answer from the committed state."""
 
     @property
-    def evm_state(self) -> EvmState:
-        """The Ethereum state; raise :exc:`~flask_noderpc.errors.NotSupported` without one."""
-        raise no_evm_state()
+    def capabilities(self) -> Mapping[Capability[Any], Any]:
+        """What a backend with this application can do besides, by keys; by default nothing."""
+        return {}
 
     def close(self) -> None:
         """Stop worker processes; they start again when they are needed."""

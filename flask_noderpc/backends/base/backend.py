@@ -8,7 +8,9 @@ object of its own with a refusing default, which a backend replaces.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 from ...domain.block import Evidence, LightClientAttackEvidence
 from ...domain.genesis import GenesisSource
@@ -17,14 +19,11 @@ from ...domain.validator import ED25519, PublicKey, Validator
 from ...errors import GenesisNotAvailable, NotFound, NotReady
 from .application import ApplicationAccess
 from .capabilities import (
+    Capability,
     Control,
-    EvmForward,
-    EvmIndex,
-    EvmState,
     Mempool,
     Network,
     no_control,
-    no_evm_state,
 )
 from .evidence import EvidencePool
 from .filters import Clock, Filters, MemoryFilters
@@ -57,21 +56,6 @@ class ChainBackend(SearchedChain):
         """The node and its peers; by default a node without peers."""
         return Network(self.chain_id)
 
-    @cached_property
-    def evm_index(self) -> EvmIndex:
-        """Index of Ethereum transactions and logs; by default the index of events."""
-        return EvmIndex(self)
-
-    @property
-    def evm_state(self) -> EvmState:
-        """The Ethereum state; raise :exc:`~flask_noderpc.errors.NotSupported` without one."""
-        raise no_evm_state()
-
-    @property
-    def evm_forward(self) -> EvmForward | None:
-        """Another node's EVM JSON-RPC, for calls that need a state; by default none."""
-        return None
-
     @property
     def filters(self) -> Filters:
         """Polled filters; by default those of this process in memory."""
@@ -86,6 +70,12 @@ class ChainBackend(SearchedChain):
     def control(self) -> Control:
         """Development control; raise :exc:`~flask_noderpc.errors.NotSupported` without it."""
         raise no_control()
+
+    @property
+    def capabilities(self) -> Mapping[Capability[Any], Any]:
+        """What else the backend can do, by keys, some of which features define; by default
+        nothing."""
+        return {}
 
     # Helpers.
 

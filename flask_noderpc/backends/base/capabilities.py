@@ -1,4 +1,4 @@
-"""Optional capabilities of a backend: mempool, network, development control and EVM."""
+"""Optional capabilities of a backend: mempool, network, development control and others."""
 
 from __future__ import annotations
 
@@ -7,20 +7,47 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ... import jsoncodec
 from ...domain.abci import ExecTxResult
 from ...domain.genesis import GenesisChunk
 from ...domain.network import NetInfo, NodeInfo
 from ...domain.responses import PendingCount, PendingTxs
-from ...domain.search import Page, Search, SearchLimits, Term
 from ...domain.validator import ED25519, PublicKey
 from ...errors import NotSupported
-from ...ethereum.domain.execution import Overrides
-from ...ethereum.domain.records import LogSearch
-from ...ethereum.engine.base import Job
-from .reads import SearchedChain
+
+T = TypeVar("T")
+
+
+class HasCapabilities(Protocol):
+    """A backend, a store or an application."""
+
+    @property
+    def capabilities(self) -> Mapping[Capability[Any], Any]:
+        """What it can do beyond what each of its kind does, by keys."""
+
+
+@dataclass(frozen=True, eq=False)
+class Capability(Generic[T]):
+    """Key of something that only some backends can do; features define keys of their own.
+
+    ``missing`` is what a client is told where the backend can't, and ``cure`` what would help.
+    """
+
+    missing: str
+    cure: str = ""
+
+    def find(self, backend: HasCapabilities) -> T | None:
+        """Return the capability; ``None`` where the backend has not got it."""
+        return backend.capabilities.get(self)
+
+    def of(self, backend: HasCapabilities) -> T:
+        """Return the capability; raise :exc:`~flask_noderpc.errors.NotSupported`."""
+        found = self.find(backend)
+        if found is None:
+            raise NotSupported(self.missing, self.cure)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +107,9 @@ class Mempool:
         """At most ``limit`` waiting transactions, oldest first."""
         return PendingTxs(0, 0, ())
 
-    def pending_by_eth_hash(self, other_hash: bytes) -> bytes | None:
-        """The waiting transaction that Ethereum's clients know by a hash, where that can be
-        looked up; the default can't."""
+    def pending_by_other_hash(self, other_hash: bytes) -> bytes | None:
+        """The waiting transaction that clients know by another hash than the node's, where that
+        can be looked up; the default can't."""
         return None
 
     def pending_by_sender(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
@@ -256,24 +283,9 @@ class Control(ABC):
         process knows; does not block."""
 
     @abstractmethod
-    def patch(self, overrides: Overrides) -> None:
-        """Change accounts manually, in a separate block."""
-
-    @abstractmethod
-    def set_base_fee(self, fee: int) -> None:
-        """Set the base fee of the block after the next; the next one is empty, to set it."""
-
-    @abstractmethod
-    def set_coinbase(self, address: bytes) -> None:
-        """Set the recipient of the tips of later blocks, in the same way."""
-
-    @abstractmethod
-    def set_gas_limit(self, limit: int) -> None:
-        """Set the gas limit of later blocks, in the same way."""
-
-    @abstractmethod
-    def load_state(self, dump: bytes) -> None:
-        """Replace the state by a dump, in a block of its own."""
+    def include(self, tx: bytes) -> None:
+        """Make a block with a transaction that this node made itself; raise
+        :exc:`~flask_noderpc.errors.TxRejected`."""
 
     @abstractmethod
     def drop(self, txs: tuple[bytes, ...]) -> None:
@@ -296,82 +308,15 @@ def no_control() -> NotSupported:
     )
 
 
-# One that did not fit its block may be in a later one again.
-_MAX_PLACES = 10
-
-
-class EvmIndex:
-    """Heights of blocks that may have an Ethereum transaction, or certain logs.
-
-    The caller reads these blocks: a height too many costs time, and one too few hides a
-    result. The defaults know as little as any backend does; one with an index of its
-    own does better.
-    """
-
-    def __init__(self, chain: SearchedChain) -> None:
-        self._chain = chain
-
-    def tx_heights(self, tx_hash: bytes, limits: SearchLimits) -> Sequence[int]:
-        """Return heights that may have the transaction, newest first; raise
-        :exc:`~flask_noderpc.errors.SearchTooCostly`."""
-        # Ethermint: the hash stands in the event in small letters.
-        key, value = "ethereum_tx.ethereumTxHash", f"0x{tx_hash.hex()}"
-        search = Search((Term(key, equals=value),), text=f"{key}='{value}'")
-        found = self._chain.search_txs(search, Page(0, _MAX_PLACES, True), limits)
-        return tuple(dict.fromkeys(record.height for record in found.txs))
-
-    def log_heights(self, search: LogSearch, limits: SearchLimits) -> Sequence[int]:
-        """Return heights that may have such logs, lowest first; raise ``SearchTooCostly``."""
-        return range(search.low, search.high + 1)
-
-
-T = TypeVar("T")
-
-
-class EvmState(ABC):
-    """The Ethereum state of a chain at its heights, and an engine beside it."""
-
-    initial_base_fee = 0
-    """That of the genesis, in wei for a unit of gas."""
-
-    @abstractmethod
-    def root(self, height: int) -> bytes:
-        """The root of the state after a block, 0 for the genesis; raise
-        :exc:`~flask_noderpc.errors.ResultNotFound`."""
-
-    @abstractmethod
-    def record(self, digest: bytes) -> bytes | None:
-        """A node of the state's trees, or a code, by its hash."""
-
-    @abstractmethod
-    def run(self, job: Job[T], client: str = "") -> T:
-        """Return the result of a job, within its time limit; raise
-        :exc:`~flask_noderpc.errors.ExecutionFailed`.
-
-        ``client`` is the client that the job counts for, where a limit is divided fairly.
-        """
-
-    def start(self, *, calls: bool, blocks: bool) -> None:
-        """Start in the background what runs code, before there is any to run.
-
-        The default has nothing to start.
-        """
-
-
-class EvmForward(ABC):
-    """Ethereum's JSON-RPC of another node, for calls that need a state."""
+class ForwardedCalls(ABC):
+    """JSON-RPC of other nodes of the chain, for calls that need what the backend lacks."""
 
     @abstractmethod
     def call(self, method: str, params: bytes) -> bytes:
         """Return the JSON of a result, from the JSON of a list of parameters.
 
-        Raise :exc:`~flask_noderpc.errors.EvmCallFailed` with the node's error object.
+        Raise :exc:`~flask_noderpc.errors.ForwardedCallFailed` with the node's error object.
         """
 
 
-def no_evm_state() -> NotSupported:
-    """Return the error of a backend without Ethereum state."""
-    return NotSupported(
-        "the backend has no Ethereum state: accounts can't be read and no code can be run here",
-        "NODERPC_APPLICATION = 'evm' is a chain that has",
-    )
+FORWARDED_CALLS: Capability[ForwardedCalls] = Capability("the backend asks no other nodes")

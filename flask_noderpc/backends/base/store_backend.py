@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from typing import Any
 
 from ...domain.abci import BlockResults
 from ...domain.block import Block, BlockID, BlockMeta, Commit, SignedHeader
@@ -11,7 +13,7 @@ from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits,
 from ...domain.validator import ValidatorSet
 from .application import ApplicationAccess
 from .backend import ChainBackend
-from .capabilities import EvmIndex, EvmState, Mempool
+from .capabilities import Capability, Mempool
 from .evidence import EvidencePool
 from .filters import Filters
 from .reads import ChainVersion
@@ -43,12 +45,8 @@ class StoreBackend(ChainBackend):
         return self.store.application
 
     @property
-    def evm_index(self) -> EvmIndex:
-        return self.store.evm_index
-
-    @property
-    def evm_state(self) -> EvmState:
-        return self.store.evm_state
+    def capabilities(self) -> Mapping[Capability[Any], Any]:
+        return self.store.capabilities
 
     @property
     def filters(self) -> Filters:

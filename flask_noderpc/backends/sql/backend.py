@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
+from typing import Any
 
 from ...domain.block import Block, Commit, Evidence, Header
 from ...domain.genesis import ConsensusParams, Genesis
@@ -21,7 +22,7 @@ from ..base.application import (
     InitChain,
     Waiting,
 )
-from ..base.capabilities import EvmIndex, EvmState, Mempool, MempoolLimits
+from ..base.capabilities import Capability, Mempool, MempoolLimits
 from ..base.evidence import EvidencePool
 from ..base.filters import Filters
 from ..base.location import Location
@@ -34,7 +35,7 @@ from ..base.store import (
 )
 from . import app_state, chain, evidence, ledger, lookups, mempool, metadata, prune
 from . import lease as leases
-from .capabilities import SQLEvidencePool, SQLEvmIndex, SQLFilters
+from .capabilities import HITS, SQLEvidencePool, SQLFilters, SQLHits
 from .connection import Connection
 from .prepared import prepare
 from .reads import SQLReads
@@ -89,13 +90,14 @@ class SQLBackend(SQLReads):
     def evidence(self) -> EvidencePool:
         return SQLEvidencePool(self._open, self._app, self)
 
-    @cached_property
-    def evm_index(self) -> EvmIndex:
-        return SQLEvmIndex(self._open, self)
-
     @property
-    def evm_state(self) -> EvmState:
-        return super().evm_state if self.abci is None else self.abci.evm_state
+    def capabilities(self) -> Mapping[Capability[Any], Any]:
+        of_application = {} if self.abci is None else self.abci.capabilities
+        return {HITS: self._hits, **of_application}
+
+    @cached_property
+    def _hits(self) -> SQLHits:
+        return SQLHits(self._open)
 
     @property
     def filters(self) -> Filters:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from ...domain.abci import BlockResults
 from ...domain.block import Block, BlockMeta, Commit
-from ...ethereum import index as evm_index
-from . import block_writes, evidence, index
+from . import block_writes, evidence, hits, index
 from .block_writes import BlockRow, PackedSlice, Provenance
 from .connection import Connection
+from .hits import BlockTxs
 from .index_steps import weight
 from .packed.results import place
 
@@ -109,8 +109,13 @@ class Batch:
                 )
             ],
         )
-        for each, results in with_results:
-            evm_index.write(at, each.height, each.block.txs, results.tx_results)
+        hits.write(
+            at,
+            [
+                BlockTxs(each.height, each.block.txs, results.tx_results)
+                for each, results in with_results
+            ],
+        )
         for each in found:
             evidence.write(at, each.height, each.block.evidence)
 

@@ -1,4 +1,4 @@
-"""Capabilities of SQL stores: evidence pool, EVM index, and filters that survive."""
+"""Capabilities of SQL stores: evidence pool, indexes of features, and filters that survive."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from ...domain.block import Evidence
 from ...domain.search import FilterKind, PolledFilter, SearchLimits
 from ...domain.time import SECOND
 from ...errors import FilterNotFound
-from ...ethereum.domain.records import LogSearch
-from ...ethereum.index import ADDRESS, ANY_LOG, TOPICS, TX, height_sql, key, last_place, place
 from ...protocol.comet.hashes import evidence_hash_of
 from ..base.application import Application
-from ..base.capabilities import EvmIndex
+from ..base.capabilities import Capability
 from ..base.evidence import EvidencePool, check_evidence
 from ..base.filters import DEADLINE, Clock, Filters, filters_to_evict
-from ..base.reads import ChainReads, SearchedChain
-from . import evidence
+from ..base.reads import ChainReads
+from . import evidence, hits
 from .connection import Connection
 from .opened_store import ProcessHandles
 
@@ -44,117 +42,46 @@ class SQLEvidencePool(EvidencePool):
         return evidence_hash
 
 
-# How far hits are counted to find the rarest: first so far, then so many times further.
-_FIRST_COUNT, _FURTHER, _LAST_COUNT = 64, 16, 1 << 20
+class SQLHits:
+    """Searches of the indexes that features declare."""
 
-
-class SQLEvmIndex(EvmIndex):
-    """Heights from the table of Ethereum transactions and logs."""
-
-    def __init__(self, open_store: Callable[[], ProcessHandles], chain: SearchedChain) -> None:
-        super().__init__(chain)
+    def __init__(self, open_store: Callable[[], ProcessHandles]) -> None:
         self._open = open_store
+        self._kept: set[str] = set()
 
-    def tx_heights(self, tx_hash: bytes, limits: SearchLimits) -> Sequence[int]:
-        found, complete = self._open().read(
-            lambda at: (tx_heights(at, tx_hash), is_complete(at))
-        )
-        return found if complete else (*found, *super().tx_heights(tx_hash, limits))
+    def _is_kept(self, at: Connection, name: str) -> bool:
+        # A store that is only read may not have all.
+        if name not in self._kept:
+            self._kept |= set(at.engine.hit_indexes(at))
+        return name in self._kept
 
-    def log_heights(self, search: LogSearch, limits: SearchLimits) -> Sequence[int]:
-        if search.low == search.high:
-            return super().log_heights(search, limits)
-        return self._open().search_pool.run(
-            lambda at: log_heights(at, search), limits, search.high
-        )
+    def newest_heights(self, name: str, key: int) -> tuple[tuple[int, ...], bool]:
+        """Return the heights of blocks with a hit of a key, newest first, and true if every
+        block is indexed."""
 
+        def work(at: Connection) -> tuple[tuple[int, ...], bool]:
+            if not self._is_kept(at, name):
+                return (), False
+            return hits.newest_heights(at, name, key), hits.is_complete(at, name)
 
-def tx_heights(at: Connection, tx_hash: bytes) -> tuple[int, ...]:
-    """Return heights that may have a transaction of this hash, newest first."""
-    found = at.execute(
-        f"SELECT {height_sql('place')} FROM evm_hits WHERE key = ? ORDER BY place DESC",
-        (key(TX, tx_hash),),
-    )
-    return tuple(height for (height,) in found)
+        return self._open().read(work)
 
+    def heights(
+        self, name: str, terms: Sequence[hits.Term], low: int, high: int, limits: SearchLimits
+    ) -> Sequence[int]:
+        """Return the heights between two of blocks with a place that has a hit of each term,
+        and of those that are not indexed, lowest first; raise
+        :exc:`~flask_noderpc.errors.SearchTooCostly`."""
 
-def is_complete(at: Connection) -> bool:
-    """Return true if every block is indexed."""
-    return at.execute("SELECT 1 FROM evm_unindexed LIMIT 1").fetchone() is None
+        def work(at: Connection) -> Sequence[int]:
+            if not self._is_kept(at, name):
+                return range(low, high + 1)
+            return hits.heights(at, name, terms, low, high)
 
-
-def log_heights(at: Connection, search: LogSearch) -> tuple[int, ...]:
-    """Return heights that may have such logs, lowest first."""
-    between = (place(search.low), last_place(search.high))
-    hits, first, rest = _rarest_first(at, _terms(search), between)
-    also = [_also(at, term, hits, between) for term in rest]
-    found = at.execute(
-        f"SELECT {height_sql('d.place')} FROM evm_hits AS d"
-        f" WHERE {at.engine.is_one_of('d.key')} AND d.place BETWEEN ? AND ?"
-        f"{''.join(sql for sql, _ in also)}"
-        " UNION SELECT height FROM evm_unindexed WHERE height BETWEEN ? AND ? ORDER BY 1",
-        (
-            at.engine.numbers(first),
-            *between,
-            *(arg for _, args in also for arg in args),
-            search.low,
-            search.high,
-        ),
-    )
-    return tuple(height for (height,) in found)
+        return self._open().search_pool.run(work, limits, high)
 
 
-_Term = Sequence[int]
-"""The keys of a demand, any of which meets it."""
-
-
-def _terms(search: LogSearch) -> list[_Term]:
-    kinds = ((ADDRESS, search.addresses), *zip(TOPICS, search.topics, strict=False))
-    terms = [tuple(key(kind, value) for value in set(values)) for kind, values in kinds]
-    return [term for term in terms if term] or [(key(ANY_LOG),)]
-
-
-def _rarest_first(
-    at: Connection, terms: Sequence[_Term], between: tuple[int, int]
-) -> tuple[int, _Term, Sequence[_Term]]:
-    """Return the number of hits of the rarest term, that term, and the others."""
-    limit = _FIRST_COUNT
-    counts = [0]
-    while len(terms) > 1:
-        counts = [_count(at, term, between, limit) for term in terms]
-        if min(counts) < limit or limit >= _LAST_COUNT:
-            break
-        limit *= _FURTHER
-    hits = min(counts)
-    rarest = counts.index(hits)
-    return hits, terms[rarest], (*terms[:rarest], *terms[rarest + 1 :])
-
-
-def _also(
-    at: Connection, term: _Term, hits: int, between: tuple[int, int]
-) -> tuple[str, tuple[object, ...]]:
-    """That the same log meets this demand too: looked up for each hit, or listed once.
-
-    With many alternatives and many hits the list is the shorter way.
-    """
-    lookups, is_one = hits * len(term), at.engine.is_one_of("key")
-    if len(term) == 1 or _count(at, term, between, lookups) == lookups:
-        sql = f" AND EXISTS (SELECT 1 FROM evm_hits WHERE {is_one} AND place = d.place)"
-        return sql, (at.engine.numbers(term),)
-    sql = (
-        f" AND d.place IN (SELECT place FROM evm_hits WHERE {is_one} AND place BETWEEN ? AND ?)"
-    )
-    return sql, (at.engine.numbers(term), *between)
-
-
-def _count(at: Connection, term: _Term, between: tuple[int, int], limit: int) -> int:
-    """Return the number of hits, counted up to a limit."""
-    row = at.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM evm_hits WHERE {at.engine.is_one_of('key')}"
-        " AND place BETWEEN ? AND ? LIMIT ?) AS counted",
-        (at.engine.numbers(term), *between, limit),
-    ).fetchone()
-    return int(row[0])
+HITS: Capability[SQLHits] = Capability("the backend keeps no indexes of features")
 
 
 # A filter lives so much longer, and a poll that finds nothing writes only within that time.

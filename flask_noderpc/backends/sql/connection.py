@@ -128,6 +128,17 @@ class Engine(ABC):
     def values_of(self, events: str, event: str) -> str:
         """The same of the event of one number."""
 
+    # Tables of the indexes that features declare.
+
+    @abstractmethod
+    def hit_indexes(self, at: Connection) -> list[str]:
+        """Return the names of the indexes that have tables in the store."""
+
+    @abstractmethod
+    def make_hit_tables(self, at: Connection, name: str) -> None:
+        """Make the tables ``NAME_hits`` of keys and places, and ``NAME_unindexed`` of
+        heights."""
+
     # Around the statements.
 
     @abstractmethod

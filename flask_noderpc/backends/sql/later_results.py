@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...domain.abci import BlockResults
-from ...ethereum import index as evm_index
 from ..base.store import OlderBlock
-from . import block_writes, blocks, index_steps
+from . import block_writes, blocks, hits, index_steps
 from .connection import Connection
+from .hits import BlockTxs
 from .packed import results as packed
 from .prepared import Prepared
 
@@ -45,5 +45,5 @@ def _write(at: Connection, prepared: Prepared[OlderBlock], results: BlockResults
     block_writes.write_slices(at, slices)
     rows = block_writes.tx_rows(height, found.tx_hashes, results.tx_results)
     block_writes.write_txs(at, rows)
-    evm_index.write(at, height, item.block.txs, results.tx_results)
+    hits.write(at, [BlockTxs(height, item.block.txs, results.tx_results)])
     index_steps.changed(at)

@@ -10,11 +10,11 @@ from ...domain.abci import Event, ExecTxResult
 from ...domain.responses import PendingCount
 from ...domain.search import indexed
 from ...errors import InvalidBlock
-from ...ethereum import index as evm_index
 from ...event_aliases import searchable
 from ...protocol.comet.hashes import evidence_hash_of, tx_hash
-from . import blocks, evidence, index, mempool, state, votes
+from . import blocks, evidence, hits, index, mempool, state, votes
 from .connection import Connection
+from .hits import BlockTxs
 from .packed.results import POSITION_BITS, place
 
 
@@ -77,13 +77,8 @@ def _check_txs(at: Connection, height: int, *, is_indexed: bool) -> None:
             _expect(height, "transactions", _is_repeat(at, here, digest, result), True)
         elif listed is not None:
             _check_hits(at, index.TX, height, here, searchable(result.events), listed)
-    expected = evm_index.hits(height, txs, results)
-    if (
-        expected
-        and not at.execute("SELECT 1 FROM evm_unindexed WHERE height = ?", (height,)).fetchone()
-    ):
-        has = partial(_has, at, "evm_hits WHERE key = ? AND place = ?")
-        _expect(height, "Ethereum logs", all(map(has, expected)), True)
+    for name in hits.missing(at, BlockTxs(height, txs, results)):
+        _expect(height, f"index {name}", False, True)
 
 
 def _has(at: Connection, table: str, args: Sequence[object]) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 
 from ...errors import NotSupported, StoreError
-from ...ethereum import index as evm_index
 from ..base.application import Changes
-from . import blocks, chain, index, index_steps, state
+from . import blocks, chain, hits, index, index_steps, state
 from .app_state import write_changes
 from .connection import Connection
 
@@ -22,7 +21,6 @@ _BELOW = (
     ("blocks", 0),
     ("results", 0),
     ("evidence", 0),
-    ("evm_unindexed", 0),
     ("commits", 1),
     ("missed_votes", 1),
 )
@@ -66,7 +64,8 @@ def _few(at: Connection, heights: list[int]) -> list[int]:
 def _remove(at: Connection, heights: list[int], dropped_below: int) -> None:
     first, last = heights[0], heights[-1]
     for height in heights:
-        evm_index.forget(at, height)
+        hits.forget(at, height)
+    hits.forget_heights(at, first, last)
     goes_whole = last < dropped_below
     index.forget(at, first, last, keeps_tx_hits=goes_whole)
     for table, still in _BELOW:
@@ -161,7 +160,6 @@ _BEYOND = (
     ("missed_votes", "height", 0),
     ("results", "height", 0),
     ("evidence", "height", 0),
-    ("evm_unindexed", "height", 0),
     ("consensus_params", "since", 1),
     ("validator_sets", "since", 2),
     ("validator_priorities", "height", 2),
@@ -186,13 +184,14 @@ def rewind(at: Connection, height: int, changes: Changes) -> None:
 
 def remove_above(at: Connection, height: int) -> None:
     """Remove the blocks above a height."""
-    last = evm_index.last_place(height)
+    last = hits.last_place(height)
     at.engine.lock_mempool(at)
     at.execute(
         "DELETE FROM tx_cache WHERE hash IN (SELECT hash FROM txs WHERE place > ?)", (last,)
     )
     index.forget(at, height + 1, blocks.LAST_HEIGHT)
-    for table in ("evm_hits", *_PLACES):
+    hits.forget_above(at, height)
+    for table in _PLACES:
         at.execute(f"DELETE FROM {table} WHERE place > ?", (last,))
     for table, column, ahead in _BEYOND:
         at.execute(f"DELETE FROM {table} WHERE {column} > ?", (height + ahead,))

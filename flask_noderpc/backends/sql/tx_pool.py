@@ -97,7 +97,7 @@ class SQLMempool(Mempool):
         with self._open().readers.snapshot() as at:
             return mempool.pending(at, limit)
 
-    def pending_by_eth_hash(self, other_hash: bytes) -> bytes | None:
+    def pending_by_other_hash(self, other_hash: bytes) -> bytes | None:
         with self._open().readers.snapshot() as at:
             return mempool.with_hash(at, other_hash)
 

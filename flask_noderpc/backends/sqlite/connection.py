@@ -13,11 +13,10 @@ from typing import TypeVar
 from urllib.parse import urlencode
 
 from ...errors import InvalidSetting, StoreError, StoreUnavailable
-from ...ethereum import index as evm_index
 from ..base.location import FileLocation
 from ..base.reads import ChainVersion
 from ..base.store import FULL
-from ..sql import readers
+from ..sql import hits, readers
 from ..sql.packed.row import DamagedRow
 from ..sql.readers import read_version
 from . import schema, wal
@@ -116,6 +115,9 @@ def _prepare_tables(connection: Connection) -> None:
     while has_more:
         with _transaction(connection):
             has_more = schema.prepare(connection)
+    if hits.new_indexes(connection):
+        with _transaction(connection):
+            hits.make_tables(connection)
 
 
 def _index_stored(connection: Connection) -> None:
@@ -123,12 +125,11 @@ def _index_stored(connection: Connection) -> None:
 
     A slice at a time: other processes go on writing meanwhile.
     """
-    if evm_index.unindexed(connection):
-        evm_index.announce(connection)
-    while evm_index.unindexed(connection):
+    hits.announce(connection)
+    while hits.has_unindexed(connection):
         with _transaction(connection):
             # Another process may have done them since.
-            evm_index.write_stored(connection, evm_index.unindexed(connection))
+            hits.index_some(connection)
 
 
 def _code(error: sqlite3.Error) -> int:

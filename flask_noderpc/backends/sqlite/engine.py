@@ -42,6 +42,19 @@ class SQLite(Engine):
     def values_of(self, events: str, event: str) -> str:
         return f"json_each({events}, '$[' || {event} || ']') AS i"
 
+    def hit_indexes(self, at: AnyConnection) -> list[str]:
+        found = at.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB '?*_unindexed'"
+        )
+        return [name.removesuffix("_unindexed") for (name,) in found]
+
+    def make_hit_tables(self, at: AnyConnection, name: str) -> None:
+        at.execute(
+            f"CREATE TABLE {name}_hits (key INTEGER NOT NULL, place INTEGER NOT NULL,"
+            " PRIMARY KEY (key, place)) STRICT, WITHOUT ROWID"
+        )
+        at.execute(f"CREATE TABLE {name}_unindexed (height INTEGER PRIMARY KEY) STRICT")
+
     def now(self, at: AnyConnection) -> int:
         return time.time_ns()
 

@@ -7,6 +7,7 @@ clients of Ethermint chains can read them; the app hash is the state root.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ...backends.base.application import (
     Application,
@@ -18,7 +19,7 @@ from ...backends.base.application import (
     InitChain,
     SenderNonce,
 )
-from ...backends.base.capabilities import EvmState
+from ...backends.base.capabilities import Capability
 from ...backends.base.reads import ChainReads
 from ...domain.abci import AppInfo, Event, ExecTxResult, QueryResult
 from ...domain.genesis import BlockParams, ConsensusParamsUpdate, Genesis
@@ -46,6 +47,7 @@ from ..engine.jobs import ExecuteBlock, Executed, Patch, Refused
 from ..protocol import accounts, validity
 from ..protocol.ethermint import COINBASE, Layout, Run, event, tx_events
 from ..protocol.transactions import decode, refuse_long_lists
+from ..state import EVM_STATE
 from . import patches as evm_genesis
 from .patches import LaterBlockChanges, change_of, is_patch
 from .proposals import Backoff, select_txs
@@ -104,8 +106,8 @@ class EvmApplication(Application):
         self._backoff = Backoff()
 
     @property
-    def evm_state(self) -> EvmState:
-        return self._runtime
+    def capabilities(self) -> Mapping[Capability[Any], Any]:
+        return {EVM_STATE: self._runtime}
 
     def close(self) -> None:
         self._runtime.close()

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from ...chain.dev_accounts import DevAccounts, accounts_log, log
 from ...domain.genesis import Genesis
+from ...protocol.secp256k1eth import to_checksum
 from ...settings import Settings
 from ..domain.records import ETHER
-from ..protocol.crypto import DEV_KEYS, to_checksum
+from ..protocol.crypto import DEV_KEYS
 from . import patches as evm_genesis
 
 # hardhat and anvil: the balance of each development account.

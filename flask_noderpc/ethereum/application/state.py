@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...backends.base.application import AppState
-from ...backends.base.capabilities import EvmState
 from ...backends.base.location import url_store
 from ...errors import InvalidBlock, ResultNotFound
 from ...executors.pool import Executors, module_command
 from ...lru import CacheMemory, LRUCache
+from ...protocol.secp256k1eth import keccak
 from ..engine.base import Job
 from ..protocol import accounts, rlp
-from ..protocol.crypto import keccak
 from ..protocol.trie import NodeMissing
 from ..protocol.validity import next_base_fee
+from ..state import EvmState
 
 INITIAL_BASE_FEE = 10**9
 """Base fee of the first block, in wei per unit of gas."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ... import jsoncodec
 from ...errors import InvalidTransaction
+from ...protocol.secp256k1eth import keccak
 from ..domain.execution import (
     OUT_OF_GAS,
     Environment,
@@ -18,7 +19,6 @@ from ..domain.execution import (
 )
 from ..domain.records import GAS_PER_BLOB, AccessListEntry, Transaction
 from ..protocol import validity
-from ..protocol.crypto import keccak
 from ..protocol.transactions import decode
 from ..protocol.validity import floor_gas, intrinsic_gas
 from .base import EvmEngine, Job, Tracer, World

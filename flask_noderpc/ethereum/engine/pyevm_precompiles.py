@@ -17,8 +17,8 @@ from eth.precompiles.modexp import extract_lengths
 from eth.vm.forks.prague.computation import PragueComputation
 from eth_typing import Address
 
+from ...protocol import secp256k1eth
 from ..domain.execution import OUT_OF_GAS, REVERTED
-from ..protocol import crypto
 from . import bls12_381, bn254
 from .base import name_of
 
@@ -98,9 +98,9 @@ def _ecrecover(data: bytes) -> bytes:
     """Return the padded address whose key made a signature; empty for an invalid signature."""
     digest, *words = (data[at : at + 32].ljust(32, b"\0") for at in range(0, 128, 32))
     v, r, s = map(int.from_bytes, words)
-    if v not in (27, 28) or not (0 < r < crypto.ORDER and 0 < s < crypto.ORDER):
+    if v not in (27, 28) or not (0 < r < secp256k1eth.ORDER and 0 < s < secp256k1eth.ORDER):
         return b""
-    address = crypto.recovered(digest, v - 27, r, s)
+    address = secp256k1eth.recovered(digest, v - 27, r, s)
     return b"" if address is None else address.rjust(32, b"\0")
 
 

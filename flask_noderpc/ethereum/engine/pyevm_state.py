@@ -13,10 +13,10 @@ from eth.vm.execution_context import ExecutionContext
 from eth.vm.forks.prague.state import PragueState
 from eth_typing import Address
 
+from ...protocol.secp256k1eth import keccak
 from ..domain.execution import NO_CODE, NO_STORAGE, Account
 from ..domain.records import MIN_BLOB_FEE
 from ..protocol import accounts
-from ..protocol.crypto import keccak
 from ..protocol.rlp import encode
 from ..protocol.trie import load
 from .base import Tracer

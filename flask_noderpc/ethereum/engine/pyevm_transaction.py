@@ -9,9 +9,9 @@ from eth.vm.forks.prague.state import PragueTransactionExecutor
 from eth.vm.message import Message as EvmMessage
 from eth_typing import Address
 
+from ...protocol.secp256k1eth import ORDER
 from ..domain.execution import Message
 from ..domain.records import BLOB, Authorization
-from ..protocol.crypto import ORDER
 from ..protocol.validity import initcode_gas, intrinsic_gas
 from .pyevm_code import touched
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ...errors import InvalidTransaction
+from ...protocol.secp256k1eth import keccak
 from ..domain.execution import (
     BlockChanges,
     CallArgs,
@@ -30,7 +31,6 @@ from ..domain.records import (
 )
 from ..protocol import validity
 from ..protocol.blocks import Block, fee_after, simulated_block
-from ..protocol.crypto import keccak
 from ..protocol.execution import Executed
 from ..protocol.transactions import encode
 from .base import EvmEngine, Job, World

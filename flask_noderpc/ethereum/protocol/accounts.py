@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ...protocol.secp256k1eth import keccak
 from ..domain.execution import NO_CODE, Account, AccountProof, SlotProof, StateChange
 from . import rlp
 from .alloc import unpacked
-from .crypto import keccak
 from .rlp import Reader, encode
 from .trie import NodeMissing, Record, find, leaves, load, walk
 

@@ -13,6 +13,7 @@ from ...domain import block as node
 from ...domain.abci import BlockResults
 from ...domain.genesis import ConsensusParams, Genesis
 from ...domain.time import SECOND
+from ...protocol.secp256k1eth import keccak
 from ..domain.records import (
     ZERO_ADDRESS,
     ZERO_HASH,
@@ -24,7 +25,6 @@ from ..domain.records import (
 )
 from . import ethermint, rlp
 from .consensus import bloom, encode_block, encode_header
-from .crypto import keccak
 from .execution import AnyTransaction, Executed, Receipt, encode_receipt, numbered, receipts
 from .trie import ordered_root
 from .validity import next_base_fee

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from ...protocol.secp256k1eth import keccak
 from ..domain.records import ZERO_ADDRESS, Header, Log
-from .crypto import keccak
 from .rlp import Item, encode, listed
 
 SIZE = 256

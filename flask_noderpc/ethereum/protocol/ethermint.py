@@ -19,9 +19,10 @@ from ... import jsoncodec
 from ...domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
 from ...protocol import protobuf
 from ...protocol.protobuf import Message
+from ...protocol.secp256k1eth import to_checksum
 from ..domain.execution import EmittedLog
 from ..domain.records import Transaction
-from .crypto import from_hex, to_checksum
+from .crypto import from_hex
 
 TX, LOGS, MESSAGE = "ethereum_tx", "tx_log", "message"
 BLOOM, GAS = "block_bloom", "block_gas"

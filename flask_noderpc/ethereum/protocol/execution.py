@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from ...domain.abci import BlockResults, ExecTxResult
 from ...errors import InvalidTransaction
+from ...protocol.secp256k1eth import keccak
 from ..domain.execution import EmittedLog
 from ..domain.records import (
     LEGACY,
@@ -24,7 +25,6 @@ from ..domain.records import (
 )
 from . import cosmos, ethermint
 from .consensus import bloom
-from .crypto import keccak
 from .ethermint import Outcome, RawLog
 from .rlp import Item, encode
 from .transactions import decode, decoded, undecoded

@@ -11,9 +11,9 @@ from hashlib import sha256
 from typing import Any
 
 from ...errors import InvalidTransaction
+from ...protocol.secp256k1eth import Key, keccak, signer
 from ..domain.records import BLOB, LEGACY, EncodedTransaction, Transaction
 from . import rlp
-from .crypto import Key, keccak, signer
 from .forms import FORMS, WORD
 
 _FIRST_NO_TYPE = 0x80

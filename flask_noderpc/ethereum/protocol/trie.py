@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
+from ...protocol.secp256k1eth import keccak
 from ..domain.records import EMPTY_ROOT
-from .crypto import keccak
 from .rlp import Reader, encode, listed
 
 _NOTHING = encode(b"")

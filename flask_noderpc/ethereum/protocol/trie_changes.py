@@ -10,8 +10,8 @@ from itertools import groupby
 from os.path import commonprefix
 from typing import NamedTuple, TypeAlias
 
+from ...protocol.secp256k1eth import keccak
 from ..domain.records import EMPTY_ROOT
-from .crypto import keccak
 from .rlp import Reader, encode, listed
 from .trie import Record, decoded_path, encoded_path, items, load
 

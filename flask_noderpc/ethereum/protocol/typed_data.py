@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .crypto import from_hex, keccak
+from ...protocol.secp256k1eth import keccak
+from .crypto import from_hex
 
 _DOMAIN = "EIP712Domain"
 

@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any
 
 from ... import jsoncodec
-from ...backends.base.capabilities import EvmForward
-from ...errors import EvmCallFailed
+from ...backends.base.capabilities import FORWARDED_CALLS, ForwardedCalls
+from ...errors import ForwardedCallFailed
 from ...jsonrpc.context import Context
 from ...jsonrpc.params import Params, ParamSpec, param, specs
 from ...jsonrpc.route import Route, RouteTable
@@ -41,13 +41,13 @@ _NEWEST = (Tag.LATEST, Tag.SAFE, Tag.FINALIZED)
 
 def with_forwarded(table: RouteTable, ctx: Context) -> RouteTable:
     """Return the table with rows that forward, where the backend can, and has no EVM state."""
-    forward = ctx.backend.evm_forward
+    forward = FORWARDED_CALLS.find(ctx.backend)
     if forward is None:
         return table
     return RouteTable(_forwarded(row, forward) for row in table)
 
 
-def _forwarded(row: Route[Any], forward: EvmForward) -> Route[Any]:
+def _forwarded(row: Route[Any], forward: ForwardedCalls) -> Route[Any]:
     if row.name in _FIXED:
         return Route(
             row.name, _fixed(row.name, forward), row.params, jsoncodec.Raw, tag=row.tag
@@ -67,7 +67,7 @@ def _forwarded(row: Route[Any], forward: EvmForward) -> Route[Any]:
     )
 
 
-def _fixed(method: str, forward: EvmForward) -> Callable[[Context, Params], jsoncodec.Raw]:
+def _fixed(method: str, forward: ForwardedCalls) -> Callable[[Context, Params], jsoncodec.Raw]:
     """Return the handler of a call whose result never changes, and is asked for once."""
 
     @cache
@@ -77,7 +77,9 @@ def _fixed(method: str, forward: EvmForward) -> Callable[[Context, Params], json
     return lambda ctx, params: result()
 
 
-def _handler(row: Route[Any], forward: EvmForward) -> Callable[[Context, Any], jsoncodec.Raw]:
+def _handler(
+    row: Route[Any], forward: ForwardedCalls
+) -> Callable[[Context, Any], jsoncodec.Raw]:
     names = [spec.name for spec in specs(row.params)]
 
     def handler(ctx: Context, params: Params) -> jsoncodec.Raw:
@@ -97,10 +99,10 @@ def _value(ctx: Context, value: Any) -> Any:
     return value
 
 
-def _call(forward: EvmForward, method: str, params: bytes) -> jsoncodec.Raw:
+def _call(forward: ForwardedCalls, method: str, params: bytes) -> jsoncodec.Raw:
     try:
         return jsoncodec.Raw(forward.call(method, params))
-    except EvmCallFailed as failed:
+    except ForwardedCallFailed as failed:
         error = failed.error
         code = error.get("code")
         raise EvmError(

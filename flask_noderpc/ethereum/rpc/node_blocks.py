@@ -6,8 +6,8 @@ import time
 from typing import NamedTuple
 
 from ... import jsoncodec
-from ...backends.base.capabilities import EvmForward
-from ...errors import BackendError, EvmCallFailed
+from ...backends.base.capabilities import ForwardedCalls
+from ...errors import BackendError, ForwardedCallFailed
 from .codec import hex
 
 # A node that gave no answer is not asked again for so long: blocks are read meanwhile.
@@ -43,7 +43,7 @@ class _Shown(jsoncodec.Struct, rename="camel"):
 class NodeBlocks:
     """Blocks of another node; after a failure it is left alone for a while."""
 
-    def __init__(self, forward: EvmForward) -> None:
+    def __init__(self, forward: ForwardedCalls) -> None:
         self._forward = forward
         # As many as the chain has had validators.
         self._accounts: dict[bytes, bytes] = {}
@@ -76,7 +76,7 @@ class NodeBlocks:
             answer = self._forward.call("eth_getBlockByNumber", params)
             shown: _Shown | None = jsoncodec.decode(answer, _Shown | None)
             return shown.read() if shown else None
-        except EvmCallFailed:
+        except ForwardedCallFailed:
             return None
         except (BackendError, ValueError):
             self._pause_ends = time.monotonic() + _PAUSE_S

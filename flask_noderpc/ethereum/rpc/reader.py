@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ...backends.base.backend import ChainBackend
+from ...backends.base.capabilities import FORWARDED_CALLS
 from ...concurrency import next_turn
 from ...domain.genesis import Genesis
 from ...domain.search import SearchLimits
@@ -15,7 +16,6 @@ from ...errors import (
     BlockNotFound,
     GenesisNotAvailable,
     HeightNotAvailable,
-    NotSupported,
     ResultNotFound,
     SearchTooCostly,
 )
@@ -25,6 +25,7 @@ from ...settings import Settings
 from ..domain.records import Transaction
 from ..protocol.blocks import Block, ethereum_block, genesis_block, pending_block
 from ..protocol.execution import ethereum_transactions
+from ..state import EVM_STATE
 from .codec.params import ByHash, Height, Tag
 from .errors import PrunedHistory
 from .node_blocks import NodeBlocks
@@ -85,7 +86,7 @@ class Reader:
             _CACHED_PENDING, _CACHED_PENDING_BYTES, _weight_decoded, memory
         )
         self._genesis: Block | None = None
-        forward = backend.evm_forward
+        forward = FORWARDED_CALLS.find(backend)
         self._node = None if forward is None else NodeBlocks(forward)
 
     @property
@@ -200,9 +201,8 @@ class Reader:
         genesis = self._backend.genesis()
         if self._node is not None:
             return self._node_genesis(genesis)
-        try:
-            evm = self._backend.evm_state
-        except NotSupported:
+        evm = EVM_STATE.find(self._backend)
+        if evm is None:
             return genesis_block(genesis)
         params = self._backend.consensus_params(genesis.initial_height)
         return genesis_block(genesis, params, evm.root(0), evm.initial_base_fee)

@@ -129,21 +129,21 @@ def needing_extra(kind: str) -> Iterator[None]:
 
 def _secp256k1eth_address(key: bytes) -> bytes:
     with needing_extra(SECP256K1ETH):
-        from ...ethereum.protocol import crypto
-    return crypto.address_of_compressed(key)
+        from .. import secp256k1eth
+    return secp256k1eth.address_of_compressed(key)
 
 
 def _verify_secp256k1eth(key: bytes, signature: bytes, message: bytes) -> bool:
     with needing_extra(SECP256K1ETH):
-        from ...ethereum.protocol import crypto
+        from .. import secp256k1eth
     if len(signature) != 65:
         return False
     r, s = int.from_bytes(signature[:32]), int.from_bytes(signature[32:64])
     try:
-        signer = crypto.signer(crypto.keccak(message), signature[64], r, s)
+        signer = secp256k1eth.signer(secp256k1eth.keccak(message), signature[64], r, s)
     except InvalidTransaction:
         return False
-    return signer == crypto.address_of_compressed(key)
+    return signer == secp256k1eth.address_of_compressed(key)
 
 
 def _verify_ml_dsa_65(key: bytes, signature: bytes, message: bytes) -> bool:

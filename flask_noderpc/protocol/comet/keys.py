@@ -88,7 +88,7 @@ class Secp256k1EthPrivateKey(Secp256k1PrivateKey):
     def __init__(self, seed: bytes) -> None:
         super().__init__(seed)
         with needing_extra(SECP256K1ETH):
-            from ...ethereum.protocol.crypto import Key, keccak
+            from ..secp256k1eth import Key, keccak
         key = Key(seed)
 
         def sign(message: bytes) -> bytes:

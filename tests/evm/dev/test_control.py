@@ -22,8 +22,9 @@ from flask_noderpc.domain.genesis import BlockParams
 from flask_noderpc.ethereum.application.application import EvmApplication
 from flask_noderpc.ethereum.application.patches import Change, patch_tx
 from flask_noderpc.ethereum.protocol import accounts
-from flask_noderpc.ethereum.protocol.crypto import keccak
 from flask_noderpc.ethereum.rpc.dev.routes import CONTROL_ROUTES, REASONS
+from flask_noderpc.ethereum.state import EVM_STATE
+from flask_noderpc.protocol.secp256k1eth import keccak
 from flask_noderpc.testing.node import serve
 from tests.helpers.websocket import WebSocketClient
 
@@ -432,7 +433,7 @@ def old_dump(chain: EmbeddedChain) -> bytes:
     """The latest state as earlier versions dumped it."""
     application = chain.store.abci
     assert isinstance(application, EvmApplication)
-    state = application.evm_state
+    state = EVM_STATE.of(application)
     root = state.root(chain.latest_height())
     return zlib.compress(rlp.encode([root, list(accounts.records(state.record, root))]))
 

@@ -10,8 +10,8 @@ import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.domain import search
-from flask_noderpc.ethereum.protocol.crypto import keccak
 from flask_noderpc.ethereum.rpc.subscriptions import filters
+from flask_noderpc.protocol.secp256k1eth import keccak
 from flask_noderpc.testing.node import app_for
 
 from ..chain import CONTRACT, TOPIC_A, TOPIC_B, transfer

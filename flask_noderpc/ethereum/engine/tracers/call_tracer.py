@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ....protocol.secp256k1eth import keccak
 from ...domain.execution import PRECOMPILES, REVERTED, EmittedLog, Environment, Message, Outcome
-from ...protocol.crypto import keccak
 from ..base import Frame, Tracer, World, reason
 from .base import MultiTracer, OutputLimit, Recorder, TracerConfig, data
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....concurrency import in_turns
+from ....protocol.secp256k1eth import to_checksum
 from ....wire.params import ParamField
 from ...domain.execution import PRECOMPILES, AccountOverride, BlockChanges, CallArgs, Overrides
 from ...domain.records import AccessListEntry, Authorization
-from ...protocol.crypto import to_checksum
 from ..errors import EvmError
 from . import hex
 from .params import Address, Data, GoParam, Hash, Members, Quantity, mismatch

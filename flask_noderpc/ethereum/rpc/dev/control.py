@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ....backends.base.capabilities import Control
@@ -19,6 +19,7 @@ from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
 from ....wire.json_schema import typed
 from ....wire.params import ParamField
+from ...application.patches import Change, patch_tx
 from ...domain.records import PlainNumber
 from ...protocol.blocks import BlockView
 from ..codec import hex
@@ -173,6 +174,12 @@ def driving(ctx: Context) -> Iterator[Control]:
         yield control(ctx)
     except (TxRejected, ValueNotAllowed) as error:
         raise EvmError(error.text_with_hint) from None
+
+
+def change(ctx: Context, made: Change) -> None:
+    """Make a block with a change of the state; a refusal is the caller's error."""
+    with driving(ctx) as driven:
+        driven.include(patch_tx(made))
 
 
 def mine(ctx: Context, params: MineParams) -> str:
@@ -355,20 +362,18 @@ def set_base_fee(ctx: Context, params: FeeParams) -> None:
     """Set the next block's base fee."""
     if params.fee >= _HIGHEST_FEE:
         raise EvmError("a base fee has at most 255 bits")
-    with driving(ctx) as driven:
-        driven.set_base_fee(params.fee)
+    change(ctx, Change(next_base_fee=params.fee))
 
 
 def set_coinbase(ctx: Context, params: CoinbaseParams) -> None:
     """Set the recipient of tips from the next block on."""
-    with driving(ctx) as driven:
-        driven.set_coinbase(params.address)
+    change(ctx, Change(coinbase=params.address))
 
 
 def set_gas_limit(ctx: Context, params: GasLimitParams) -> bool:
     """Set the gas limit from the next block on."""
     if not _MIN_GAS <= params.limit <= _MAX_GAS:
         raise EvmError(f"a block's gas limit is from {_MIN_GAS} to {hex.quantity(_MAX_GAS)}")
-    with driving(ctx) as driven:
-        driven.set_gas_limit(params.limit)
+    before = ctx.backend.consensus_params(ctx.backend.latest_height() + 1).block
+    change(ctx, Change(block=replace(before, max_gas=params.limit)))
     return True

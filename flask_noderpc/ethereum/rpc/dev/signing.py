@@ -12,11 +12,12 @@ from .... import jsoncodec
 from ....errors import NonceTaken
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
+from ....protocol.secp256k1eth import Key
 from ....wire.json_schema import typed
 from ....wire.params import ParamField
 from ...domain.execution import CallArgs
 from ...domain.records import ZERO_ADDRESS, Transaction
-from ...protocol.crypto import DEV_KEYS, Key, personal_digest
+from ...protocol.crypto import DEV_KEYS, personal_digest
 from ...protocol.execution import Receipt
 from ...protocol.transactions import decode, in_the_name_of, signed
 from ...protocol.typed_data import typed_digest

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ....errors import SearchTooCostly, TxRejected
+from ....errors import SearchTooCostly
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
 from ....protocol.comet.chain_state import max_data_bytes
+from ...application.patches import Change
 from ...domain.execution import AccountOverride
 from ...protocol import accounts
 from ...protocol.alloc import dumped_accounts, encode_dump, is_anvil_dump
@@ -22,7 +23,7 @@ from ..errors import EvmError
 from ..execution import state
 from ..execution.state import StorageKey, evm_state, root_of
 from ..reader import SearchBudget
-from .control import Number, control, driving
+from .control import Number, change
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +59,9 @@ class StorageWordParams(Params):
     word: bytes = param(StorageKey(), doc="The word.")
 
 
-def _patch(ctx: Context, address: bytes, override: AccountOverride) -> None:
-    try:
-        control(ctx).patch({address: override})
-    except TxRejected as error:
-        raise EvmError(error.text_with_hint) from None
-
-
 def set_balance(ctx: Context, params: BalanceParams) -> None:
     """Set an account's balance."""
-    _patch(ctx, params.address, AccountOverride(balance=params.balance))
+    change(ctx, Change(overrides={params.address: AccountOverride(balance=params.balance)}))
 
 
 def add_balance(ctx: Context, params: BalanceParams) -> None:
@@ -75,25 +69,35 @@ def add_balance(ctx: Context, params: BalanceParams) -> None:
     before = state.balance(ctx, state.AccountParams(params.address, Tag.LATEST))
     if before + params.balance >= 1 << 256:
         raise EvmError("the balance would have more than 256 bits")
-    _patch(ctx, params.address, AccountOverride(balance=before + params.balance))
+    change(
+        ctx,
+        Change(overrides={params.address: AccountOverride(balance=before + params.balance)}),
+    )
 
 
 def set_nonce(ctx: Context, params: NonceParams) -> None:
     """Set an account's next nonce."""
     if params.nonce > hex.MAX_UINT64:
         raise EvmError("nonce has more than 64 bits")
-    _patch(ctx, params.address, AccountOverride(nonce=params.nonce))
+    change(ctx, Change(overrides={params.address: AccountOverride(nonce=params.nonce)}))
 
 
 def set_code(ctx: Context, params: CodeParams) -> None:
     """Set the code at an address."""
-    _patch(ctx, params.address, AccountOverride(code=params.code))
+    change(ctx, Change(overrides={params.address: AccountOverride(code=params.code)}))
 
 
 def set_storage_at(ctx: Context, params: StorageWordParams) -> bool:
     """Set a word of an account's storage."""
-    _patch(
-        ctx, params.address, AccountOverride(state_diff={params.key.to_bytes(32): params.word})
+    change(
+        ctx,
+        Change(
+            overrides={
+                params.address: AccountOverride(
+                    state_diff={params.key.to_bytes(32): params.word}
+                )
+            }
+        ),
     )
     return True
 
@@ -191,6 +195,5 @@ def load(ctx: Context, params: DumpParams) -> bool:
             accounts.decode_dump(params.dump, limit)
     except ValueError as error:
         raise EvmError(f"not a state of anvil_dumpState: {error}") from None
-    with driving(ctx) as driven:
-        driven.load_state(params.dump)
+    change(ctx, Change(dump=params.dump))
     return True

@@ -11,11 +11,12 @@ from itertools import islice
 
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import Params, param
+from ...application.patches import Change
 from ...domain.execution import AccountOverride, CallArgs
 from ..codec.params import Address
 from ..errors import EvmError
 from ..execution import calls
-from .control import Number, driving
+from .control import Number, change
 
 # "balanceOf(address)" and "allowance(address,address)".
 _BALANCE_OF, _ALLOWANCE = bytes.fromhex("70a08231"), bytes.fromhex("dd62ed3e")
@@ -66,8 +67,7 @@ def _set(ctx: Context, read: CallArgs, amount: int, what: str) -> None:
         except EvmError:
             continue
         if found == word:
-            with driving(ctx) as driven:
-                driven.patch(overrides)
+            change(ctx, Change(overrides=overrides))
             return
     raise EvmError(f"Unable to set ERC20 {what}, no slot found", code=_NOT_FOUND)
 

@@ -12,13 +12,13 @@ from .... import jsoncodec
 from ....errors import ExecutionTimedOut, InvalidTransaction
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
+from ....protocol.secp256k1eth import keccak
 from ...domain.execution import CallArgs, Overrides, seen_by
 from ...domain.records import Header
 from ...engine.base import Job
 from ...engine.jobs import TraceBlock, TraceCall, Tracing
 from ...protocol.blocks import Block, BlockView, decode_block, raw_block
 from ...protocol.consensus import encode_header
-from ...protocol.crypto import keccak
 from ...protocol.execution import encode_receipt
 from ...protocol.rlp import Malformed
 from ..codec.call_objects import CallObject

@@ -16,9 +16,9 @@ from ....domain.abci import ExecTxResult
 from ....errors import NonceTaken, NotSupported, TxInCache, TxRejected
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
+from ....protocol.secp256k1eth import keccak
 from ...domain.execution import CallArgs
 from ...domain.records import BLOB, DYNAMIC_FEE, ETHER, ZERO_ADDRESS, Transaction
-from ...protocol.crypto import keccak
 from ...protocol.execution import Receipt
 from ...protocol.transactions import (
     decode,
@@ -209,7 +209,7 @@ def _why_known(ctx: Context, tx: Transaction) -> str:
         check = ctx.backend.application.check_tx(tx.raw)
     except NotSupported:
         return "already known"
-    waits = ctx.backend.mempool.pending_by_eth_hash(tx.hash) is not None
+    waits = ctx.backend.mempool.pending_by_other_hash(tx.hash) is not None
     return "already known" if waits or check.code == 0 else check.log
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 from zlib import crc32
 
-from ....backends.base.capabilities import EvmState
 from ....errors import NotSupported, ResultNotFound
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
@@ -16,6 +15,7 @@ from ...domain.execution import PRECOMPILES, AccountProof, SlotProof
 from ...domain.records import Header, PlainNumber
 from ...protocol import accounts
 from ...protocol.blocks import Block
+from ...state import EVM_STATE, EvmState
 from ..codec import hex
 from ..codec.params import Address, Anything, BlockId, ByHash, Height, Tag, mismatch
 from ..errors import NOT_SUPPORTED, EvmError
@@ -29,7 +29,7 @@ _MAX_PENDING = 10_000
 def evm_state(ctx: Context) -> EvmState:
     """Return the EVM state; raise :exc:`.errors.EvmError` where the backend has none."""
     try:
-        return ctx.backend.evm_state
+        return EVM_STATE.of(ctx.backend)
     except NotSupported as error:
         raise EvmError(error.text_with_hint, code=NOT_SUPPORTED) from None
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
+from ... import index
 from ...domain.records import Header, Log, RPCTransaction
 from ...protocol.blocks import Block, BlockView, pending_transaction
 from ...protocol.execution import Receipt, transaction_hashes
@@ -158,7 +159,7 @@ def transaction_by_hash(ctx: Context, params: TransactionParams) -> RPCTransacti
 
 
 def _waiting_with(ctx: Context, tx_hash: bytes) -> RPCTransaction | None:
-    found = ctx.backend.mempool.pending_by_eth_hash(tx_hash)
+    found = ctx.backend.mempool.pending_by_other_hash(tx_hash)
     for raw in (found,) if found else ctx.backend.mempool.pending(_MAX_PENDING).txs:
         # Clients ask again and again for what is not there; senders cost more than hashes.
         if tx_hash in transaction_hashes(raw):
@@ -185,7 +186,7 @@ def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
     it run once, and elsewhere it did not fit the block.
     """
     newest = None
-    for height in ctx.backend.evm_index.tx_heights(tx_hash, SearchBudget(ctx.settings).limits):
+    for height in index.tx_heights(ctx.backend, tx_hash, SearchBudget(ctx.settings).limits):
         block = reader(ctx).at(height)
         for each in block.receipts if block else ():
             if each.encoded.hash == tx_hash:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ....errors import InvalidParams, ResultNotFound
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import Params, param
+from ... import index
 from ...domain.records import Log, LogSearch
 from ...protocol.blocks import Block
 from ..codec.log_filter import FilterObject, LogFilter
@@ -58,7 +59,7 @@ def logs_by_height(
     :exc:`~flask_noderpc.errors.SearchTooCostly`."""
     chain, budget = reader(ctx), SearchBudget(ctx.settings)
     search = LogSearch(log_filter.addresses, log_filter.topics, span[0], span[-1])
-    for height in ctx.backend.evm_index.log_heights(search, budget.limits):
+    for height in index.log_heights(ctx.backend, search, budget.limits):
         block = chain.at(height)
         if block is None and height < ctx.backend.base_height():
             raise PrunedHistory

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from ....errors import NotSupported
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
 from ....protocol.comet.key_types import address
+from ....protocol.secp256k1eth import keccak, to_checksum
 from ...domain.records import RPCTransaction, Transaction
 from ...protocol import accounts
 from ...protocol.blocks import pending_transaction
-from ...protocol.crypto import keccak, to_checksum
+from ...state import EVM_STATE
 from ..codec.params import Address, Data, Tag
 from ..errors import EvmError
 from ..reader import reader
@@ -104,11 +104,7 @@ def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
         raise EvmError("header not found")
     header = head.partial_header
     stored = {"disabled": False, "oldestBlock": chain.height(Tag.EARLIEST)}
-    try:
-        _ = ctx.backend.evm_state
-        state = stored
-    except NotSupported:
-        state = {"disabled": True}
+    state = stored if EVM_STATE.find(ctx.backend) else {"disabled": True}
     return {
         "head": {"number": header.number, "hash": header.hash},
         **dict.fromkeys(("blocks", "tx", "receipts", "logs"), stored),
@@ -194,9 +190,8 @@ def _parted(ctx: Context) -> tuple[_Senders, _Senders]:
 
 def _nonces(ctx: Context) -> Callable[[bytes, int], int]:
     """The next nonce of a sender; without a state, the first that waits."""
-    try:
-        evm = ctx.backend.evm_state
-    except NotSupported:
+    evm = EVM_STATE.find(ctx.backend)
+    if evm is None:
         return lambda sender, first: first
     root = evm.root(reader(ctx).latest)
     return lambda sender, first: accounts.account(evm.record, root, sender).nonce

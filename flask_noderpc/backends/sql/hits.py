@@ -1,0 +1,297 @@
+"""Indexes that features declare, each in a table ``NAME_hits``: one row for each hit.
+
+A hit is the key of a value that occurs in a block, such as an address, and the place where it
+occurs: the height and a number in the block. Keys have 48 bits, so rows are small. A table of
+values with numbers, as the index of events has, would be larger: most values occur a few times
+only.
+
+Blocks that could not be read, since the feature or its packages were missing, are in
+``NAME_unindexed`` and count as hits of everything. They are indexed when the store is opened
+with both.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from ...domain.abci import ExecTxResult
+from ...feature import HitIndex, features, load
+from . import blocks
+from .connection import Connection
+from .packed.results import LAST_POSITION, POSITION_BITS
+
+log = logging.getLogger("flask_noderpc.store")
+
+_SLICE = 200
+
+
+class BlockTxs(NamedTuple):
+    """The transactions of a block, and the result of each."""
+
+    height: int
+    txs: Sequence[bytes]
+    results: Sequence[ExecTxResult]
+
+
+def place(height: int, number: int = 0) -> int:
+    """Return the place of a hit: its height and its number in the block.
+
+    More hits than fit share the last number, which makes hits and hides none.
+    """
+    return min(height, blocks.LAST_HEIGHT) << POSITION_BITS | min(number, LAST_POSITION)
+
+
+def last_place(height: int) -> int:
+    """Return the last place in a block."""
+    return place(height, LAST_POSITION)
+
+
+@cache
+def _declared() -> dict[str, HitIndex]:
+    return {name: each for feature in features() for name, each in feature.hit_indexes.items()}
+
+
+@cache
+def _reader(name: str) -> Callable[..., Iterable[tuple[int, int]]] | None:
+    """Return the function that reads hits; ``None`` without the feature or its packages."""
+    declared = _declared().get(name)
+    if declared is None:
+        return None
+    try:
+        found: Callable[..., Iterable[tuple[int, int]]] = load(declared.hits)
+    except ModuleNotFoundError:
+        return None
+    return found
+
+
+# Writing.
+
+
+def new_indexes(at: Connection) -> set[str]:
+    """Return the names of declared indexes that the store has no tables for."""
+    return _declared().keys() - set(at.engine.hit_indexes(at))
+
+
+def make_tables(at: Connection) -> None:
+    """Make the tables of indexes that the store has not had; the blocks that it has count as
+    not indexed."""
+    for name in new_indexes(at):
+        at.engine.make_hit_tables(at, name)
+        at.execute(f"INSERT INTO {name}_unindexed SELECT height FROM {at.engine.heights}")
+
+
+def write(at: Connection, found: Sequence[BlockTxs]) -> None:
+    """Add blocks to each index."""
+    for name in at.engine.hit_indexes(at):
+        for block in found:
+            _write(at, name, block)
+
+
+def _write(at: Connection, name: str, block: BlockTxs) -> None:
+    relevant = _relevant(name, block)
+    if not relevant:
+        return
+    if _reader(name) is None:
+        at.execute(
+            f"INSERT INTO {name}_unindexed (height) VALUES (?) ON CONFLICT DO NOTHING",
+            (block.height,),
+        )
+        return
+    at.executemany(
+        f"INSERT INTO {name}_hits (key, place) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        _rows(name, block),
+    )
+
+
+def _relevant(name: str, block: BlockTxs) -> list[tuple[bytes, ExecTxResult]]:
+    """Return the transactions that may have hits, each with its result."""
+    declared, pairs = _declared().get(name), zip(block.txs, block.results, strict=False)
+    if declared is None:
+        return list(pairs)
+    types = declared.event_types
+    return [pair for pair in pairs if any(event.type in types for event in pair[1].events)]
+
+
+def _rows(name: str, block: BlockTxs) -> list[tuple[int, int]]:
+    """Return keys and places of a block's hits; none where they can't be read."""
+    relevant, hits = _relevant(name, block), _reader(name)
+    if not relevant or hits is None:
+        return []
+    return sorted({(key, place(block.height, number)) for key, number in hits(relevant)})
+
+
+def forget(at: Connection, height: int) -> None:
+    """Remove a block from the indexes; its hits are found in the block, as they were made.
+
+    Where they can't be read they stay: readers look into the block, and it is not there.
+    """
+    for name in at.engine.hit_indexes(at):
+        if at.execute(f"SELECT 1 FROM {name}_hits LIMIT 1").fetchone() is None:
+            continue
+        found = _rows(name, BlockTxs(height, *blocks.txs_with_results(at, height)))
+        at.executemany(f"DELETE FROM {name}_hits WHERE key = ? AND place = ?", found)
+
+
+def forget_heights(at: Connection, low: int, high: int) -> None:
+    """Remove the notes that blocks of a range are not indexed."""
+    for name in at.engine.hit_indexes(at):
+        at.execute(f"DELETE FROM {name}_unindexed WHERE height BETWEEN ? AND ?", (low, high))
+
+
+def forget_above(at: Connection, height: int) -> None:
+    """Remove all blocks above a height from the indexes."""
+    for name in at.engine.hit_indexes(at):
+        at.execute(f"DELETE FROM {name}_hits WHERE place > ?", (last_place(height),))
+        at.execute(f"DELETE FROM {name}_unindexed WHERE height > ?", (height,))
+
+
+# Blocks that were stored without the feature.
+
+
+def announce(at: Connection) -> None:
+    """Log how many blocks are about to be indexed."""
+    for name in _readable(at):
+        (count,) = at.execute(f"SELECT count(*) FROM {name}_unindexed").fetchone()
+        log.warning("the index %s is made of %s blocks, once", name, count)
+
+
+def has_unindexed(at: Connection) -> bool:
+    """Return true if blocks are listed that can be indexed now."""
+    return bool(_readable(at))
+
+
+def index_some(at: Connection) -> bool:
+    """Index the next few of these blocks; return false if there are none."""
+    names = _readable(at)
+    for name in names:
+        found = at.execute(
+            f"SELECT height FROM {name}_unindexed ORDER BY height LIMIT ?", (_SLICE,)
+        ).fetchall()
+        for (height,) in found:
+            _write(at, name, BlockTxs(height, *blocks.txs_with_results(at, height)))
+            at.execute(f"DELETE FROM {name}_unindexed WHERE height = ?", (height,))
+    return bool(names)
+
+
+def _readable(at: Connection) -> list[str]:
+    return [
+        name
+        for name in at.engine.hit_indexes(at)
+        # Asked last: what reads hits takes its time to load, and few stores have any.
+        if not is_complete(at, name) and _reader(name)
+    ]
+
+
+# Reading.
+
+
+def is_complete(at: Connection, name: str) -> bool:
+    """Return true if every block is in an index."""
+    return at.execute(f"SELECT 1 FROM {name}_unindexed LIMIT 1").fetchone() is None
+
+
+def missing(at: Connection, block: BlockTxs) -> list[str]:
+    """Return the names of the indexes that lack a hit of a block, as far as hits can be
+    read."""
+    return [name for name in at.engine.hit_indexes(at) if _lacks_hit(at, name, block)]
+
+
+def _lacks_hit(at: Connection, name: str, block: BlockTxs) -> bool:
+    expected = _rows(name, block)
+    if not expected or _has(at, f"{name}_unindexed WHERE height = ?", (block.height,)):
+        return False
+    return not all(
+        _has(at, f"{name}_hits WHERE key = ? AND place = ?", row) for row in expected
+    )
+
+
+def _has(at: Connection, table: str, args: Sequence[Any]) -> bool:
+    return at.execute(f"SELECT 1 FROM {table}", args).fetchone() is not None
+
+
+def newest_heights(at: Connection, name: str, key: int) -> tuple[int, ...]:
+    """Return the heights of blocks with a hit of a key, newest first."""
+    found = at.execute(
+        f"SELECT place >> {POSITION_BITS} FROM {name}_hits WHERE key = ? ORDER BY place DESC",
+        (key,),
+    )
+    return tuple(height for (height,) in found)
+
+
+Term = Sequence[int]
+"""Keys, any of which meets a demand."""
+
+# How far hits are counted to find the rarest: first so far, then so many times further.
+_FIRST_COUNT, _FURTHER, _LAST_COUNT = 64, 16, 1 << 20
+
+
+def heights(
+    at: Connection, name: str, terms: Sequence[Term], low: int, high: int
+) -> tuple[int, ...]:
+    """Return the heights of blocks with a place that has a hit of each term, and those that are
+    not indexed; lowest first."""
+    between = (place(low), last_place(high))
+    hits, first, rest = _rarest_first(at, name, terms, between)
+    also = [_also(at, name, term, hits, between) for term in rest]
+    found = at.execute(
+        f"SELECT d.place >> {POSITION_BITS} FROM {name}_hits AS d"
+        f" WHERE {at.engine.is_one_of('d.key')} AND d.place BETWEEN ? AND ?"
+        f"{''.join(sql for sql, _ in also)}"
+        f" UNION SELECT height FROM {name}_unindexed WHERE height BETWEEN ? AND ? ORDER BY 1",
+        (
+            at.engine.numbers(first),
+            *between,
+            *(arg for _, args in also for arg in args),
+            low,
+            high,
+        ),
+    )
+    return tuple(height for (height,) in found)
+
+
+def _rarest_first(
+    at: Connection, name: str, terms: Sequence[Term], between: tuple[int, int]
+) -> tuple[int, Term, Sequence[Term]]:
+    """Return the number of hits of the rarest term, that term, and the others."""
+    limit = _FIRST_COUNT
+    counts = [0]
+    while len(terms) > 1:
+        counts = [_count(at, name, term, between, limit) for term in terms]
+        if min(counts) < limit or limit >= _LAST_COUNT:
+            break
+        limit *= _FURTHER
+    hits = min(counts)
+    rarest = counts.index(hits)
+    return hits, terms[rarest], (*terms[:rarest], *terms[rarest + 1 :])
+
+
+def _also(
+    at: Connection, name: str, term: Term, hits: int, between: tuple[int, int]
+) -> tuple[str, tuple[object, ...]]:
+    """Return the condition that the same place has a hit of this term too, and its parameters:
+    looked up for each hit, or listed once.
+
+    With many alternatives and many hits the list is the shorter way.
+    """
+    lookups, is_one = hits * len(term), at.engine.is_one_of("key")
+    if len(term) == 1 or _count(at, name, term, between, lookups) == lookups:
+        sql = f" AND EXISTS (SELECT 1 FROM {name}_hits WHERE {is_one} AND place = d.place)"
+        return sql, (at.engine.numbers(term),)
+    sql = (
+        f" AND d.place IN (SELECT place FROM {name}_hits WHERE {is_one}"
+        " AND place BETWEEN ? AND ?)"
+    )
+    return sql, (at.engine.numbers(term), *between)
+
+
+def _count(at: Connection, name: str, term: Term, between: tuple[int, int], limit: int) -> int:
+    """Return the number of hits, counted up to a limit."""
+    row = at.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM {name}_hits WHERE {at.engine.is_one_of('key')}"
+        " AND place BETWEEN ? AND ? LIMIT ?) AS counted",
+        (at.engine.numbers(term), *between, limit),
+    ).fetchone()
+    return int(row[0])
