@@ -87,6 +87,23 @@ class ApplicationKind:
     """True for the application of ``noderpc start --dev`` without ``--application``."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSet:
+    """Pages for people about the chain of a mount, as a blueprint of Flask.
+
+    An app registers the blueprint itself; ``noderpc start`` does so if a flag asks for it.
+    """
+
+    blueprint: str
+    """The blueprint, named as ``package.module:name``; its module makes it with ``__name__``.
+    The endpoint of its first page is ``overview``. Registering it stores its name and the mount
+    that it shows in ``app.extensions["noderpc_explorers"]``."""
+    path: str
+    """Path of its first page under ``noderpc start``."""
+    help: str
+    """Sentence of the flag in ``noderpc start --help``."""
+
+
 def load(name: str) -> Any:
     """Return what a feature names as ``package.module:name``."""
     module, _, member = name.partition(":")
@@ -110,6 +127,11 @@ class Feature:
     """Function that answers a call of ``abci_query`` before the application does. Its arguments
     are the context, the path, the data and the height; it returns ``None`` to leave the query
     to the application."""
+    page_sets: Mapping[str, PageSet] = field(default_factory=dict)
+    """Pages for people, by the names of their flags of ``noderpc start``."""
+    other_hashes: str = ""
+    """Function that returns further hashes by which a transaction is known, given its bytes:
+    Ethereum's hash, for one. It returns none for bytes that it does not know."""
     hit_indexes: Mapping[str, HitIndex] = field(default_factory=dict)
     """Indexes that SQL stores keep, by the names of their tables."""
     stores: Mapping[str, UrlStore] = field(default_factory=dict)

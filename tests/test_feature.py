@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from flask import Flask
+from flask import Blueprint, Flask
 
 import flask_noderpc
 from flask_noderpc import NodeRPC
@@ -25,11 +25,13 @@ from flask_noderpc.domain.abci import QueryResult
 from flask_noderpc.domain.genesis import Genesis
 from flask_noderpc.errors import InvalidSetting
 from flask_noderpc.extension import mounts
-from flask_noderpc.feature import ApplicationKind, Feature, features
+from flask_noderpc.feature import ApplicationKind, Feature, PageSet, features
 from flask_noderpc.jsonrpc.context import Context
 from flask_noderpc.jsonrpc.params import Params, param
 from flask_noderpc.jsonrpc.route import Route
 from flask_noderpc.lru import CacheMemory
+from flask_noderpc.server import banner
+from flask_noderpc.server.app import node_app
 from flask_noderpc.server.flags import defaults_of
 from flask_noderpc.settings import Settings, read_settings
 from flask_noderpc.wire.params import Text
@@ -187,3 +189,31 @@ def test_a_feature_brings_routes_and_answers_to_queries(tmp_path: Path) -> None:
     assert result("/abci_query?path=/mine&height=3")["response"]["log"] == "/mine 3"
     for mount in mounts(app).values():
         mount.backend.close()
+
+
+my_pages = Blueprint("my_pages", __name__)
+
+
+@my_pages.get("/")
+def overview() -> str:
+    return "a page"
+
+
+@pytest.fixture
+def with_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = PageSet(blueprint=f"{__name__}:my_pages", path="/mine/", help="Serve my pages.")
+    found = (Feature(name="mine", page_sets={"mine": pages}),)
+    monkeypatch.setattr(banner, "features", lambda: found)
+
+
+@pytest.mark.usefixtures("with_pages")
+@pytest.mark.parametrize(("chosen", "status"), [(["mine"], 200), ([], 404)])
+def test_a_feature_brings_pages_if_they_are_chosen(
+    tmp_path: Path, chosen: list[str], status: int
+) -> None:
+    settings = {"database": str(tmp_path / "chain.db")}
+    app = node_app(tmp_path, settings, pages=chosen)
+
+    assert banner.pages_of(Settings(), chosen).of_features == dict.fromkeys(chosen, ("/mine/",))
+    assert app.test_client().get("/mine/").status_code == status
+    mounts(app)["noderpc"].backend.close()

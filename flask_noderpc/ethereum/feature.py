@@ -24,4 +24,5 @@ FEATURE = Feature(
     applications={"evm": _EVM},
     event_aliases=ALIASES,
     hit_indexes={"evm": _INDEX},
+    other_hashes="flask_noderpc.ethereum.protocol.execution:transaction_hashes",
 )

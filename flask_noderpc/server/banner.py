@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from ipaddress import ip_address
 from pathlib import Path
@@ -14,7 +14,7 @@ import click
 
 from ..backends import stored_identity
 from ..backends.base.location import location_of
-from ..feature import ApplicationKind
+from ..feature import ApplicationKind, PageSet, features
 from ..settings import SETTINGS, Settings
 from .addresses import Address
 
@@ -46,15 +46,21 @@ class Pages:
 
     own: tuple[str, ...] = ()
     """Those of the mount."""
-    explorers: tuple[str, ...] = ()
-    """Those that show its chain."""
+    of_features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Pages of features that show its chain, by the names of their sets."""
 
 
-def pages_of(settings: Settings, explorer: bool) -> Pages:
-    """Return the pages of a node without an app."""
+def page_sets() -> dict[str, PageSet]:
+    """Return the page sets of features by their names."""
+    return {name: pages for each in features() for name, pages in each.page_sets.items()}
+
+
+def pages_of(settings: Settings, chosen: Iterable[str]) -> Pages:
+    """Return the pages of a node without an app, with page sets that were chosen."""
     excluded = settings.exclude_routes
     own = tuple(path for name, path in _PAGES.items() if name not in excluded)
-    return Pages(own, ("/explorer/",) if explorer else ())
+    known = page_sets()
+    return Pages(own, {name: (known[name].path,) for name in chosen})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +159,14 @@ class Banner:
     def _pages(self, root: str) -> Iterator[tuple[str, str]]:
         for page in self.pages.own:
             yield "pages", f"{root}{page}"
-        for page in self.pages.explorers:
-            yield "explorer", f"{root}{page}"
-        if not self.pages.explorers:
-            cure = "app.register_blueprint(explorer_bp)" if self.is_app else "--explorer"
-            yield "explorer", f"needs {cure}"
+        for name, known in page_sets().items():
+            found = self.pages.of_features.get(name, ())
+            for page in found:
+                yield name, f"{root}{page}"
+            if not found:
+                blueprint = known.blueprint.partition(":")[2]
+                added = f"app.register_blueprint({blueprint})"
+                yield name, f"needs {added if self.is_app else f'--{name}'}"
 
     def _curl(self, page: str) -> str:
         if url := self._client_url("node"):

@@ -56,13 +56,12 @@ def serve_own_chain(
     written: Mapping[str, str],
     logs: LogOptions,
     *,
-    explorer: bool = False,
+    pages: Sequence[str] = (),
 ) -> None:
     """Serve an embedded chain without an app until a signal ends it.
 
-    ``written`` maps given settings to their names in errors. With ``explorer``, its pages are
-    served at ``/explorer`` too. Raise
-    :exc:`~flask_noderpc.errors.ConfigurationError`.
+    ``written`` maps given settings to their names in errors; ``pages`` are the names of page
+    sets that are served too. Raise :exc:`~flask_noderpc.errors.ConfigurationError`.
     """
     given = dict(given)
     folder = _home(given.pop("home", None), given, written)
@@ -93,15 +92,15 @@ def serve_own_chain(
         given["dialect"] = settings.dialect
     else:
         _check_store(store.path, settings.application, settings.chain_id)
-    spec = WorkerSpec(-1, settings=given, folder=str(folder), explorer=explorer, logs=logs)
+    spec = WorkerSpec(-1, settings=given, folder=str(folder), pages=tuple(pages), logs=logs)
     watched = _watch(settings, store.path, "" if is_pinned else settings.dialect, logs)
     with watched as changes:
 
         def show(bound: Bound) -> Banner:
             home = None if settings.upstream else folder
             kind = application_kinds()[settings.application]
-            pages = pages_of(settings, explorer)
-            return Banner(settings, bound, store.path, pages, home=home, kind=kind)
+            shown = pages_of(settings, pages)
+            return Banner(settings, bound, store.path, shown, home=home, kind=kind)
 
         _serve(settings, spec, written, show, changes)
 
