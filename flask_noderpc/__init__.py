@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from flask import Blueprint
+
     from .backends.base.application import (
         Application,
         AppState,
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from .chain.embedded import EmbeddedChain
     from .cometbft.routes import COMETBFT_ROUTES
     from .errors import ConfigurationError, NodeRPCError
-    from .explorer.blueprint import explorer_bp
     from .extension import NodeRPC, get_backend, hang_up, may_write, noderpc_bp
     from .jsonrpc.context import Context
     from .jsonrpc.guard import Denied
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .wire.schema import WireSchema
 
     __version__: str
+    explorer_bp: Blueprint
 
 # Where each public name lives. They are loaded when they are asked for: pytest and flask
 # import this package in every run, for its plugins, whether it is used or not.

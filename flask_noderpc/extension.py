@@ -18,7 +18,7 @@ from flask.blueprints import BlueprintSetupState
 from .backends.base.backend import ChainBackend
 from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
-from .cometbft.routes import COMETBFT_ROUTES
+from .cometbft.routes import COMETBFT_ROUTES, feature_routes
 from .companion.from_settings import companion_from_settings, dialect_of_upstream
 from .errors import ConfigurationError, InvalidSetting, short_repr
 from .feature import apis
@@ -109,7 +109,7 @@ class NodeRPC:
         url_prefix = (_checked_prefix(state.url_prefix) or "").rstrip("/")
         mount = Mount(
             backend,
-            self._routes,
+            self._routes.with_custom(feature_routes()),
             settings,
             dialect,
             url_prefix=url_prefix,

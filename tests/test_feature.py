@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from flask import Blueprint, Flask
 
 import flask_noderpc
-from flask_noderpc.feature import features
+from flask_noderpc import NodeRPC
+from flask_noderpc.application_kinds import application_kinds
+from flask_noderpc.chain.applications.kvstore import KVStore
+from flask_noderpc.chain.dev_accounts import DevAccounts, accounts_log
+from flask_noderpc.cli import cli, main
+from flask_noderpc.cometbft import info, routes
+from flask_noderpc.domain.abci import QueryResult
+from flask_noderpc.domain.genesis import Genesis
+from flask_noderpc.errors import InvalidSetting
+from flask_noderpc.extension import mounts
+from flask_noderpc.feature import ApplicationKind, Feature, PageSet, features
+from flask_noderpc.jsonrpc.context import Context
+from flask_noderpc.jsonrpc.params import Params, param
+from flask_noderpc.jsonrpc.route import Route
+from flask_noderpc.lru import CacheMemory
+from flask_noderpc.server import banner
+from flask_noderpc.server.app import node_app
+from flask_noderpc.server.flags import defaults_of
+from flask_noderpc.settings import Settings, read_settings
+from flask_noderpc.wire.params import Text
 from tests.helpers.until import PATIENCE
 
 PACKAGE = Path(flask_noderpc.__file__).parent
@@ -77,3 +102,161 @@ def test_a_feature_that_is_none_is_refused_with_its_distribution(
     (line,) = installed(tmp_path, value)
     assert "the feature 'acme' of the distribution acme-feature" in line
     assert error in line
+
+
+class Mine(KVStore):
+    name = "mine"
+
+
+class MyAccounts(DevAccounts):
+    def app_state(self, settings: Settings) -> bytes:
+        return json.dumps({"rich": settings.moniker}).encode()
+
+    def log(self, settings: Settings, genesis: Genesis) -> None:
+        accounts_log.warning("begun with %s", json.loads(genesis.app_state))
+
+    def banner(self, settings: Settings, home: Path, curl: str) -> Iterator[tuple[str, str]]:
+        yield "riches", curl
+
+
+def mine(settings: Settings, path: str, memory: CacheMemory) -> type[Mine]:
+    return Mine
+
+
+@pytest.fixture
+def with_mine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    kind = ApplicationKind(
+        make=f"{__name__}:mine",
+        dev_accounts=f"{__name__}:MyAccounts",
+        genesis_members=frozenset({"rich"}),
+        defaults={"dialect": "comet-1.0"},
+        dev_defaults={"moniker": "dev"},
+    )
+    found = (*features(), Feature(name="mine", applications={"mine": kind}))
+    monkeypatch.setattr("flask_noderpc.application_kinds.features", lambda: found)
+    application_kinds.cache_clear()
+    yield
+    application_kinds.cache_clear()
+
+
+@pytest.mark.usefixtures("with_mine")
+def test_a_feature_brings_an_application_with_its_accounts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = Flask(__name__, instance_path=str(tmp_path))
+    NodeRPC(app, application="mine", dev=True, moniker="me")
+
+    genesis = app.test_client().get("/genesis").get_json()["result"]["genesis"]
+    mounts(app)["noderpc"].backend.close()
+
+    assert genesis["app_state"] == {"rich": "me"}
+    assert "begun with {'rich': 'me'}" in caplog.text
+
+
+@pytest.mark.usefixtures("with_mine")
+def test_the_commands_know_the_application_of_a_feature(tmp_path: Path) -> None:
+    assert defaults_of("mine", dev=True).items() >= {
+        ("application", "mine"),
+        ("dialect", "comet-1.0"),
+        ("moniker", "dev"),
+    }
+    with pytest.raises(InvalidSetting, match=r"known are kvstore, merkle, .*mine$"):
+        read_settings({}, {"application": "yours"})
+    document = tmp_path / "genesis.json"
+    document.write_text(json.dumps({"chain_id": "c", "app_state": {"rich": "me"}}))
+    shown = CliRunner().invoke(main, ["genesis", "check", str(document)])
+    assert "application       mine" in shown.output
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Params):
+    name: str = param(Text(), doc="A name.")
+
+
+def greet(ctx: Context, params: Name) -> str:
+    """Greet somebody."""
+    return f"hello {params.name}"
+
+
+ROUTES = (Route("greet", greet, Name, str),)
+DEV_ROUTES = (Route("dev_greet", greet, Name, str),)
+
+
+def answer(ctx: Context, path: str, data: bytes, height: int) -> QueryResult | None:
+    return QueryResult(log=f"{path} {height}") if path == "/mine" else None
+
+
+@pytest.fixture
+def with_routes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    own = Feature(
+        name="mine",
+        routes=f"{__name__}:ROUTES",
+        dev_routes=f"{__name__}:DEV_ROUTES",
+        abci_query=f"{__name__}:answer",
+    )
+    caches = (routes.feature_routes, routes.dev_routes, info.feature_answers)
+    found = (*features(), own)
+    for module in (routes, info):
+        monkeypatch.setattr(module, "features", lambda: found)
+    for each in caches:
+        each.cache_clear()
+    yield
+    for each in caches:
+        each.cache_clear()
+
+
+@pytest.mark.usefixtures("with_routes")
+def test_a_feature_brings_routes_and_answers_to_queries(tmp_path: Path) -> None:
+    app = Flask(__name__, instance_path=str(tmp_path))
+    NodeRPC(app, application="bank", dev=True)
+    (tmp_path / "other").mkdir()
+    NodeRPC(
+        app, name="other", url_prefix="/other", database=str(tmp_path / "other" / "chain.db")
+    )
+    client = app.test_client()
+
+    def result(path: str) -> Any:
+        return client.get(path).get_json()["result"]
+
+    def error(method: str) -> str:
+        call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": "you"}}
+        return str(client.post("/other/", json=call).get_json()["error"])
+
+    assert result("/greet?name=you") == result("/dev_greet?name=you") == "hello you"
+    assert result("/other/greet?name=you") == "hello you"
+    assert "NODERPC_DEV brings it" in error("dev_greet")
+    assert "/greet" in client.get("/openapi.json").get_json()["paths"]
+    shown = app.test_cli_runner().invoke(cli, ["routes"]).output
+    assert "/dev_greet" in shown
+    assert "Greet somebody." in shown
+    assert result("/abci_query?path=/mine&height=3")["response"]["log"] == "/mine 3"
+    for mount in mounts(app).values():
+        mount.backend.close()
+
+
+my_pages = Blueprint("my_pages", __name__)
+
+
+@my_pages.get("/")
+def overview() -> str:
+    return "a page"
+
+
+@pytest.fixture
+def with_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = PageSet(blueprint=f"{__name__}:my_pages", path="/mine/", help="Serve my pages.")
+    found = (Feature(name="mine", page_sets={"mine": pages}),)
+    monkeypatch.setattr(banner, "features", lambda: found)
+
+
+@pytest.mark.usefixtures("with_pages")
+@pytest.mark.parametrize(("chosen", "status"), [(["mine"], 200), ([], 404)])
+def test_a_feature_brings_pages_if_they_are_chosen(
+    tmp_path: Path, chosen: list[str], status: int
+) -> None:
+    settings = {"database": str(tmp_path / "chain.db")}
+    app = node_app(tmp_path, settings, pages=chosen)
+
+    assert banner.pages_of(Settings(), chosen).of_features == dict.fromkeys(chosen, ("/mine/",))
+    assert app.test_client().get("/mine/").status_code == status
+    mounts(app)["noderpc"].backend.close()

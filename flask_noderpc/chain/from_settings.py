@@ -5,76 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
+from ..application_kinds import application_kinds
 from ..backends.base.application import Application, AppState
 from ..backends.base.capabilities import MempoolLimits
 from ..backends.base.location import location_of
 from ..domain.genesis import Genesis
 from ..errors import ConfigurationError, InvalidSetting
+from ..feature import load
 from ..lru import CacheMemory
 from ..settings import Settings
 from .applications.kvstore import kvstore_of
 from .applications.merkle_kvstore import MerkleKVStore
 from .block_scheduler import AT_ONCE_S, BlockSchedule
 from .comet_settings import warn_of_ignored
+from .dev_accounts import DevAccounts, dev_accounts_of
 from .embedded import EmbeddedChain
 
 Make = Callable[[AppState], Application]
 
-# Packages of the EVM's engine, by the module that is imported.
-_ENGINE = {
-    "eth": "py-evm",
-    "py_arkworks_bls12381": "py-arkworks-bls12381",
-}
+
+def kvstore(settings: Settings, path: str, memory: CacheMemory) -> Make:
+    """Return what makes the application ``kvstore``."""
+    return kvstore_of(settings.dialect)
 
 
-def _evm(settings: Settings, path: str, memory: CacheMemory) -> Make:
+def merkle(settings: Settings, path: str, memory: CacheMemory) -> Make:
+    """Return what makes the application ``merkle``."""
+    return MerkleKVStore
+
+
+def application_named(name: str, settings: Settings, path: str, memory: CacheMemory) -> Make:
+    """Return what makes an application that NODERPC_APPLICATION names.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if it lacks a package of its extra.
+    """
     try:
         # Only this application needs the extra's packages.
-        from ..ethereum.application.application import EvmApplication
-        from ..ethereum.application.state import EvmRuntime, ExecutionLimits
+        from_settings = load(application_kinds()[name].make)
     except ModuleNotFoundError as error:
-        raise ConfigurationError(f"NODERPC_APPLICATION = 'evm': {error}") from None
-    # The executor processes import them: without this check they would fail later.
-    for module, package in _ENGINE.items():
-        if find_spec(module) is None:
-            raise ConfigurationError(
-                f"NODERPC_APPLICATION = 'evm' needs {package}: pip install 'flask-noderpc[evm]'"
-            )
-    limits = ExecutionLimits(
-        settings.evm_executors,
-        call_s=settings.evm_timeout,
-        per_client=settings.max_waiting_calls_per_client,
-    )
-    return lambda state: EvmApplication(
-        state,
-        EvmRuntime(state, path, limits, memory, keeps_names=settings.dev),
-        settings.evm_chain_id,
-        dev=settings.dev,
-        takes_unprotected_txs=settings.takes_unprotected_txs,
-        code_size_limit=settings.evm_code_size_limit,
-    )
+        raise ConfigurationError(f"NODERPC_APPLICATION = {name!r}: {error}") from None
+    make: Make = from_settings(settings, path, memory)
+    return make
 
-
-def _bank(settings: Settings, path: str, memory: CacheMemory) -> Make:
-    try:
-        # Only this application needs the extra's packages.
-        from ..cosmos.bank.application import Bank
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(f"NODERPC_APPLICATION = 'bank': {error}") from None
-    return partial(Bank, prefix=settings.bank_prefix, retained_heights=settings.bank_heights)
-
-
-APPLICATIONS: dict[str, Callable[[Settings, str, CacheMemory], Make]] = {
-    "kvstore": lambda settings, path, memory: kvstore_of(settings.dialect),
-    "merkle": lambda settings, path, memory: MerkleKVStore,
-    "evm": _evm,
-    "bank": _bank,
-}
-"""The applications that NODERPC_APPLICATION names."""
 
 CHAIN_SETTINGS = (
     "read_database",
@@ -105,46 +79,36 @@ CHAIN_SETTINGS = (
 """Settings of the chain itself, the same for each mount that serves it."""
 
 
-def _on_start(settings: Settings, home: Path, genesis: Genesis) -> None:
+def _on_start(
+    settings: Settings, home: Path, accounts: DevAccounts | None, genesis: Genesis
+) -> None:
     """Log what the process that produces the blocks has to say of its home."""
     if settings.produce:
         warn_of_ignored(home, settings)
-    if settings.dev and settings.application == "bank":
-        from ..cosmos.bank import dev as bank
-
-        bank.log_accounts(genesis, new=(settings.bank_prefix, settings.bank_coins))
-    elif settings.dev:
-        from ..ethereum.application import dev
-
-        dev.log_accounts(genesis)
+    if accounts is not None:
+        accounts.log(settings, genesis)
 
 
-def _dev(settings: Settings) -> dict[str, Any]:
-    """Return the arguments of :class:`EmbeddedChain` for NODERPC_DEV."""
+def _dev_accounts(settings: Settings) -> DevAccounts | None:
+    """Return the accounts that NODERPC_DEV brings; ``None`` without it."""
     if not settings.dev:
-        return {}
-    if settings.application == "bank":
-        from ..cosmos.bank import dev as bank
-
-        state = bank.app_state(settings.bank_prefix, settings.bank_coins)
-        return {"app_state": state, "dev": True}
-    if settings.application != "evm":
+        return None
+    found = dev_accounts_of(application_kinds()[settings.application])
+    if found is None:
+        having = [name for name, kind in application_kinds().items() if kind.dev_accounts]
         raise InvalidSetting(
-            f"NODERPC_DEV brings accounts of Ethereum or of the Cosmos SDK, and"
-            f" NODERPC_APPLICATION is {settings.application!r}: set it to 'evm' or 'bank', or"
+            "NODERPC_DEV brings funded accounts, and a chain has none if NODERPC_APPLICATION is"
+            f" {settings.application!r}: set it to {' or '.join(map(repr, having))}, or"
             " NODERPC_DEV to false"
         )
-    from ..ethereum.application import dev
-
-    return {"app_state": dev.app_state(), "dev": True}
+    return found
 
 
 def _block_schedule(settings: Settings) -> BlockSchedule:
     schedule = BlockSchedule(
         interval_s=settings.block_interval,
         empty_blocks=settings.empty_blocks,
-        # CosmJS connects to no chain without a block.
-        first_block=settings.application == "bank",
+        first_block=application_kinds()[settings.application].makes_first_block,
         lease_s=settings.lease_seconds,
     )
     if settings.dev and schedule.at_once:
@@ -170,14 +134,16 @@ def chain_from_settings(
     """
     path = chain_path(settings, folder)
     memory = memory or CacheMemory(settings.cache_bytes)
-    application = APPLICATIONS[settings.application](settings, path, memory)
+    application = application_named(settings.application, settings, path, memory)
+    accounts = _dev_accounts(settings)
     home = Path(settings.home or location_of(path).folder or folder)
     return EmbeddedChain(
         path,
         home=home,
         application=application,
-        on_start=partial(_on_start, settings, home),
-        **_dev(settings),
+        on_start=partial(_on_start, settings, home, accounts),
+        app_state=accounts.app_state(settings) if accounts else b"",
+        dev=settings.dev,
         chain_id=settings.chain_id,
         dialect=settings.dialect,
         moniker=settings.moniker,

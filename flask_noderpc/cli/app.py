@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import click
 from flask import Flask, current_app
 from flask.cli import ScriptInfo
 
-from ..server.banner import Pages
+from ..server.banner import Pages, page_sets
 from ..server.exit_status import REFUSED, USAGE
 from ..server.flags import given_settings, host_flags
 from ..server.logs import LogOptions
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..backends.base.backend import ChainBackend
     from ..backends.base.store import ChainStore
     from ..chain.embedded import EmbeddedChain
+    from ..feature import PageSet
     from ..mount import Mount
 
 cli = OneLineAppGroup(
@@ -272,7 +273,7 @@ def start_app(mount: str, logs: LogOptions, **given: str | None) -> None:
 
 
 def _pages(mount: str) -> Pages:
-    """Return the pages of a mount, and the explorers that show it."""
+    """Return the pages of a mount, and those of page sets that show it."""
     from ..web.pages import EXPLORERS
 
     found = {}
@@ -281,8 +282,17 @@ def _pages(mount: str) -> Pages:
         if "GET" in (rule.methods or ()) and not rule.arguments:
             found[rule.endpoint] = rule.rule
     explorers = _app().extensions.get(EXPLORERS, {})
-    overviews = [f"{name}.overview" for name, of in explorers.items() if of == mount]
-    own = tuple(f"{mount}.{name}" for name in ("index", "try", "openapi"))
-    return Pages(
-        *(tuple(found[one] for one in some if one in found) for some in (own, overviews))
-    )
+    of_mount = [name for name, shown in explorers.items() if shown == mount]
+
+    def paths(endpoints: Iterable[str]) -> tuple[str, ...]:
+        return tuple(found[each] for each in endpoints if each in found)
+
+    def overviews(pages: PageSet) -> Iterator[str]:
+        module, blueprints = pages.blueprint.partition(":")[0], _app().blueprints
+        for name in of_mount:
+            if blueprints[name].import_name == module:
+                yield f"{name}.overview"
+
+    own = (f"{mount}.{name}" for name in ("index", "try", "openapi"))
+    of_features = {name: paths(overviews(pages)) for name, pages in page_sets().items()}
+    return Pages(paths(own), of_features)

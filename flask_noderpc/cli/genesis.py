@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..application_kinds import application_kinds, application_names
 from ..errors import ConfigurationError
 from ..server.exit_status import FAILED
-from ..settings import read_settings
+from ..settings import Settings, read_settings
 from .command import Failed, OneLineGroup, printable
 from .node import main
 
@@ -26,7 +27,6 @@ _MAX_BYTES = 1 << 30
 _SHOWN = 20
 # A name that is refused, too, may have any length.
 _MAX_LINE = 20_000
-_APPLICATIONS = ("kvstore", "merkle", "evm", "bank")
 _VERSIONS = ("0.34", "0.37", "0.38", "0.39", "0.40", "1.0")
 DIALECT_NAMES = ("document", *(f"comet-{name}" for name in _VERSIONS))
 
@@ -56,7 +56,7 @@ def genesis_group() -> None:
 @click.argument("file", type=click.Path(allow_dash=True))
 @click.option(
     "--application",
-    type=click.Choice(_APPLICATIONS),
+    type=click.Choice(application_names()),
     default=None,
     help="Application that reads app_state.  [default: the one whose members it has]",
 )
@@ -124,11 +124,10 @@ def _application_of(app_state: bytes) -> str:
     try:
         members = jsoncodec.decode(app_state or b"{}", dict[str, jsoncodec.Raw])
     except jsoncodec.NotJSON:
-        return "kvstore"
-    if "alloc" in members:
-        return "evm"
-    # Old documents have their accounts at the top level.
-    return "bank" if members.keys() & {"auth", "bank", "accounts"} else "kvstore"
+        members = {}
+    kinds = application_kinds().items()
+    found = (name for name, kind in kinds if kind.genesis_members & members.keys())
+    return next(found, Settings().application)
 
 
 def _described(application: str, genesis: Genesis) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..application_kinds import application_kinds
 from ..backends.base.location import url_store
 from ..errors import BackendError, ConfigurationError, StoreError
 from ..server.exit_status import INTERRUPTED, REFUSED
@@ -83,17 +84,18 @@ def verify(store: ChainStore, first: int = 0) -> None:
 def _add_application(store: ChainStore) -> str:
     """Give the store the application that proves its state by the app hash; return why that is
     not possible, if so."""
-    from ..chain.from_settings import APPLICATIONS
+    from ..chain.from_settings import application_named
     from ..lru import CacheMemory
     from ..settings import Settings
 
     found = store.identity()
     if store.abci is not None or found is None or not found.application:
         return ""
-    if found.application not in APPLICATIONS:
+    if found.application not in application_kinds():
         return f"as application {found.application!r} is not known here"
     try:
-        make = APPLICATIONS[found.application](Settings(), store.location.path, CacheMemory())
+        path, memory = store.location.path, CacheMemory()
+        make = application_named(found.application, Settings(), path, memory)
         store.abci = make(store.app_state())
     except ConfigurationError as error:
         return str(error)

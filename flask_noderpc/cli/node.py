@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
+from ..server.banner import page_sets
 from ..server.flags import given_settings, node_flags
 from ..server.logs import LogOptions
 from ..settings import PREFIX, SETTINGS, check_chain_id, no_setting
@@ -36,6 +39,14 @@ def _warn_of_environment() -> None:
             log.warning("%s of the environment is not read: %s", name, no_setting(key))
 
 
+def _page_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Add a flag for each page set of a feature."""
+    for name, pages in page_sets().items():
+        flag = click.option(f"--{name}", f"has_{name}", is_flag=True, help=pages.help)
+        command = flag(command)
+    return command
+
+
 @main.command(
     "start",
     cls=GroupedCommand,
@@ -59,12 +70,10 @@ def _warn_of_environment() -> None:
         ),
     ],
 )
-@click.option(
-    "--explorer", is_flag=True, help="Serve pages that show the chain to people, at /explorer."
-)
+@_page_flags
 @node_flags
 @log_flags
-def start_node(logs: LogOptions, explorer: bool, **given: str | None) -> None:
+def start_node(logs: LogOptions, **given: Any) -> None:
     """Run a node with a chain of its own.
 
     It runs until Ctrl-C or SIGTERM. What no flag sets is read from the environment
@@ -74,9 +83,10 @@ def start_node(logs: LogOptions, explorer: bool, **given: str | None) -> None:
 
     from ..server.start import serve_own_chain
 
+    pages = [name for name in page_sets() if given.pop(f"has_{name}")]
     values, written = given_settings(given)
     _warn_of_environment()
-    serve_own_chain(values, written, logs, explorer=explorer)
+    serve_own_chain(values, written, logs, pages=pages)
 
 
 def _check_chain_id(

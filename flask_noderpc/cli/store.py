@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ..application_kinds import application_kinds
 from ..backends.base.location import url_store
 from ..server.exit_status import REFUSED, USAGE
 from ..server.flags import database_of
@@ -79,13 +80,15 @@ def prune_at(database: str | None, home: Path | None, retain: int) -> None:
     DATABASE is its SQLite file, or a postgresql:// URL. The node may be running meanwhile.
     """
     from ..backends import open_store
-    from ..ethereum.application.state import BLOCKS_NEEDED, head
+    from ..feature import load
 
     path = _store_path(database, home)
     readable = read_only(path)
     check_chain(readable)
-    # The application's name is not known here; the EVM's is recognized by its state.
-    minimum = BLOCKS_NEEDED if head(readable.app_state()) else 1
+    # An application of the host may be derived from a known one, which knows its state.
+    state = readable.app_state()
+    names = (kind.blocks_needed for kind in application_kinds().values())
+    minimum = max(1, *(load(name)(state) for name in names if name))
     readable.close()
     if retain < minimum:
         raise Failed(

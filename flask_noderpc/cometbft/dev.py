@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 from ..backends.base.capabilities import MAX_MINED
 from ..domain.abci import ExecTxResult
-from ..domain.responses import ResultBroadcastTx
 from ..errors import ValueNotAllowed
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
-from ..protocol.comet import hashes
 from ..wire.params import Flag, Int64, Text
 
 _MAX_SECONDS = 1 << 31
@@ -67,14 +65,6 @@ class Freeze(Params):
     on: bool = param(Flag(), default=True, doc="False lets blocks take transactions again.")
 
 
-@dataclass(frozen=True, slots=True)
-class Faucet(Params):
-    """Parameters of ``dev_faucet``."""
-
-    address: str = param(Text(), doc="Address of the recipient.")
-    coins: str = param(Text(), doc="Coins, such as ``10token,5stake``.")
-
-
 def _require(name: str, value: int, lowest: int, highest: int) -> None:
     if not lowest <= value <= highest:
         raise ValueNotAllowed(f"{name} is from {lowest} to {highest}, not {value}")
@@ -114,14 +104,3 @@ def freeze_mempool(ctx: Context, params: Freeze) -> bool:
     """Let all transactions wait, and blocks be empty."""
     ctx.backend.control.freeze(params.on)
     return True
-
-
-def faucet(ctx: Context, params: Faucet) -> ResultBroadcastTx:
-    """Send coins of the first development account."""
-    # Only a bank has what this needs.
-    from ..cosmos.bank.faucet import send
-
-    raw, check = send(ctx.backend, params.address, params.coins)
-    return ResultBroadcastTx(
-        check.code, check.data, check.log, check.codespace, hashes.tx_hash(raw)
-    )

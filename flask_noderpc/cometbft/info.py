@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
-from ..cosmos import services
+from ..domain.abci import QueryResult
 from ..domain.block import BlockMeta
 from ..domain.genesis import GenesisChunk, GenesisSource
 from ..domain.network import NetInfo
@@ -18,6 +20,7 @@ from ..domain.responses import (
     ValidatorInfo,
 )
 from ..errors import GenesisNotAvailable, GenesisTooLarge, NotFound, ValueNotAllowed
+from ..feature import features, load
 from ..jsoncodec import Raw
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
@@ -165,11 +168,18 @@ class Query(Params):
     prove: bool = param(Flag(), default=False, doc="Include a proof.")
 
 
+@cache
+def feature_answers() -> tuple[Callable[[Context, str, bytes, int], QueryResult | None], ...]:
+    """Return the functions of features that answer queries."""
+    return tuple(load(each.abci_query) for each in features() if each.abci_query)
+
+
 def abci_query(ctx: Context, params: Query) -> ResultABCIQuery:
     """The application's response to a query."""
-    own = services.answer(ctx, params.path, params.data, params.height)
-    if own is not None:
-        return ResultABCIQuery(own)
+    for answer in feature_answers():
+        own = answer(ctx, params.path, params.data, params.height)
+        if own is not None:
+            return ResultABCIQuery(own)
     return ResultABCIQuery(
         ctx.backend.application.query(params.path, params.data, params.height, params.prove)
     )

@@ -14,9 +14,7 @@ from ..jsonrpc.query_hub import QueryHub
 from ..jsonrpc.route import RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS, Limits, Peer, Session
 from ..wire.dialect import Dialect
-from .routes import DEV_ROUTES, UNSAFE_ROUTES
-
-_OPTIONAL = {*UNSAFE_ROUTES.by_name(), *DEV_ROUTES.by_name()}
+from .routes import UNSAFE_ROUTES, dev_routes
 
 
 def _hints(has_evm: bool) -> dict[str, str]:
@@ -26,7 +24,7 @@ def _hints(has_evm: bool) -> dict[str, str]:
         dev = "the EVM layer has evm_mine, evm_snapshot and others (NODERPC_DEV)"
     return {
         **{route.name: "NODERPC_RPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
-        **{route.name: dev for route in DEV_ROUTES},
+        **{route.name: dev for route in dev_routes()},
     }
 
 
@@ -48,10 +46,11 @@ class CometLayer:
         if settings.rpc_unsafe:
             routes += UNSAFE_ROUTES
         if settings.dev and not settings.json_rpc_enable:
-            routes += DEV_ROUTES
+            routes += dev_routes()
         self.names = {*routes.by_name()}
         """The names of all routes, also of those that the dialect omits."""
-        self.methods = {*self.names, DISCOVER, *WEBSOCKET_METHODS, *_OPTIONAL}
+        optional = (*UNSAFE_ROUTES.by_name(), *dev_routes().by_name())
+        self.methods = {*self.names, DISCOVER, *WEBSOCKET_METHODS, *optional}
         """The names of all methods that this layer can have, under any settings."""
         self.routes = RouteTable(r for r in routes if r.name not in dialect.omits_routes)
         self.dispatcher = Dispatcher(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from ..domain import abci, genesis, network, responses
+from ..feature import features, load
 from ..jsonrpc.params import NoParams
 from ..jsonrpc.route import ALWAYS, AT_HEIGHT, OF_RESULTS, Cache, Route, RouteTable, tagged
 from . import blocks, consensus, dev, events, info, search, txs, unsafe
@@ -252,16 +254,31 @@ UNSAFE_ROUTES = RouteTable(
     )
 )
 
-# Of development chains alone, and not of those of the EVM layer, which has its own.
-DEV_ROUTES = RouteTable(
-    replace(route, writes=True, signs=True, tag="Development")
-    for route in (
-        Route("dev_mine", dev.mine, dev.Mine, int),
-        Route("dev_increaseTime", dev.increase_time, dev.Seconds, int),
-        Route("dev_snapshot", dev.snapshot, NoParams, int),
-        Route("dev_revert", dev.revert, dev.Snapshot, bool),
-        Route("dev_failNextTx", dev.fail_next_tx, dev.Failure, bool),
-        Route("dev_freezeMempool", dev.freeze_mempool, dev.Freeze, bool),
-        Route("dev_faucet", dev.faucet, dev.Faucet, responses.ResultBroadcastTx),
-    )
+_DEV_ROUTES = (
+    Route("dev_mine", dev.mine, dev.Mine, int),
+    Route("dev_increaseTime", dev.increase_time, dev.Seconds, int),
+    Route("dev_snapshot", dev.snapshot, NoParams, int),
+    Route("dev_revert", dev.revert, dev.Snapshot, bool),
+    Route("dev_failNextTx", dev.fail_next_tx, dev.Failure, bool),
+    Route("dev_freezeMempool", dev.freeze_mempool, dev.Freeze, bool),
 )
+
+
+@cache
+def dev_routes() -> RouteTable:
+    """Return the rows of development chains, of the node and of features.
+
+    Mounts with the EVM layer have none of them: it has its own.
+    """
+    more = (row for each in features() if each.dev_routes for row in load(each.dev_routes))
+    return RouteTable(
+        replace(route, writes=True, signs=True, tag="Development")
+        for route in (*_DEV_ROUTES, *more)
+    )
+
+
+@cache
+def feature_routes() -> RouteTable:
+    """Return the rows that features add to the node's on every mount."""
+    names = (each.routes for each in features() if each.routes)
+    return RouteTable(row for name in names for row in load(name))

@@ -1,8 +1,19 @@
-"""A chain of the Cosmos SDK: accounts with coins, its queries, and its REST gateway."""
+"""A chain of the Cosmos SDK: its application ``bank``, its REST gateway and its services."""
 
 from __future__ import annotations
 
-from ..feature import Api, Feature, Surface
+from ..feature import Api, ApplicationKind, Feature, Surface
+
+_BANK = ApplicationKind(
+    make="flask_noderpc.cosmos.bank.application:bank",
+    dev_accounts="flask_noderpc.cosmos.bank.dev:BankDevAccounts",
+    # Old documents have their accounts at the top level.
+    genesis_members=frozenset({"auth", "bank", "accounts"}),
+    # CosmJS connects to no chain without a block.
+    makes_first_block=True,
+    # Clients of the Cosmos SDK know no other form of answers.
+    defaults={"dialect": "comet-0.38", "rest": True},
+)
 
 _REST = Api(
     setting="rest",
@@ -18,4 +29,10 @@ _REST = Api(
     ),
 )
 
-FEATURE = Feature(name="cosmos", apis=(_REST,))
+FEATURE = Feature(
+    name="cosmos",
+    apis=(_REST,),
+    applications={"bank": _BANK},
+    dev_routes="flask_noderpc.cosmos.dev_routes:DEV_ROUTES",
+    abci_query="flask_noderpc.cosmos.services:answer",
+)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from ..feature import Api, Feature, HitIndex, Surface
+from ..feature import Api, ApplicationKind, Feature, HitIndex, Surface
 from .event_aliases import ALIASES
 from .namespaces import DEV_NAMESPACES, NAMESPACES
+
+_EVM = ApplicationKind(
+    make="flask_noderpc.ethereum.application.from_settings:evm",
+    dev_accounts="flask_noderpc.ethereum.application.dev:EvmDevAccounts",
+    blocks_needed="flask_noderpc.ethereum.application.state:blocks_needed",
+    genesis_members=frozenset({"alloc"}),
+    dev_defaults={"json_rpc_enable": True, "evm_api": "eth,net,web3,txpool,debug,trace"},
+    is_dev_default=True,
+)
 
 # Ethermint emits the first for each Ethereum transaction, and the second for its logs.
 _INDEX = HitIndex(
@@ -39,5 +48,10 @@ _API = Api(
 )
 
 FEATURE = Feature(
-    name="ethereum", apis=(_API,), event_aliases=ALIASES, hit_indexes={"evm": _INDEX}
+    name="ethereum",
+    apis=(_API,),
+    applications={"evm": _EVM},
+    event_aliases=ALIASES,
+    hit_indexes={"evm": _INDEX},
+    other_hashes="flask_noderpc.ethereum.protocol.execution:transaction_hashes",
 )

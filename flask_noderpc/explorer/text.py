@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from ..domain.abci import Event, ExecTxResult
 from ..domain.time import SECOND, ZERO_TIME, to_text
-from ..ethereum.domain.records import ETHER
+
+_ETHER = 10**18
+"""Wei in an ether."""
 
 SHORT, LONG = 100, 2_000
 """Characters of a value that are shown in a list, and on a page of its own."""
@@ -128,6 +130,6 @@ def ether(digits: str) -> str:
 
 def ether_of(wei: int) -> str:
     """Return an amount in ether, exactly."""
-    whole, rest = divmod(wei, ETHER)
+    whole, rest = divmod(wei, _ETHER)
     fraction = f".{rest:018d}".rstrip("0") if rest else ""
     return f"{whole:,}{fraction} ether"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 from flask import g, render_template
@@ -12,6 +13,7 @@ from werkzeug.wrappers import Response
 
 from ..domain.responses import ResultTx
 from ..errors import ForwardedCallFailed, NodeRPCError, NotFound, TxNotFound, ValueNotAllowed
+from ..feature import features, load
 from ..protocol.comet.hashes import tx_hash
 from ..web.views import read_form
 from .abi import Abi, Decoded
@@ -123,12 +125,12 @@ def _by_ethereum_hash(node: Node, wanted: bytes) -> ResultTx | None:
 
 def _hashes(node: Node, raw: bytes) -> tuple[bytes, ...]:
     """Return the hashes of the Ethereum transactions in a node's transaction."""
+    # Only the EVM layer knows their transactions.
     if not node.has_evm:
         return ()
-    # Only the EVM layer has the extra's libraries.
-    from ..ethereum.protocol.execution import transaction_hashes
-
-    return transaction_hashes(raw)[:_MAX_ETHEREUM]
+    names = (each.other_hashes for each in features() if each.other_hashes)
+    found = chain.from_iterable(load(name)(raw) for name in names)
+    return tuple(islice(found, _MAX_ETHEREUM))
 
 
 def _ethereum(node: Node, raw: bytes, abi: Abi | None) -> list[EthereumTx]:

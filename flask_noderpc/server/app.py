@@ -9,21 +9,23 @@ from typing import Any
 from flask import Flask
 
 from ..extension import NodeRPC
+from ..feature import load
+from .banner import page_sets
 from .wsgi import WSGI
 
 
-def node_app(folder: Path, settings: Mapping[str, Any], *, explorer: bool = False) -> Flask:
+def node_app(folder: Path, settings: Mapping[str, Any], *, pages: Iterable[str] = ()) -> Flask:
     """An app that serves a chain of its own at its root; nothing is opened yet.
 
-    With ``explorer``, its pages are at ``/explorer``.
+    ``pages`` are names of page sets, each at its path.
     Raise :exc:`~flask_noderpc.errors.ConfigurationError`.
     """
     app = Flask("flask_noderpc.cometbft", instance_path=str(folder), static_folder=None)
     NodeRPC(app, **settings)
-    if explorer:
-        from ..explorer.blueprint import explorer_bp
-
-        app.register_blueprint(explorer_bp)
+    known = page_sets()
+    for name in pages:
+        path = known[name].path.rstrip("/")
+        app.register_blueprint(load(known[name].blueprint), url_prefix=path)
     return app
 
 

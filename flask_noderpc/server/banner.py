@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import socket
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from ipaddress import ip_address
 from pathlib import Path
@@ -15,7 +14,7 @@ import click
 
 from ..backends import stored_identity
 from ..backends.base.location import location_of
-from ..feature import Surface
+from ..feature import ApplicationKind, PageSet, Surface, features
 from ..settings import SETTINGS, Settings
 from .addresses import Address
 from .surfaces import NODE
@@ -47,15 +46,21 @@ class Pages:
 
     own: tuple[str, ...] = ()
     """Those of the mount."""
-    explorers: tuple[str, ...] = ()
-    """Those that show its chain."""
+    of_features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Pages of features that show its chain, by the names of their sets."""
 
 
-def pages_of(settings: Settings, explorer: bool) -> Pages:
-    """Return the pages of a node without an app."""
+def page_sets() -> dict[str, PageSet]:
+    """Return the page sets of features by their names."""
+    return {name: pages for each in features() for name, pages in each.page_sets.items()}
+
+
+def pages_of(settings: Settings, chosen: Iterable[str]) -> Pages:
+    """Return the pages of a node without an app, with page sets that were chosen."""
     excluded = settings.exclude_routes
     own = tuple(path for name, path in _PAGES.items() if name not in excluded)
-    return Pages(own, ("/explorer/",) if explorer else ())
+    known = page_sets()
+    return Pages(own, {name: (known[name].path,) for name in chosen})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +76,10 @@ class Banner:
     """The path below which the node is."""
     is_app: bool = False
     """True if the settings are those of a host's app."""
-    bank: Path | None = None
-    """Folder of a chain of the application ``bank``."""
+    home: Path | None = None
+    """Folder of its embedded chain; ``None`` if it has none."""
+    kind: ApplicationKind | None = None
+    """The kind of that chain's application, if it is a known one or derived from one."""
 
     def text(self) -> str:
         """Return lines for a terminal."""
@@ -134,39 +141,13 @@ class Banner:
         return location_of(self.path).shown if self.path else ""
 
     def _accounts(self) -> Iterator[tuple[str, str]]:
-        if not self.settings.dev:
-            return
-        if self.bank is not None:
-            yield from self._bank_accounts(self.bank)
-        if self.settings.application != "evm":
+        if not self.settings.dev or self.home is None or self.kind is None:
             return
         # Only development chains need what signs.
-        from ..ethereum.protocol.crypto import DEV_KEYS
-        from ..protocol.secp256k1eth import to_checksum
+        from ..chain.dev_accounts import dev_accounts_of
 
-        yield "accounts", "anybody knows their keys: never send them anything of worth"
-        for key in DEV_KEYS:
-            yield "accounts", f"{to_checksum(key.address)} 0x{key.secret.hex()}"
-
-    def _bank_accounts(self, home: Path) -> Iterator[tuple[str, str]]:
-        from ..chain.home import exists, load
-        from ..cosmos.bank.dev import MNEMONIC, accounts_of
-
-        accounts = (
-            accounts_of(load(home, 0, self.settings.dialect).genesis) if exists(home) else {}
-        )
-        if not accounts:
-            return
-        yield "accounts", "anybody knows their keys: never send them anything of worth"
-        yield "mnemonic", MNEMONIC
-        for address in accounts:
-            yield "accounts", address
-        address, coins = list(accounts.items())[-1]
-        # Where there is the EVM layer, these methods are not served.
-        if coins and not self.settings.json_rpc_enable:
-            params = {"address": address, "coins": f"10{coins[0].denom}"}
-            call = {"jsonrpc": "2.0", "id": 1, "method": "dev_faucet", "params": params}
-            yield "faucet", f"{self._curl('/')} -d '{json.dumps(call)}'"
+        if accounts := dev_accounts_of(self.kind):
+            yield from accounts.banner(self.settings, self.home, self._curl("/"))
 
     def _client_url(self, surface: str) -> str:
         """Return the URL of the first address of an API that has one, as clients write it."""
@@ -179,11 +160,14 @@ class Banner:
     def _pages(self, root: str) -> Iterator[tuple[str, str]]:
         for page in self.pages.own:
             yield "pages", f"{root}{page}"
-        for page in self.pages.explorers:
-            yield "explorer", f"{root}{page}"
-        if not self.pages.explorers:
-            cure = "app.register_blueprint(explorer_bp)" if self.is_app else "--explorer"
-            yield "explorer", f"needs {cure}"
+        for name, known in page_sets().items():
+            found = self.pages.of_features.get(name, ())
+            for page in found:
+                yield name, f"{root}{page}"
+            if not found:
+                blueprint = known.blueprint.partition(":")[2]
+                added = f"app.register_blueprint({blueprint})"
+                yield name, f"needs {added if self.is_app else f'--{name}'}"
 
     def _curl(self, page: str) -> str:
         if url := self._client_url("node"):

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from ..application_kinds import application_kinds
 from ..chain.comet_config import read_file
 from ..errors import ConfigurationError, InvalidSetting
 from ..settings import (
@@ -19,6 +20,7 @@ from ..settings import (
     SEE_LIST,
     SETTINGS,
     Setting,
+    Settings,
     read_settings,
     similar_setting,
 )
@@ -32,28 +34,26 @@ NODE_DEFAULTS: dict[str, Any] = {"empty_blocks": True}
 """The defaults of a node of its own, where they are not those of an app."""
 
 DEV_DEFAULTS: dict[str, Any] = {
-    "application": "evm",
-    "json_rpc_enable": True,
-    "evm_api": "eth,net,web3,txpool,debug,trace",
     "cors_origins": "*",
     # As anvil and hardhat: each transaction is in a block when its sender is answered.
     "block_interval": 0.1,
 }
 """Those with ``--dev``."""
 
-BANK_DEV_DEFAULTS: dict[str, Any] = {"cors_origins": "*", "block_interval": 0.1}
-"""Those with ``--dev`` and the application ``bank``."""
 
-BANK_DIALECT = "comet-0.38"
-"""The dialect of the application ``bank``: its clients know no other form of answers."""
+def dev_application() -> str:
+    """Return the application of ``--dev`` where none is given."""
+    kinds = application_kinds().items()
+    return next((name for name, kind in kinds if kind.is_dev_default), Settings().application)
 
 
 def defaults_of(application: str | None, *, dev: bool) -> dict[str, Any]:
     """Return the defaults of a node with an application; ``None`` where none is given."""
-    if application != "bank":
-        return DEV_DEFAULTS if dev else NODE_DEFAULTS
-    own = {"dialect": BANK_DIALECT, "rest": True}
-    return {**own, **(BANK_DEV_DEFAULTS if dev else NODE_DEFAULTS)}
+    name = application or (dev_application() if dev else Settings().application)
+    kind = application_kinds()[name]
+    if not dev:
+        return {"application": name, **NODE_DEFAULTS, **kind.defaults}
+    return {"application": name, **DEV_DEFAULTS, **kind.defaults, **kind.dev_defaults}
 
 
 def default_home(application: str | None = None) -> Path:
@@ -115,7 +115,7 @@ _SENTENCES = {
 }
 _DEFAULTS = {
     "database": "default: data/noderpc.db in the home",
-    "home": "default: ~/.noderpc; with --dev: ~/.noderpc/dev-evm",
+    "home": f"default: ~/.noderpc; with --dev: ~/.noderpc/dev-{dev_application()}",
     "trust_period": "default: 14d",
 }
 
@@ -129,8 +129,8 @@ def _help(row: Setting) -> str:
 
 def _default(row: Setting) -> str:
     names = {
-        "default": NODE_DEFAULTS.get(row.name, row.default),
-        "with --dev": DEV_DEFAULTS.get(row.name, row.default),
+        "default": defaults_of(None, dev=False).get(row.name, row.default),
+        "with --dev": defaults_of(None, dev=True).get(row.name, row.default),
     }
     if names["default"] == names["with --dev"]:
         del names["with --dev"]

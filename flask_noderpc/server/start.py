@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..application_kinds import application_kinds
 from ..backends import open_store, replica_of, stored_identity
 from ..backends.base.identity import check_identity
 from ..backends.base.location import FileLocation, Location, location_of
@@ -23,11 +24,11 @@ from .addresses import Address, bind, parse, tls_context
 from .banner import Banner, Pages, Place, pages_of
 from .fd_limits import refuse_network
 from .flags import (
-    DEV_DEFAULTS,
     config_path,
     default_database,
     default_home,
     defaults_of,
+    dev_application,
     read_config,
 )
 from .logs import LogOptions
@@ -37,6 +38,7 @@ from .worker_spec import Listener, WorkerSpec
 
 if TYPE_CHECKING:
     from ..backends.base.application import Application
+    from ..feature import ApplicationKind
     from ..mount import Mount
 
 log = logging.getLogger("flask_noderpc.start")
@@ -51,13 +53,12 @@ def serve_own_chain(
     written: Mapping[str, str],
     logs: LogOptions,
     *,
-    explorer: bool = False,
+    pages: Sequence[str] = (),
 ) -> None:
     """Serve an embedded chain without an app until a signal ends it.
 
-    ``written`` maps given settings to their names in errors. With ``explorer``, its pages are
-    served at ``/explorer`` too. Raise
-    :exc:`~flask_noderpc.errors.ConfigurationError`.
+    ``written`` maps given settings to their names in errors; ``pages`` are the names of page
+    sets that are served too. Raise :exc:`~flask_noderpc.errors.ConfigurationError`.
     """
     given = dict(given)
     folder = _home(given.pop("home", None), given, written)
@@ -88,13 +89,15 @@ def serve_own_chain(
         given["dialect"] = settings.dialect
     else:
         _check_store(store.path, settings.application, settings.chain_id)
-    spec = WorkerSpec(-1, settings=given, folder=str(folder), explorer=explorer, logs=logs)
+    spec = WorkerSpec(-1, settings=given, folder=str(folder), pages=tuple(pages), logs=logs)
     watched = _watch(settings, store.path, "" if is_pinned else settings.dialect, logs)
     with watched as changes:
 
         def show(bound: Bound) -> Banner:
-            bank = folder if settings.application == "bank" else None
-            return Banner(settings, bound, store.path, pages_of(settings, explorer), bank=bank)
+            home = None if settings.upstream else folder
+            kind = application_kinds()[settings.application]
+            shown = pages_of(settings, pages)
+            return Banner(settings, bound, store.path, shown, home=home, kind=kind)
 
         _serve(settings, spec, written, show, changes)
 
@@ -134,7 +137,7 @@ def _home(named: str | None, given: Mapping[str, Any], written: Mapping[str, str
         return Path(named).absolute()
     if not read_settings({}, given, written).dev:
         return default_home()
-    return default_home(given.get("application", DEV_DEFAULTS["application"]))
+    return default_home(given.get("application", dev_application()))
 
 
 def _make_folder(folder: Path) -> None:
@@ -153,13 +156,10 @@ def _check_store(path: str, application: str, chain_id: str | None) -> None:
         check_identity(stored, location_of(path).shown, application, chain_id)
 
 
-def _is_bank(application: Application) -> bool:
-    try:
-        from ..cosmos.bank import Bank
-    except ModuleNotFoundError:
-        # It needs the extra's packages.
-        return False
-    return isinstance(application, Bank)
+def _kind_of(application: Application) -> ApplicationKind | None:
+    """Return the kind of an application, or of the class that it is derived from."""
+    names = (getattr(each, "name", "") for each in type(application).__mro__)
+    return next(filter(None, map(application_kinds().get, names)), None)
 
 
 def serve_app(
@@ -184,12 +184,12 @@ def serve_app(
 
     def show(bound: Bound) -> Banner:
         path = backend.path if isinstance(backend, EmbeddedChain | CompanionBackend) else ""
-        bank, shown = None, settings
+        home, kind, shown = None, None, settings
         if isinstance(backend, EmbeddedChain) and backend.store.abci:
-            bank = backend.home if _is_bank(backend.store.abci) else None
+            home, kind = backend.home, _kind_of(backend.store.abci)
             # A chain that the app made itself may have another.
             shown = replace(settings, application=backend.store.abci.name)
-        return Banner(shown, bound, path, pages, base, is_app=True, bank=bank)
+        return Banner(shown, bound, path, pages, base, is_app=True, home=home, kind=kind)
 
     _serve(settings, spec, written, show)
 

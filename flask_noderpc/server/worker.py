@@ -148,7 +148,7 @@ def _app(spec: WorkerSpec) -> Flask:
     from .tracing import export_spans
 
     export_spans()
-    return node_app(Path(spec.folder), spec.settings, explorer=spec.explorer)
+    return node_app(Path(spec.folder), spec.settings, pages=spec.pages)
 
 
 def _show_address(app: Flask, spec: WorkerSpec) -> None:

@@ -42,8 +42,8 @@ class WorkerSpec:
     """Settings of the node's own app, by name."""
     folder: str = ""
     """Folder of the chain of the node's own app."""
-    explorer: bool = False
-    """True if the node's own app has the explorer's pages."""
+    pages: tuple[str, ...] = ()
+    """Names of the page sets that the node's own app has."""
     logs: LogOptions = field(default_factory=LogOptions)
     restarted: bool = False
     """True if one before it was ready: it serves also where the node can't start now, to say

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,14 +18,26 @@ _MAX_S = 1_000_000
 class Kind:
     """A kind of values: its label in help, and its parser, which raises ``ValueError``."""
 
-    label: str
-    """The value as it stands after a flag; empty for a switch, which needs none."""
+    form: str
+    """The value as it stands after a flag, if it is not one of few; empty for a switch, which
+    needs none."""
     read: Callable[[object], Any]
     is_secret: bool = False
     """True of credentials: shown nowhere, and refused as a flag, which a list of processes
     shows."""
-    choices: tuple[str, ...] = ()
-    """All values, if they are few."""
+    known: Callable[[], Iterable[str]] = tuple
+    """Function that returns all values, if they are few."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """All values, if they are few."""
+        return tuple(self.known())
+
+    @property
+    def label(self) -> str:
+        """The value as it stands after a flag; empty for a switch, which needs none."""
+        choices = self.choices
+        return f"[{'|'.join(choices)}]" if choices else self.form
 
 
 def _text(value: object) -> str:
@@ -52,15 +64,16 @@ def check_chain_id(text: str) -> str:
     return text
 
 
-def one_of(*known: str) -> Kind:
+def one_of(known: Callable[[], Iterable[str]]) -> Kind:
     """Return the kind of texts of which each is one of those known."""
 
     def read(value: object) -> str:
-        if _text(value) not in known:
-            raise ValueError(f"known are {', '.join(known)}")
+        names = tuple(known())
+        if _text(value) not in names:
+            raise ValueError(f"known are {', '.join(names)}")
         return _text(value)
 
-    return Kind(f"[{'|'.join(known)}]", read, choices=known)
+    return Kind("TEXT", read, known=known)
 
 
 def _path(value: object) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from ..application_kinds import application_names
 from ..lru import DEFAULT_BYTES
 from .kinds import (
     ADDRESSES,
@@ -89,8 +90,8 @@ class Settings:
     application: str = setting(
         "chain",
         "kvstore",
-        one_of("kvstore", "merkle", "evm", "bank"),
-        "Application of the embedded chain: ``kvstore``, ``merkle``, ``evm`` or ``bank``.",
+        one_of(application_names),
+        "Application of the embedded chain.",
     )
     chain_id: str | None = setting(
         "chain",
@@ -259,13 +260,15 @@ class Settings:
         "rpc",
         "document",
         one_of(
-            "document",
-            "comet-0.34",
-            "comet-0.37",
-            "comet-0.38",
-            "comet-0.39",
-            "comet-0.40",
-            "comet-1.0",
+            lambda: (
+                "document",
+                "comet-0.34",
+                "comet-0.37",
+                "comet-0.38",
+                "comet-0.39",
+                "comet-0.40",
+                "comet-1.0",
+            )
         ),
         "Kind of node whose encodings are served: ``document``, ``comet-0.34``, ``comet-0.37``,"
         " ``comet-0.38``, ``comet-0.39``, ``comet-0.40`` or ``comet-1.0``. The genesis document"

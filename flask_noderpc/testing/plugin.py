@@ -1,6 +1,5 @@
-"""pytest plugin: ``noderpc_chain``, ``noderpc_url``, ``noderpc_node`` and chains with accounts.
+"""pytest plugin: ``noderpc_chain``, ``noderpc_url``, ``noderpc_node`` and those of features.
 
-``noderpc_evm`` is a chain with an EVM, ``noderpc_bank`` one like the Cosmos SDK's.
 ``noderpc_cassette`` replays what a node answered.
 """
 
@@ -8,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,9 +15,13 @@ import pytest
 # Every pytest run in the environment loads this file, so it loads nothing more.
 if TYPE_CHECKING:
     from ..chain.embedded import EmbeddedChain
-    from ..cosmos.testing import BankNode
-    from ..ethereum.testing import EvmNode
     from .node import Node
+
+# pytest loads these as well: the fixtures of a feature are in its ``pytest_plugin.py``.
+pytest_plugins = [
+    f"flask_noderpc.{each.parent.name}.pytest_plugin"
+    for each in sorted(Path(__file__).parents[1].glob("*/pytest_plugin.py"))
+]
 
 
 @pytest.fixture
@@ -62,41 +66,3 @@ def noderpc_cassette(request: pytest.FixtureRequest) -> Iterator[Callable[..., s
             return stack.enter_context(play(request.path.parent / name, upstream))
 
         yield start
-
-
-@pytest.fixture(scope="session")
-def noderpc_evm_session() -> Iterator[EvmNode]:
-    """A chain with an EVM for all tests: its processes take half a second to begin."""
-    from ..ethereum.testing import run_evm_node
-
-    with run_evm_node() as node:
-        yield node
-
-
-@pytest.fixture
-def noderpc_evm(noderpc_evm_session: EvmNode) -> Iterator[EvmNode]:
-    """A chain with an EVM: ``url``, ``accounts``, ``mine()``, ``snapshot()``.
-
-    What a test does to it has never happened for the next one.
-    """
-    with noderpc_evm_session.snapshot():
-        yield noderpc_evm_session
-
-
-@pytest.fixture(scope="session")
-def noderpc_bank_session() -> Iterator[BankNode]:
-    """A chain like the Cosmos SDK's for all tests."""
-    from ..cosmos.testing import run_bank_node
-
-    with run_bank_node() as node:
-        yield node
-
-
-@pytest.fixture
-def noderpc_bank(noderpc_bank_session: BankNode) -> Iterator[BankNode]:
-    """A chain like the Cosmos SDK's: ``url``, ``mnemonic``, ``accounts``, ``mine()``.
-
-    What a test does to it has never happened for the next one.
-    """
-    with noderpc_bank_session.snapshot():
-        yield noderpc_bank_session

@@ -146,7 +146,7 @@ def test_help_of_start_shows_the_kind_of_each_value() -> None:
         "--max-body-bytes BYTES",
         "--block-interval SECONDS",
         "--cors-origins ORIGIN,...",
-        "--application [kvstore|merkle|evm|bank]",
+        "--application [kvstore|merkle|bank|evm]",
     ):
         assert f" {flag} " in message
 

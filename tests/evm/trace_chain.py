@@ -10,7 +10,7 @@ from typing import Any
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base import location
-from flask_noderpc.chain.from_settings import APPLICATIONS
+from flask_noderpc.chain.from_settings import application_named
 from flask_noderpc.ethereum.application.patches import app_state
 from flask_noderpc.ethereum.protocol.execution import created_address
 from flask_noderpc.ethereum.protocol.transactions import decode
@@ -79,7 +79,9 @@ def machine(folder: Path, **settings: Any) -> Iterator[Node]:
     own = Settings(evm_chain_id=CHAIN_ID, **settings)
     chain = EmbeddedChain(
         path,
-        application=APPLICATIONS["evm"](own, location.location_of(path).path, CacheMemory()),
+        application=application_named(
+            "evm", own, location.location_of(path).path, CacheMemory()
+        ),
         app_state=app_state({sender(ACCOUNT): RICH}),
         produce=False,
     )

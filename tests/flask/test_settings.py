@@ -11,7 +11,7 @@ import pytest
 from flask import Flask
 
 from flask_noderpc import ConfigurationError, NodeRPC, noderpc_bp
-from flask_noderpc.chain.from_settings import APPLICATIONS
+from flask_noderpc.application_kinds import application_names
 from flask_noderpc.extension import mounts
 from flask_noderpc.settings import SETTINGS, Settings, read_settings
 from flask_noderpc.wire.dialects import DIALECTS
@@ -141,7 +141,7 @@ def test_an_error_shows_little_of_a_long_value(name: str, given: object) -> None
 
 
 def test_the_names_that_settings_take_are_those_that_there_are() -> None:
-    for row, known in (("dialect", DIALECTS), ("application", APPLICATIONS)):
+    for row, known in (("dialect", DIALECTS), ("application", application_names())):
         with pytest.raises(ConfigurationError) as caught:
             read(**{row: "other"})
         assert str(caught.value).endswith(f"known are {', '.join(known)}")

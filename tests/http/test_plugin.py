@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.testing import Node, run_node
+from flask_noderpc.testing import Node, plugin, run_node
 
 from ..helpers.http import call, get
 from ..helpers.imports import loaded
@@ -86,13 +86,17 @@ def test_the_fixtures_take_a_dialect(tmp_path: Path) -> None:
     assert "2 passed" in output_in(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "module", ["flask_noderpc", "flask_noderpc.testing", "flask_noderpc.testing.plugin"]
-)
+@pytest.mark.parametrize("module", ["flask_noderpc", "flask_noderpc.testing"])
 def test_an_import_loads_neither_gevent_nor_a_test_runner(module: str) -> None:
-    unwanted = {"gevent"} if module.endswith("plugin") else {"gevent", "_pytest"}
+    assert loaded(module, {"gevent", "_pytest"}) == []
 
-    assert loaded(module, unwanted) == []
+
+def test_the_plugins_load_no_more_than_pytest_does() -> None:
+    modules = (plugin.__name__, *plugin.pytest_plugins)
+    assert "flask_noderpc.ethereum.pytest_plugin" in modules
+
+    unwanted = {"gevent", "flask", "flask_noderpc.settings", "flask_noderpc.feature"}
+    assert loaded(", ".join(modules), unwanted) == []
 
 
 def test_the_fixtures_are_one_node(

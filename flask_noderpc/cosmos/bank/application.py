@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from ...backends.base.application import (
     Application,
@@ -17,7 +18,8 @@ from ...backends.base.reads import ChainReads
 from ...domain.abci import AppInfo, ExecTxResult, QueryResult
 from ...domain.genesis import Genesis
 from ...errors import InvalidSetting
-from ...lru import LRUCache
+from ...lru import CacheMemory, LRUCache
+from ...settings import Settings
 from . import queries, state
 from .context import Environment, Mode
 from .errors import Code, TxError
@@ -174,3 +176,8 @@ class Bank(Application):
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
         node = queries.Node(self.simulate, show_prices(self._prices))
         return queries.answer(self._state, path, data, height, prove, node)
+
+
+def bank(settings: Settings, path: str, memory: CacheMemory) -> Callable[[AppState], Bank]:
+    """Return what makes the application of a mount's settings."""
+    return partial(Bank, prefix=settings.bank_prefix, retained_heights=settings.bank_heights)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import logging
+import json
+from collections.abc import Iterator
+from pathlib import Path
 
+from ...chain.dev_accounts import DevAccounts, accounts_log, log
+from ...chain.home import exists, load
 from ...domain.genesis import Genesis
 from ...errors import InvalidSetting
+from ...settings import Settings
 from ..protocol import coins
 from ..protocol.coins import Coins, InvalidCoins
 from ..protocol.mnemonic import PrivateKey, derive
@@ -19,10 +24,6 @@ COINS = "1000000000000stake,1000000000000token"
 """Default coins of each account."""
 
 _COUNT = 10
-
-log = logging.getLogger("flask_noderpc.dev")
-# A logger of its own: ``noderpc start`` shows them itself.
-accounts_log = log.getChild("accounts")
 
 
 def dev_keys() -> tuple[PrivateKey, ...]:
@@ -57,27 +58,47 @@ def accounts_of(genesis: Genesis) -> dict[str, Coins]:
     return {address: balances[address] for address in addresses if address in balances}
 
 
-def log_accounts(genesis: Genesis, new: tuple[str, str]) -> None:
-    """Log the accounts, and a warning if the genesis does not have them, or others than a new
-    chain of this prefix and these coins would have."""
-    prefix, each = new
-    found = accounts_of(genesis)
-    if not found:
-        log.warning(
-            "NODERPC_DEV: this chain began without the development accounts;"
-            " NODERPC_DATABASE at a new file makes a chain that has them"
+class BankDevAccounts(DevAccounts):
+    """Ten accounts with coins, whose mnemonic anybody knows."""
+
+    def app_state(self, settings: Settings) -> bytes:
+        return app_state(settings.bank_prefix, settings.bank_coins)
+
+    def log(self, settings: Settings, genesis: Genesis) -> None:
+        found = accounts_of(genesis)
+        if not found:
+            log.warning(
+                "NODERPC_DEV: this chain began without the development accounts;"
+                " NODERPC_DATABASE at a new file makes a chain that has them"
+            )
+            return
+        of_new_chain = coins.parse(settings.bank_coins)
+        if found != dict.fromkeys(dev_addresses(settings.bank_prefix), of_new_chain):
+            log.warning(
+                "NODERPC_BANK_PREFIX and NODERPC_BANK_COINS are those of a new chain, and this"
+                " one began with others: NODERPC_DATABASE at a new file (noderpc start: --home)"
+                " makes a chain that has them"
+            )
+        # Most hosts show no log lines below a warning.
+        accounts_log.warning(
+            "NODERPC_DEV: anybody knows the mnemonic of these accounts; never send them"
+            " anything of worth\n%s\n%s",
+            MNEMONIC,
+            "\n".join(found),
         )
-        return
-    if found != dict.fromkeys(dev_addresses(prefix), coins.parse(each)):
-        log.warning(
-            "NODERPC_BANK_PREFIX and NODERPC_BANK_COINS are those of a new chain, and this one"
-            " began with others: NODERPC_DATABASE at a new file (noderpc start: --home) makes"
-            " a chain that has them"
-        )
-    # Most hosts show no log lines below a warning.
-    accounts_log.warning(
-        "NODERPC_DEV: anybody knows the mnemonic of these accounts; never send them anything"
-        " of worth\n%s\n%s",
-        MNEMONIC,
-        "\n".join(found),
-    )
+
+    def banner(self, settings: Settings, home: Path, curl: str) -> Iterator[tuple[str, str]]:
+        is_begun = exists(home)
+        accounts = accounts_of(load(home, 0, settings.dialect).genesis) if is_begun else {}
+        if not accounts:
+            return
+        yield "accounts", "anybody knows their keys: never send them anything of worth"
+        yield "mnemonic", MNEMONIC
+        for address in accounts:
+            yield "accounts", address
+        address, owned = list(accounts.items())[-1]
+        # A mount with the EVM layer does not serve these methods.
+        if owned and not settings.json_rpc_enable:
+            params = {"address": address, "coins": f"10{owned[0].denom}"}
+            call = {"jsonrpc": "2.0", "id": 1, "method": "dev_faucet", "params": params}
+            yield "faucet", f"{curl} -d '{json.dumps(call)}'"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Iterator
+from pathlib import Path
 
+from ...chain.dev_accounts import DevAccounts, accounts_log, log
 from ...domain.genesis import Genesis
 from ...protocol.secp256k1eth import to_checksum
+from ...settings import Settings
 from ..domain.records import ETHER
 from ..protocol.crypto import DEV_KEYS
 from . import patches as evm_genesis
@@ -22,28 +25,35 @@ _DEPLOYER_CODE = bytes.fromhex(
     "e03601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3"
 )
 
-log = logging.getLogger("flask_noderpc.dev")
-# A logger of its own: ``noderpc start`` shows them itself.
-accounts_log = log.getChild("accounts")
 
+class EvmDevAccounts(DevAccounts):
+    """Ten accounts with ether, and the CREATE2 deployer."""
 
-def app_state() -> bytes:
-    """Return the genesis state with the development accounts and the CREATE2 deployer."""
-    balances = {key.address: _BALANCE for key in DEV_KEYS}
-    return evm_genesis.app_state(balances, {CREATE2_DEPLOYER: _DEPLOYER_CODE})
+    def app_state(self, settings: Settings) -> bytes:
+        balances = {key.address: _BALANCE for key in DEV_KEYS}
+        return evm_genesis.app_state(balances, {CREATE2_DEPLOYER: _DEPLOYER_CODE})
 
-
-def log_accounts(genesis: Genesis) -> None:
-    """Log the development accounts, and a warning if the genesis does not have them."""
-    accounts = evm_genesis.accounts(genesis.app_state)
-    if not all(key.address in accounts for key in DEV_KEYS):
-        log.warning(
-            "NODERPC_DEV: this chain began without the development accounts, which may have"
-            " nothing here; NODERPC_DATABASE at a new file makes a chain that has them"
+    def log(self, settings: Settings, genesis: Genesis) -> None:
+        accounts = evm_genesis.accounts(genesis.app_state)
+        if not all(key.address in accounts for key in DEV_KEYS):
+            log.warning(
+                "NODERPC_DEV: this chain began without the development accounts, which may have"
+                " nothing here; NODERPC_DATABASE at a new file makes a chain that has them"
+            )
+        # Most hosts show no log lines below a warning.
+        accounts_log.warning(
+            "NODERPC_DEV: anybody knows the keys of these accounts; never send them anything of"
+            " worth\n%s",
+            "\n".join(_lines()),
         )
-    # Most hosts show no log lines below a warning.
-    accounts_log.warning(
-        "NODERPC_DEV: anybody knows the keys of these accounts; never send them anything of"
-        " worth\n%s",
-        "\n".join(f"{to_checksum(key.address)} 0x{key.secret.hex()}" for key in DEV_KEYS),
-    )
+
+    def banner(self, settings: Settings, home: Path, curl: str) -> Iterator[tuple[str, str]]:
+        yield "accounts", "anybody knows their keys: never send them anything of worth"
+        for line in _lines():
+            yield "accounts", line
+
+
+def _lines() -> Iterator[str]:
+    """Yield each account with its key."""
+    for key in DEV_KEYS:
+        yield f"{to_checksum(key.address)} 0x{key.secret.hex()}"

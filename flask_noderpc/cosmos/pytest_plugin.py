@@ -1,0 +1,31 @@
+"""pytest fixtures: ``noderpc_bank`` is a chain like the Cosmos SDK's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+# Every pytest run in the environment loads this file, so it loads nothing more.
+if TYPE_CHECKING:
+    from .testing import BankNode
+
+
+@pytest.fixture(scope="session")
+def noderpc_bank_session() -> Iterator[BankNode]:
+    """A chain like the Cosmos SDK's for all tests."""
+    from .testing import run_bank_node
+
+    with run_bank_node() as node:
+        yield node
+
+
+@pytest.fixture
+def noderpc_bank(noderpc_bank_session: BankNode) -> Iterator[BankNode]:
+    """A chain like the Cosmos SDK's: ``url``, ``mnemonic``, ``accounts``, ``mine()``.
+
+    What a test does to it has never happened for the next one.
+    """
+    with noderpc_bank_session.snapshot():
+        yield noderpc_bank_session

@@ -1,0 +1,45 @@
+"""The application ``evm`` of a mount's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+
+from ...backends.base.application import AppState
+from ...errors import ConfigurationError
+from ...lru import CacheMemory
+from ...settings import Settings
+from .application import EvmApplication
+from .state import EvmRuntime, ExecutionLimits
+
+# Packages of the EVM's engine, by the module that is imported.
+_ENGINE = {
+    "eth": "py-evm",
+    "py_arkworks_bls12381": "py-arkworks-bls12381",
+}
+
+
+def evm(
+    settings: Settings, path: str, memory: CacheMemory
+) -> Callable[[AppState], EvmApplication]:
+    """Return what makes the application; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` if a package is missing."""
+    # The executor processes import them: without this check they would fail later.
+    for module, package in _ENGINE.items():
+        if find_spec(module) is None:
+            raise ConfigurationError(
+                f"NODERPC_APPLICATION = 'evm' needs {package}: pip install 'flask-noderpc[evm]'"
+            )
+    limits = ExecutionLimits(
+        settings.evm_executors,
+        call_s=settings.evm_timeout,
+        per_client=settings.max_waiting_calls_per_client,
+    )
+    return lambda state: EvmApplication(
+        state,
+        EvmRuntime(state, path, limits, memory, keeps_names=settings.dev),
+        settings.evm_chain_id,
+        dev=settings.dev,
+        takes_unprotected_txs=settings.takes_unprotected_txs,
+        code_size_limit=settings.evm_code_size_limit,
+    )
