@@ -62,6 +62,9 @@ class Feature:
     """How queries find the events of its transactions."""
     stores: Mapping[str, UrlStore] = field(default_factory=dict)
     """Stores by the schemes of the URLs that name them."""
+    commands: tuple[str, ...] = ()
+    """Modules that add commands to ``flask_noderpc.cli.node.main`` (``noderpc …``) or
+    ``flask_noderpc.cli.app.cli`` (``flask noderpc …``) when they are imported."""
 
 
 @cache
