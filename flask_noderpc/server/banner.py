@@ -15,6 +15,7 @@ import click
 
 from ..backends import stored_identity
 from ..backends.base.location import location_of
+from ..chain.source import ChainSource
 from ..settings import SETTINGS, Settings
 from .addresses import Address
 
@@ -70,6 +71,8 @@ class Banner:
     """The path below which the node is."""
     is_app: bool = False
     """True if the settings are those of a host's app."""
+    source: ChainSource | None = None
+    """Source of a chain that is not embedded."""
     bank: Path | None = None
     """Folder of a chain of the application ``bank``."""
 
@@ -90,8 +93,8 @@ class Banner:
         return {
             "version": version("flask-noderpc"),
             "chain_id": self._chain_id(),
-            "application": None if settings.upstream else settings.application,
-            "upstreams": _named(settings.upstream),
+            "application": None if self.source else settings.application,
+            "upstreams": list(self.source.nodes()) if self.source else [],
             "dialect": settings.dialect,
             "database": self._database(),
             "addresses": [
@@ -121,10 +124,9 @@ class Banner:
 
     def _chain(self) -> str:
         settings = self.settings
-        nodes = ", ".join(_named(settings.upstream))
-        what = f"followed at {nodes}" if nodes else settings.application
+        what = self.source.description() if self.source else settings.application
         shown = f"{self._chain_id()}: {what}".removeprefix(": ")
-        if settings.json_rpc_enable and not nodes:
+        if settings.json_rpc_enable and not self.source:
             shown += f", EVM chain id {settings.evm_chain_id}"
         return f"{shown}, dialect {settings.dialect}"
 
@@ -214,13 +216,6 @@ class Banner:
 
 def _url(place: Place, sock: socket.socket) -> str:
     return str(place.address) if place.address.path else _own(sock).as_url(place.scheme)
-
-
-def _named(urls: Sequence[str]) -> list[str]:
-    """The nodes, without the credentials that their URLs may have."""
-    from ..companion.address import Address as UpstreamAddress
-
-    return [UpstreamAddress.parse(url).name for url in urls]
 
 
 def _own(sock: socket.socket) -> Address:

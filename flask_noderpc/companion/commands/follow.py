@@ -92,7 +92,7 @@ def _follow(backends: Sequence[CompanionBackend], logs: LogOptions) -> None:
     """Follow chains until a signal ends it, with the progress of the backfill."""
     from ..watch import BackfillBar
 
-    ended, bar = threading.Event(), BackfillBar(logs)
+    ended, bar = threading.Event(), BackfillBar(is_shown=logs.has_bars)
     before = {
         number: signal.signal(number, lambda *_: ended.set())
         for number in (signal.SIGTERM, signal.SIGINT)
