@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,9 +17,9 @@ from flask.blueprints import BlueprintSetupState
 from .backends.base.backend import ChainBackend
 from .chain.embedded import EmbeddedChain
 from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
+from .chain.source import ChainSource, chain_source
 from .cometbft.routes import COMETBFT_ROUTES, feature_routes
-from .companion.from_settings import companion_from_settings, dialect_of_upstream
-from .errors import ConfigurationError, InvalidSetting, short_repr
+from .errors import ConfigurationError, short_repr
 from .feature import apis
 from .jsonrpc.guard import Authorize
 from .jsonrpc.route import Route, RouteTable
@@ -28,7 +27,6 @@ from .lru import CacheMemory
 from .mount import Mount
 from .settings import Settings, read_settings
 from .web.rule_conflicts import check_request, refuse_overlap, refuse_taken_names
-from .web.threads import reserve_request_thread
 from .web.views import View
 from .wire.dialect import Dialect
 from .wire.dialects import dialect_named
@@ -100,7 +98,8 @@ class NodeRPC:
         app = cast(Flask, state.app)
         options = {k: v for k, v in state.options.items() if k not in _BLUEPRINT_OPTIONS}
         backend = options.pop("backend", self._backend)
-        settings, dialect = _read(app, {**self._settings, **options})
+        given = {**self._settings, **options}
+        settings, dialect = _read(app, given, has_backend=backend is not None)
         memory = _cache_memory(app, settings.cache_bytes)
         backend = _own_chain(app, settings, memory) if backend is None else _checked(backend)
         if isinstance(backend, EmbeddedChain) and dialect.behaviours.proves_each_block:
@@ -135,13 +134,13 @@ class NodeRPC:
         request_started.connect(check_request, app)
 
 
-def _read(app: Flask, given: dict[str, Any]) -> tuple[Settings, Dialect]:
+def _read(app: Flask, given: dict[str, Any], *, has_backend: bool) -> tuple[Settings, Dialect]:
     dialect = given.get("dialect")
     if not isinstance(dialect, Dialect):
         settings = read_settings(app.config, given)
-        if settings.upstream and dialect is None and not app.config.get("NODERPC_DIALECT"):
-            path = chain_path(settings, Path(app.instance_path))
-            settings = replace(settings, dialect=dialect_of_upstream(settings, path))
+        is_named = dialect is not None or bool(app.config.get("NODERPC_DIALECT"))
+        if not has_backend and not is_named and (source := _source(app, settings)):
+            settings = replace(settings, dialect=source.dialect())
         return settings, dialect_named(settings.dialect)
     # An error in it is raised here, and not at a first answer or event.
     dialect.compile()
@@ -254,18 +253,14 @@ def _cache_memory(app: Flask, limit: int) -> CacheMemory:
 
 
 def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBackend:
-    """The chain of a mount without a backend: that of other nodes, or an embedded one."""
-    if settings.evm_upstream and not (settings.upstream and settings.json_rpc_enable):
-        raise InvalidSetting(
-            "NODERPC_EVM_UPSTREAM needs NODERPC_UPSTREAM, the nodes whose chain is followed,"
-            " and NODERPC_JSON_RPC_ENABLE"
-        )
-    if settings.upstream:
-        path = chain_path(settings, Path(app.instance_path))
-        companion = companion_from_settings(settings, path)
-        companion.reserve = partial(reserve_request_thread, settings.server_threads)
-        return companion
+    """Return the backend of a mount to which none was given, by its settings."""
+    if source := _source(app, settings):
+        return source.backend()
     return _embedded(app, settings, memory)
+
+
+def _source(app: Flask, settings: Settings) -> ChainSource | None:
+    return chain_source(settings, chain_path(settings, Path(app.instance_path)))
 
 
 def _embedded(app: Flask, settings: Settings, memory: CacheMemory) -> EmbeddedChain:

@@ -180,6 +180,13 @@ class Feature:
     """Indexes that SQL stores keep, by the names of their tables."""
     stores: Mapping[str, UrlStore] = field(default_factory=dict)
     """Stores by the schemes of the URLs that name them."""
+    chain_sources: Mapping[str, str] = field(default_factory=dict)
+    """Classes of :class:`~flask_noderpc.chain.source.ChainSource`, named as
+    ``package.module:name``, by the settings that ask for them: a mount without a backend that
+    has a value for such a setting serves the chain of that source, not an embedded one."""
+    commands: tuple[str, ...] = ()
+    """Modules that add commands to ``flask_noderpc.cli.node.main`` (``noderpc …``) or
+    ``flask_noderpc.cli.app.cli`` (``flask noderpc …``) when they are imported."""
 
 
 GROUP = "flask_noderpc.features"

@@ -260,3 +260,42 @@ def test_a_feature_brings_pages_if_they_are_chosen(
     assert banner.pages_of(Settings(), chosen).of_features == dict.fromkeys(chosen, ("/mine/",))
     assert app.test_client().get("/mine/").status_code == status
     mounts(app)["noderpc"].backend.close()
+
+
+_COMMANDS = """
+import sys
+import flask_noderpc.feature as feature
+feature.features = lambda: (feature.Feature(name="mine", commands=("my_commands",)),)
+from flask_noderpc.cli import cli, main
+print(*sorted(main.commands), "|", *sorted(cli.commands))
+"""
+_MINE = """
+from flask_noderpc.cli.app import cli
+from flask_noderpc.cli.node import main
+
+@main.command("shout")
+def shout() -> None:
+    "Shout."
+
+@cli.command("whisper")
+def whisper() -> None:
+    "Whisper."
+"""
+
+
+def test_commands_are_those_of_the_core_and_of_the_features_that_are_there(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "my_commands.py").write_text(_MINE)
+    done = subprocess.run(
+        [sys.executable, "-c", _COMMANDS],
+        env={"PYTHONPATH": f"{tmp_path}:{PACKAGE.parent}"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.stderr == ""
+    of_node, _, of_app = done.stdout.partition("|")
+    assert {"shout", "start"} <= set(of_node.split())
+    assert {"whisper", "start"} <= set(of_app.split())
+    assert not {"conform", "follow", "import"} & {*of_node.split(), *of_app.split()}

@@ -130,11 +130,6 @@ class EmbeddedChain(StoreBackend):
         self._is_copy = False
 
     @property
-    def path(self) -> str:
-        """The store's file name or URI, as given."""
-        return self.store.location.path
-
-    @property
     def _shown(self) -> str:
         return self.store.location.shown
 

@@ -4,11 +4,16 @@ Each command imports only what it needs: ``noderpc start`` supervises the servin
 starts faster and uses less memory without the rest.
 """
 
-from ..companion.commands import conform as conform
-from ..companion.commands import importing as importing
+from importlib import import_module
+
+from ..feature import features
 from . import genesis as genesis
 from . import store as store
 from .app import cli
 from .node import main
+
+for _feature in features():
+    for _module in _feature.commands:
+        import_module(_module)
 
 __all__ = ["cli", "main"]

@@ -18,7 +18,7 @@ from ..server.logs import LogOptions
 from ..settings import SETTINGS, shown_setting
 from .command import Failed, GroupedCommand, OneLineAppGroup
 from .log_flags import log, log_flags
-from .maintenance import backup, follow, from_height, prune, verify
+from .maintenance import backup, from_height, prune, verify
 
 if TYPE_CHECKING:
     from ..backends.base.backend import ChainBackend
@@ -37,7 +37,8 @@ cli = OneLineAppGroup(
 )
 
 
-def _mounts() -> dict[str, Mount]:
+def app_mounts() -> dict[str, Mount]:
+    """Return the mounts of the current app by their names; raise :exc:`Failed` without one."""
     from ..extension import mounts
 
     found = mounts(_app())
@@ -64,7 +65,7 @@ def show_routes() -> None:
     collisions = leave_to_host(app, lambda _: None)
     # Rules left to the host have no methods.
     paths = {rule.endpoint: rule.rule for rule in app.url_map.iter_rules() if rule.methods}
-    for name, mount in _mounts().items():
+    for name, mount in app_mounts().items():
         posts = paths.get(f"{name}.rpc", "is the app's own")
         click.echo(f"{name}: dialect {mount.settings.dialect}, POST {posts}")
         for route in mount.routes:
@@ -89,7 +90,7 @@ def show_config() -> None:
 
     A star marks those that are not the default.
     """
-    for name, mount in _mounts().items():
+    for name, mount in app_mounts().items():
         click.echo(f"{name}:")
         for row in SETTINGS:
             value = getattr(mount.settings, row.name)
@@ -100,7 +101,7 @@ def show_config() -> None:
 def _embedded() -> EmbeddedChain:
     from ..chain.embedded import EmbeddedChain
 
-    for mount in _mounts().values():
+    for mount in app_mounts().values():
         if isinstance(mount.backend, EmbeddedChain):
             return mount.backend
     raise Failed("this app serves a backend of its own, not an embedded chain", REFUSED)
@@ -130,7 +131,9 @@ def _backends() -> Iterator[tuple[ChainBackend, ChainStore]]:
     from ..backends.base.store import ChainStore
     from ..backends.base.store_backend import StoreBackend
 
-    for backend in {id(mount.backend): mount.backend for mount in _mounts().values()}.values():
+    for backend in {
+        id(mount.backend): mount.backend for mount in app_mounts().values()
+    }.values():
         store = backend.store if isinstance(backend, StoreBackend) else backend
         if not isinstance(store, ChainStore):
             raise Failed("the backend of this app has no store", REFUSED)
@@ -203,31 +206,6 @@ def backup_store(target: Path, first: int) -> None:
 
 
 @cli.command(
-    "follow",
-    examples=[
-        (
-            "flask --app yourapp noderpc follow",
-            "Beside an app under gunicorn, which reads the store.",
-        )
-    ],
-)
-@log_flags
-def follow_chain(logs: LogOptions) -> None:
-    """Follow the nodes of NODERPC_UPSTREAM into the app's store.
-
-    It runs until Ctrl-C or SIGTERM. The app reads the store and never follows the nodes itself;
-    flask noderpc start does both.
-    """
-    from ..companion.backend import CompanionBackend
-
-    backends = [mount.backend for mount in _mounts().values()]
-    found = [each for each in backends if isinstance(each, CompanionBackend)]
-    if not found:
-        raise Failed("no mount of this app has NODERPC_UPSTREAM", REFUSED)
-    follow(found, logs)
-
-
-@cli.command(
     "start",
     cls=GroupedCommand,
     examples=[
@@ -256,9 +234,9 @@ def start_app(mount: str, logs: LogOptions, **given: str | None) -> None:
     from ..server.worker_spec import WorkerSpec
     from ..web.rule_conflicts import leave_to_host
 
-    found = _mounts().get(mount)
+    found = app_mounts().get(mount)
     if found is None:
-        known = ", ".join(_mounts())
+        known = ", ".join(app_mounts())
         raise Failed(f"no node RPC is mounted as {mount!r}; mounted are: {known}", USAGE)
     info = click.get_current_context().find_object(ScriptInfo)
     import_path = (info.app_import_path if info else None) or os.environ.get("FLASK_APP") or ""

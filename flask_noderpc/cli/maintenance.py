@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,17 +11,13 @@ import click
 
 from ..application_kinds import application_kinds
 from ..backends.base.location import url_store
-from ..errors import BackendError, ConfigurationError, StoreError
+from ..errors import ConfigurationError, StoreError
 from ..server.exit_status import INTERRUPTED, REFUSED
-from ..server.logs import LogOptions
 from ..server.progress import Progress
 from .command import Failed
 
 if TYPE_CHECKING:
     from ..backends.base.store import ChainStore
-    from ..companion.backend import CompanionBackend
-
-_SHOW_EACH_S = 0.5
 
 
 class StoreName(click.Path):
@@ -143,30 +136,6 @@ def prune(store: ChainStore, retain: int) -> None:
         with Progress("pruning", max(0, count)) as bar:
             removed = store.prune(retain, bar.add)
         click.echo(f"{removed} blocks removed, the lowest is {store.base_height()}")
-
-
-def follow(backends: Sequence[CompanionBackend], logs: LogOptions) -> None:
-    """Follow chains until a signal ends it, with the progress of the backfill."""
-    from ..companion.watch import BackfillBar
-
-    ended, bar = threading.Event(), BackfillBar(logs)
-    before = {
-        number: signal.signal(number, lambda *_: ended.set())
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
-    try:
-        for backend in backends:
-            backend.follow()
-        while not ended.wait(_SHOW_EACH_S):
-            with suppress(BackendError):
-                # Of several chains the bars would overwrite each other.
-                bar.show(backends[0].backfill_progress())
-    finally:
-        bar.close()
-        for backend in backends:
-            backend.close()
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def backup(store: ChainStore, target: Path, first: int = 0) -> None:

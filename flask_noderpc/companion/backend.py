@@ -78,11 +78,6 @@ class CompanionBackend(StoreBackend):
         self._has_begun = False
         self._follower: Follower | None = None
 
-    @property
-    def path(self) -> str:
-        """The store's file name or URI, as given."""
-        return self.store.location.path
-
     def chain_id(self) -> str:
         self._check_begun()
         return super().chain_id()
@@ -288,7 +283,6 @@ class CompanionBackend(StoreBackend):
     # Lifecycle.
 
     def follow(self) -> None:
-        """Follow the chain into the store in threads, as soon as no other process does."""
         with self._start_lock:
             if self._started_pid != os.getpid():
                 self._follower = Follower(

@@ -9,7 +9,6 @@ from typing import Any
 from ..backends.base.store import ChainStore
 from ..domain.network import BackfillProgress
 from ..errors import BackendError
-from ..server.logs import LogOptions
 from ..server.progress import Progress
 from . import shared_state
 
@@ -19,8 +18,8 @@ log = logging.getLogger("flask_noderpc.start")
 class BackfillBar:
     """A progress bar of a backfill, where it is not shown by lines of the log."""
 
-    def __init__(self, logs: LogOptions) -> None:
-        self._is_shown = logs.has_bars
+    def __init__(self, *, is_shown: bool) -> None:
+        self._is_shown = is_shown
         self._bar: Progress | None = None
 
     def show(self, progress: BackfillProgress | None) -> None:
@@ -47,9 +46,9 @@ class CompanionWatch:
     ``dialect`` is the one that is served; empty where it is pinned. ``store`` is only read.
     """
 
-    def __init__(self, store: ChainStore, dialect: str, logs: LogOptions) -> None:
+    def __init__(self, store: ChainStore, dialect: str, *, has_bars: bool) -> None:
         self._store, self._dialect = store, dialect
-        self._bar = BackfillBar(logs)
+        self._bar = BackfillBar(is_shown=has_bars)
 
     def changes(self) -> Mapping[str, Any]:
         """Return the settings that have changed."""

@@ -14,6 +14,7 @@ import click
 
 from ..backends import stored_identity
 from ..backends.base.location import location_of
+from ..chain.source import ChainSource
 from ..feature import ApplicationKind, PageSet, Surface, features
 from ..settings import SETTINGS, Settings
 from .addresses import Address
@@ -80,6 +81,8 @@ class Banner:
     """Folder of its embedded chain; ``None`` if it has none."""
     kind: ApplicationKind | None = None
     """The kind of that chain's application, if it is a known one or derived from one."""
+    source: ChainSource | None = None
+    """Source of a chain that is not embedded."""
 
     def text(self) -> str:
         """Return lines for a terminal."""
@@ -99,8 +102,8 @@ class Banner:
         return {
             "version": version("flask-noderpc"),
             "chain_id": self._chain_id(),
-            "application": None if settings.upstream else settings.application,
-            "upstreams": _named(settings.upstream),
+            "application": None if self.source else settings.application,
+            "upstreams": list(self.source.nodes()) if self.source else [],
             "dialect": settings.dialect,
             "database": self._database(),
             "addresses": [
@@ -130,10 +133,9 @@ class Banner:
 
     def _chain(self) -> str:
         settings = self.settings
-        nodes = ", ".join(_named(settings.upstream))
-        what = f"followed at {nodes}" if nodes else settings.application
+        what = self.source.description() if self.source else settings.application
         shown = f"{self._chain_id()}: {what}".removeprefix(": ")
-        if settings.json_rpc_enable and not nodes:
+        if settings.json_rpc_enable and not self.source:
             shown += f", EVM chain id {settings.evm_chain_id}"
         return f"{shown}, dialect {settings.dialect}"
 
@@ -201,13 +203,6 @@ class Banner:
 
 def _url(place: Place, sock: socket.socket) -> str:
     return str(place.address) if place.address.path else _own(sock).as_url(place.scheme)
-
-
-def _named(urls: Sequence[str]) -> list[str]:
-    """The nodes, without the credentials that their URLs may have."""
-    from ..companion.address import Address as UpstreamAddress
-
-    return [UpstreamAddress.parse(url).name for url in urls]
 
 
 def _own(sock: socket.socket) -> Address:

@@ -6,7 +6,7 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -24,10 +24,7 @@ from ..settings import (
     read_settings,
     similar_setting,
 )
-from ..settings.kinds import HEADER, OPTIONAL_PATH, PATH, URLS, Kind
-
-if TYPE_CHECKING:
-    from ..companion.address import Address
+from ..settings.kinds import OPTIONAL_PATH, PATH, URLS, Kind
 
 # As CometBFT's node, it makes blocks all the time.
 NODE_DEFAULTS: dict[str, Any] = {"empty_blocks": True}
@@ -218,46 +215,16 @@ def not_on_command_line(
     return value
 
 
-upstream_header = click.option(
-    "--upstream-header",
-    "header",
-    default="",
-    metavar="@FILE",
-    envvar="NODERPC_UPSTREAM_HEADER",
-    callback=not_on_command_line,
-    help="File with a header of each request, as 'Authorization: Bearer …'.",
-)
-"""The setting as an option of commands that take the URLs of nodes."""
+def node_flags(
+    command: _Command, is_shown: Callable[[Setting], bool] = lambda row: True
+) -> _Command:
+    """Add an option for each setting, with its variable of the environment.
 
-
-def addresses_of(urls: Sequence[str], header: str) -> list[Address]:
-    """Return the addresses of nodes, which get a header; raise ``click.BadParameter``, and
-    :exc:`~flask_noderpc.errors.ConfigurationError` for URLs that are none."""
-    from ..companion.address import Address
-
-    try:
-        given = HEADER.read(header) if header else ""
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--upstream-header") from None
-    return [Address.parse(url, given) for url in urls]
-
-
-def node_flags(command: _Command) -> _Command:
-    """Add an option for each setting, with its variable of the environment."""
+    Help has those that are shown.
+    """
     for row in reversed(SETTINGS):
-        command = _option(row, **_own(row))(command)
+        command = _option(row, hidden=not is_shown(row), **_own(row))(command)
     return command
-
-
-def follow_flags(command: _Command) -> _Command:
-    """Add the same options; help shows those of a store that is only followed into."""
-    for row in reversed(SETTINGS):
-        is_hidden = row.group != "companion" and row.name not in _FOLLOW_SETTINGS
-        command = _option(row, hidden=is_hidden, **_own(row))(command)
-    return command
-
-
-_FOLLOW_SETTINGS = ("database", "home", "chain_id")
 
 
 def _own(row: Setting) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..application_kinds import application_kinds
-from ..backends import open_store, replica_of, stored_identity
+from ..backends import replica_of, stored_identity
 from ..backends.base.identity import check_identity
-from ..backends.base.location import FileLocation, Location, location_of
+from ..backends.base.location import FileLocation, location_of
+from ..chain.source import ChainSource, Process, chain_source
 from ..errors import ConfigurationError, InvalidSetting
 from ..feature import Surface
 from ..settings import SETTINGS, Settings, read_settings
@@ -80,55 +81,32 @@ def serve_own_chain(
     if isinstance(store, FileLocation):
         _make_folder(store.folder)
         refuse_network(store.file)
-    is_pinned = "dialect" in given or bool(settings.upstream_dialect)
-    if settings.upstream:
+    watched: AbstractContextManager[Callable[[], Mapping[str, Any]]] = nullcontext(dict)
+    source, is_pinned = chain_source(settings, store.path), "dialect" in given
+    if source:
         from ..chain.comet_settings import warn_of_ignored
 
         warn_of_ignored(folder, settings)
-        settings = _with_dialect(settings, given, store)
-        given["dialect"] = settings.dialect
+        # Report errors here, once, and not from each process.
+        source.check()
+        # All processes serve the same dialect.
+        dialect = settings.dialect if is_pinned else source.dialect()
+        settings, given["dialect"] = replace(settings, dialect=dialect), dialect
+        watched = source.watch("" if is_pinned else dialect, has_bars=logs.has_bars)
     else:
         _check_store(store.path, settings.application, settings.chain_id)
     spec = WorkerSpec(-1, settings=given, folder=str(folder), pages=tuple(pages), logs=logs)
-    watched = _watch(settings, store.path, "" if is_pinned else settings.dialect, logs)
     with watched as changes:
 
         def show(bound: Bound) -> Banner:
-            home = None if settings.upstream else folder
+            home = None if source else folder
             kind = application_kinds()[settings.application]
             shown = pages_of(settings, pages)
-            return Banner(settings, bound, store.path, shown, home=home, kind=kind)
+            return Banner(
+                settings, bound, store.path, shown, home=home, kind=kind, source=source
+            )
 
-        _serve(settings, spec, written, show, changes)
-
-
-@contextmanager
-def _watch(
-    settings: Settings, path: str, dialect: str, logs: LogOptions
-) -> Iterator[Callable[[], Mapping[str, Any]]]:
-    """Watch the store of a companion; yield what returns the settings that have changed."""
-    if not settings.upstream:
-        yield dict
-        return
-    from ..companion.watch import CompanionWatch
-
-    watch = CompanionWatch(open_store(path, read_only=True), dialect, logs)
-    try:
-        yield watch.changes
-    finally:
-        watch.close()
-
-
-def _with_dialect(settings: Settings, given: Mapping[str, Any], store: Location) -> Settings:
-    """Return the settings with the dialect that is served: the nodes' own, unless it is
-    given. All processes serve the same one."""
-    from ..companion.from_settings import check_settings, dialect_of_upstream
-
-    # Its errors are reported here, once.
-    check_settings(settings, store)
-    if "dialect" in given:
-        return settings
-    return replace(settings, dialect=dialect_of_upstream(settings, store.path))
+        _serve(settings, spec, written, show, source, changes)
 
 
 def _home(named: str | None, given: Mapping[str, Any], written: Mapping[str, str]) -> Path:
@@ -173,8 +151,8 @@ def serve_app(
 
     The spec's settings override those of the mount. ``pages`` are those of the app.
     """
+    from ..backends.base.store_backend import StoreBackend
     from ..chain.embedded import EmbeddedChain
-    from ..companion.backend import CompanionBackend
 
     given = read_settings({}, spec.settings, written)
     changes = {name: getattr(given, name) for name in spec.settings}
@@ -182,16 +160,20 @@ def serve_app(
     if isinstance(backend, EmbeddedChain) and backend.store.abci:
         _check_store(backend.path, backend.store.abci.name, settings.chain_id)
 
+    path = backend.path if isinstance(backend, StoreBackend) else ""
+    source = chain_source(settings, path)
+
     def show(bound: Bound) -> Banner:
-        path = backend.path if isinstance(backend, EmbeddedChain | CompanionBackend) else ""
         home, kind, shown = None, None, settings
         if isinstance(backend, EmbeddedChain) and backend.store.abci:
             home, kind = backend.home, _kind_of(backend.store.abci)
             # A chain that the app made itself may have another.
             shown = replace(settings, application=backend.store.abci.name)
-        return Banner(shown, bound, path, pages, base, is_app=True, home=home, kind=kind)
+        return Banner(
+            shown, bound, path, pages, base, is_app=True, home=home, kind=kind, source=source
+        )
 
-    _serve(settings, spec, written, show)
+    _serve(settings, spec, written, show, source)
 
 
 def _serve(
@@ -199,6 +181,7 @@ def _serve(
     spec: WorkerSpec,
     written: Mapping[str, str],
     show: Callable[[Bound], Banner],
+    source: ChainSource | None,
     changes: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
     places = tuple(_places(settings, written))
@@ -212,7 +195,10 @@ def _serve(
             Listener(sock.fileno(), place.surface.name, place.certificate, place.key)
             for place, sock in bound
         )
-        specs = tuple(_worker_specs(replace(spec, listeners=listeners), settings))
+        processes = (
+            source.processes() if source else _own_processes(settings, is_app=bool(spec.app))
+        )
+        specs = tuple(_worker_specs(replace(spec, listeners=listeners), processes))
         metrics_folder = ""
         if settings.metrics:
             # A new folder each time: counters of former processes are useless.
@@ -232,57 +218,25 @@ def _announce(banner: Banner, logs: LogOptions) -> None:
         click.echo(banner.text())
 
 
-def _with_budget(
-    serving: WorkerSpec, settings: Settings, share: int, concurrency: int
-) -> WorkerSpec:
-    """Return a process with its share of what the nodes are asked."""
-    budget = {
-        "upstream_rate": settings.upstream_rate / share,
-        "upstream_concurrency": concurrency,
-    }
-    return replace(serving, settings={**serving.settings, **budget})
-
-
-def _requests_in_flight(settings: Settings) -> Iterator[int]:
-    """Yield those of the process that follows, half of them if there are enough, and of each
-    worker: all together are no more than the nodes shall have."""
-    total, workers = settings.upstream_concurrency, settings.workers
-    following = int(settings.produce)
-    if total < workers + following:
-        raise InvalidSetting(
-            f"{workers + following} processes share the requests in flight to a node, of which"
-            f" there are {total}: raise --upstream-concurrency"
-            " (NODERPC_UPSTREAM_CONCURRENCY), or lower --workers"
+def _worker_specs(serving: WorkerSpec, processes: Iterable[Process]) -> Iterator[WorkerSpec]:
+    for each in processes:
+        yield replace(
+            serving,
+            settings={**serving.settings, **each.settings},
+            listeners=serving.listeners if each.serves else (),
         )
-    of_follower = following * max(1, min(total // 2, total - workers))
-    if following:
-        yield of_follower
-    each, rest = divmod(total - of_follower, workers)
-    for number in range(workers):
-        yield each + (number < rest)
 
 
-def _worker_specs(serving: WorkerSpec, settings: Settings) -> Iterator[WorkerSpec]:
-    """Yield one process that serves and produces, or several that divide this.
-
-    One that follows other nodes serves nothing: its work would delay answers.
-    """
-    if settings.upstream:
-        following, counts = int(settings.produce), _requests_in_flight(settings)
-        if following:
-            yield replace(_with_budget(serving, settings, 2, next(counts)), listeners=())
-        for count in counts:
-            yield _with_budget(serving, settings, settings.workers * (1 + following), count)
-        return
-    if settings.workers == 1 or serving.app:
-        yield serving
-        for _ in range(settings.workers - 1):
-            yield serving
+def _own_processes(settings: Settings, *, is_app: bool) -> Iterator[Process]:
+    """Yield the processes of an embedded chain: one that serves and produces, or several that
+    divide this."""
+    if settings.workers == 1 or is_app:
+        yield from [Process()] * settings.workers
         return
     if settings.produce:
-        yield replace(serving, listeners=())
+        yield Process(serves=False)
     for _ in range(settings.workers):
-        yield replace(serving, settings={**serving.settings, "produce": False})
+        yield Process(settings={"produce": False})
 
 
 def _refuse_shared(places: Sequence[Place]) -> None:

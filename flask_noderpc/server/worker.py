@@ -250,7 +250,7 @@ def _start(
         try:
             mount.start()
             if not servers:
-                _follow(mount.backend)
+                mount.backend.follow()
             _wait_for_first_block(mount.backend, mount.settings.broadcast_timeout, ended)
         except NodeRPCError as error:
             if not restarted:
@@ -263,14 +263,6 @@ def _start(
     for server in servers:
         listen(server.socket)
         server.start()
-
-
-def _follow(backend: ChainBackend) -> None:
-    """Follow other nodes in the process that serves nothing, where the chain is theirs."""
-    from ..companion.backend import CompanionBackend
-
-    if isinstance(backend, CompanionBackend):
-        backend.follow()
 
 
 def _wait_for_first_block(

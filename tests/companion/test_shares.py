@@ -8,10 +8,9 @@ from contextlib import suppress
 import pytest
 
 from flask_noderpc.companion.background import in_background
+from flask_noderpc.companion.source import FollowedChain
 from flask_noderpc.companion.throttle import Throttle
 from flask_noderpc.errors import Busy, ConfigurationError
-from flask_noderpc.server.start import _worker_specs
-from flask_noderpc.server.worker_spec import WorkerSpec
 from flask_noderpc.settings import read_settings
 from tests.helpers.until import PATIENCE
 
@@ -19,8 +18,7 @@ from tests.helpers.until import PATIENCE
 def _shares(**given: object) -> tuple[list[int], float]:
     """Return the requests in flight of each process, and the calls per second of all."""
     settings = read_settings({}, {"upstream": ("http://node:1",), **given})
-    specs = list(_worker_specs(WorkerSpec(-1), settings))
-    found = [spec.settings for spec in specs]
+    found = [each.settings for each in FollowedChain(settings, "chain.db").processes()]
     return [each["upstream_concurrency"] for each in found], sum(
         each["upstream_rate"] for each in found
     )

@@ -133,6 +133,12 @@ class ChainBackend(SearchedChain):
         Called before every call, so it is quick when there is nothing to do.
         """
 
+    def follow(self) -> None:
+        """Follow the chain of other nodes in threads, as soon as no other process does.
+
+        A process that serves nothing calls it. By default no other nodes are followed.
+        """
+
     def check_ready(self) -> None:
         """Raise :exc:`~flask_noderpc.errors.BackendError` if calls can't be answered, or
         :attr:`health` has a problem."""

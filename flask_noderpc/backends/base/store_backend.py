@@ -30,6 +30,11 @@ class StoreBackend(ChainBackend):
         self.store = store
         """The store of the chain: its blocks, index, state and mempool."""
 
+    @property
+    def path(self) -> str:
+        """The store's file name or URI, as given."""
+        return self.store.location.path
+
     # Capabilities.
 
     @property

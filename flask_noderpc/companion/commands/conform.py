@@ -8,7 +8,7 @@ import click
 
 from ... import jsoncodec
 from ...cli.node import main
-from ...server.flags import addresses_of, upstream_header
+from .options import addresses_of, upstream_header
 
 if TYPE_CHECKING:
     from ..address import Address

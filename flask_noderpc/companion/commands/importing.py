@@ -1,4 +1,4 @@
-"""``noderpc import`` and ``noderpc follow``: fetch a chain from its nodes into a store."""
+"""``noderpc import``: fetch a range of a chain from its nodes into a store."""
 
 from __future__ import annotations
 
@@ -9,23 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...backends.base.location import location_of
-from ...cli.command import GroupedCommand
-from ...cli.log_flags import log_flags
-from ...cli.maintenance import Interrupted, StoreName, follow
+from ...cli.maintenance import Interrupted, StoreName
 from ...cli.node import main
 from ...domain.time import SECOND
-from ...server.flags import (
-    addresses_of,
-    database_of,
-    default_home,
-    follow_flags,
-    given_settings,
-    upstream_header,
-)
-from ...server.logs import LogOptions
 from ...server.progress import Progress
 from ...settings.kinds import PERIOD
+from .options import addresses_of, store_path, upstream_header
 
 if TYPE_CHECKING:
     from ...backends.base.store import ChainStore
@@ -173,7 +162,7 @@ def import_blocks(
     gc.set_threshold(100_000, 50, 50)
     options = _options(given, given["concurrency"] * len(urls))
     upstreams = _upstreams(urls, given)
-    store = open_store(_path(database, home))
+    store = open_store(store_path(database, home))
     try:
         _import(store, upstreams, options, first, last)
     except KeyboardInterrupt:
@@ -181,50 +170,6 @@ def import_blocks(
     finally:
         upstreams.close()
         store.close()
-
-
-@main.command(
-    "follow",
-    cls=GroupedCommand,
-    examples=[
-        (
-            "noderpc follow --upstream http://node:26657 --database postgresql://db/chain",
-            "Into a database that noderpc start --produce=false serves on other hosts.",
-        ),
-    ],
-)
-@follow_flags
-@log_flags
-def follow_nodes(logs: LogOptions, **given: str | None) -> None:
-    """Follow the nodes of --upstream into a store.
-
-    It runs until Ctrl-C or SIGTERM. An app or noderpc start --produce=false may serve the store
-    meanwhile; noderpc start does both.
-    """
-    from ...settings import read_settings
-    from ..from_settings import companion_from_settings
-
-    values, written = given_settings(given)
-    settings = read_settings({}, values, written)
-    if not settings.upstream:
-        raise click.UsageError("name a node: --upstream http://host:26657")
-    database = settings.database
-    path = _path(database, None if database else _home(settings.home))
-    follow([companion_from_settings(settings, path)], logs)
-
-
-def _home(named: str | None) -> Path:
-    return Path(named) if named else default_home()
-
-
-def _path(database: str | None, home: Path | None) -> str:
-    if database is not None and home is not None:
-        raise click.UsageError("--database or --home names the store, not both")
-    path = database or database_of(home or default_home())
-    folder = location_of(path).folder
-    if folder is not None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return path
 
 
 def _options(given: Mapping[str, Any], jobs: int) -> FetchOptions:

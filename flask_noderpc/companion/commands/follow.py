@@ -1,0 +1,112 @@
+"""``noderpc follow`` and ``flask noderpc follow``: follow nodes without serving their chain."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ...cli.app import app_mounts, cli
+from ...cli.command import Failed, GroupedCommand
+from ...cli.log_flags import log_flags
+from ...cli.node import main
+from ...errors import BackendError
+from ...server.exit_status import REFUSED
+from ...server.flags import given_settings, node_flags
+from ...server.logs import LogOptions
+from ...settings import Setting
+from .options import store_path
+
+if TYPE_CHECKING:
+    from ..backend import CompanionBackend
+
+_SHOW_EACH_S = 0.5
+
+
+def _is_shown(row: Setting) -> bool:
+    return row.group == "companion" or row.name in ("database", "home", "chain_id")
+
+
+@main.command(
+    "follow",
+    cls=GroupedCommand,
+    examples=[
+        (
+            "noderpc follow --upstream http://node:26657 --database postgresql://db/chain",
+            "Into a database that noderpc start --produce=false serves on other hosts.",
+        ),
+    ],
+)
+@partial(node_flags, is_shown=_is_shown)
+@log_flags
+def follow_nodes(logs: LogOptions, **given: str | None) -> None:
+    """Follow the nodes of --upstream into a store.
+
+    It runs until Ctrl-C or SIGTERM. An app or noderpc start --produce=false may serve the store
+    meanwhile; noderpc start does both.
+    """
+    from ...settings import read_settings
+    from ..from_settings import companion_from_settings
+
+    values, written = given_settings(given)
+    settings = read_settings({}, values, written)
+    if not settings.upstream:
+        raise click.UsageError("name a node: --upstream http://host:26657")
+    home = Path(settings.home) if settings.home and not settings.database else None
+    path = store_path(settings.database, home)
+    _follow([companion_from_settings(settings, path)], logs)
+
+
+@cli.command(
+    "follow",
+    examples=[
+        (
+            "flask --app yourapp noderpc follow",
+            "Beside an app under gunicorn, which reads the store.",
+        )
+    ],
+)
+@log_flags
+def follow_chain(logs: LogOptions) -> None:
+    """Follow the nodes of NODERPC_UPSTREAM into the app's store.
+
+    It runs until Ctrl-C or SIGTERM. The app reads the store and never follows the nodes itself;
+    flask noderpc start does both.
+    """
+    from ..backend import CompanionBackend
+
+    backends = [mount.backend for mount in app_mounts().values()]
+    found = [each for each in backends if isinstance(each, CompanionBackend)]
+    if not found:
+        raise Failed("no mount of this app has NODERPC_UPSTREAM", REFUSED)
+    _follow(found, logs)
+
+
+def _follow(backends: Sequence[CompanionBackend], logs: LogOptions) -> None:
+    """Follow chains until a signal ends it, with the progress of the backfill."""
+    from ..watch import BackfillBar
+
+    ended, bar = threading.Event(), BackfillBar(is_shown=logs.has_bars)
+    before = {
+        number: signal.signal(number, lambda *_: ended.set())
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        for backend in backends:
+            backend.follow()
+        while not ended.wait(_SHOW_EACH_S):
+            with suppress(BackendError):
+                # Of several chains the bars would overwrite each other.
+                bar.show(backends[0].backfill_progress())
+    finally:
+        bar.close()
+        for backend in backends:
+            backend.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)

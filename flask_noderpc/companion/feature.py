@@ -1,0 +1,18 @@
+"""The companion: a chain of other nodes, which is followed, verified and served."""
+
+from __future__ import annotations
+
+from ..feature import Feature
+
+_SOURCE = "flask_noderpc.companion.source:FollowedChain"
+
+FEATURE = Feature(
+    name="companion",
+    # The source refuses evm_upstream without upstream.
+    chain_sources={"upstream": _SOURCE, "evm_upstream": _SOURCE},
+    commands=(
+        "flask_noderpc.companion.commands.conform",
+        "flask_noderpc.companion.commands.follow",
+        "flask_noderpc.companion.commands.importing",
+    ),
+)

@@ -1,0 +1,98 @@
+"""The chain of the nodes of NODERPC_UPSTREAM, which a mount serves in place of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from ..backends import open_store
+from ..backends.base.location import location_of
+from ..chain.source import ChainSource, Process
+from ..errors import InvalidSetting
+from ..web.threads import reserve_request_thread
+from .address import Address
+from .backend import CompanionBackend
+from .from_settings import check_settings, companion_from_settings, dialect_of_upstream
+from .watch import CompanionWatch
+
+
+class FollowedChain(ChainSource):
+    """The chain of other nodes, which one process follows into a store and all serve."""
+
+    def check(self) -> None:
+        """Raise ``ConfigurationError`` for settings of an embedded chain, for invalid URLs, and
+        for a store of another chain."""
+        check_settings(self.settings, location_of(self.path))
+
+    def backend(self) -> CompanionBackend:
+        """Return a companion that occupies a thread of the server while a node is asked."""
+        companion = companion_from_settings(self.settings, self.path)
+        companion.reserve = partial(reserve_request_thread, self.settings.server_threads)
+        return companion
+
+    def dialect(self) -> str:
+        """Return the name of the nodes' own dialect."""
+        return dialect_of_upstream(self.settings, self.path)
+
+    def description(self) -> str:
+        """Name the nodes."""
+        return f"followed at {', '.join(self.nodes())}"
+
+    def nodes(self) -> Sequence[str]:
+        """Return the addresses of NODERPC_UPSTREAM."""
+        return [Address.parse(url).name for url in self.settings.upstream]
+
+    def processes(self) -> Iterator[Process]:
+        """Yield the process that follows, and those that serve with their share of requests.
+
+        The one that follows serves nothing: its work would delay answers.
+        """
+        workers, following = self.settings.workers, int(self.settings.produce)
+        counts = self._requests_in_flight()
+        if following:
+            yield Process(serves=False, settings=self._budget(2, next(counts)))
+        for count in counts:
+            yield Process(settings=self._budget(workers * (1 + following), count))
+
+    def _budget(self, share: int, concurrency: int) -> Mapping[str, Any]:
+        """Return the settings of a process that may ask a part of what all may ask."""
+        return {
+            "upstream_rate": self.settings.upstream_rate / share,
+            "upstream_concurrency": concurrency,
+        }
+
+    def _requests_in_flight(self) -> Iterator[int]:
+        """Yield how many requests the process that follows and each worker may have in flight.
+
+        The sum is NODERPC_UPSTREAM_CONCURRENCY; the process that follows has half of it, unless
+        that leaves a worker without a request.
+        """
+        total, workers = self.settings.upstream_concurrency, self.settings.workers
+        following = int(self.settings.produce)
+        if total < workers + following:
+            raise InvalidSetting(
+                f"{workers + following} processes share {total} requests in flight to a node:"
+                " raise --upstream-concurrency (NODERPC_UPSTREAM_CONCURRENCY), or lower"
+                " --workers"
+            )
+        of_follower = following * max(1, min(total // 2, total - workers))
+        if following:
+            yield of_follower
+        each, rest = divmod(total - of_follower, workers)
+        for number in range(workers):
+            yield each + (number < rest)
+
+    @contextmanager
+    def watch(
+        self, dialect: str, *, has_bars: bool
+    ) -> Iterator[Callable[[], Mapping[str, Any]]]:
+        """Show the backfill, and return the dialect that the nodes speak after an upgrade."""
+        store = open_store(self.path, read_only=True)
+        is_pinned = bool(self.settings.upstream_dialect)
+        watch = CompanionWatch(store, "" if is_pinned else dialect, has_bars=has_bars)
+        try:
+            yield watch.changes
+        finally:
+            watch.close()
