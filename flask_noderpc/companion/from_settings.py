@@ -88,11 +88,6 @@ def fetch_options(settings: Settings) -> FetchOptions:
 def check_settings(settings: Settings, location: Location) -> None:
     """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for settings of an embedded chain,
     for URLs that are none, and for a store of another chain."""
-    if settings.evm_upstream and not (settings.upstream and settings.json_rpc_enable):
-        raise InvalidSetting(
-            "NODERPC_EVM_UPSTREAM needs NODERPC_UPSTREAM, the nodes whose chain is followed,"
-            " and NODERPC_JSON_RPC_ENABLE"
-        )
     of_own_chain = {
         "NODERPC_DEV": settings.dev,
         "NODERPC_APPLICATION": settings.application != Settings().application,

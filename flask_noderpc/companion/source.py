@@ -24,16 +24,27 @@ class FollowedChain(ChainSource):
     def check(self) -> None:
         """Raise ``ConfigurationError`` for settings of an embedded chain, for invalid URLs, and
         for a store of another chain."""
+        self._check_evm()
         check_settings(self.settings, location_of(self.path))
+
+    def _check_evm(self) -> None:
+        settings = self.settings
+        if settings.evm_upstream and not (settings.upstream and settings.json_rpc_enable):
+            raise InvalidSetting(
+                "NODERPC_EVM_UPSTREAM needs NODERPC_UPSTREAM, the nodes whose chain is"
+                " followed, and NODERPC_JSON_RPC_ENABLE"
+            )
 
     def backend(self) -> CompanionBackend:
         """Return a companion that occupies a thread of the server while a node is asked."""
+        self._check_evm()
         companion = companion_from_settings(self.settings, self.path)
         companion.reserve = partial(reserve_request_thread, self.settings.server_threads)
         return companion
 
     def dialect(self) -> str:
         """Return the name of the nodes' own dialect."""
+        self._check_evm()
         return dialect_of_upstream(self.settings, self.path)
 
     def description(self) -> str:

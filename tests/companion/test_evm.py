@@ -270,8 +270,11 @@ def test_a_node_of_another_chain_is_refused() -> None:
     assert set(asked) == {"eth_getBlockByNumber"}
 
 
-def test_the_settings_name_what_they_need() -> None:
-    """Nodes to follow, and the layer itself."""
-    app = Flask("host")
+def test_the_settings_name_what_they_need(caplog: pytest.LogCaptureFixture) -> None:
+    """Nodes to follow, and the layer itself; no node is asked before."""
+    url = "http://127.0.0.1:8545"
     with pytest.raises(ConfigurationError, match="needs NODERPC_UPSTREAM"):
-        NodeRPC(app, evm_upstream="http://127.0.0.1:8545", json_rpc_enable=True)
+        NodeRPC(Flask("host"), evm_upstream=url, json_rpc_enable=True)
+    with pytest.raises(ConfigurationError, match="and NODERPC_JSON_RPC_ENABLE"):
+        NodeRPC(Flask("host"), upstream=url, evm_upstream=url)
+    assert caplog.text == ""
