@@ -10,7 +10,7 @@ from ..backends.base.store import ChainStore
 from ..domain.network import BackfillProgress
 from . import shared_state
 
-log = logging.getLogger("flask_noderpc.companion.progress")
+log = logging.getLogger("flask_noderpc.progress")
 
 _STORE_EACH_S, _LOG_EACH_S = 1.0, 30.0
 # Blocks for each that is compared with those of other nodes.

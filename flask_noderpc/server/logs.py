@@ -46,7 +46,7 @@ def configure(options: LogOptions) -> None:
     for name in ("blocks", "calls", "start"):
         logging.getLogger(f"flask_noderpc.{name}").setLevel(logging.INFO)
     if not options.has_bars:
-        logging.getLogger("flask_noderpc.companion.progress").setLevel(logging.INFO)
+        logging.getLogger("flask_noderpc.progress").setLevel(logging.INFO)
 
 
 _COLORS = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
