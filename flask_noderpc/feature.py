@@ -114,9 +114,10 @@ class ApplicationKind:
     dev_accounts: str = ""
     """Subclass of :class:`~flask_noderpc.chain.dev_accounts.DevAccounts`: the funded accounts
     that NODERPC_DEV brings. Without one, NODERPC_DEV is refused."""
-    blocks_needed: str = ""
-    """Function that returns how many of the latest blocks the application needs, given the
-    committed state of a store: 1 if the state is another application's."""
+    state_key: bytes = b""
+    """A key that is in the committed state of this application's chains, and of no others."""
+    blocks_needed: int = 1
+    """How many of the latest blocks such a chain needs: ``noderpc prune`` retains them."""
     genesis_members: frozenset[str] = frozenset()
     """Members of ``app_state`` by which ``noderpc genesis check`` recognizes its documents."""
     makes_first_block: bool = False

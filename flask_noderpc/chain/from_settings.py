@@ -95,11 +95,11 @@ def _dev_accounts(settings: Settings) -> DevAccounts | None:
         return None
     found = dev_accounts_of(application_kinds()[settings.application])
     if found is None:
-        having = [name for name, kind in application_kinds().items() if kind.dev_accounts]
+        having = [repr(name) for name, kind in application_kinds().items() if kind.dev_accounts]
+        cure = f"set it to {' or '.join(having)}, or" if having else "set"
         raise InvalidSetting(
             "NODERPC_DEV brings funded accounts, and a chain has none if NODERPC_APPLICATION is"
-            f" {settings.application!r}: set it to {' or '.join(map(repr, having))}, or"
-            " NODERPC_DEV to false"
+            f" {settings.application!r}: {cure} NODERPC_DEV to false"
         )
     return found
 

@@ -80,15 +80,17 @@ def prune_at(database: str | None, home: Path | None, retain: int) -> None:
     DATABASE is its SQLite file, or a postgresql:// URL. The node may be running meanwhile.
     """
     from ..backends import open_store
-    from ..feature import load
 
     path = _store_path(database, home)
     readable = read_only(path)
     check_chain(readable)
-    # An application of the host may be derived from a known one, which knows its state.
+    # The store of an application that is derived from a known one has another name.
     state = readable.app_state()
-    names = (kind.blocks_needed for kind in application_kinds().values())
-    minimum = max(1, *(load(name)(state) for name in names if name))
+    minimum = max(
+        kind.blocks_needed
+        for kind in application_kinds().values()
+        if not kind.state_key or state.get(kind.state_key) is not None
+    )
     readable.close()
     if retain < minimum:
         raise Failed(

@@ -9,7 +9,9 @@ from .namespaces import DEV_NAMESPACES, NAMESPACES
 _EVM = ApplicationKind(
     make="flask_noderpc.ethereum.application.from_settings:evm",
     dev_accounts="flask_noderpc.ethereum.application.dev:EvmDevAccounts",
-    blocks_needed="flask_noderpc.ethereum.application.state:blocks_needed",
+    # The head of its state; BLOCKHASH reads 256 blocks before the latest.
+    state_key=b"evm",
+    blocks_needed=257,
     genesis_members=frozenset({"alloc"}),
     dev_defaults={"json_rpc_enable": True, "evm_api": "eth,net,web3,txpool,debug,trace"},
     is_dev_default=True,

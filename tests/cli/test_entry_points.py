@@ -19,7 +19,8 @@ from flask_noderpc import ConfigurationError, EmbeddedChain, SQLiteBackend
 from flask_noderpc.backends.sql.packed.row import key_checksum
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cli import cli, main
-from flask_noderpc.ethereum.application.state import EvmHead
+from flask_noderpc.ethereum.application.application import EvmApplication
+from flask_noderpc.ethereum.application.state import LATEST, EvmHead
 from flask_noderpc.settings import SETTINGS, read_settings
 from flask_noderpc.testing import make_chain
 from tests.helpers.until import PATIENCE
@@ -385,7 +386,7 @@ def test_prune_retains_256_block_hashes_of_an_evm_chain(
 ) -> None:
     with closing(sqlite3.connect(database)) as at, at:
         state = EvmHead(6, b"root", 1, 0, 1)
-        row = b"evm", state.encode()
+        row = LATEST, state.encode()
         at.execute(
             "INSERT INTO app_state (key, content, checksum) VALUES (?, ?, ?)",
             (*row, key_checksum(*row)),
@@ -393,7 +394,9 @@ def test_prune_retains_256_block_hashes_of_an_evm_chain(
 
     found = CliRunner().invoke(main, ["prune", str(database), "--retain", "5"])
 
-    assert (found.exit_code, "at least 257 are needed" in found.output) == (2, True)
+    needed = EvmApplication.needs_blocks
+    assert needed == 257
+    assert (found.exit_code, f"at least {needed} are needed" in found.output) == (2, True)
 
 
 def test_a_backup_that_does_not_hold_together_is_not_left(

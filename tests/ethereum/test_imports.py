@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from flask_noderpc import EmbeddedChain
 from tests.helpers.until import PATIENCE
 
 _LOADS_NONE = """
@@ -76,3 +77,23 @@ def test_the_ethermint_double_names_the_missing_extra(missing: str) -> None:
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout.startswith(f"Ethereum needs {missing}"), done.stderr
     assert "pip install 'flask-noderpc[evm]'" in done.stdout
+
+
+_PRUNES_WITHOUT = """
+import sys
+sys.modules["eth_hash"] = None
+from flask_noderpc.cli import main
+main(["prune", sys.argv[1], "--retain", "2"])
+"""
+
+
+def test_a_chain_without_ethereum_is_pruned_without_the_extra(tmp_path: Path) -> None:
+    path = tmp_path / "chain.db"
+    chain = EmbeddedChain(path, produce=False)
+    for _ in range(3):
+        chain.produce()
+    chain.close()
+    words = [sys.executable, "-c", _PRUNES_WITHOUT, str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 blocks removed, the lowest is 2" in done.stdout

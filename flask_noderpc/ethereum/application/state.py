@@ -77,11 +77,6 @@ def head_at(state: AppState, height: int) -> EvmHead | None:
     return None if stored is None else EvmHead.decode(stored)
 
 
-def blocks_needed(state: AppState) -> int:
-    """Return how many of the latest blocks a store's state needs; 1 without an EVM's head."""
-    return BLOCKS_NEEDED if head(state) else 1
-
-
 def undo_changes(state: AppState, latest: int, height: int) -> dict[bytes, bytes | None]:
     """Return the changes that make an earlier block the latest; 0 is the genesis."""
     removed = range(height + 1, latest + 1)
