@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 from flask import Blueprint, Flask
@@ -32,10 +35,12 @@ from flask_noderpc.jsonrpc.params import Params, param
 from flask_noderpc.jsonrpc.route import Route
 from flask_noderpc.lru import CacheMemory
 from flask_noderpc.server import banner
+from flask_noderpc.server.addresses import Address
 from flask_noderpc.server.app import node_app
 from flask_noderpc.server.flags import defaults_of
 from flask_noderpc.settings import Settings, read_settings
 from flask_noderpc.wire.params import Text
+from tests.helpers.banner import rows
 from tests.helpers.until import PATIENCE
 
 PACKAGE = Path(flask_noderpc.__file__).parent
@@ -151,6 +156,19 @@ def test_a_feature_brings_an_application_with_its_accounts(
 
     assert genesis["app_state"] == {"rich": "me"}
     assert "begun with {'rich': 'me'}" in caplog.text
+
+
+@pytest.mark.usefixtures("with_mine")
+def test_the_banner_shows_the_accounts_of_a_feature(tmp_path: Path) -> None:
+    settings = Settings(application="mine", dev=True)
+    kind = application_kinds()["mine"]
+    with closing(socket.create_server(("127.0.0.1", 0))) as sock:
+        place = banner.Place("node", Address("127.0.0.1", 0), "", "")
+        bound = [(place, sock)]
+        shown = banner.Banner(settings, bound, "", banner.Pages(), home=tmp_path, kind=kind)
+        port = sock.getsockname()[1]
+
+        assert rows(click.unstyle(shown.text()))["riches"] == [f"curl http://localhost:{port}/"]
 
 
 @pytest.mark.usefixtures("with_mine")
