@@ -16,7 +16,7 @@ from flask.blueprints import BlueprintSetupState
 
 from .backends.base.backend import ChainBackend
 from .chain.embedded import EmbeddedChain
-from .chain.from_settings import CHAIN_SETTINGS, chain_from_settings, chain_path
+from .chain.from_settings import chain_from_settings, chain_path
 from .chain.source import ChainSource, chain_source
 from .cometbft.routes import COMETBFT_ROUTES, feature_routes
 from .errors import ConfigurationError, short_repr
@@ -25,7 +25,7 @@ from .jsonrpc.guard import Authorize
 from .jsonrpc.route import Route, RouteTable
 from .lru import CacheMemory
 from .mount import Mount
-from .settings import Settings, read_settings
+from .settings import Settings, all_settings, read_settings
 from .web.rule_conflicts import check_request, refuse_overlap, refuse_taken_names
 from .web.views import View
 from .wire.dialect import Dialect
@@ -269,7 +269,12 @@ def _embedded(app: Flask, settings: Settings, memory: CacheMemory) -> EmbeddedCh
     path = chain_path(settings, folder)
     for name, mount in mounts(app).items():
         if isinstance(mount.backend, EmbeddedChain) and mount.backend.path == str(path):
-            different = [n for n in CHAIN_SETTINGS if _differ(n, mount.settings, settings)]
+            different = [
+                row.name
+                for row in all_settings()
+                if row.is_of_chain
+                and mount.settings.value(row.name) != settings.value(row.name)
+            ]
             if different:
                 raise ConfigurationError(
                     f"the mount {name!r} has the chain in {path} with another {different[0]}:"
@@ -277,10 +282,6 @@ def _embedded(app: Flask, settings: Settings, memory: CacheMemory) -> EmbeddedCh
                 )
             return mount.backend
     return chain_from_settings(settings, folder, memory)
-
-
-def _differ(name: str, one: Settings, other: Settings) -> bool:
-    return bool(getattr(one, name) != getattr(other, name))
 
 
 noderpc_bp = NodeRPC().blueprint()

@@ -80,6 +80,15 @@ class Api:
     """Keyword of ``NodeRPC`` with rows of the host's, if it takes some."""
     check: str = ""
     """Function that checks the settings of the API where it is not enabled."""
+    drives_chain: bool = False
+    """True if its methods drive a development chain, in place of those of the node RPC."""
+    about: str = ""
+    """Function that returns what ``noderpc start`` shows of an embedded chain for this API,
+    given the settings."""
+    clients: str = ""
+    """Function that yields lines of ``noderpc start`` for users of clients, each a title and a
+    text. Its arguments are the settings, the URL of the first surface, empty where there is
+    none, and a function that returns how a setting is given."""
     surfaces: tuple[Surface, ...] = ()
 
 
@@ -158,6 +167,11 @@ class Feature:
     """The parts that one feature adds to the core; each is optional."""
 
     name: str
+    settings: type[Any] | None = None
+    """Frozen dataclass of its settings, whose fields are made by
+    :func:`flask_noderpc.settings.setting`."""
+    title: str = ""
+    """Title of the group of its settings, which has the feature's name."""
     apis: tuple[Api, ...] = ()
     """APIs beside the node's RPC."""
     applications: Mapping[str, ApplicationKind] = field(default_factory=dict)

@@ -12,7 +12,6 @@ from .cometbft.layer import CometLayer
 from .feature import apis
 from .jsonrpc.async_txs import AsyncTxs
 from .jsonrpc.context import Context
-from .jsonrpc.dispatch import Dispatcher
 from .jsonrpc.guard import STATUS, Authorize, Guard
 from .jsonrpc.route import RouteTable
 from .jsonrpc.start import Start
@@ -64,12 +63,20 @@ class Mount:
         self.routes = self._comet.routes
         mounted = Mounted(context, self.start, guard, self._comet.dispatcher, RouteTable(()))
         self._layers = tuple(layers_of(mounted, rows))
+        self.node = self._comet.dispatcher
+        """Dispatcher of the node's RPC."""
+        self.dispatchers = {
+            endpoint: found
+            for layer in self._layers
+            for endpoint, found in layer.dispatchers.items()
+        }
+        """Dispatchers of other JSON-RPC, by the endpoints of their bodies."""
         guard.check_names(
             self._comet.methods.union(*(layer.methods for layer in self._layers)),
             tuple(
                 prefix
                 for api in apis()
-                if not getattr(settings, api.setting)
+                if not settings.value(api.setting)
                 for prefix in api.prefixes
             ),
         )
@@ -159,13 +166,6 @@ class Mount:
             if path.call is not None:
                 method, endpoint = path.call
                 yield (method, self._url_prefix + path.rule), endpoint
-
-    def dispatcher_of(self, endpoint: str) -> Dispatcher:
-        """Return the dispatcher of an endpoint's calls."""
-        for layer in self._layers:
-            if endpoint in layer.dispatchers:
-                return layer.dispatchers[endpoint]
-        return self._comet.dispatcher
 
     def prepare(self, *, serves: bool) -> None:
         """Start in the background what calls or blocks need, before the first of them."""

@@ -38,6 +38,7 @@ from flask_noderpc.server import banner
 from flask_noderpc.server.addresses import Address
 from flask_noderpc.server.app import node_app
 from flask_noderpc.server.flags import defaults_of
+from flask_noderpc.server.surfaces import NODE
 from flask_noderpc.settings import Settings, read_settings
 from flask_noderpc.wire.params import Text
 from tests.helpers.banner import rows
@@ -163,7 +164,7 @@ def test_the_banner_shows_the_accounts_of_a_feature(tmp_path: Path) -> None:
     settings = Settings(application="mine", dev=True)
     kind = application_kinds()["mine"]
     with closing(socket.create_server(("127.0.0.1", 0))) as sock:
-        place = banner.Place("node", Address("127.0.0.1", 0), "", "")
+        place = banner.Place(NODE, Address("127.0.0.1", 0), "", "")
         bound = [(place, sock)]
         shown = banner.Banner(settings, bound, "", banner.Pages(), home=tmp_path, kind=kind)
         port = sock.getsockname()[1]

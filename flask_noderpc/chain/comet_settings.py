@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import ConfigurationError
-from ..settings import SETTINGS, Settings
+from ..settings import Settings, flag_of
 from .comet_config import config_path, read_config
 
 log = logging.getLogger("flask_noderpc.chain")
 
 _UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _DURATION = re.compile(r"([0-9.]{1,20})(h|ms|m|s|us|µs|ns)")
-_FLAGS = {row.name: f"{row.flags[0]} ({row.key})" for row in SETTINGS}
 _LONGEST = 200
 
 
@@ -96,10 +95,11 @@ def _member(config: Mapping[str, Any], name: str) -> Any:
 def differences(config: Mapping[str, Any], settings: Settings) -> Iterator[str]:
     """Yield each member that was changed from CometBFT's default and is not what holds here."""
     for row in _ROWS:
-        value, ours = _member(config, row.member), getattr(settings, row.setting)
+        value, ours = _member(config, row.member), settings.value(row.setting)
         if value is not None and value != row.default and not _holds(row, value, ours):
             shown = ",".join(ours) if isinstance(ours, tuple) else ours
-            yield f"{row.member} = {_short(value)}: {_FLAGS[row.setting]} is {_short(shown)}"
+            name = f"{flag_of(row.setting)} (NODERPC_{row.setting.upper()})"
+            yield f"{row.member} = {_short(value)}: {name} is {_short(shown)}"
     for name, (default, instead) in _OTHERS.items():
         value = _member(config, name)
         if value is not None and value != default:

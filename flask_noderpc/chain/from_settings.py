@@ -50,35 +50,6 @@ def application_named(name: str, settings: Settings, path: str, memory: CacheMem
     return make
 
 
-CHAIN_SETTINGS = (
-    "read_database",
-    "home",
-    "application",
-    "chain_id",
-    "moniker",
-    "produce",
-    "accept_loss",
-    "block_interval",
-    "empty_blocks",
-    "lease_seconds",
-    "retain_blocks",
-    "max_tx_bytes",
-    "mempool_size",
-    "rpc_laddr",
-    "evm_chain_id",
-    "evm_allow_unprotected_txs",
-    "evm_code_size_limit",
-    "evm_executors",
-    "evm_timeout",
-    "max_waiting_calls_per_client",
-    "dev",
-    "bank_prefix",
-    "bank_coins",
-    "bank_heights",
-)
-"""Settings of the chain itself, the same for each mount that serves it."""
-
-
 def _on_start(
     settings: Settings, home: Path, accounts: DevAccounts | None, genesis: Genesis
 ) -> None:

@@ -84,7 +84,7 @@ def chain_source(settings: Settings, path: str) -> ChainSource | None:
         name: setting
         for feature in features()
         for setting, name in feature.chain_sources.items()
-        if getattr(settings, setting)
+        if settings.value(setting)
     }
     if len(asked) > 1:
         keys = " and ".join(PREFIX + setting.upper() for setting in asked.values())

@@ -15,7 +15,7 @@ from ..server.banner import Pages, page_sets
 from ..server.exit_status import REFUSED, USAGE
 from ..server.flags import given_settings, host_flags
 from ..server.logs import LogOptions
-from ..settings import SETTINGS, shown_setting
+from ..settings import all_settings, shown_setting
 from .command import Failed, GroupedCommand, OneLineAppGroup
 from .log_flags import log, log_flags
 from .maintenance import backup, from_height, prune, verify
@@ -92,8 +92,8 @@ def show_config() -> None:
     """
     for name, mount in app_mounts().items():
         click.echo(f"{name}:")
-        for row in SETTINGS:
-            value = getattr(mount.settings, row.name)
+        for row in all_settings():
+            value = mount.settings.value(row.name)
             mark = " " if value == row.default else "*"
             click.echo(f"{mark} {row.key} = {shown_setting(row, value)}")
 

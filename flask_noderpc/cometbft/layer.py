@@ -45,7 +45,8 @@ class CometLayer:
         settings = context.settings
         if settings.rpc_unsafe:
             routes += UNSAFE_ROUTES
-        if settings.dev and not settings.json_rpc_enable:
+        is_driven_elsewhere = any(api.drives_chain for api in settings.apis())
+        if settings.dev and not is_driven_elsewhere:
             routes += dev_routes()
         self.names = {*routes.by_name()}
         """The names of all routes, also of those that the dialect omits."""
@@ -59,7 +60,7 @@ class CometLayer:
             context,
             # A backend that can't start is an error object of each call.
             start,
-            hints=_hints(settings.json_rpc_enable),
+            hints=_hints(is_driven_elsewhere),
             guard=guard,
         )
         self._backend = context.backend

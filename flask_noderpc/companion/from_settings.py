@@ -22,6 +22,7 @@ from .follower import FollowOptions
 from .forward_pool import ForwardUpstreams
 from .http import UpstreamLimits
 from .pool import Upstreams
+from .settings import CompanionSettings
 from .trust import TrustOptions
 
 log = logging.getLogger("flask_noderpc.companion")
@@ -40,47 +41,57 @@ def upstreams_of(settings: Settings, patience: float) -> Upstreams:
     :exc:`~flask_noderpc.errors.ConfigurationError` for URLs that are none.
     """
     limits = _limits(settings, patience)
-    return Upstreams.at(_addresses(settings), settings.upstream_dialect, limits, patience)
+    return Upstreams.at(
+        _addresses(settings), settings.of(CompanionSettings).upstream_dialect, limits, patience
+    )
 
 
 def _addresses(settings: Settings) -> list[Address]:
-    header = settings.upstream_header
-    return [Address.parse(url, header, "NODERPC_UPSTREAM") for url in settings.upstream]
+    own = settings.of(CompanionSettings)
+    header = own.upstream_header
+    return [Address.parse(url, header, "NODERPC_UPSTREAM") for url in own.upstream]
 
 
 def _forward_of(settings: Settings) -> ForwardUpstreams:
     # A caller waits: each node is tried once.
     limits = _limits(settings, 0.0)
-    return ForwardUpstreams.at(_addresses(settings), settings.upstream_dialect, limits, 0.0)
+    return ForwardUpstreams.at(
+        _addresses(settings), settings.of(CompanionSettings).upstream_dialect, limits, 0.0
+    )
 
 
 def _limits(settings: Settings, patience: float) -> UpstreamLimits:
+    own = settings.of(CompanionSettings)
     return UpstreamLimits(
-        settings.upstream_timeout,
-        settings.upstream_concurrency,
-        settings.upstream_rate,
-        settings.upstream_max_bytes,
-        max(patience, settings.upstream_timeout),
+        own.upstream_timeout,
+        own.upstream_concurrency,
+        own.upstream_rate,
+        own.upstream_max_bytes,
+        max(patience, own.upstream_timeout),
     )
 
 
 def _evm_of(settings: Settings) -> ForwardedEvm:
-    urls = [Address.parse(url, "", "NODERPC_EVM_UPSTREAM") for url in settings.evm_upstream]
+    urls = [
+        Address.parse(url, "", "NODERPC_EVM_UPSTREAM")
+        for url in settings.of(CompanionSettings).evm_upstream
+    ]
     return ForwardedEvm(urls, _limits(settings, 0.0))
 
 
 def fetch_options(settings: Settings) -> FetchOptions:
     """Return how the chain is fetched; raise ``ConfigurationError``."""
-    trust = TrustOptions.parse(settings.trust) if settings.trust else TrustOptions()
-    each = max(1, settings.upstream_concurrency // 2)
-    if settings.upstream_rate:
+    own = settings.of(CompanionSettings)
+    trust = TrustOptions.parse(own.trust) if own.trust else TrustOptions()
+    each = max(1, own.upstream_concurrency // 2)
+    if own.upstream_rate:
         # Chunks that wait for each other's calls are done no sooner.
-        each = min(each, max(1, int(settings.upstream_rate // 10)))
-    jobs = min(_MAX_JOBS, each * len(settings.upstream))
+        each = min(each, max(1, int(own.upstream_rate // 10)))
+    jobs = min(_MAX_JOBS, each * len(own.upstream))
     return FetchOptions(
-        replace(trust, period=int(settings.trust_period * SECOND)),
+        replace(trust, period=int(own.trust_period * SECOND)),
         jobs,
-        frozenset(settings.unchecked),
+        frozenset(own.unchecked),
         settings.chain_id or "",
     )
 
@@ -88,6 +99,7 @@ def fetch_options(settings: Settings) -> FetchOptions:
 def check_settings(settings: Settings, location: Location) -> None:
     """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for settings of an embedded chain,
     for URLs that are none, and for a store of another chain."""
+    own = settings.of(CompanionSettings)
     of_own_chain = {
         "NODERPC_DEV": settings.dev,
         "NODERPC_APPLICATION": settings.application != Settings().application,
@@ -100,21 +112,22 @@ def check_settings(settings: Settings, location: Location) -> None:
                 " nodes: set one of them"
             )
     upstreams_of(settings, 0.0).close()
-    if settings.evm_upstream:
+    if own.evm_upstream:
         _evm_of(settings).close()
     check_stored(stored_identity(location.path), location.shown, settings.chain_id or "")
 
 
 def companion_from_settings(settings: Settings, path: str | Path) -> CompanionBackend:
     """Return a companion whose store is not yet opened; raise ``ConfigurationError``."""
+    own = settings.of(CompanionSettings)
     check_settings(settings, location_of(path))
     options = FollowOptions(
         fetch_options(settings),
-        settings.upstream_poll,
-        settings.head_delay,
-        settings.backfill_from,
+        own.upstream_poll,
+        own.head_delay,
+        own.backfill_from,
     )
-    connect_evm = partial(_evm_of, settings) if settings.evm_upstream else None
+    connect_evm = partial(_evm_of, settings) if own.evm_upstream else None
     return CompanionBackend(
         open_store(path, read_database=settings.read_database),
         partial(upstreams_of, settings, _FOLLOW_PATIENCE_S),
@@ -127,13 +140,14 @@ def companion_from_settings(settings: Settings, path: str | Path) -> CompanionBa
 def dialect_of_upstream(settings: Settings, path: str | Path) -> str:
     """Return the name of the nodes' own dialect: that of the store, which the process that
     follows writes after an upgrade, or that of a node for a store without one."""
-    if settings.upstream_dialect:
-        return dialect_named(settings.upstream_dialect, "NODERPC_UPSTREAM_DIALECT").name
+    own = settings.of(CompanionSettings)
+    if own.upstream_dialect:
+        return dialect_named(own.upstream_dialect, "NODERPC_UPSTREAM_DIALECT").name
     stored = stored_identity(path)
     if stored is not None and stored.dialect:
         return stored.dialect
-    timeout = min(_DIALECT_S, settings.upstream_timeout)
-    upstreams = upstreams_of(replace(settings, upstream_timeout=timeout), 0.0)
+    timeout = min(_DIALECT_S, own.upstream_timeout)
+    upstreams = upstreams_of(settings.changed(upstream_timeout=timeout), 0.0)
     try:
         return upstreams.attempt(lambda reader: reader.node.dialect.name)
     except (UpstreamError, Busy) as error:

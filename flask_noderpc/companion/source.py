@@ -15,6 +15,7 @@ from ..web.threads import reserve_request_thread
 from .address import Address
 from .backend import CompanionBackend
 from .from_settings import check_settings, companion_from_settings, dialect_of_upstream
+from .settings import CompanionSettings
 from .watch import CompanionWatch
 
 
@@ -29,7 +30,8 @@ class FollowedChain(ChainSource):
 
     def _check_evm(self) -> None:
         settings = self.settings
-        if settings.evm_upstream and not (settings.upstream and settings.json_rpc_enable):
+        own = settings.of(CompanionSettings)
+        if own.evm_upstream and not (own.upstream and settings.value("json_rpc_enable")):
             raise InvalidSetting(
                 "NODERPC_EVM_UPSTREAM needs NODERPC_UPSTREAM, the nodes whose chain is"
                 " followed, and NODERPC_JSON_RPC_ENABLE"
@@ -53,7 +55,7 @@ class FollowedChain(ChainSource):
 
     def nodes(self) -> Sequence[str]:
         """Return the addresses of NODERPC_UPSTREAM."""
-        return [Address.parse(url).name for url in self.settings.upstream]
+        return [Address.parse(url).name for url in self.settings.of(CompanionSettings).upstream]
 
     def processes(self) -> Iterator[Process]:
         """Yield the process that follows, and those that serve with their share of requests.
@@ -70,7 +72,7 @@ class FollowedChain(ChainSource):
     def _budget(self, share: int, concurrency: int) -> Mapping[str, Any]:
         """Return the settings of a process that may ask a part of what all may ask."""
         return {
-            "upstream_rate": self.settings.upstream_rate / share,
+            "upstream_rate": self.settings.of(CompanionSettings).upstream_rate / share,
             "upstream_concurrency": concurrency,
         }
 
@@ -80,7 +82,10 @@ class FollowedChain(ChainSource):
         The sum is NODERPC_UPSTREAM_CONCURRENCY; the process that follows has half of it, unless
         that leaves a worker without a request.
         """
-        total, workers = self.settings.upstream_concurrency, self.settings.workers
+        total, workers = (
+            self.settings.of(CompanionSettings).upstream_concurrency,
+            self.settings.workers,
+        )
         following = int(self.settings.produce)
         if total < workers + following:
             raise InvalidSetting(
@@ -101,7 +106,7 @@ class FollowedChain(ChainSource):
     ) -> Iterator[Callable[[], Mapping[str, Any]]]:
         """Show the backfill, and return the dialect that the nodes speak after an upgrade."""
         store = open_store(self.path, read_only=True)
-        is_pinned = bool(self.settings.upstream_dialect)
+        is_pinned = bool(self.settings.of(CompanionSettings).upstream_dialect)
         watch = CompanionWatch(store, "" if is_pinned else dialect, has_bars=has_bars)
         try:
             yield watch.changes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..feature import Api, ApplicationKind, Feature, Surface
+from .settings import CosmosSettings
 
 _BANK = ApplicationKind(
     make="flask_noderpc.cosmos.bank.application:bank",
@@ -31,6 +32,7 @@ _REST = Api(
 
 FEATURE = Feature(
     name="cosmos",
+    settings=CosmosSettings,
     apis=(_REST,),
     applications={"bank": _BANK},
     dev_routes="flask_noderpc.cosmos.dev_routes:DEV_ROUTES",

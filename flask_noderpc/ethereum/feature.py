@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..feature import Api, ApplicationKind, Feature, HitIndex, Surface
 from .event_aliases import ALIASES
 from .namespaces import DEV_NAMESPACES, NAMESPACES
+from .settings import EthereumSettings
 
 _EVM = ApplicationKind(
     make="flask_noderpc.ethereum.application.from_settings:evm",
@@ -28,6 +29,9 @@ _API = Api(
     layer="flask_noderpc.ethereum.rpc.layer:EvmLayer",
     prefixes=tuple(f"{name}_" for name in (*NAMESPACES, *DEV_NAMESPACES)),
     rows="evm_routes",
+    drives_chain=True,
+    about="flask_noderpc.ethereum.banner:about",
+    clients="flask_noderpc.ethereum.banner:clients",
     check="flask_noderpc.ethereum.namespaces:check_names",
     surfaces=(
         Surface(
@@ -51,6 +55,8 @@ _API = Api(
 
 FEATURE = Feature(
     name="ethereum",
+    settings=EthereumSettings,
+    title="The EVM layer",
     apis=(_API,),
     applications={"evm": _EVM},
     event_aliases=ALIASES,

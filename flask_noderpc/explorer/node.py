@@ -33,9 +33,9 @@ class Node:
         self.name = name
         self._mount = mount_named(name)
         self.settings = self._mount.settings
-        self.has_evm = self.settings.json_rpc_enable
+        self.has_evm = "evm" in self._mount.dispatchers
         self.refuse_host = self._mount.views.refuse_host
-        self._dispatcher = self._mount.dispatcher_of("")
+        self._dispatcher = self._mount.node
 
     def call(self, route: str, **params: Any) -> Any:
         """Return the result of a route, a value of :mod:`flask_noderpc.domain`; raise
@@ -60,7 +60,7 @@ class Node:
         :exc:`~flask_noderpc.errors.ForwardedCallFailed`."""
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         permissions = self._mount.views.permissions("evm")
-        reply = self._mount.dispatcher_of("evm").post(jsoncodec.encode(body), permissions)
+        reply = self._mount.dispatchers["evm"].post(jsoncodec.encode(body), permissions)
         answer = jsoncodec.decode(reply.body)
         if "error" in answer:
             raise ForwardedCallFailed(answer["error"])

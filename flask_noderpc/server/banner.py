@@ -15,12 +15,11 @@ import click
 from ..backends import stored_identity
 from ..backends.base.location import location_of
 from ..chain.source import ChainSource
-from ..feature import ApplicationKind, PageSet, Surface, features
-from ..settings import SETTINGS, Settings
+from ..feature import ApplicationKind, PageSet, Surface, apis, features, load
+from ..settings import Settings, flag_of
 from .addresses import Address
 from .surfaces import NODE
 
-_FLAGS = {row.name: row.flags[0] for row in SETTINGS}
 # Pages that a node of its own serves, by the names under which they can be excluded.
 _PAGES = {"index": "/", "try": "/try", "openapi": "/openapi.json"}
 
@@ -125,7 +124,7 @@ class Banner:
             yield from self._pages(node.removesuffix(self.base))
         yield "curl", self._curl("/status")
         yield "CosmJS", self._cosmjs(node)
-        yield from self._evm_clients()
+        yield from self._clients()
 
     def _chain_id(self) -> str:
         identity = stored_identity(self.path) if self.path else None
@@ -135,8 +134,9 @@ class Banner:
         settings = self.settings
         what = self.source.description() if self.source else settings.application
         shown = f"{self._chain_id()}: {what}".removeprefix(": ")
-        if settings.json_rpc_enable and not self.source:
-            shown += f", EVM chain id {settings.evm_chain_id}"
+        for api in settings.apis():
+            if api.about and not self.source:
+                shown += f", {load(api.about)(settings)}"
         return f"{shown}, dialect {settings.dialect}"
 
     def _database(self) -> str:
@@ -182,23 +182,17 @@ class Banner:
             return f"needs {self._setting('dialect', 'comet-0.38')}, as light clients do"
         return f'await connectComet("{url}")' if url else f"needs {self._setting('rpc_laddr')}"
 
-    def _evm_clients(self) -> Iterator[tuple[str, str]]:
-        url = self._client_url("evm")
-        if not url:
-            name = (
-                "json_rpc_enable" if not self.settings.json_rpc_enable else "json_rpc_address"
-            )
-            yield "Ethereum", f"web3.py, ethers and viem need {self._setting(name)}"
-            return
-        yield "web3.py", f'Web3(Web3.HTTPProvider("{url}"))'
-        yield "ethers", f'new ethers.JsonRpcProvider("{url}")'
-        yield "viem", f'createPublicClient({{ transport: http("{url}") }})'
+    def _clients(self) -> Iterator[tuple[str, str]]:
+        for api in apis():
+            if api.clients:
+                url = self._client_url(api.surfaces[0].name) if api.surfaces else ""
+                yield from load(api.clients)(self.settings, url, self._setting)
 
     def _setting(self, name: str, value: str = "") -> str:
         """Return how a setting is given."""
         if self.is_app:
             return f"NODERPC_{name.upper()}" + (f" = {value!r}" if value else "")
-        return f"{_FLAGS[name]} {value}".rstrip()
+        return f"{flag_of(name)} {value}".rstrip()
 
 
 def _url(place: Place, sock: socket.socket) -> str:

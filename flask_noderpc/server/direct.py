@@ -84,7 +84,7 @@ class DirectAdapter:
         return False
 
     def _answer(self, head: Head, environ: Mapping[str, Any]) -> Answer | None:
-        dispatcher = self._mount.dispatcher_of(head.endpoint)
+        dispatcher = self._mount.dispatchers.get(head.endpoint, self._mount.node)
         found = admit_host(self._policy, head) or admit(self._policy, head)
         if isinstance(found, Refusal):
             _discard(environ, found.bytes_to_discard(head))

@@ -18,9 +18,9 @@ from ..errors import ConfigurationError, InvalidSetting
 from ..settings import (
     PREFIX,
     SEE_LIST,
-    SETTINGS,
     Setting,
     Settings,
+    all_settings,
     read_settings,
     similar_setting,
 )
@@ -81,7 +81,7 @@ def read_config(home: Path) -> dict[str, Any]:
         raise InvalidSetting(
             f"{path}: {error}: TOML is needed, a name = value on each line, texts in quotes"
         ) from None
-    known = {row.name for row in SETTINGS}
+    known = {row.name for row in all_settings()}
     for name in found:
         if name not in known:
             like = similar_setting(name.removeprefix(PREFIX))
@@ -222,7 +222,7 @@ def node_flags(
 
     Help has those that are shown.
     """
-    for row in reversed(SETTINGS):
+    for row in reversed(all_settings()):
         command = _option(row, hidden=not is_shown(row), **_own(row))(command)
     return command
 
@@ -233,7 +233,7 @@ def _own(row: Setting) -> dict[str, Any]:
 
 def host_flags(command: _Command) -> _Command:
     """Add an option for each setting of the server; refuse others, naming their keys."""
-    for row in reversed(SETTINGS):
+    for row in reversed(all_settings()):
         if row.name in _SERVER_SETTINGS:
             text = f"{row.doc.replace('``', '')}  [default: the app's {row.key}]"
             command = _option(row, help=text)(command)
@@ -255,7 +255,7 @@ def _refuse(
 def given_settings(given: Mapping[str, str | None]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the settings that were given, and how errors name each."""
     values = {name: value for name, value in given.items() if value is not None}
-    return values, {row.name: _written(row) for row in SETTINGS if row.name in values}
+    return values, {row.name: _written(row) for row in all_settings() if row.name in values}
 
 
 def _written(row: Setting) -> str:

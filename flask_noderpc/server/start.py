@@ -20,7 +20,7 @@ from ..backends.base.location import FileLocation, location_of
 from ..chain.source import ChainSource, Process, chain_source
 from ..errors import ConfigurationError, InvalidSetting
 from ..feature import Surface
-from ..settings import SETTINGS, Settings, read_settings
+from ..settings import Settings, flag_of, read_settings
 from .addresses import Address, bind, parse, tls_context
 from .banner import Banner, Pages, Place, pages_of
 from .fd_limits import refuse_network
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("flask_noderpc.start")
 
 Bound = Sequence[tuple[Place, socket.socket]]
-
-_FLAGS = {row.name: row.flags[0] for row in SETTINGS}
 
 
 def serve_own_chain(
@@ -155,7 +153,7 @@ def serve_app(
     from ..chain.embedded import EmbeddedChain
 
     given = read_settings({}, spec.settings, written)
-    changes = {name: getattr(given, name) for name in spec.settings}
+    changes = {name: given.value(name) for name in spec.settings}
     backend, settings = mount.backend, replace(mount.settings, **changes)
     if isinstance(backend, EmbeddedChain) and backend.store.abci:
         _check_store(backend.path, backend.store.abci.name, settings.chain_id)
@@ -188,7 +186,7 @@ def _serve(
     _refuse_shared(places)
     with ExitStack() as stack:
         bound = [
-            (place, stack.enter_context(bind(place.address, _FLAGS[place.surface.address])))
+            (place, stack.enter_context(bind(place.address, flag_of(place.surface.address))))
             for place in places
         ]
         listeners = tuple(
@@ -244,7 +242,7 @@ def _refuse_shared(places: Sequence[Place]) -> None:
     says so only once both are to listen, and of Unix sockets never."""
     seen: dict[Address, str] = {}
     for place in places:
-        address, flag = place.address, _FLAGS[place.surface.address]
+        address, flag = place.address, flag_of(place.surface.address)
         if address in seen:
             raise InvalidSetting(
                 f"{address} is wanted by {seen[address]} and by {flag}: each needs an address"
@@ -262,14 +260,14 @@ def _places(settings: Settings, written: Mapping[str, str]) -> Iterator[Place]:
 def _places_of(
     surface: Surface, settings: Settings, written: Mapping[str, str]
 ) -> Iterator[Place]:
-    name, tls = surface.address, [getattr(settings, each) for each in surface.tls]
+    name, tls = surface.address, [settings.value(each) for each in surface.tls]
     if any(tls) and not all(tls):
-        flags = " and ".join(_FLAGS[each] for each in surface.tls)
+        flags = " and ".join(flag_of(each) for each in surface.tls)
         raise InvalidSetting(f"TLS needs both a certificate and its key: {flags}")
     if all(tls):
         # Each process reads the files again; errors are reported here once.
         tls_context(*tls)
-    addresses = getattr(settings, name)
+    addresses = settings.value(name)
     for address in parse(addresses, written.get(name, f"NODERPC_{name.upper()}")):
         # Known keys sign there: loopback only, unless an address was given.
         bound = address.on_loopback() if settings.dev and name not in written else address

@@ -18,6 +18,5 @@ def surfaces() -> dict[str, Surface]:
 def surfaces_of(settings: Settings) -> Iterator[Surface]:
     """Yield the surfaces that settings enable."""
     yield NODE
-    for api in apis():
-        if getattr(settings, api.setting):
-            yield from api.surfaces
+    for api in settings.apis():
+        yield from api.surfaces

@@ -1,9 +1,9 @@
 """Every setting, declared once: group, type, default and what it does.
 
-Each field of :class:`Settings` is one setting. Its key in ``app.config`` is
-``NODERPC_`` and the field's name in capitals; with
-``app.config.from_prefixed_env()`` the environment variable is ``FLASK_`` and
-that key. Nothing else in the package reads ``app.config``.
+Each field of :class:`Settings`, and of the classes of features, is one setting. Its key in
+``app.config`` is ``NODERPC_`` and the field's name in capitals; with
+``app.config.from_prefixed_env()`` the environment variable is ``FLASK_`` and that key. Nothing
+else in the package reads ``app.config``.
 """
 
 from __future__ import annotations
@@ -14,19 +14,31 @@ from typing import Any
 
 from ..errors import InvalidSetting, short_repr
 from .kinds import check_chain_id
-from .table import GROUPS, PREFIX, SETTINGS, Setting, Settings, by_group, settings_of
+from .table import (
+    GROUPS,
+    PREFIX,
+    Setting,
+    Settings,
+    all_settings,
+    by_group,
+    flag_of,
+    setting,
+    settings_of,
+)
 
 __all__ = [
     "GROUPS",
     "PREFIX",
     "SEE_LIST",
-    "SETTINGS",
     "Setting",
     "Settings",
+    "all_settings",
     "by_group",
     "check_chain_id",
+    "flag_of",
     "no_setting",
     "read_settings",
+    "setting",
     "settings_of",
     "shown_setting",
     "similar_setting",
@@ -39,7 +51,7 @@ SEE_LIST = "see docs/settings for the list"
 
 def similar_setting(name: str) -> str | None:
     """Return the name of the setting closest to a mistyped one."""
-    like = get_close_matches(name.lower(), [row.name for row in SETTINGS], 1)
+    like = get_close_matches(name.lower(), [row.name for row in all_settings()], 1)
     return like[0] if like else None
 
 
@@ -67,13 +79,13 @@ def read_settings(
     the wrong kind, an unknown ``NODERPC_`` key, or an unknown override. ``written`` maps
     names of settings to what an error names instead: a flag, or a file and a name in it.
     """
-    known = {row.key for row in SETTINGS}
+    known = {row.key for row in all_settings()}
     given_keys = [key for key in config if key.startswith(PREFIX)]
     for key in (*given_keys, *(PREFIX + name.upper() for name in overrides)):
         if key not in known:
             raise InvalidSetting(no_setting(key))
     values: dict[str, Any] = {}
-    for row in SETTINGS:
+    for row in all_settings():
         given = overrides.get(row.name)
         if given is None:
             given = config.get(row.key)
@@ -85,4 +97,4 @@ def read_settings(
             source = (written or {}).get(row.name, row.key)
             shown = "" if row.kind.is_secret else f" = {short_repr(given)}"
             raise InvalidSetting(f"{source}{shown}: {error}") from None
-    return Settings(**values)
+    return Settings().changed(**values)

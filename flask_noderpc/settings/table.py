@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any, TypeVar
 
 from ..application_kinds import application_names
+from ..errors import ConfigurationError
+from ..feature import Api, apis, features
 from ..lru import DEFAULT_BYTES
 from .kinds import (
     ADDRESSES,
-    AMOUNT,
     BYTES,
     CHAIN_ID,
     COUNT,
-    HEADER,
     NAMES,
     OPTIONAL_PATH,
     ORIGINS,
     PATH,
-    PERIOD,
     PROCESSES,
     SECONDS,
     SWITCH,
     TEXT,
-    URLS,
     Kind,
     integer,
     one_of,
 )
+
+T = TypeVar("T")
 
 PREFIX = "NODERPC_"
 
 GROUPS = {
     "first": "Usual settings",
     "chain": "The embedded chain",
-    "companion": "The companion",
     "rpc": "The node RPC",
     "access": "Access",
     "server": "The server",
-    "evm": "The EVM layer",
 }
-"""Groups of settings by their names, with their titles."""
+"""Groups of settings by their names, with their titles; features have groups of their own."""
 
 NEWCOMER = (
     "database",
@@ -53,16 +52,43 @@ NEWCOMER = (
     "cors_origins",
     "rpc_laddr",
     "workers",
-    "json_rpc_enable",
 )
-"""Settings that help and docs show first."""
+"""Settings that help and docs show first, before those of features that are usual."""
 
 
-def setting(group: str, default: Any, kind: Kind, doc: str, flags: tuple[str, ...] = ()) -> Any:
+def setting(
+    group: str,
+    default: Any,
+    kind: Kind,
+    doc: str,
+    flags: tuple[str, ...] = (),
+    *,
+    is_of_chain: bool = False,
+    is_usual: bool = False,
+) -> Any:
     """Return a dataclass field with its group, default, kind, sentence for the docs, and the
-    flags that other nodes have for it."""
-    metadata = {"group": group, "kind": kind, "doc": doc, "flags": flags}
+    flags that other nodes have for it.
+
+    One that ``is_of_chain`` is the same for each mount that serves the chain. Help and docs
+    show first what ``is_usual``.
+    """
+    metadata = {
+        "group": group,
+        "kind": kind,
+        "doc": doc,
+        "flags": flags,
+        "is_of_chain": is_of_chain,
+        "is_usual": is_usual,
+    }
     return field(default=default, metadata=metadata)
+
+
+def _kinds() -> list[type[Any]]:
+    return [each.settings for each in features() if each.settings is not None]
+
+
+def _defaults() -> dict[type[Any], Any]:
+    return {kind: kind() for kind in _kinds()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,18 +106,21 @@ class Settings:
         None,
         PATH,
         "``postgresql://`` URL of a replica of the database, for reads of what it has.",
+        is_of_chain=True,
     )
     home: str | None = setting(
         "chain",
         None,
         PATH,
         "Folder of ``config/`` with genesis and keys; the database's folder.",
+        is_of_chain=True,
     )
     application: str = setting(
         "chain",
         "kvstore",
         one_of(application_names),
         "Application of the embedded chain.",
+        is_of_chain=True,
     )
     chain_id: str | None = setting(
         "chain",
@@ -99,13 +128,17 @@ class Settings:
         CHAIN_ID,
         "Chain id of a new chain, at most 50 bytes; ``test-chain-`` and six letters when not"
         " given.",
+        is_of_chain=True,
     )
-    moniker: str = setting("chain", "flask-noderpc", TEXT, "Name of the node in ``status``.")
+    moniker: str = setting(
+        "chain", "flask-noderpc", TEXT, "Name of the node in ``status``.", is_of_chain=True
+    )
     produce: bool = setting(
         "chain",
         True,
         SWITCH,
         "True to produce blocks in this process, if no other holds the lease.",
+        is_of_chain=True,
     )
     accept_loss: bool = setting(
         "chain",
@@ -113,6 +146,7 @@ class Settings:
         SWITCH,
         "True to go on from the head of a store that has lost blocks which its development key"
         " signed; other keys never sign a height twice.",
+        is_of_chain=True,
     )
     block_interval: float = setting(
         "chain",
@@ -120,6 +154,7 @@ class Settings:
         SECONDS,
         "Seconds between two blocks; with ``NODERPC_DEV`` and at most 0.1, each transaction"
         " gets its block at once.",
+        is_of_chain=True,
     )
     empty_blocks: bool = setting(
         "chain",
@@ -128,133 +163,35 @@ class Settings:
         "True to produce blocks without transactions. The default of ``noderpc start``"
         " without ``--dev`` is true.",
         flags=("--consensus.create_empty_blocks",),
+        is_of_chain=True,
     )
     lease_seconds: float = setting(
         "chain",
         3.0,
         SECONDS,
         "Seconds until the lease of a producer that does not renew it expires.",
+        is_of_chain=True,
     )
     retain_blocks: int | None = setting(
         "chain",
         None,
         COUNT,
         "Number of latest blocks to retain, with their results and events; all when not given.",
+        is_of_chain=True,
     )
-    max_tx_bytes: int = setting("chain", 1_048_576, BYTES, "Maximum bytes of a transaction.")
-    mempool_size: int = setting("chain", 5_000, COUNT, "Maximum transactions in the mempool.")
+    max_tx_bytes: int = setting(
+        "chain", 1_048_576, BYTES, "Maximum bytes of a transaction.", is_of_chain=True
+    )
+    mempool_size: int = setting(
+        "chain", 5_000, COUNT, "Maximum transactions in the mempool.", is_of_chain=True
+    )
     dev: bool = setting(
         "chain",
         False,
         SWITCH,
         "True to fund ten accounts with publicly known keys on a new chain of the application"
         " ``evm``, and let callers on this machine sign with them; or of ``bank``.",
-    )
-    bank_prefix: str = setting(
-        "chain",
-        "cosmos",
-        TEXT,
-        "Prefix of the addresses of a new chain of the application ``bank``, unless its genesis"
-        " has addresses.",
-    )
-    bank_coins: str = setting(
-        "chain",
-        "1000000000000stake,1000000000000token",
-        TEXT,
-        "Coins that ``NODERPC_DEV`` gives each account of a new chain of ``bank``.",
-    )
-    bank_heights: int = setting(
-        "chain",
-        100,
-        COUNT,
-        "Number of latest heights of ``bank`` that can be queried and rewound to.",
-    )
-    upstream: tuple[str, ...] = setting(
-        "companion",
-        (),
-        URLS,
-        "URLs of nodes of one chain, which is followed and served instead of an embedded one.",
-    )
-    evm_upstream: tuple[str, ...] = setting(
-        "companion",
-        (),
-        URLS,
-        "URLs of the nodes' EVM JSON-RPC, which is asked for what needs a state.",
-    )
-    upstream_dialect: str = setting(
-        "companion",
-        "",
-        TEXT,
-        "Dialect of the nodes; read from their version when not given.",
-    )
-    upstream_header: str = setting(
-        "companion",
-        "",
-        HEADER,
-        "Header of each request to the nodes of NODERPC_UPSTREAM, as"
-        " ``Authorization: Bearer …`` or ``x-api-key: …``, or ``@FILE`` with one.",
-    )
-    upstream_timeout: float = setting(
-        "companion",
-        10.0,
-        SECONDS,
-        "Maximum seconds of a request to a node, and of a forwarded call as a whole.",
-    )
-    upstream_concurrency: int = setting(
-        "companion",
-        8,
-        COUNT,
-        "Maximum requests in flight to each node: of the processes of ``noderpc start``"
-        " together, of each process of another server.",
-    )
-    upstream_rate: float = setting(
-        "companion",
-        0.0,
-        AMOUNT,
-        "Maximum calls per second to each node, of the same processes; 0 is no limit.",
-    )
-    upstream_max_bytes: int = setting(
-        "companion",
-        256 << 20,
-        BYTES,
-        "Maximum bytes of a response of a node, after decompression.",
-    )
-    upstream_poll: float = setting(
-        "companion",
-        0.5,
-        SECONDS,
-        "Seconds after which a node is asked for its height where its websocket shows none.",
-    )
-    trust: str = setting(
-        "companion",
-        "",
-        TEXT,
-        "``HEIGHT:HASH`` of a header that is trusted; the first that is seen when not given.",
-    )
-    trust_period: float = setting(
-        "companion",
-        14 * 86_400.0,
-        PERIOD,
-        "Time for which a header is trusted, such as ``14d``; less than the chain's unbonding"
-        " period.",
-    )
-    unchecked: tuple[str, ...] = setting(
-        "companion",
-        (),
-        NAMES,
-        "Fields of blocks that the chain computes in its own way, such as ``data_hash``.",
-    )
-    backfill_from: int = setting(
-        "companion",
-        1,
-        COUNT,
-        "Lowest height that is fetched; blocks that all nodes have pruned are left out.",
-    )
-    head_delay: int = setting(
-        "companion",
-        0,
-        integer(0, maximum=1000),
-        "Blocks that the head stays behind the nodes'; 1 serves results that are proven.",
+        is_of_chain=True,
     )
     dialect: str = setting(
         "rpc",
@@ -311,6 +248,7 @@ class Settings:
         COUNT,
         "Maximum such waiting calls of one client, and of its calls that execute EVM code"
         " or wait to; no limit per client when not given.",
+        is_of_chain=True,
     )
     max_subscription_clients: int = setting(
         "rpc", 100, COUNT, "Maximum websocket clients with a subscription in a process."
@@ -346,14 +284,6 @@ class Settings:
         "Routes whose GET path is left to the host; ``index`` (the list of endpoints at"
         " ``GET /``), ``evm``, ``readyz``, ``openapi``, ``try`` and ``metrics`` may be among"
         " them. JSON-RPC still answers them.",
-    )
-    rest: bool = setting(
-        "rpc",
-        False,
-        SWITCH,
-        "True to serve the REST gateway of a chain of the Cosmos SDK, at ``/cosmos/…``. The"
-        " default of ``noderpc start --application bank`` is true.",
-        flags=("--api.enable",),
     )
     metrics: bool = setting(
         "rpc",
@@ -434,6 +364,7 @@ class Settings:
         ADDRESSES,
         "Addresses of the node RPC: where ``noderpc start`` listens, and shown in ``status``.",
         flags=("--rpc.laddr",),
+        is_of_chain=True,
     )
     tls_cert_file: str = setting(
         "server",
@@ -448,14 +379,6 @@ class Settings:
         OPTIONAL_PATH,
         "Private key of the node RPC's certificate.",
         flags=("--rpc.tls_key_file",),
-    )
-    api_address: str = setting(
-        "server",
-        "tcp://127.0.0.1:1317",
-        ADDRESSES,
-        "Addresses where ``noderpc start`` serves the REST gateway alone, if ``NODERPC_REST``"
-        " brings it.",
-        flags=("--api.address",),
     )
     workers: int = setting(
         "server",
@@ -501,105 +424,31 @@ class Settings:
     max_websockets: int = setting(
         "server", 900, COUNT, "Maximum open websockets in a process, of both APIs together."
     )
-    json_rpc_enable: bool = setting(
-        "evm",
-        False,
-        SWITCH,
-        "True to serve the EVM layer, at ``/evm`` and ``/evm/ws``.",
-        flags=("--json-rpc.enable",),
-    )
-    json_rpc_address: str = setting(
-        "evm",
-        "0.0.0.0:8545",
-        ADDRESSES,
-        "Addresses where ``noderpc start`` serves the EVM layer alone.",
-        flags=("--json-rpc.address",),
-    )
-    json_rpc_ws_address: str = setting(
-        "evm",
-        "0.0.0.0:8546",
-        ADDRESSES,
-        "Addresses where ``noderpc start`` serves the EVM layer's websocket alone.",
-        flags=("--json-rpc.ws-address",),
-    )
-    json_rpc_tls_cert_file: str = setting(
-        "evm",
-        "",
-        OPTIONAL_PATH,
-        "Certificate of the EVM layer's own addresses, for TLS.",
-        flags=("--tls.certificate-path",),
-    )
-    json_rpc_tls_key_file: str = setting(
-        "evm", "", OPTIONAL_PATH, "Private key of that certificate.", flags=("--tls.key-path",)
-    )
-    evm_api: tuple[str, ...] = setting(
-        "evm",
-        ("eth", "net", "web3"),
-        NAMES,
-        "Namespaces of the EVM layer: of ``eth``, ``web3``, ``net``, ``txpool``, ``debug``,"
-        " ``trace``.",
-        flags=("--evm.rpc.api", "--json-rpc.api"),
-    )
-    evm_chain_id: int = setting("evm", 9000, COUNT, "Chain id that the EVM layer signs for.")
-    evm_allow_unprotected_txs: bool = setting(
-        "evm",
-        False,
-        SWITCH,
-        "True to take transactions without a chain id (before EIP-155), which are valid on"
-        " every chain; a development chain takes them in any case.",
-        flags=("--rpc.allow-unprotected-txs", "--json-rpc.allow-unprotected-txs"),
-    )
-    evm_code_size_limit: int = setting(
-        "evm",
-        24_576,
-        integer(1, maximum=1 << 20),
-        "Maximum bytes of a contract's code (EIP-170); the code that creates it may have twice"
-        " as many (EIP-3860).",
-        flags=("--code-size-limit",),
-    )
-    evm_client_version: str | None = setting(
-        "evm",
-        None,
-        TEXT,
-        "Answer to ``web3_clientVersion``, for tools that expect a certain node; this server's"
-        " name and version when not given.",
-    )
-    evm_gas_cap: int = setting(
-        "evm", 25_000_000, integer(21_000), "Maximum gas of a call or an estimate."
-    )
-    evm_timeout: float = setting(
-        "evm", 5.0, SECONDS, "Maximum seconds of a call, an estimate or a trace."
-    )
-    evm_executors: int = setting(
-        "evm",
-        2,
-        COUNT,
-        "Number of executors: processes that execute EVM code for a process of the server.",
-    )
-    evm_txfee_cap: float = setting(
-        "evm", 1.0, AMOUNT, "Maximum fee of a transaction in ether; 0 is no limit."
-    )
-    evm_max_body_bytes: int = setting(
-        "evm", 5 * 1024 * 1024, BYTES, "Maximum bytes of a request body of the EVM layer."
-    )
-    evm_max_batch: int = setting(
-        "evm", 1_000, COUNT, "Maximum calls in one batch of the EVM layer."
-    )
-    evm_block_range_cap: int = setting(
-        "evm", 10_000, COUNT, "Maximum range of blocks of a search for logs."
-    )
-    evm_logs_cap: int = setting("evm", 10_000, COUNT, "Maximum logs that one search returns.")
-    evm_filter_cap: int = setting(
-        "evm", 200, COUNT, "Maximum installed filters, divided fairly among all clients."
-    )
-    evm_max_subscriptions: int = setting(
-        "evm", 1_000, COUNT, "Maximum subscriptions of the EVM layer in a process."
-    )
+    of_features: Mapping[type[Any], Any] = field(default_factory=_defaults)
+    """Settings of features, by the classes that declare them."""
 
-    @property
-    def takes_unprotected_txs(self) -> bool:
-        """True to take Ethereum transactions without a chain id."""
-        return self.evm_allow_unprotected_txs or self.dev
+    def of(self, kind: type[T]) -> T:
+        """Return the settings of a feature, by the class that declares them."""
+        found: T = self.of_features[kind]
+        return found
+
+    def value(self, name: str) -> Any:
+        """Return the value of any setting by its name."""
+        owner = _owners()[name]
+        return getattr(self if owner is Settings else self.of_features[owner], name)
+
+    def apis(self) -> Iterator[Api]:
+        """Yield the APIs of features that are enabled."""
+        return (api for api in apis() if self.value(api.setting))
+
+    def changed(self, **values: Any) -> Settings:
+        """Return the settings with other values of some, by their names."""
+        given: dict[type[Any], dict[str, Any]] = {}
+        for name, value in values.items():
+            given.setdefault(_owners()[name], {})[name] = value
+        own = given.pop(Settings, {})
+        features = {kind: replace(self.of_features[kind], **its) for kind, its in given.items()}
+        return replace(self, **own, of_features={**self.of_features, **features})
 
 
 @dataclass(frozen=True, slots=True)
@@ -610,11 +459,18 @@ class Setting:
     key: str
     group: str
     kind: Kind
-    type: str
+    value_type: str
     default: object
     doc: str
+    owner: type[Any]
+    """Class that declares it."""
     flags: tuple[str, ...] = ()
     """Flags of ``noderpc start``: those of other nodes, and its name as a flag."""
+
+    is_of_chain: bool = False
+    """True for a setting of the chain itself, the same for each mount that serves it."""
+    is_usual: bool = False
+    """True for one that help and docs show first."""
 
     @property
     def read(self) -> Callable[[object], Any]:
@@ -622,30 +478,58 @@ class Setting:
         return self.kind.read
 
 
-SETTINGS: tuple[Setting, ...] = tuple(
-    Setting(
-        name=row.name,
-        key=PREFIX + row.name.upper(),
-        group=row.metadata["group"],
-        kind=row.metadata["kind"],
-        type=str(row.type),
-        default=row.default,
-        doc=row.metadata["doc"],
-        flags=(*row.metadata["flags"], "--" + row.name.replace("_", "-")),
-    )
-    for row in fields(Settings)
-)
+@cache
+def all_settings() -> tuple[Setting, ...]:
+    """Return all settings, those of the core before those of features; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` if two have one name."""
+    found: dict[str, Setting] = {}
+    owners: list[type[Any]] = [Settings, *_kinds()]
+    for owner in owners:
+        for row in fields(owner):
+            if "kind" not in row.metadata:
+                continue
+            if row.name in found:
+                raise ConfigurationError(
+                    f"the setting {row.name} is declared by {owner.__name__} and by"
+                    f" {found[row.name].owner.__name__}: give one of them another name"
+                )
+            found[row.name] = Setting(
+                name=row.name,
+                key=PREFIX + row.name.upper(),
+                group=row.metadata["group"],
+                kind=row.metadata["kind"],
+                value_type=str(row.type),
+                default=row.default,
+                doc=row.metadata["doc"],
+                owner=owner,
+                flags=(*row.metadata["flags"], "--" + row.name.replace("_", "-")),
+                is_of_chain=row.metadata["is_of_chain"],
+                is_usual=row.name in NEWCOMER or row.metadata["is_usual"],
+            )
+    return tuple(found.values())
+
+
+@cache
+def _owners() -> dict[str, type[Any]]:
+    return {row.name: row.owner for row in all_settings()}
+
+
+def flag_of(name: str) -> str:
+    """Return the first flag of a setting, by its name."""
+    return next(row.flags[0] for row in all_settings() if row.name == name)
 
 
 def settings_of(group: str) -> list[Setting]:
-    """Return the settings of a group without those of ``first``, the ten for a newcomer."""
+    """Return the settings of a group without those of ``first``, which are for a newcomer."""
     if group == "first":
-        by_name = {row.name: row for row in SETTINGS}
-        return [by_name[name] for name in NEWCOMER]
-    return [row for row in SETTINGS if row.group == group and row.name not in NEWCOMER]
+        usual = [row for row in all_settings() if row.is_usual]
+        return sorted(usual, key=lambda row: (*NEWCOMER, row.name).index(row.name))
+    return [row for row in all_settings() if row.group == group and not row.is_usual]
 
 
 def by_group() -> Iterator[tuple[str, list[Setting]]]:
-    """Yield the titles of groups with their settings, those for a newcomer first."""
-    for group, title in GROUPS.items():
+    """Yield the titles of groups with their settings, those for a newcomer first and those of
+    features last."""
+    titles = {each.name: each.title for each in features() if each.title}
+    for group, title in {**GROUPS, **titles}.items():
         yield title, settings_of(group)

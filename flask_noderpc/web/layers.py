@@ -106,7 +106,7 @@ def layers_of(mounted: Mounted, rows: Mapping[str, RouteTable]) -> Iterator[Laye
     for api in apis():
         key = PREFIX + api.setting.upper()
         given = rows.get(api.rows, RouteTable(()))
-        if not getattr(mounted.context.settings, api.setting):
+        if not mounted.context.settings.value(api.setting):
             if given:
                 raise InvalidSetting(f"{api.rows} are served with {key} alone")
             if api.check:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc.chain.from_settings import chain_from_settings
-from flask_noderpc.settings import SETTINGS, read_settings
+from flask_noderpc.settings import all_settings, read_settings
 
 # As `cometbft init` of 0.38.25 writes them, with other members between.
 UNTOUCHED = f"""
@@ -160,7 +160,7 @@ def test_a_process_that_only_serves_says_nothing(warnings: list[str]) -> None:
 
 
 def test_the_flags_are_those_of_the_settings() -> None:
-    known = {flag for row in SETTINGS for flag in row.flags}
+    known = {flag for row in all_settings() for flag in row.flags}
 
     named = {word for text in FLAGS.values() for word in text.split() if word[:2] == "--"}
     assert named <= known

@@ -13,7 +13,7 @@ from flask import Flask
 from flask_noderpc import COMETBFT_ROUTES, EmbeddedChain, MemoryBackend, noderpc_bp
 from flask_noderpc.cli import cli
 from flask_noderpc.extension import mounts
-from flask_noderpc.settings import SETTINGS
+from flask_noderpc.settings import all_settings
 from flask_noderpc.testing import make_chain
 
 
@@ -100,7 +100,9 @@ def test_config_lists_every_setting_and_marks_those_that_were_set(app: Flask) ->
     lines = run(app, "config").output.splitlines()
 
     assert lines[0] == "noderpc:"
-    assert [line[2:].split(" = ")[0] for line in lines[1:]] == [row.key for row in SETTINGS]
+    assert [line[2:].split(" = ")[0] for line in lines[1:]] == [
+        row.key for row in all_settings()
+    ]
     assert "* NODERPC_MAX_BATCH = 3" in lines
     assert "  NODERPC_MONIKER = 'flask-noderpc'" in lines
     marked = [line for line in lines if line.startswith("*")]

@@ -28,7 +28,7 @@ from flask_noderpc.cli import cli, main
 from flask_noderpc.extension import mounts
 from flask_noderpc.server import start as server_start
 from flask_noderpc.server.flags import default_database
-from flask_noderpc.settings import SETTINGS, Setting
+from flask_noderpc.settings import Setting, all_settings
 from tests.helpers.until import PATIENCE
 
 USAGE = 2
@@ -87,7 +87,7 @@ EVM_ON = "--json-rpc.enable"
 
 
 def lines_of_settings() -> Iterator[Line]:
-    for row in SETTINGS:
+    for row in all_settings():
         start: tuple[str, ...] = ("start", "--home", "HOME")
         if row.name in ("json_rpc_address", "json_rpc_ws_address"):
             start += (EVM_ON,)

@@ -76,7 +76,7 @@ def machine(folder: Path, **settings: Any) -> Iterator[Node]:
     """A node whose first block has the two contracts."""
     path = folder / "noderpc.db"
     settings = {"evm_timeout": 4 * PATIENCE, **settings}
-    own = Settings(evm_chain_id=CHAIN_ID, **settings)
+    own = Settings().changed(evm_chain_id=CHAIN_ID, **settings)
     chain = EmbeddedChain(
         path,
         application=application_named(

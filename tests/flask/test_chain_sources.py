@@ -32,7 +32,7 @@ class Archive(ChainSource):
         return "comet-1.0"
 
     def description(self) -> str:
-        return f"the archive {self.settings.trust}"
+        return f"the archive {self.settings.value('trust')}"
 
 
 class Other(Archive):

@@ -20,7 +20,7 @@ from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
 from flask_noderpc.extension import NodeRPC
 from flask_noderpc.jsonrpc import describe
 from flask_noderpc.protocol.comet.hashes import tx_hash
-from flask_noderpc.settings import SETTINGS
+from flask_noderpc.settings import all_settings
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.web import pages as service_pages
 from flask_noderpc.wire.comet.v038_schemas import Evidence
@@ -212,8 +212,8 @@ def test_descriptions_contain_no_setting_values(backend: chain.PeeredBackend) ->
     app.secret_key = CANARY
     texts: dict[str, Any] = {
         row.name: f"/{CANARY}/{row.name}"
-        for row in SETTINGS
-        if row.type.startswith("str") and row.name not in ("dialect", "application")
+        for row in all_settings()
+        if row.value_type.startswith("str") and row.name not in ("dialect", "application")
     }
     texts["upstream_header"] = f"x-api-key: {CANARY}"
     NodeRPC(app, name="plain", backend=backend, url_prefix="/node", json_rpc_enable=True)

@@ -13,7 +13,8 @@ from flask import Flask
 from flask_noderpc import ConfigurationError, NodeRPC, noderpc_bp
 from flask_noderpc.application_kinds import application_names
 from flask_noderpc.extension import mounts
-from flask_noderpc.settings import SETTINGS, Settings, read_settings
+from flask_noderpc.feature import features
+from flask_noderpc.settings import Settings, all_settings, read_settings
 from flask_noderpc.wire.dialects import DIALECTS
 
 from .conftest import MakeApp
@@ -24,8 +25,13 @@ def read(**config: Any) -> Settings:
 
 
 def test_every_setting_has_a_default_a_type_and_a_sentence() -> None:
-    assert [row.name for row in SETTINGS] == [row.name for row in fields(Settings)]
-    assert all(row.doc.endswith(".") and row.type for row in SETTINGS)
+    classes: list[type[Any]] = [
+        Settings,
+        *(each.settings for each in features() if each.settings),
+    ]
+    declared = {row.name for kind in classes for row in fields(kind)} - {"of_features"}
+    assert {row.name for row in all_settings()} == declared
+    assert all(row.doc.endswith(".") and row.value_type for row in all_settings())
     assert read() == Settings()
 
 

@@ -21,6 +21,7 @@ from ...server.exit_status import REFUSED
 from ...server.flags import given_settings, node_flags
 from ...server.logs import LogOptions
 from ...settings import Setting
+from ..settings import CompanionSettings
 from .options import store_path
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def follow_nodes(logs: LogOptions, **given: str | None) -> None:
 
     values, written = given_settings(given)
     settings = read_settings({}, values, written)
-    if not settings.upstream:
+    if not settings.of(CompanionSettings).upstream:
         raise click.UsageError("name a node: --upstream http://host:26657")
     home = Path(settings.home) if settings.home and not settings.database else None
     path = store_path(settings.database, home)

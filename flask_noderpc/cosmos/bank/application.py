@@ -20,6 +20,7 @@ from ...domain.genesis import Genesis
 from ...errors import InvalidSetting
 from ...lru import CacheMemory, LRUCache
 from ...settings import Settings
+from ..settings import CosmosSettings
 from . import queries, state
 from .context import Environment, Mode
 from .errors import Code, TxError
@@ -180,4 +181,9 @@ class Bank(Application):
 
 def bank(settings: Settings, path: str, memory: CacheMemory) -> Callable[[AppState], Bank]:
     """Return what makes the application of a mount's settings."""
-    return partial(Bank, prefix=settings.bank_prefix, retained_heights=settings.bank_heights)
+    own = settings.of(CosmosSettings)
+    return partial(
+        Bank,
+        prefix=own.bank_prefix,
+        retained_heights=own.bank_heights,
+    )

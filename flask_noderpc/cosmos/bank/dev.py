@@ -14,6 +14,7 @@ from ...settings import Settings
 from ..protocol import coins
 from ..protocol.coins import Coins, InvalidCoins
 from ..protocol.mnemonic import PrivateKey, derive
+from ..settings import CosmosSettings
 from .context import Codec
 from .genesis import DEFAULT_PREFIX, check_prefix, document, prefix_of, read_coins, state_of
 
@@ -62,9 +63,11 @@ class BankDevAccounts(DevAccounts):
     """Ten accounts with coins, whose mnemonic anybody knows."""
 
     def app_state(self, settings: Settings) -> bytes:
-        return app_state(settings.bank_prefix, settings.bank_coins)
+        own = settings.of(CosmosSettings)
+        return app_state(own.bank_prefix, own.bank_coins)
 
     def log(self, settings: Settings, genesis: Genesis) -> None:
+        own = settings.of(CosmosSettings)
         found = accounts_of(genesis)
         if not found:
             log.warning(
@@ -72,8 +75,8 @@ class BankDevAccounts(DevAccounts):
                 " NODERPC_DATABASE at a new file makes a chain that has them"
             )
             return
-        of_new_chain = coins.parse(settings.bank_coins)
-        if found != dict.fromkeys(dev_addresses(settings.bank_prefix), of_new_chain):
+        of_new_chain = coins.parse(own.bank_coins)
+        if found != dict.fromkeys(dev_addresses(own.bank_prefix), of_new_chain):
             log.warning(
                 "NODERPC_BANK_PREFIX and NODERPC_BANK_COINS are those of a new chain, and this"
                 " one began with others: NODERPC_DATABASE at a new file (noderpc start: --home)"
@@ -97,8 +100,7 @@ class BankDevAccounts(DevAccounts):
         for address in accounts:
             yield "accounts", address
         address, owned = list(accounts.items())[-1]
-        # A mount with the EVM layer does not serve these methods.
-        if owned and not settings.json_rpc_enable:
+        if owned and not any(api.drives_chain for api in settings.apis()):
             params = {"address": address, "coins": f"10{owned[0].denom}"}
             call = {"jsonrpc": "2.0", "id": 1, "method": "dev_faucet", "params": params}
             yield "faucet", f"{curl} -d '{json.dumps(call)}'"

@@ -9,6 +9,7 @@ from ...backends.base.application import AppState
 from ...errors import ConfigurationError
 from ...lru import CacheMemory
 from ...settings import Settings
+from ..settings import EthereumSettings, takes_unprotected_txs
 from .application import EvmApplication
 from .state import EvmRuntime, ExecutionLimits
 
@@ -24,6 +25,7 @@ def evm(
 ) -> Callable[[AppState], EvmApplication]:
     """Return what makes the application; raise
     :exc:`~flask_noderpc.errors.ConfigurationError` if a package is missing."""
+    own = settings.of(EthereumSettings)
     # The executor processes import them: without this check they would fail later.
     for module, package in _ENGINE.items():
         if find_spec(module) is None:
@@ -31,15 +33,15 @@ def evm(
                 f"NODERPC_APPLICATION = 'evm' needs {package}: pip install 'flask-noderpc[evm]'"
             )
     limits = ExecutionLimits(
-        settings.evm_executors,
-        call_s=settings.evm_timeout,
+        own.evm_executors,
+        call_s=own.evm_timeout,
         per_client=settings.max_waiting_calls_per_client,
     )
     return lambda state: EvmApplication(
         state,
         EvmRuntime(state, path, limits, memory, keeps_names=settings.dev),
-        settings.evm_chain_id,
+        own.evm_chain_id,
         dev=settings.dev,
-        takes_unprotected_txs=settings.takes_unprotected_txs,
-        code_size_limit=settings.evm_code_size_limit,
+        takes_unprotected_txs=takes_unprotected_txs(settings),
+        code_size_limit=own.evm_code_size_limit,
     )

@@ -13,6 +13,7 @@ from ...jsonrpc.session import Peer
 from ...web.layers import EVERY_METHOD, Ask, Example, Layer, Mounted, Path, Websocket
 from ...web.rules.admit import Admission, admit_handshake
 from ...web.views import Views, empty_page
+from ..settings import EthereumSettings
 from ..state import EVM_STATE
 from .admission import admission
 from .dev.routes import DEV_ROUTES
@@ -39,8 +40,8 @@ class EvmLayer(Layer):
     def __init__(self, mounted: Mounted) -> None:
         rows, guard, context = custom_routes(mounted.rows), mounted.guard, mounted.context
         dialect = EVM.with_schemas(rows.schemas())
-        settings = context.settings
-        settings = replace(settings, evm_api=namespaces_of(settings.evm_api, rows))
+        enabled = context.settings.of(EthereumSettings).evm_api
+        settings = context.settings.changed(evm_api=namespaces_of(enabled, rows))
         ctx = replace(
             context,
             settings=settings,
@@ -50,7 +51,7 @@ class EvmLayer(Layer):
         )
         self.methods = {*SESSION_METHODS, *(RESERVED + rows).by_name()}
         """The names of all methods that this layer can have, under any settings."""
-        served = routes_of(settings.evm_api, rows, dev=settings.dev)
+        served = routes_of(settings.of(EthereumSettings).evm_api, rows, dev=settings.dev)
         served = with_forwarded(served, ctx)
         self.dispatcher = Dispatcher(
             with_discover(served, dialect, guard.has),
@@ -58,13 +59,13 @@ class EvmLayer(Layer):
             ctx,
             mounted.start,
             hints={route.name: "NODERPC_DEV brings it" for route in DEV_ROUTES},
-            max_batch=ctx.settings.evm_max_batch,
+            max_batch=ctx.settings.of(EthereumSettings).evm_max_batch,
             guard=guard,
         )
         self._backend, self._settings = ctx.backend, settings
         self.dispatchers = {ENDPOINT: self.dispatcher}
         self.admissions = {
-            ENDPOINT: admission(settings.evm_max_body_bytes),
+            ENDPOINT: admission(settings.of(EthereumSettings).evm_max_body_bytes),
             _WEBSOCKET: Admission(admit_handshake, signs=True),
         }
         self._hub = EvmHub(ctx)
@@ -87,7 +88,7 @@ class EvmLayer(Layer):
 
     def websockets(self) -> Iterator[Websocket]:
         """Yield the path of websockets."""
-        limit = self._settings.evm_max_body_bytes
+        limit = self._settings.of(EthereumSettings).evm_max_body_bytes
         yield Websocket("/evm/ws", _WEBSOCKET, self.session, limit)
 
     def examples(self, ask: Ask) -> Example:

@@ -17,6 +17,7 @@ from ....jsonrpc.route import Route, RouteTable
 from ...domain.records import PlainNumber
 from ...protocol.blocks import Block
 from ...protocol.execution import Receipt
+from ...settings import EthereumSettings
 from ..codec.params import Bool, Hash, String, Tag
 from ..errors import NOT_SUPPORTED, EvmError
 from ..execution.sending import FillParams
@@ -48,7 +49,7 @@ def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
         "transactionOrder": "fees",
         "environment": {
             "baseFee": fees.base_fee(ctx, params),
-            "chainId": PlainNumber(ctx.settings.evm_chain_id),
+            "chainId": PlainNumber(ctx.settings.of(EthereumSettings).evm_chain_id),
             "gasLimit": header.gas_limit,
             "gasPrice": fees.gas_price(ctx, params),
         },
@@ -62,7 +63,7 @@ def metadata(ctx: Context, params: NoParams) -> dict[str, Any]:
     genesis = reader(ctx).at(0)
     return {
         "clientVersion": node.client_version(ctx, params),
-        "chainId": PlainNumber(ctx.settings.evm_chain_id),
+        "chainId": PlainNumber(ctx.settings.of(EthereumSettings).evm_chain_id),
         "instanceId": genesis.header.hash if genesis else header.hash,
         "latestBlockNumber": PlainNumber(header.number),
         "latestBlockHash": header.hash,

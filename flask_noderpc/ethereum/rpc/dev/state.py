@@ -17,6 +17,7 @@ from ...domain.execution import AccountOverride
 from ...protocol import accounts
 from ...protocol.alloc import dumped_accounts, encode_dump, is_anvil_dump
 from ...protocol.trie import NodeMissing, Record
+from ...settings import EthereumSettings
 from ..codec import hex
 from ..codec.params import Address, Data, Tag
 from ..errors import EvmError
@@ -176,7 +177,7 @@ def _accounts(ctx: Context, record: Record, root: bytes) -> Iterator[tuple[str, 
 def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
     """Most bytes of a dump that can be loaded, and what decides that."""
     # In hex.
-    body = ctx.settings.evm_max_body_bytes - _CALL_BYTES
+    body = ctx.settings.of(EthereumSettings).evm_max_body_bytes - _CALL_BYTES
     yield body // 2, "NODERPC_EVM_MAX_BODY_BYTES raises it"
     height = ctx.backend.latest_height() + 1
     members = len(ctx.backend.validators(height).validators)

@@ -26,6 +26,7 @@ from ...engine.jobs import Call, Estimate, ListAccess
 from ...protocol.accounts import account
 from ...protocol.crypto import authority_of
 from ...protocol.execution import created_address
+from ...settings import EthereumSettings
 from ..codec import hex
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Tag
@@ -134,7 +135,7 @@ def prepared(ctx: Context, params: CallParams, *, limit_by_block: bool = False) 
     """A call on the state after a block, within the gas that one may have."""
     header, root = header_and_root(ctx, params.block)
     environment = params.block_overrides.applied(environment_of(ctx, header))
-    cap, gas = ctx.settings.evm_gas_cap, params.call.gas or 0
+    cap, gas = ctx.settings.of(EthereumSettings).evm_gas_cap, params.call.gas or 0
     if limit_by_block:
         # geth: eth/gasestimator: so little gas was not meant.
         gas = gas if gas >= _MIN_GAS else environment.gas_limit
@@ -145,21 +146,22 @@ def prepared(ctx: Context, params: CallParams, *, limit_by_block: bool = False) 
 
 def environment_of(ctx: Context, header: Header) -> Environment:
     """The block of a header, as code finds itself in it."""
+    own = ctx.settings.of(EthereumSettings)
     return Environment(
-        chain_id=ctx.settings.evm_chain_id,
+        chain_id=own.evm_chain_id,
         number=header.number,
         timestamp=header.timestamp,
         coinbase=header.miner or ZERO_ADDRESS,
         gas_limit=header.gas_limit,
         base_fee=header.base_fee or 0,
-        code_size_limit=ctx.settings.evm_code_size_limit,
+        code_size_limit=own.evm_code_size_limit,
         prev_randao=header.mix_hash,
     )
 
 
 def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int) -> Message:
     """A call as it runs; raise :exc:`.errors.EvmError` for one that can't."""
-    chain_id = ctx.settings.evm_chain_id
+    chain_id = ctx.settings.of(EthereumSettings).evm_chain_id
     if args.chain_id is not None and args.chain_id != chain_id:
         raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={chain_id})")
     price = args.price_at(environment.base_fee)
@@ -197,7 +199,7 @@ def run(ctx: Context, job: Job[T]) -> T:
     try:
         return executed(ctx, job)
     except ExecutionTimedOut as error:
-        seconds = f"{ctx.settings.evm_timeout:g}s"
+        seconds = f"{ctx.settings.of(EthereumSettings).evm_timeout:g}s"
         raise EvmError(f"execution aborted (timeout = {seconds}) ({error.hint})") from None
     except InvalidTransaction as error:
         gas = job.message.gas if isinstance(job, Call | ListAccess) else 0

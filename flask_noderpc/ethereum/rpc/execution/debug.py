@@ -21,6 +21,7 @@ from ...protocol.blocks import Block, BlockView, decode_block, raw_block
 from ...protocol.consensus import encode_header
 from ...protocol.execution import encode_receipt
 from ...protocol.rlp import Malformed
+from ...settings import EthereumSettings
 from ..codec.call_objects import CallObject
 from ..codec.params import BlockId, BlockNumber, ByHash, Data, Hash, Height, Tag, Uint64
 from ..codec.trace_config import CallConfig, Config, TraceConfig
@@ -265,7 +266,7 @@ def call(ctx: Context, params: TraceCallParams) -> jsoncodec.Raw:
     else:
         root, txs = _root_before(ctx, block.header), txs[: config.tx_index]
     environment = config.block_overrides.applied(around)
-    cap = ctx.settings.evm_gas_cap
+    cap = ctx.settings.of(EthereumSettings).evm_gas_cap
     message = message_of(ctx, params.call, environment, min(params.call.gas or cap, cap))
     environment = seen_by(message, params.call.max_fee_per_blob_gas, environment)
     overrides: Overrides = config.overrides

@@ -27,6 +27,7 @@ from ...protocol.transactions import (
     without_blobs,
 )
 from ...protocol.validity import check_protected
+from ...settings import EthereumSettings, takes_unprotected_txs
 from ..codec.call_objects import TransactionObject
 from ..codec.params import Data, Quantity, Tag
 from ..errors import EvmError
@@ -85,7 +86,7 @@ def pending_nonce(ctx: Context, sender: bytes) -> int:
 
 def filled(ctx: Context, args: CallArgs) -> Transaction:
     """The transaction; its nonce is 0 if none was given."""
-    chain_id = ctx.settings.evm_chain_id
+    chain_id = ctx.settings.of(EthereumSettings).evm_chain_id
     if args.chain_id is not None and args.chain_id != chain_id:
         raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={chain_id})")
     if args.to is None and not args.data:
@@ -173,13 +174,14 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
 
 def hand_in_raw(ctx: Context, params: RawTransaction) -> Transaction:
     """Add a signed transaction to the mempool, without a wait for its block."""
+    own = ctx.settings.of(EthereumSettings)
     refuse_long_lists(params.raw)
     tx = decode(without_blobs(params.raw))
-    if not ctx.settings.takes_unprotected_txs:
+    if not takes_unprotected_txs(ctx.settings):
         check_protected(tx)
-    if tx.chain_id not in (None, ctx.settings.evm_chain_id):
+    if tx.chain_id not in (None, own.evm_chain_id):
         raise EvmError(
-            f"invalid chain id for signer: have {tx.chain_id} want {ctx.settings.evm_chain_id}"
+            f"invalid chain id for signer: have {tx.chain_id} want {own.evm_chain_id}"
         )
     hand_in(ctx, tx, ctx.backend.mempool.submit)
     return tx
@@ -215,7 +217,7 @@ def _why_known(ctx: Context, tx: Transaction) -> str:
 
 def check_fee(ctx: Context, tx: Transaction) -> None:
     """Refuse a fee that can only be a mistake; geth: internal/ethapi, checkTxFee."""
-    fee, cap = tx.gas * tx.fee_cap / ETHER, ctx.settings.evm_txfee_cap
+    fee, cap = tx.gas * tx.fee_cap / ETHER, ctx.settings.of(EthereumSettings).evm_txfee_cap
     if cap and fee > cap:
         raise EvmError(
             f"tx fee ({fee:.2f} ether) exceeds the configured cap ({cap:.2f} ether)"

@@ -19,6 +19,7 @@ from ...domain.execution import BlockChanges, CallArgs
 from ...domain.records import Header, Inclusion, Log
 from ...engine.simulation import CallBlock, Called, Rules, Simulate, Simulated
 from ...protocol.blocks import Block, BlockView
+from ...settings import EthereumSettings
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Members, Tag, mismatch
 from ..errors import EvmError
@@ -142,9 +143,9 @@ def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...
     base, root = header_and_root(ctx, number_or_hash)
     settings = ctx.settings
     rules = Rules(
-        chain_id=settings.evm_chain_id,
-        code_size_limit=settings.evm_code_size_limit,
-        gas_cap=settings.evm_gas_cap,
+        chain_id=settings.of(EthereumSettings).evm_chain_id,
+        code_size_limit=settings.of(EthereumSettings).evm_code_size_limit,
+        gas_cap=settings.of(EthereumSettings).evm_gas_cap,
         validation=payload.validation,
         trace_transfers=payload.trace_transfers,
         max_bytes=settings.max_response_bytes,
@@ -182,7 +183,7 @@ def _run(ctx: Context, job: Simulate) -> tuple[Simulated, ...]:
     try:
         return executed(ctx, job)
     except ExecutionTimedOut as error:
-        seconds = f"{ctx.settings.evm_timeout:g}s"
+        seconds = f"{ctx.settings.of(EthereumSettings).evm_timeout:g}s"
         raise EvmError(f"execution aborted (timeout = {seconds}) ({error.hint})") from None
     except InvalidTransaction as error:
         text = str(error)

@@ -15,6 +15,7 @@ from ...domain.execution import PRECOMPILES, AccountProof, SlotProof
 from ...domain.records import Header, PlainNumber
 from ...protocol import accounts
 from ...protocol.blocks import Block
+from ...settings import EthereumSettings
 from ...state import EVM_STATE, EvmState
 from ..codec import hex
 from ..codec.params import Address, Anything, BlockId, ByHash, Height, Tag, mismatch
@@ -290,7 +291,7 @@ def config(ctx: Context, params: NoParams) -> dict[str, Any]:
         "activationTime": PlainNumber(0),
         # Headers count no blob gas, and no contract is there for the system's sake.
         "blobSchedule": None,
-        "chainId": ctx.settings.evm_chain_id,
+        "chainId": ctx.settings.of(EthereumSettings).evm_chain_id,
         # EIP-6122: all forks are those of the genesis.
         "forkId": crc32(genesis).to_bytes(4),
         "precompiles": dict(zip(_NAMES, sorted(PRECOMPILES), strict=True)),

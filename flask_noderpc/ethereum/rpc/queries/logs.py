@@ -12,6 +12,7 @@ from ....jsonrpc.params import Params, param
 from ... import index
 from ...domain.records import Log, LogSearch
 from ...protocol.blocks import Block
+from ...settings import EthereumSettings
 from ..codec.log_filter import FilterObject, LogFilter
 from ..codec.params import Tag
 from ..errors import EvmError, PrunedHistory
@@ -75,7 +76,7 @@ def _matching(block: Block, log_filter: LogFilter) -> tuple[Log, ...]:
 
 
 def _capped(ctx: Context, blocks: Iterable[tuple[Log, ...]]) -> tuple[Log, ...]:
-    limit = ctx.settings.evm_logs_cap
+    limit = ctx.settings.of(EthereumSettings).evm_logs_cap
     found: list[Log] = []
     for logs in blocks:
         found += logs
@@ -129,7 +130,7 @@ def _refuse_pending(log_filter: LogFilter) -> None:
 
 
 def _refuse_long(ctx: Context, first: int, last: int) -> None:
-    limit = ctx.settings.evm_block_range_cap
+    limit = ctx.settings.of(EthereumSettings).evm_block_range_cap
     # Block 0 is the one before the chain's first block, whatever the height of that.
     if last - max(first, reader(ctx).first - 1) > limit:
         raise InvalidParams(

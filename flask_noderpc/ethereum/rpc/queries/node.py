@@ -17,6 +17,7 @@ from ...domain.records import RPCTransaction, Transaction
 from ...namespaces import DEV_NAMESPACES
 from ...protocol import accounts
 from ...protocol.blocks import pending_transaction
+from ...settings import EthereumSettings
 from ...state import EVM_STATE
 from ..codec.params import Address, Data, Tag
 from ..errors import EvmError
@@ -27,8 +28,9 @@ from ..reader import reader
 
 def client_version(ctx: Context, params: NoParams) -> str:
     """The name and version of this server, or the configured text."""
-    if ctx.settings.evm_client_version is not None:
-        return ctx.settings.evm_client_version
+    configured = ctx.settings.of(EthereumSettings).evm_client_version
+    if configured is not None:
+        return configured
     system = f"{platform.system().lower()}-{platform.machine()}"
     return (
         f"flask-noderpc/v{version('flask-noderpc')}/{system}/python{platform.python_version()}"
@@ -49,7 +51,7 @@ def sha3(ctx: Context, params: Bytes) -> bytes:
 
 def net_version(ctx: Context, params: NoParams) -> str:
     """The chain id, as a decimal text."""
-    return str(ctx.settings.evm_chain_id)
+    return str(ctx.settings.of(EthereumSettings).evm_chain_id)
 
 
 def listening(ctx: Context, params: NoParams) -> bool:
@@ -64,13 +66,17 @@ def peer_count(ctx: Context, params: NoParams) -> int:
 
 def modules(ctx: Context, params: NoParams) -> dict[str, str]:
     """Enabled namespaces, with their versions."""
-    served = {*ctx.settings.evm_api, "rpc", *(DEV_NAMESPACES if ctx.settings.dev else ())}
+    served = {
+        *ctx.settings.of(EthereumSettings).evm_api,
+        "rpc",
+        *(DEV_NAMESPACES if ctx.settings.dev else ()),
+    }
     return dict.fromkeys(sorted(served), "1.0")
 
 
 def chain_id(ctx: Context, params: NoParams) -> int:
     """The chain id that transactions are signed for."""
-    return ctx.settings.evm_chain_id
+    return ctx.settings.of(EthereumSettings).evm_chain_id
 
 
 def block_number(ctx: Context, params: NoParams) -> int:

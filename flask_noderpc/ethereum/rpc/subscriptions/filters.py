@@ -17,6 +17,7 @@ from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
 from ...domain.records import Log, RPCTransaction
 from ...protocol.blocks import pending_transaction
+from ...settings import EthereumSettings
 from ..codec.log_filter import LogFilter, criteria_of, criteria_text
 from ..codec.params import Bool, Id
 from ..queries.logs import LogFilterParams, logs_by_height, logs_of, refuse_range, scan_slot
@@ -75,7 +76,7 @@ def _page(ctx: Context, log_filter: LogFilter, span: range, cursor: int) -> Chan
         for height, logs in logs_by_height(ctx, log_filter, span):
             found += logs
             delivered = height
-            if len(found) >= ctx.settings.evm_logs_cap:
+            if len(found) >= ctx.settings.of(EthereumSettings).evm_logs_cap:
                 return tuple(found), delivered
     except SearchTooCostly:
         if delivered == cursor:
@@ -92,7 +93,7 @@ def _pending_hashes(ctx: Context, polled: PolledFilter) -> Changes:
 def _pending(ctx: Context, polled: PolledFilter) -> tuple[tuple[RPCTransaction, ...], int]:
     """The Ethereum transactions that came after the cursor, also those in a block by now."""
     found: list[RPCTransaction] = []
-    cursor, left = polled.cursor, ctx.settings.evm_max_body_bytes
+    cursor, left = polled.cursor, ctx.settings.of(EthereumSettings).evm_max_body_bytes
     while len(found) < _MAX_PENDING and left > 0:
         arrived = ctx.backend.mempool.arrived_after(cursor, _PENDING_SLICE)
         if not arrived:
@@ -157,7 +158,7 @@ def _add(ctx: Context, kind: FilterKind, cursor: int, criteria: str = "") -> str
     # geth: 16 random bytes in hex, without zeros in front.
     filter_id = hex(secrets.randbits(128))
     added = PolledFilter(filter_id, kind, cursor, criteria, ctx.client)
-    ctx.backend.filters.add(added, ctx.settings.evm_filter_cap)
+    ctx.backend.filters.add(added, ctx.settings.of(EthereumSettings).evm_filter_cap)
     return filter_id
 
 

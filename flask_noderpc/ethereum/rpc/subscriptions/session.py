@@ -16,6 +16,7 @@ from ....jsonrpc.dispatch import Dispatcher, SessionMethods
 from ....jsonrpc.params import NoParams, Params, param
 from ....jsonrpc.session import Peer, WebSocketSession
 from ....jsonrpc.subscriptions import EventBuffer, EventBuffers, Subscription
+from ...settings import EthereumSettings
 from ..codec.params import Id
 from ..errors import EvmError
 from ..queries.node import syncing
@@ -33,7 +34,7 @@ class EvmHub(EventBuffers[Topic]):
         super().__init__(ctx.settings.event_buffer)
         self._ctx = ctx
         # eth_subscribe is of a namespace that a mount may leave out.
-        self.is_open = "eth" in ctx.settings.evm_api
+        self.is_open = "eth" in ctx.settings.of(EthereumSettings).evm_api
 
     def _now(self) -> tuple[EventBuffer[Topic], ...]:
         with self._lock:
@@ -57,7 +58,7 @@ class EvmHub(EventBuffers[Topic]):
                 f"this connection has {MAX_PER_CONNECTION} subscriptions",
                 "open another connection",
             )
-        limit = self._ctx.settings.evm_max_subscriptions
+        limit = self._ctx.settings.of(EthereumSettings).evm_max_subscriptions
         if self.subscriptions >= limit:
             raise Busy(
                 f"this server has {limit} subscriptions",

@@ -1,0 +1,140 @@
+"""Settings of Ethereum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..settings.kinds import (
+    ADDRESSES,
+    AMOUNT,
+    BYTES,
+    COUNT,
+    NAMES,
+    OPTIONAL_PATH,
+    SECONDS,
+    SWITCH,
+    TEXT,
+    integer,
+)
+from ..settings.table import Settings, setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EthereumSettings:
+    """Settings of Ethereum's JSON-RPC, and of a chain that runs its transactions."""
+
+    json_rpc_enable: bool = setting(
+        "ethereum",
+        False,
+        SWITCH,
+        "True to serve the EVM layer, at ``/evm`` and ``/evm/ws``.",
+        flags=("--json-rpc.enable",),
+        is_usual=True,
+    )
+    json_rpc_address: str = setting(
+        "ethereum",
+        "0.0.0.0:8545",
+        ADDRESSES,
+        "Addresses where ``noderpc start`` serves the EVM layer alone.",
+        flags=("--json-rpc.address",),
+    )
+    json_rpc_ws_address: str = setting(
+        "ethereum",
+        "0.0.0.0:8546",
+        ADDRESSES,
+        "Addresses where ``noderpc start`` serves the EVM layer's websocket alone.",
+        flags=("--json-rpc.ws-address",),
+    )
+    json_rpc_tls_cert_file: str = setting(
+        "ethereum",
+        "",
+        OPTIONAL_PATH,
+        "Certificate of the EVM layer's own addresses, for TLS.",
+        flags=("--tls.certificate-path",),
+    )
+    json_rpc_tls_key_file: str = setting(
+        "ethereum",
+        "",
+        OPTIONAL_PATH,
+        "Private key of that certificate.",
+        flags=("--tls.key-path",),
+    )
+    evm_api: tuple[str, ...] = setting(
+        "ethereum",
+        ("eth", "net", "web3"),
+        NAMES,
+        "Namespaces of the EVM layer: of ``eth``, ``web3``, ``net``, ``txpool``, ``debug``,"
+        " ``trace``.",
+        flags=("--evm.rpc.api", "--json-rpc.api"),
+    )
+    evm_chain_id: int = setting(
+        "ethereum", 9000, COUNT, "Chain id that the EVM layer signs for.", is_of_chain=True
+    )
+    evm_allow_unprotected_txs: bool = setting(
+        "ethereum",
+        False,
+        SWITCH,
+        "True to take transactions without a chain id (before EIP-155), which are valid on"
+        " every chain; a development chain takes them in any case.",
+        flags=("--rpc.allow-unprotected-txs", "--json-rpc.allow-unprotected-txs"),
+        is_of_chain=True,
+    )
+    evm_code_size_limit: int = setting(
+        "ethereum",
+        24_576,
+        integer(1, maximum=1 << 20),
+        "Maximum bytes of a contract's code (EIP-170); the code that creates it may have twice"
+        " as many (EIP-3860).",
+        flags=("--code-size-limit",),
+        is_of_chain=True,
+    )
+    evm_client_version: str | None = setting(
+        "ethereum",
+        None,
+        TEXT,
+        "Answer to ``web3_clientVersion``, for tools that expect a certain node; this server's"
+        " name and version when not given.",
+    )
+    evm_gas_cap: int = setting(
+        "ethereum", 25_000_000, integer(21_000), "Maximum gas of a call or an estimate."
+    )
+    evm_timeout: float = setting(
+        "ethereum",
+        5.0,
+        SECONDS,
+        "Maximum seconds of a call, an estimate or a trace.",
+        is_of_chain=True,
+    )
+    evm_executors: int = setting(
+        "ethereum",
+        2,
+        COUNT,
+        "Number of executors: processes that execute EVM code for a process of the server.",
+        is_of_chain=True,
+    )
+    evm_txfee_cap: float = setting(
+        "ethereum", 1.0, AMOUNT, "Maximum fee of a transaction in ether; 0 is no limit."
+    )
+    evm_max_body_bytes: int = setting(
+        "ethereum", 5 * 1024 * 1024, BYTES, "Maximum bytes of a request body of the EVM layer."
+    )
+    evm_max_batch: int = setting(
+        "ethereum", 1_000, COUNT, "Maximum calls in one batch of the EVM layer."
+    )
+    evm_block_range_cap: int = setting(
+        "ethereum", 10_000, COUNT, "Maximum range of blocks of a search for logs."
+    )
+    evm_logs_cap: int = setting(
+        "ethereum", 10_000, COUNT, "Maximum logs that one search returns."
+    )
+    evm_filter_cap: int = setting(
+        "ethereum", 200, COUNT, "Maximum installed filters, divided fairly among all clients."
+    )
+    evm_max_subscriptions: int = setting(
+        "ethereum", 1_000, COUNT, "Maximum subscriptions of the EVM layer in a process."
+    )
+
+
+def takes_unprotected_txs(settings: Settings) -> bool:
+    """Return true if Ethereum transactions without a chain id are taken."""
+    return settings.of(EthereumSettings).evm_allow_unprotected_txs or settings.dev
