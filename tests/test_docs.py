@@ -52,7 +52,7 @@ def test_every_route_stands_on_its_page() -> None:
 
 @pytest.mark.usefixtures("tables")
 def test_every_method_of_the_evm_layer_stands_on_its_page_once() -> None:
-    assert sorted(named("evm_methods.rst")) == sorted(
+    assert sorted(named("ethereum/methods.rst")) == sorted(
         route.name for route in EVM_ROUTES + DEV_ROUTES
     )
 

@@ -46,8 +46,8 @@ def example(name: str) -> pytest.MarkDecorator:
 def test_every_example_is_shown_in_the_docs() -> None:
     shown = [
         name
-        for page in DOCS.glob("*.rst")
-        for name in re.findall(r"literalinclude:: examples/(\w+).py", page.read_text())
+        for page in DOCS.rglob("*.rst")
+        for name in re.findall(r"literalinclude:: (?:\.\./)?examples/(\w+).py", page.read_text())
     ]
 
     assert sorted(shown) == sorted(path.stem for path in EXAMPLES.glob("*.py"))

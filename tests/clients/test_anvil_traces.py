@@ -1,4 +1,4 @@
-"""The same transactions traced by anvil and here; what differs is explained in docs/evm.rst."""
+"""The same transactions traced by anvil and here; what differs is explained in docs/ethereum/rpc.rst."""
 
 from __future__ import annotations
 

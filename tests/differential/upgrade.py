@@ -25,7 +25,7 @@ from .net import Net, real_net
 from .network import searches, stored
 from .sides import VERSIONS, Side, Version, configure, make_home
 
-# docs/companion.rst, upgrades.
+# docs/companion/companion.rst, upgrades.
 _REASONS = (
     Reason(
         "/block_results.*",

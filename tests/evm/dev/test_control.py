@@ -585,7 +585,7 @@ DRIVING = [route.name for route in CONTROL_ROUTES]
 
 @pytest.mark.parametrize("name", DRIVING)
 def test_every_method_that_drives_is_described(name: str) -> None:
-    text = (Path(__file__).parents[3] / "docs" / "development.rst").read_text()
+    text = (Path(__file__).parents[4] / "docs" / "ethereum" / "development.rst").read_text()
     assert name in text or f"*_{name.partition('_')[2]}" in text
 
 
