@@ -21,7 +21,7 @@ from statistics import median
 import click
 
 from flask_noderpc.protocol.comet.hashes import tx_hash
-from tests.chain.bank_txs import ALICE, BOB, CAROL, KEYS, Draft, send
+from tests.cosmos.bank.bank_txs import ALICE, BOB, CAROL, KEYS, Draft, send
 from tests.helpers.websocket import WebSocketClient
 
 from .peers.cometbft import call

@@ -27,7 +27,7 @@ from flask_noderpc.server.http import Fields, HeadReader
 from flask_noderpc.server.http import _check as check_framing
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.wire.schema import compiled
-from tests.engine.jobs import NoRecords, Runs, WhoAmI, executors
+from tests.ethereum.engine.jobs import NoRecords, Runs, WhoAmI, executors
 
 HEAD = (
     b"GET /block?height=5 HTTP/1.1\r\nHost: 127.0.0.1:26657\r\nUser-Agent: axios/1.7.7\r\n"

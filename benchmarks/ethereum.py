@@ -20,8 +20,8 @@ from flask_noderpc.ethereum.protocol.blocks import Block, ethereum_block
 from flask_noderpc.ethereum.protocol.trie import ordered_root
 from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.testing.chains import ChainMaker
-from tests.ethereum.cosmos_txs import ethermint_message, wrapped
-from tests.ethereum.signing import transfer
+from tests.ethereum.protocol.cosmos_txs import ethermint_message, wrapped
+from tests.ethereum.protocol.signing import transfer
 
 TXS = 100
 _ROUNDS = 10

@@ -30,7 +30,7 @@ from flask_noderpc.ethereum.ethermint_double import (
 from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
-from tests.ethereum.signing import transfer
+from tests.ethereum.protocol.signing import transfer
 
 FOLDER = Path(tempfile.gettempdir()) / "noderpc-evm-logs"
 LOGS_PER_BLOCK = 10

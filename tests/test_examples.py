@@ -47,7 +47,9 @@ def test_every_example_is_shown_in_the_docs() -> None:
     shown = [
         name
         for page in DOCS.rglob("*.rst")
-        for name in re.findall(r"literalinclude:: (?:\.\./)?examples/(\w+).py", page.read_text())
+        for name in re.findall(
+            r"literalinclude:: (?:\.\./)?examples/(\w+).py", page.read_text()
+        )
     ]
 
     assert sorted(shown) == sorted(path.stem for path in EXAMPLES.glob("*.py"))
@@ -134,7 +136,7 @@ def test_the_example_of_an_application_runs_a_chain(client: FlaskClient) -> None
 
 @example("own_message")
 def test_the_example_of_a_message_stores_notes(client: FlaskClient) -> None:
-    """Its accounts are rich; tests/chain/test_bank.py signs its message."""
+    """Its accounts are rich; tests/cosmos/bank/test_bank.py signs its message."""
     refused = mine(client, "note")
     assert refused["check_tx"]["code"] == 2
 

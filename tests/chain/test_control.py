@@ -28,7 +28,7 @@ from flask_noderpc.ethereum.protocol.transactions import decode, in_the_name_of
 from flask_noderpc.ethereum.state import EVM_STATE
 from flask_noderpc.signals import block_committed
 
-from ..ethereum.signing import CHAIN_ID, OTHER, sender, transfer
+from ..ethereum.protocol.signing import CHAIN_ID, OTHER, sender, transfer
 
 SLOT, WORD = bytes(32), (9).to_bytes(32)
 SOMEBODY = b"\x77" * 20

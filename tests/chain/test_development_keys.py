@@ -19,11 +19,11 @@ from flask_noderpc.errors import ConfigurationError, KeyProtected
 from flask_noderpc.ethereum.testing import EvmNode, run_evm_node
 from flask_noderpc.testing.node import app_for, serve
 
+from ..cosmos.bank.bank_txs import CHAIN_ID
+from ..cosmos.bank.test_bank_dev import reply
 from ..helpers.http import call
-from .bank_txs import CHAIN_ID
 from .conftest import Open
 from .fixtures import write_home
-from .test_bank_dev import reply
 
 STATE = "data/priv_validator_state.json"
 

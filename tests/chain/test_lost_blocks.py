@@ -23,7 +23,7 @@ from flask_noderpc.errors import ChainHalted, ConfigurationError, LeaseLost
 from tests.faults.processes import is_long
 from tests.helpers.until import until
 
-from .bank_txs import CHAIN_ID
+from ..cosmos.bank.bank_txs import CHAIN_ID
 from .conftest import Open
 
 # The WAL of a file is cut.

@@ -20,7 +20,7 @@ from flask_noderpc.ethereum.application.state import ExecutionLimits
 from flask_noderpc.ethereum.engine.base import Job
 from flask_noderpc.ethereum.state import EVM_STATE
 
-from ..ethereum.signing import ACCOUNT, CHAIN_ID, OTHER, sender, signed, transfer
+from ..ethereum.protocol.signing import ACCOUNT, CHAIN_ID, OTHER, sender, signed, transfer
 from ..helpers.until import PATIENCE, until
 
 # EIP-152: a unit of gas for each round; they take minutes, also where blake2b-py is installed.

@@ -16,7 +16,7 @@ from flask_noderpc.chain.from_settings import chain_from_settings
 from flask_noderpc.cli import main
 from flask_noderpc.settings import Settings
 
-from .bank_txs import Draft
+from ..cosmos.bank.bank_txs import Draft
 
 pytestmark = pytest.mark.sqlite
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
 from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.testing.node import serve
-from tests.evm.dev.fixtures import chain_of, dev_app
+from tests.ethereum.rpc.dev.fixtures import chain_of, dev_app
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from flask_noderpc.ethereum.ethermint_double import FUNDS, EmittedLog, Ethermint
 from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.testing.node import app_for, serve
-from tests.ethereum.signing import ACCOUNT, CHAIN_ID, LISTED, TO, signed
-from tests.evm.chain import CONTRACT, TOPIC_A, emitting, transfer
+from tests.ethereum.protocol.signing import ACCOUNT, CHAIN_ID, LISTED, TO, signed
+from tests.ethereum.rpc.chain import CONTRACT, TOPIC_A, emitting, transfer
 from tests.helpers.websocket import WebSocketClient
 
 from ..helpers.http import call

@@ -1,4 +1,4 @@
-"""The same transactions traced by anvil and here; what differs is explained in docs/ethereum/rpc.rst."""
+"""The same transactions traced by anvil and here; docs/ethereum/rpc.rst says what differs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.ethereum.signing import ACCOUNT
-from tests.evm.contract import CODE, calling
-from tests.evm.trace_chain import FIRST, RICH, SECOND, Node, machine, transaction
+from tests.ethereum.protocol.signing import ACCOUNT
+from tests.ethereum.rpc.contract import CODE, calling
+from tests.ethereum.rpc.trace_chain import FIRST, RICH, SECOND, Node, machine, transaction
 
 from .test_anvil import anvil, ask
 

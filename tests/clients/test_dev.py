@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from flask_noderpc.testing.node import serve
-from tests.evm.dev.fixtures import chain_of, dev_app
+from tests.ethereum.rpc.dev.fixtures import chain_of, dev_app
 from tests.helpers.until import PATIENCE
 
 from . import ETHEREUM_SCRIPTS

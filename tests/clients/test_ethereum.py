@@ -18,8 +18,15 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.ethereum.ethermint_double import EmittedLog, EthermintDouble
 from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.testing.node import app_for, serve
-from tests.ethereum.signing import ACCOUNT, CHAIN_ID, TO
-from tests.evm.chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, ethereum_chain, transfer
+from tests.ethereum.protocol.signing import ACCOUNT, CHAIN_ID, TO
+from tests.ethereum.rpc.chain import (
+    CONTRACT,
+    TOPIC_A,
+    TOPIC_B,
+    emitting,
+    ethereum_chain,
+    transfer,
+)
 from tests.helpers.until import PATIENCE
 
 from . import ETHEREUM_SCRIPTS

@@ -18,7 +18,14 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.ethereum.ethermint_double import EmittedLog
 from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.testing.node import app_for, serve
-from tests.evm.chain import CONTRACT, TOPIC_A, TOPIC_B, emitting, ethereum_chain, transfer
+from tests.ethereum.rpc.chain import (
+    CONTRACT,
+    TOPIC_A,
+    TOPIC_B,
+    emitting,
+    ethereum_chain,
+    transfer,
+)
 from tests.helpers.until import PATIENCE
 
 SCRIPTS = Path(__file__).parent / "ethereum" / "filters"

@@ -24,8 +24,8 @@ from flask_noderpc.ethereum.rpc.dev.routes import DEV_ROUTES
 from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
 from flask_noderpc.testing.node import app_for, serve
 
-from ..ethereum.signing import transfer
-from ..evm.dev.fixtures import chain_of, dev_app
+from ..ethereum.protocol.signing import transfer
+from ..ethereum.rpc.dev.fixtures import chain_of, dev_app
 from ..explorer.browser import Reader, screens
 from ..helpers.browser import chromium
 from ..helpers.until import PATIENCE, until

@@ -27,7 +27,7 @@ from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
 from flask_noderpc.extension import NodeRPC
 from flask_noderpc.settings import read_settings
 from flask_noderpc.testing.node import app_for, serve
-from tests.evm.dev.fixtures import FIRST, STRANGER, chain_of, dev_app
+from tests.ethereum.rpc.dev.fixtures import FIRST, STRANGER, chain_of, dev_app
 from tests.helpers.until import PATIENCE, until
 
 from .raw_node import hang, http, raw_node, sends

@@ -24,7 +24,7 @@ from flask_noderpc.ethereum.ethermint_double import (
 )
 from flask_noderpc.testing.node import app_for, serve
 
-from ..ethereum.signing import sender, transfer
+from ..ethereum.protocol.signing import sender, transfer
 from ..helpers.browser import chromium
 from ..helpers.http import get
 from .browser import SCREENS, Reader, screens
@@ -144,7 +144,9 @@ def test_a_page_is_whole_on_every_screen(
 def test_the_pictures_of_the_docs_are_of_these_pages() -> None:
     docs = Path(__file__).parents[2] / "docs"
     made = {f"{page}-{w}-{scheme}" for page in PAGES for w, scheme in SCREENS}
-    shown = re.findall(r"screenshots/(\S+)\.png", (docs / "explorer" / "explorer.rst").read_text())
+    shown = re.findall(
+        r"screenshots/(\S+)\.png", (docs / "explorer" / "explorer.rst").read_text()
+    )
     assert set(shown) <= made
     assert sorted(shown) == sorted(path.stem for path in (docs / "screenshots").iterdir())
 

@@ -22,7 +22,7 @@ from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
 from flask_noderpc.protocol.secp256k1eth import keccak, to_checksum
 from flask_noderpc.testing.node import app_for
 
-from ..ethereum.signing import TO, sender, transfer
+from ..ethereum.protocol.signing import TO, sender, transfer
 from .abi_forms import TRANSFER
 from .conftest import MakeSite
 from .html import Html, page

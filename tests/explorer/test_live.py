@@ -16,7 +16,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.extension import mounts
 from flask_noderpc.testing.node import serve
 
-from ..ethereum.signing import transfer
+from ..ethereum.protocol.signing import transfer
 from ..helpers.browser import chromium
 from ..helpers.http import get
 from ..helpers.until import until

@@ -18,8 +18,8 @@ from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
 from flask_noderpc.ethereum.application.application import EvmApplication
 from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
-from tests.ethereum.signing import CHAIN_ID as EVM_CHAIN_ID
-from tests.evm.contracts import alloc
+from tests.ethereum.protocol.signing import CHAIN_ID as EVM_CHAIN_ID
+from tests.ethereum.rpc.contracts import alloc
 from tests.helpers.until import PATIENCE
 
 ROOT = Path(__file__).parents[2]

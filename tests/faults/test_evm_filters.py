@@ -16,7 +16,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.ethereum.ethermint_double import EmittedLog
 from flask_noderpc.ethereum.protocol.transactions import decode
 
-from ..evm.chain import TOPIC_A, emitting, ethereum_chain
+from ..ethereum.rpc.chain import TOPIC_A, emitting, ethereum_chain
 from ..helpers.until import PATIENCE
 from ..helpers.websocket import WebSocketClient
 from .servers import Server, serving

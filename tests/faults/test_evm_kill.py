@@ -19,9 +19,9 @@ from flask_noderpc.ethereum.protocol import accounts
 from flask_noderpc.ethereum.state import EVM_STATE
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.protocol.secp256k1eth import keccak
-from tests.ethereum.signing import ACCOUNT, OTHER, sender
-from tests.evm.contracts import COUNTER
-from tests.evm.evm_node import tx
+from tests.ethereum.protocol.signing import ACCOUNT, OTHER, sender
+from tests.ethereum.rpc.contracts import COUNTER
+from tests.ethereum.rpc.evm_node import tx
 from tests.helpers.until import PATIENCE, until
 
 from ..helpers.http import call

@@ -25,11 +25,11 @@ from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.comet.v038_schemas import Evidence
 from flask_noderpc.wire.schema import compiled
 from tests.chain.misbehavior import double_vote
-from tests.ethereum.signing import ACCOUNT, TO
-from tests.evm.contract import CODE, calling
-from tests.evm.dev.fixtures import FIRST, TYPED, chain_of, dev_app
-from tests.evm.dev.token import TOKEN, TOKEN_ADDRESS
-from tests.evm.trace_chain import transaction
+from tests.ethereum.protocol.signing import ACCOUNT, TO
+from tests.ethereum.rpc.contract import CODE, calling
+from tests.ethereum.rpc.dev.fixtures import FIRST, TYPED, chain_of, dev_app
+from tests.ethereum.rpc.dev.token import TOKEN, TOKEN_ADDRESS
+from tests.ethereum.rpc.trace_chain import transaction
 from tests.helpers.http import client_call
 from tests.http import chain
 

@@ -25,7 +25,7 @@ from flask_noderpc.testing.node import app_for
 from flask_noderpc.web import pages as service_pages
 from flask_noderpc.wire.comet.v038_schemas import Evidence
 from flask_noderpc.wire.schema import compiled
-from tests.evm.chain import ethereum_chain
+from tests.ethereum.rpc.chain import ethereum_chain
 from tests.helpers.http import client_call
 from tests.http import chain
 from tests.wire.collect_answers import ARGUMENTS

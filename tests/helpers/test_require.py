@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..helpers.require import require_library, require_program
+from .require import require_library, require_program
 
 
 def test_a_program_is_found_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from flask_noderpc.server.response_cache import ResponseCache
 from flask_noderpc.testing.node import app_for
 from tests.helpers.until import PATIENCE
 
-from ..evm.evm_node import Running, tx
+from ..ethereum.rpc.evm_node import Running, tx
 from ..http.test_result_cache import DIALECTS
 from .raw_requests import Mutator, calls
 from .test_response_cache import serving, without_clocks

@@ -2,7 +2,7 @@
 //
 //     node SCRIPT URL TRANSFER EMITTING [MANY]
 //
-// URL is of a node that has the three blocks of tests/evm/chain.py; the others are signed
+// URL is of a node that has the three blocks of tests/ethereum/rpc/chain.py; the others are signed
 // transactions that it has not, MANY with commas between them. Each step prints what it has read, the same in every script.
 "use strict";
 

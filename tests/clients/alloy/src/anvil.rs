@@ -141,7 +141,7 @@ async fn accounts(provider: &impl Provider, world: &World) {
     );
 }
 
-/// What `tests/evm/dev/token.py` has: balances at slot 0, allowances at slot 1.
+/// What `tests/ethereum/rpc/dev/token.py` has: balances at slot 0, allowances at slot 1.
 const TOKEN: Bytes = bytes!(
     "60043560005260003560e01c63dd62ed3e1460265760406000205460005260206000f30000005b60"
     "01602052604060002060205260243560005260406000205460005260206000f3"

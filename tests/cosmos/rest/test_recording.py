@@ -1,0 +1,92 @@
+"""The gateway beside that of the Cosmos SDK 0.53.8, over HTTP.
+
+tests/clients/record_bank_rest.py says how it was recorded. Status, type and text of each reply
+are the same, but for what is of one chain alone. Each other difference is a row with its
+reason.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from flask.testing import FlaskClient
+from werkzeug.test import Client
+
+from tests.cosmos.bank.test_bank_sdk import REFUSED_SIMULATIONS
+
+# Values of one chain alone: its blocks' times and what follows from them, and the root of the
+# tree of its state.
+_OWN = re.compile(r'"(time|timestamp|hash|last_commit_hash|app_hash|signature)":("[^"]*"|null)')
+_LINE = re.compile(r" \[\S+\.go:\d+\]")
+
+_BASE, _STAKING = "/cosmos/base/tendermint/v1beta1", "/cosmos/staking/v1beta1"
+_BOB = "cosmos1avgyh77ycn997ja45q5q8ss8y9mr424jq6zn4p"
+_SOURCE = "its text names the line of the source that the error is from"
+
+# What differs, by the name of its request, and why.
+DIFFERENCES = {
+    f"{_BASE}/node_info": "another program, and a node of its own",
+    f"{_BASE}/abci_query?path=/app/version": "a path of the SDK's program, unknown here",
+    f"{_STAKING}/delegations/{_BOB}": "there are no delegations here",
+    "send one of an old sequence": "the node has it in its cache; the SDK's had been restarted",
+    **{f"simulate {name}": _SOURCE for name in REFUSED_SIMULATIONS},
+}
+
+# What differs of the same services by abci_query, and why.
+QUERY_DIFFERENCES = {
+    "broadcast": "no query, and unknown as others",
+}
+
+
+_LONG = 250
+
+
+def _shown(text: str) -> str:
+    return _OWN.sub(r'"\1":…', text)
+
+
+def _difference(rest: Client, recorded: dict[str, Any]) -> str:
+    """Return a reason if it is the known one, ``other`` for others, nothing for none."""
+    body = recorded["body"]
+    reply = rest.open(
+        recorded["path"],
+        method=recorded["method"],
+        data=body or None,
+        content_type="application/json" if body else None,
+    )
+    assert reply.status_code == recorded["status"] or recorded["name"] in DIFFERENCES
+    assert reply.content_type == recorded["type"]
+    own, theirs = reply.get_data(as_text=True), recorded["reply"].rstrip("\n")
+    if _shown(own) == _shown(theirs):
+        return ""
+    return _SOURCE if own == _LINE.sub("", theirs) else "other"
+
+
+def test_each_reply_is_that_of_the_sdk(rest: Client, recording: dict[str, Any]) -> None:
+    # In order: a transaction that was accepted is there for those that follow.
+    found = {each["name"]: _difference(rest, each) for each in recording["requests"]}
+
+    different = {name: reason for name, reason in found.items() if reason}
+    assert different == {
+        name: reason if reason == _SOURCE else "other" for name, reason in DIFFERENCES.items()
+    }
+    assert len(recording["requests"]) > 300
+
+
+def test_the_same_services_answer_by_abci_query(
+    client: FlaskClient, recording: dict[str, Any]
+) -> None:
+    different = set()
+    for each in recording["queries"]:
+        params = {"path": each["path"], "data": each["data"]}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "abci_query", "params": params}
+        own = client.post("/", json=body).get_json()["result"]["response"]
+        theirs = each["reply"]
+        if len(theirs["value"] or "") > _LONG:
+            # Their values have times and hashes; the replies by REST show the others.
+            own, theirs = own | {"value": ""}, theirs | {"value": ""}
+        if own != theirs:
+            different.add(each["name"])
+
+    assert different == set(QUERY_DIFFERENCES)
