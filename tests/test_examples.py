@@ -48,7 +48,7 @@ def test_every_example_is_shown_in_the_docs() -> None:
         name
         for page in DOCS.rglob("*.rst")
         for name in re.findall(
-            r"literalinclude:: (?:\.\./)?examples/(\w+).py", page.read_text()
+            r"literalinclude:: (?:\.\./)?examples/(\w+)\.py", page.read_text()
         )
     ]
 

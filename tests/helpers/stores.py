@@ -16,7 +16,6 @@ from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base import location
 from flask_noderpc.backends.base.location import FileLocation, Location
 from flask_noderpc.chain import from_settings
-from flask_noderpc.postgres.location import DatabaseURL
 
 from .postgres import Cluster
 
@@ -24,11 +23,13 @@ from .postgres import Cluster
 def make_store(path: str | os.PathLike[str], **options: Any) -> Any:
     """Return a store, of the options that all have."""
     found = location.location_of(path)
-    if isinstance(found, DatabaseURL):
-        from flask_noderpc.postgres import PostgresBackend
+    if isinstance(found, FileLocation):
+        return SQLiteBackend(path, **options)
+    from flask_noderpc.postgres import PostgresBackend
+    from flask_noderpc.postgres.location import DatabaseURL
 
-        return PostgresBackend(found, **options)
-    return SQLiteBackend(path, **options)
+    assert isinstance(found, DatabaseURL)
+    return PostgresBackend(found, **options)
 
 
 class Databases:
@@ -41,6 +42,8 @@ class Databases:
 
     def location_of(self, path: str | os.PathLike[str]) -> Location:
         """Return the database that stands for a file."""
+        from flask_noderpc.postgres.location import DatabaseURL
+
         found = self._location_of(path)
         if isinstance(found, DatabaseURL):
             files = {url: file for file, url in self._urls.items()}

@@ -1,0 +1,1 @@
+"""A feature for flask-noderpc: a chain of words."""
