@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
 from flask_noderpc.ethereum.rpc.dev.routes import DEV_ROUTES
 from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
 from flask_noderpc.settings import all_settings
+from tests.helpers.until import PATIENCE
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
@@ -108,3 +111,22 @@ def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
         if not any((root / run).exists() for run in (f"{module}.py", f"{module}/__main__.py"))
     ]
     assert missing == []
+
+
+def test_the_page_of_the_architecture_has_the_figures_of_a_call() -> None:
+    text = " ".join((DOCS / "architecture.rst").read_text().split())
+    files, count, of_transaction = re.findall(
+        r"a block enters (\d+) files and moves (\d+) times, the transaction (\d+) files", text
+    )[0]
+    # In a process of its own: others have filled caches here.
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.moves"],
+        cwd=DOCS.parent,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    found = re.findall(r"(\d+) files, (\d+) moves", done.stdout)
+
+    assert found[0] == (files, count), done.stderr
+    assert found[1][0] == of_transaction

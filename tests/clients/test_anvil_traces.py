@@ -1,4 +1,4 @@
-"""The same transactions traced by anvil and here; docs/ethereum/rpc.rst says what differs."""
+"""Transactions traced by anvil and here; docs/ethereum/rpc.rst says what differs."""
 
 from __future__ import annotations
 

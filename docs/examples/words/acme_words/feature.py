@@ -1,4 +1,4 @@
-"""What the feature adds; the rest is loaded when it is used."""
+"""Declarations of a feature; the rest is loaded when it is used."""
 
 from dataclasses import dataclass
 
