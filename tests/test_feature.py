@@ -70,6 +70,26 @@ def test_no_feature_is_loaded_before_it_is_used() -> None:
     assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
+_OF_OTHERS = """
+import sys
+from importlib import import_module
+
+import_module("flask_noderpc.{module}")
+own, features = "{module}".split(".")[0], {features!r}
+parts = (name.split(".") for name in sys.modules if name.startswith("flask_noderpc."))
+wrong = (p for p in parts if p[2:] and (p[-1] == "feature" or p[1] in features - {{own}}))
+print(*map(".".join, wrong))
+"""
+
+
+@pytest.mark.parametrize("module", ["ethereum.application.executor", "companion.decoder"])
+def test_an_executor_process_loads_no_other_feature(module: str) -> None:
+    names = {each.parent.name for each in PACKAGE.glob("*/feature.py")}
+    words = [sys.executable, "-c", _OF_OTHERS.format(module=module, features=names)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
 def installed(folder: Path, value: str) -> list[str]:
     """Return what features() answers in a process that finds a distribution in a folder."""
     info = folder / "acme_feature-1.dist-info"

@@ -72,6 +72,7 @@ def test_a_url_of_another_scheme_is_refused(use: object, url: str) -> None:
     assert "secret" not in text
 
 
+@pytest.mark.features
 @pytest.mark.parametrize(
     "url", ["postgres://user:secret@host/chain", "postgresql://host/chain?password=secret"]
 )

@@ -158,6 +158,7 @@ def test_a_file_that_can_t_be_read_is_named(tmp_path: Path, name: str, content: 
         home.create(tmp_path, None, GENESIS_TIME)
 
 
+@pytest.mark.features
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [

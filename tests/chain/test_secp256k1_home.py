@@ -46,6 +46,7 @@ def write_secp256k1_key(folder: Path) -> None:
     record.write_bytes(LastSigned().document())
 
 
+@pytest.mark.features
 def test_the_key_and_its_signature_are_those_of_cometbft() -> None:
     key = Secp256k1PrivateKey(SECRET)
 
@@ -53,6 +54,7 @@ def test_the_key_and_its_signature_are_those_of_cometbft() -> None:
     assert key.sign(b"message") == SIGNATURE
 
 
+@pytest.mark.features
 def test_its_file_is_that_of_cometbft() -> None:
     key = read_validator_key(json.dumps(DOCUMENT).encode())
 
@@ -60,6 +62,7 @@ def test_its_file_is_that_of_cometbft() -> None:
     assert validator_key_document(key).decode() == json.dumps(DOCUMENT, indent=2)
 
 
+@pytest.mark.features
 def test_a_chain_is_signed_with_it(open_chain: Open, tmp_path: Path) -> None:
     write_secp256k1_key(tmp_path)
     chain = open_chain()
@@ -72,6 +75,7 @@ def test_a_chain_is_signed_with_it(open_chain: Open, tmp_path: Path) -> None:
     assert chain.genesis().consensus_params.validator.pub_key_types == (SECP256K1,)
 
 
+@pytest.mark.features
 def test_a_genesis_that_does_not_allow_the_type_is_refused(tmp_path: Path) -> None:
     write_secp256k1_key(tmp_path)
     home.create(tmp_path, None, 1)

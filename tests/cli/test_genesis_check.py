@@ -30,6 +30,7 @@ def check(document: Any, *flags: str) -> Result:
     return CliRunner().invoke(main, ["genesis", "check", "-", *flags], input=text)
 
 
+@pytest.mark.features
 def test_the_example_of_the_docs_is_what_it_shows() -> None:
     page = PAGE.read_text()
     blocks = re.findall(r"code-block:: (?:json|text)\n\n((?:   .*\n|\n)+)", page)
@@ -65,6 +66,7 @@ def test_parameters_that_are_defaulted_are_marked() -> None:
     assert re.search(r"block\.max_gas +0  \(absent\)", absent.output)
 
 
+@pytest.mark.features
 def test_all_that_is_wrong_is_listed() -> None:
     document = {
         **COMET,
@@ -80,6 +82,7 @@ def test_all_that_is_wrong_is_listed() -> None:
         assert text in found.output
 
 
+@pytest.mark.features
 def test_the_application_reports_on_its_state() -> None:
     alloc = {"0x" + "11" * 20: {"balance": "0x10"}, "0x" + "22" * 20: {"code": "0x00"}}
 
@@ -142,6 +145,7 @@ def test_the_dialects_are_those_that_there_are() -> None:
     assert set(DIALECT_NAMES) == {"document", *(f"comet-{name}" for name in VERSIONS)}
 
 
+@pytest.mark.features
 def test_the_genesis_document_of_geth_may_be_the_state_of_a_chain() -> None:
     """Addresses with or without 0x, numbers in hex or decimal, and what other tools add."""
     code = {"code": "0x6001", "nonce": "0x1", "storage": {"0x1": "0xabc"}, "balance": "0x"}

@@ -33,6 +33,7 @@ def read(begin: str, line: str) -> None:
         command.make_context(first, words, resilient_parsing="--help" in words).close()
 
 
+@pytest.mark.features
 @pytest.mark.parametrize(("begin", "name", "command"), COMMANDS)
 def test_each_command_has_examples_that_can_be_given(
     begin: str,
@@ -67,6 +68,7 @@ def test_examples_come_before_the_options() -> None:
     assert shown.index("noderpc prune chain.db --retain 100000") < shown.index("Options:")
 
 
+@pytest.mark.features
 def test_help_of_follow_has_what_it_reads_alone() -> None:
     shown = CliRunner().invoke(main, ["follow", "--help"]).output
     assert "--upstream-rate NUMBER" in shown

@@ -243,6 +243,7 @@ def check_line(stderr: str, named: str | tuple[str, ...]) -> None:
     assert len(line) < 500
 
 
+@pytest.mark.features
 @pytest.mark.parametrize("line", LINES, ids=str)
 def test_each_is_one_line_with_the_cure(
     request: pytest.FixtureRequest, line: Line, tmp_path: Path, store: Path
@@ -266,6 +267,7 @@ def test_each_is_one_line_with_the_cure(
     assert found.stdout == ""
 
 
+@pytest.mark.features
 def test_those_that_the_home_refuses_have_the_status_of_systemd(
     tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

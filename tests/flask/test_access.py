@@ -71,6 +71,7 @@ def denied(app: Flask) -> Iterator[Ways]:
     yield from ways(app, deny_methods=["status", "eth_get*", "subscribe", "eth_subscribe"])
 
 
+@pytest.mark.features
 def test_a_denied_method_does_not_exist_on_any_transport(denied: Ways) -> None:
     received = "NODERPC_DENY_METHODS"
     status, text = denied.get("status")
@@ -93,6 +94,7 @@ def test_a_denied_method_does_not_exist_on_any_transport(denied: Ways) -> None:
     assert '"result"' in denied.post("eth_chainId", "/evm")
 
 
+@pytest.mark.features
 def test_only_allowed_methods_exist(app: Flask) -> None:
     for found in ways(app, allow_methods=["health", "eth_chainId"]):
         assert found.get("health")[0] == 200
@@ -101,6 +103,7 @@ def test_only_allowed_methods_exist(app: Flask) -> None:
         assert "-32601" in found.post("eth_blockNumber", "/evm")
 
 
+@pytest.mark.features
 @pytest.mark.parametrize("setting", ["deny_methods", "allow_methods"])
 @pytest.mark.parametrize(
     ("name", "hint"),
@@ -122,6 +125,7 @@ def test_a_name_that_is_of_no_method_is_refused(
     assert str(caught.value).endswith(hint)
 
 
+@pytest.mark.features
 @pytest.mark.parametrize(
     "name",
     [
@@ -148,6 +152,7 @@ def authorized(app: Flask) -> Iterator[Ways]:
     yield from ways(app, authorize=by_token)
 
 
+@pytest.mark.features
 def test_unauthorized_calls_are_refused_on_every_transport(authorized: Ways) -> None:
     status, text = authorized.get("status")
     assert status == 403
@@ -166,6 +171,7 @@ def test_unauthorized_calls_are_refused_on_every_transport(authorized: Ways) -> 
     assert authorized.get("health")[0] == 200
 
 
+@pytest.mark.features
 def test_authorized_calls_are_served(authorized: Ways) -> None:
     authorized.headers["Authorization"] = "Bearer right"
     assert authorized.get("status")[0] == 200
@@ -174,6 +180,7 @@ def test_authorized_calls_are_served(authorized: Ways) -> None:
     assert "result" in authorized.websocket("eth_chainId", "/evm/ws")
 
 
+@pytest.mark.features
 def test_authorized_responses_are_private_to_caches(app: Flask) -> None:
     for found in ways(app, authorize=by_token, dialect="comet-0.38"):
         headers = {"Authorization": "Bearer right"}
@@ -188,6 +195,7 @@ def test_authorized_responses_are_private_to_caches(app: Flask) -> None:
             assert "Cache-Control" not in read.headers
 
 
+@pytest.mark.features
 def test_each_message_of_a_websocket_is_authorized(app: Flask) -> None:
     seen: list[str] = []
 
@@ -207,6 +215,7 @@ def test_each_message_of_a_websocket_is_authorized(app: Flask) -> None:
     assert {"websocket", "status", "subscribe", "eth_subscribe"} <= set(seen)
 
 
+@pytest.mark.features
 @pytest.mark.parametrize("answer", [None, 1, "yes", ValueError("broken")])
 def test_only_a_plain_yes_lets_a_call_go_on(app: Flask, answer: Any) -> None:
     def authorize(_request: Request, _method: str) -> Any:
@@ -233,6 +242,7 @@ def denies_status(_request: Request, method: str) -> bool | Denied:
     return True
 
 
+@pytest.mark.features
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
 def test_a_denied_call_has_its_status_and_headers(app: Flask, dialect: str) -> None:
     for found in ways(app, authorize=denies_status, dialect=dialect):
@@ -252,6 +262,7 @@ def test_a_denied_call_has_its_status_and_headers(app: Flask, dialect: str) -> N
         assert "too many calls" in client.get("/genesis").text
 
 
+@pytest.mark.features
 def test_a_batch_with_a_call_that_is_not_denied_is_200(app: Flask) -> None:
     for found in ways(app, authorize=denies_status):
         calls = [{"jsonrpc": "2.0", "id": 1, "method": m} for m in ("status", "health")]
@@ -261,6 +272,7 @@ def test_a_batch_with_a_call_that_is_not_denied_is_200(app: Flask) -> None:
         assert ["result" in one for one in answer.get_json()] == [False, True]
 
 
+@pytest.mark.features
 def test_a_denied_message_of_a_websocket_is_an_error(app: Flask) -> None:
     for found in ways(app, authorize=denies_status):
         assert "not authorized to call status" in found.websocket("status")
@@ -268,6 +280,7 @@ def test_a_denied_message_of_a_websocket_is_an_error(app: Flask) -> None:
         assert "result" in found.websocket("health")
 
 
+@pytest.mark.features
 def test_a_denied_handshake_has_the_status_and_headers(app: Flask) -> None:
     requests: list[Request] = []
 
@@ -310,6 +323,7 @@ def test_a_denial_keeps_the_headers_that_were_checked() -> None:
     assert denied.headers == {"WWW-Authenticate": "Bearer"}
 
 
+@pytest.mark.features
 def test_calls_of_unknown_methods_are_denied_too(app: Flask) -> None:
     for found in ways(app, authorize=lambda request, method: Denied(401, CHALLENGE)):
         client = found.app.test_client()
@@ -330,6 +344,7 @@ def hosts(app: Flask) -> Iterator[Ways]:
     )
 
 
+@pytest.mark.features
 @pytest.mark.parametrize("host", ["evil.example", "", 'a"><script>', "node.example.evil.com"])
 def test_a_host_that_is_not_served_gets_nothing(hosts: Ways, host: str) -> None:
     hosts.headers["Host"] = host
@@ -342,11 +357,13 @@ def test_a_host_that_is_not_served_gets_nothing(hosts: Ways, host: str) -> None:
     assert hosts.app.test_client().get("/", headers=hosts.headers).status_code == 403
 
 
+@pytest.mark.features
 def test_a_handshake_for_another_host_is_refused(hosts: Ways) -> None:
     with pytest.raises(ConnectionRefusedError, match="403"):
         hosts.websocket("status")
 
 
+@pytest.mark.features
 @pytest.mark.parametrize(
     "host",
     ["node.example", "NODE.example:26657", "a.inner.example", "[2001:DB8::1]:80", "[::1]"],
@@ -356,6 +373,7 @@ def test_hosts_that_are_listed_are_served(hosts: Ways, host: str) -> None:
     assert hosts.get("status")[0] == 200
 
 
+@pytest.mark.features
 def test_request_cost_counts_the_calls_of_a_request(app: Flask) -> None:
     left = 5
 
@@ -372,6 +390,7 @@ def test_request_cost_counts_the_calls_of_a_request(app: Flask) -> None:
         assert found.post("health") == "too much\n"
 
 
+@pytest.mark.features
 def test_request_cost_does_not_depend_on_the_http_method(app: Flask) -> None:
     costs = []
     app.before_request(lambda: costs.append(request_cost()))
@@ -397,6 +416,7 @@ def test_counting_leaves_the_host_s_views_their_bodies(app: Flask) -> None:
     assert (answer.status_code, answer.text) == (200, "6000000")
 
 
+@pytest.mark.features
 def test_flask_limiter_charges_a_batch_for_each_call(app: Flask) -> None:
     for found in ways(app):
         limiter = Limiter(get_remote_address, app=app, storage_uri="memory://")

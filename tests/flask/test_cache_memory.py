@@ -84,6 +84,7 @@ def asks(app: Flask, blocks: int = BLOCKS) -> None:
             client.get(f'{prefix}/abci_query?path="x{height}"')
 
 
+@pytest.mark.features
 def test_all_caches_of_an_app_share_the_setting(chain: EmbeddedChain) -> None:
     asks(app_with_mounts(chain, LIMIT), FEW)
     app = app_with_mounts(chain, LIMIT)
@@ -97,6 +98,7 @@ def test_all_caches_of_an_app_share_the_setting(chain: EmbeddedChain) -> None:
     assert taken < LIMIT + FIXED
 
 
+@pytest.mark.features
 def test_counted_cache_bytes_are_the_bytes_used(chain: EmbeddedChain) -> None:
     asks(app_with_mounts(chain, 1 << 30), FEW)
     app = app_with_mounts(chain, 1 << 30)
@@ -110,6 +112,7 @@ def test_counted_cache_bytes_are_the_bytes_used(chain: EmbeddedChain) -> None:
     assert memory.used < taken * 3
 
 
+@pytest.mark.features
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux for memory")
 def test_the_page_of_numbers_shows_both(chain: EmbeddedChain) -> None:
     app = app_with_mounts(chain, LIMIT)

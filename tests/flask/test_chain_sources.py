@@ -53,35 +53,41 @@ def served(app: Flask) -> tuple[str, int]:
     return status["sync_info"]["latest_block_height"], client.get("/v1/health").status_code
 
 
+@pytest.mark.features
 def test_a_setting_asks_for_the_chain_and_its_dialect(make_app: MakeApp) -> None:
     app = make_app()
     NodeRPC(app, trust="old")
     assert served(app) == (str(HEIGHT), 200)
 
 
+@pytest.mark.features
 def test_a_dialect_that_is_named_is_served(make_app: MakeApp) -> None:
     app = make_app(NODERPC_DIALECT="comet-0.38")
     NodeRPC(app, trust="old")
     assert served(app) == (str(HEIGHT), 404)
 
 
+@pytest.mark.features
 def test_without_the_setting_the_chain_is_embedded(make_app: MakeApp) -> None:
     app = make_app(NODERPC_DIALECT="comet-0.38")
     NodeRPC(app)
     assert served(app)[0] != str(HEIGHT)
 
 
+@pytest.mark.features
 def test_a_backend_of_its_own_keeps_its_dialect(make_app: MakeApp) -> None:
     app, chain = make_app(NODERPC_TRUST="old"), make_chain(6)
     NodeRPC(app, backend=MemoryBackend(chain.genesis, chain.blocks, state=chain.state))
     assert served(app) == ("6", 404)
 
 
+@pytest.mark.features
 def test_settings_that_do_not_fit_are_refused(make_app: MakeApp) -> None:
     with pytest.raises(ConfigurationError, match="NODERPC_DEV is not for an archive"):
         NodeRPC(make_app(), trust="old", dev=True)
 
 
+@pytest.mark.features
 def test_settings_of_two_sources_are_refused(make_app: MakeApp) -> None:
     with pytest.raises(ConfigurationError, match="NODERPC_TRUST and NODERPC_UPSTREAM_DIAL"):
         NodeRPC(make_app(), trust="old", upstream_dialect="comet-0.38")

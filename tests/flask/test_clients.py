@@ -76,6 +76,7 @@ def call(method: str, params: Any) -> Any:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
+@pytest.mark.features
 def test_a_client_has_so_many_waiting_calls_whichever_way_it_asks(
     start: Callable[..., Server], node: Node
 ) -> None:
@@ -108,6 +109,7 @@ def test_a_client_has_so_many_waiting_calls_whichever_way_it_asks(
     assert "result" in server.post(call("events", shortly), HOG)
 
 
+@pytest.mark.features
 @pytest.mark.parametrize(
     ("one", "same", "other"),
     [
@@ -127,6 +129,7 @@ def test_a_client_is_one_whichever_port_and_form_its_address_has(
     assert "result" in waiting.result(PATIENCE)
 
 
+@pytest.mark.features
 def test_one_client_cannot_take_all_waiter_slots(
     start: Callable[..., Server], node: Node
 ) -> None:
@@ -160,6 +163,7 @@ def refused(server: Server, client: str, path: str) -> str:
     return answer.text
 
 
+@pytest.mark.features
 def test_a_client_has_so_many_websockets(start: Callable[..., Server]) -> None:
     server = start(max_connections_per_client=2, max_websockets=3)
     with (

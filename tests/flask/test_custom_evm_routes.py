@@ -95,6 +95,7 @@ def call(request: pytest.FixtureRequest) -> Iterator[Call]:
         yield lambda method, *params: socket.asked(method, params)
 
 
+@pytest.mark.features
 def test_a_custom_method_is_answered_on_every_transport_in_ethereum_json(call: Call) -> None:
     found = call("acme_echo", "0x10", "0xab", "a", True)
 
@@ -102,6 +103,7 @@ def test_a_custom_method_is_answered_on_every_transport_in_ethereum_json(call: C
     assert call("eth_acmeHeight")["result"] == "0x5"
 
 
+@pytest.mark.features
 @pytest.mark.parametrize(
     ("params", "message"),
     [
@@ -121,6 +123,7 @@ def test_bad_parameters_of_a_custom_method_get_geths_errors(
     assert error["message"].startswith(message)
 
 
+@pytest.mark.features
 def test_a_custom_method_follows_its_namespace_and_access_rules(call: Call) -> None:
     listed = {row["name"] for row in call("rpc.discover")["result"]["methods"]}
 
@@ -132,6 +135,7 @@ def test_a_custom_method_follows_its_namespace_and_access_rules(call: Call) -> N
         assert unserved not in listed
 
 
+@pytest.mark.features
 def test_a_custom_result_is_dumped_by_the_schema_of_its_route() -> None:
     client = app_with(evm_api=("acme",)).test_client()
 
@@ -161,17 +165,20 @@ BAD_ROWS: dict[str, Any] = {
 }
 
 
+@pytest.mark.features
 @pytest.mark.parametrize("message", BAD_ROWS)
 def test_a_row_that_cannot_be_served_is_refused_when_it_is_mounted(message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         app_with(BAD_ROWS[message])
 
 
+@pytest.mark.features
 def test_custom_methods_need_the_evm_layer() -> None:
     with pytest.raises(ConfigurationError, match="NODERPC_JSON_RPC_ENABLE"):
         app_with(json_rpc_enable=False)
 
 
+@pytest.mark.features
 def test_a_namespace_without_a_route_is_still_unknown() -> None:
     with pytest.raises(ConfigurationError, match=r"known are eth, .*, acme"):
         app_with(evm_api=("amce",))

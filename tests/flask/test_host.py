@@ -151,6 +151,7 @@ def test_html_error_handlers_of_the_host_leave_our_errors_as_they_are(app: Flask
     assert client.get("/nosuch").text == "<h1>host</h1>"
 
 
+@pytest.mark.features
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS"])
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
 def test_error_handlers_of_the_host_leave_a_request_without_a_handshake_refused(
@@ -386,6 +387,7 @@ def test_single_routes_can_be_left_to_the_host(make_app: MakeApp) -> None:
     assert ">status<" not in page
 
 
+@pytest.mark.features
 def test_the_health_check_of_the_evm_layer_can_be_left_to_the_host(make_app: MakeApp) -> None:
     app = make_app(NODERPC_JSON_RPC_ENABLE=True, NODERPC_EXCLUDE_ROUTES=["evm"])
     app.add_url_rule("/evm", "page", lambda: "mine")
@@ -409,6 +411,7 @@ def route_called(name: str) -> RouteTable:
     return COMETBFT_ROUTES + RouteTable([Route(name, lambda ctx, _: Empty(), NoParams, Empty)])
 
 
+@pytest.mark.features
 @pytest.mark.parametrize("name", ["websocket", "rpc", "index", "rpc_bare", "evm"])
 def test_a_route_called_as_something_of_the_node_s_is_refused(
     make_app: MakeApp, name: str

@@ -47,6 +47,7 @@ def call(method: str, outcome: int, transport: str) -> str:
     return f"noderpc_calls_total{{{labels}}}"
 
 
+@pytest.mark.features
 def test_calls_are_counted_by_names_that_are_registered(node: Node) -> None:
     app = app_for(node.chain, metrics=True)
     before, http = shown(app), app.test_client()
@@ -67,6 +68,7 @@ def test_calls_are_counted_by_names_that_are_registered(node: Node) -> None:
     assert not any("made_up" in name for name in after)
 
 
+@pytest.mark.features
 def test_gauges_show_open_websockets_and_waiting_calls(node: Node) -> None:
     app = app_for(node.chain, metrics=True)
     before = shown(app)
@@ -101,6 +103,7 @@ def test_gauges_show_open_websockets_and_waiting_calls(node: Node) -> None:
     assert shown(app)[f'noderpc_height{{chain="{chain}"}}'] == 1
 
 
+@pytest.mark.features
 @pytest.mark.parametrize(
     ("accept", "kind"),
     [
@@ -128,6 +131,7 @@ def test_the_format_is_the_one_that_is_accepted(node: Node, accept: str, kind: s
     assert "Accept" in answer.headers["Vary"]
 
 
+@pytest.mark.features
 def test_a_format_of_an_unknown_version_is_no_error(node: Node) -> None:
     # Releases of prometheus_client answer it in different formats, or raise.
     accept = {"Accept": "application/openmetrics-text;version=new"}
@@ -136,6 +140,7 @@ def test_a_format_of_an_unknown_version_is_no_error(node: Node) -> None:
     assert client.get("/metrics", headers=accept).status_code == 200
 
 
+@pytest.mark.features
 def test_metrics_are_off_by_default_and_can_be_served_by_the_host(node: Node) -> None:
     left = app_for(node.chain, metrics=True, exclude_routes=["metrics"])
 

@@ -300,6 +300,7 @@ def test_a_backend_that_was_closed_is_started_again_by_the_next_call(tmp_path: P
     assert answer.get_json()["result"]["height"] == "2"
 
 
+@pytest.mark.features
 @pytest.mark.parametrize("prefix", [None, "/node"])
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38", "comet-1.0"])
 def test_every_call_without_flask_has_a_rule_of_flask(prefix: str | None, dialect: str) -> None:

@@ -271,6 +271,7 @@ def test_a_name_that_is_not_known_is_refused_with_those_that_are(
     assert text in str(caught.value)
 
 
+@pytest.mark.features
 @pytest.mark.parametrize(
     ("module", "package"),
     [("eth", "py-evm"), ("py_arkworks_bls12381", "py-arkworks-bls12381")],

@@ -131,6 +131,7 @@ def test_a_slow_subscriber_is_signalled_as_slow() -> None:
     assert ended.said == [{"reason": "too slow"}]
 
 
+@pytest.mark.features
 def test_rpc_called_has_the_codes_of_the_evm_layer(node: Node) -> None:
     app = app_for(node.chain, json_rpc_enable=True)
     with (

@@ -75,6 +75,7 @@ def test_a_manual_block_includes_async_transactions_sent_before(tmp_path: Path) 
         assert len(chain.block(height)[1].txs) == 50
 
 
+@pytest.mark.features
 def test_async_transactions_refused_by_the_store_are_counted_and_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

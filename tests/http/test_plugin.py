@@ -28,6 +28,7 @@ def test_each_test_gets_a_new_chain(noderpc_chain):
 """
 
 
+@pytest.mark.features
 def test_an_installed_package_gives_pytest_its_fixtures(tmp_path: Path) -> None:
     for number, text in enumerate([*README_TESTS, ANOTHER_TEST]):
         (tmp_path / f"test_{number}.py").write_text(text)
@@ -91,6 +92,7 @@ def test_an_import_loads_neither_gevent_nor_a_test_runner(module: str) -> None:
     assert loaded(module, {"gevent", "_pytest"}) == []
 
 
+@pytest.mark.features
 def test_the_plugins_load_no_more_than_pytest_does() -> None:
     modules = (plugin.__name__, *plugin.pytest_plugins)
     assert "flask_noderpc.ethereum.pytest_plugin" in modules

@@ -35,6 +35,7 @@ def url(app: Flask) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.features
 @pytest.mark.parametrize("path", PATHS)
 def test_new_websockets_get_503_with_retry_after_at_shutdown(
     app: Flask, url: str, path: str
