@@ -480,7 +480,7 @@ class Setting:
 
 @cache
 def all_settings() -> tuple[Setting, ...]:
-    """Return all settings, those of the core before those of features; raise
+    """Return all settings, the core's before those of features; raise
     :exc:`~flask_noderpc.errors.ConfigurationError` if two have one name."""
     found: dict[str, Setting] = {}
     owners: list[type[Any]] = [Settings, *_kinds()]

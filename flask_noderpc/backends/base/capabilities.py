@@ -25,14 +25,14 @@ class HasCapabilities(Protocol):
 
     @property
     def capabilities(self) -> Mapping[Capability[Any], Any]:
-        """What it can do beyond what each of its kind does, by keys."""
+        """Further capabilities, by their keys."""
 
 
 @dataclass(frozen=True, eq=False)
 class Capability(Generic[T]):
     """Key of something that only some backends can do; features define keys of their own.
 
-    ``missing`` is what a client is told where the backend can't, and ``cure`` what would help.
+    Clients of a backend without it are told ``missing``, and ``cure``, which says what helps.
     """
 
     missing: str

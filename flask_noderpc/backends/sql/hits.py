@@ -39,7 +39,8 @@ class BlockTxs(NamedTuple):
 def place(height: int, number: int = 0) -> int:
     """Return the place of a hit: its height and its number in the block.
 
-    More hits than fit share the last number, which makes hits and hides none.
+    The last number is shared by all hits beyond it, so some blocks are read for nothing and none
+    is missed.
     """
     return min(height, blocks.LAST_HEIGHT) << POSITION_BITS | min(number, LAST_POSITION)
 
@@ -126,7 +127,7 @@ def _rows(name: str, block: BlockTxs) -> list[tuple[int, int]]:
 def forget(at: Connection, height: int) -> None:
     """Remove a block from the indexes; its hits are found in the block, as they were made.
 
-    Where they can't be read they stay: readers look into the block, and it is not there.
+    Hits that can't be read stay; who looks into their block finds that it is not there.
     """
     for name in at.engine.hit_indexes(at):
         if at.execute(f"SELECT 1 FROM {name}_hits LIMIT 1").fetchone() is None:
@@ -164,7 +165,7 @@ def has_unindexed(at: Connection) -> bool:
 
 
 def index_some(at: Connection) -> bool:
-    """Index the next few of these blocks; return false if there are none."""
+    """Index the next few of these blocks; return false when all are indexed."""
     names = _readable(at)
     for name in names:
         found = at.execute(
