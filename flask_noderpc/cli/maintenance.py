@@ -67,6 +67,10 @@ def verify(store: ChainStore, first: int = 0) -> None:
             )
         if origin := store.genesis_source():
             click.echo(f"not verified: the genesis document, from {origin.source}")
+        for name in store.unread_indexes():
+            click.echo(
+                f"not verified: the index {name}, whose feature or its packages are missing"
+            )
         for field, (count, low, high) in store.all_unchecked().items():
             click.echo(
                 f"not verified: {field} of {count} blocks between {low} and {high}, which this"

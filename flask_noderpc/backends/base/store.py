@@ -374,6 +374,11 @@ class ChainStore(ChainBackend, BlockWriter):
         the number of its blocks, the lowest and the highest height."""
         return {}
 
+    def unread_indexes(self) -> tuple[str, ...]:
+        """Return the names of indexes of features that can't be verified, as the feature or its
+        packages are missing."""
+        return ()
+
     def all_unverified(self) -> dict[str, tuple[int, int, int]]:
         """Return what was not looked at when blocks were stored, each with the number of its
         blocks, the lowest and the highest height."""

@@ -39,8 +39,7 @@ class BlockTxs(NamedTuple):
 def place(height: int, number: int = 0) -> int:
     """Return the place of a hit: its height and its number in the block.
 
-    The last number is shared by all hits beyond it, so some blocks are read for nothing and none
-    is missed.
+    All hits beyond the last number share it, so a few blocks are read for nothing.
     """
     return min(height, blocks.LAST_HEIGHT) << POSITION_BITS | min(number, LAST_POSITION)
 
@@ -211,6 +210,16 @@ def _lacks_hit(at: Connection, name: str, block: BlockTxs) -> bool:
 
 def _has(at: Connection, table: str, args: Sequence[Any]) -> bool:
     return at.execute(f"SELECT 1 FROM {table}", args).fetchone() is not None
+
+
+def unread(at: Connection) -> tuple[str, ...]:
+    """Return the names of indexes that have something, and whose hits can't be read."""
+    return tuple(
+        name
+        for name in at.engine.hit_indexes(at)
+        if _reader(name) is None
+        and (not is_complete(at, name) or _has(at, f"{name}_hits LIMIT 1", ()))
+    )
 
 
 def newest_heights(at: Connection, name: str, key: int) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from ...errors import (
 )
 from ..base.identity import Identity
 from ..base.reads import ChainVersion
-from . import app_state, blocks, chain, metadata, state
+from . import app_state, blocks, chain, hits, metadata, state
 from . import search as index_search
 from .connection import Connection, Engine
 from .opened_store import OpenedStore
@@ -54,6 +54,10 @@ class SQLReads(OpenedStore):
     def all_unchecked(self) -> dict[str, blocks.Range]:
         with self._open().readers.snapshot() as at:
             return blocks.all_unchecked(at)
+
+    def unread_indexes(self) -> tuple[str, ...]:
+        with self._open().readers.snapshot() as at:
+            return hits.unread(at)
 
     def all_unverified(self) -> dict[str, blocks.Range]:
         with self._open().readers.snapshot() as at:

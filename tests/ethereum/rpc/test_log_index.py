@@ -10,12 +10,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from flask.testing import FlaskClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
 from flask_noderpc.backends.sql import hits
+from flask_noderpc.cli import main
 from flask_noderpc.domain.search import SearchLimits
 from flask_noderpc.errors import SearchTooCostly
 from flask_noderpc.ethereum.domain.records import LogSearch
@@ -214,3 +216,31 @@ def test_without_the_extra_every_such_block_is_looked_at(
         assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
     # Of each block its transaction, that there is a log, its address and its topic.
     assert rows(tmp_path) == (12, 0)
+
+
+@pytest.mark.sqlite  # The command opens a file.
+@pytest.mark.parametrize("has_tables", [False, True])
+def test_a_store_that_was_written_without_the_feature_is_indexed_later(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_tables: bool
+) -> None:
+    path, (maker, blocks) = tmp_path / "chain.db", made
+    if has_tables:
+        with closing(make_store(path)) as backend:
+            backend.init_chain(maker.genesis, maker.state)
+    with monkeypatch.context() as patch:
+        # The feature is not installed: what it declares is not there.
+        patch.setattr(hits, "_declared", dict)
+        patch.setattr(hits, "_reader", lambda name: None)
+        with closing(make_store(path)) as backend:
+            if not has_tables:
+                backend.init_chain(maker.genesis, maker.state)
+            backend.append_block(*blocks)
+        shown = CliRunner().invoke(main, ["verify", str(path)])
+        assert shown.exit_code == 0, shown.output
+        missing = "not verified: the index evm, whose feature or its packages are missing"
+        assert (missing in shown.output) is has_tables
+
+    with closing(make_store(path)) as backend:
+        assert log_heights(backend, ALL, SearchLimits(PATIENCE)) == (1, 2, 3)
+    assert rows(tmp_path) == (12, 0)
+    assert "index evm" not in CliRunner().invoke(main, ["verify", str(path)]).output
