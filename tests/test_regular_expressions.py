@@ -24,8 +24,8 @@ _METHODS = ("fullmatch", "match", "search", "finditer", "findall", "sub", "split
 _OWN_TEXTS = {
     "postgres.connection._ADD": "SQL statements of the package",
     "postgres.connection._TOKENS": "SQL statements of the package",
-    "rest.messages._MESSAGE": "the table of messages in the same module",
-    "rest.messages._FIELD": "the table of messages in the same module",
+    "cosmos.rest.messages._MESSAGE": "the table of messages in the same module",
+    "cosmos.rest.messages._FIELD": "the table of messages in the same module",
     "web.rule_conflicts._VARIABLE": "URL rules of the host's app",
 }
 _BOTH = (False, True)
@@ -102,7 +102,7 @@ def test_every_exception_is_needed() -> None:
 
 
 # Modules with functions that compile patterns; those patterns are looked at, too.
-_COMPILE_IN_FUNCTIONS = {"rest.routes", "protocol.comet.genesis.kinds"}
+_COMPILE_IN_FUNCTIONS = {"cosmos.rest.routes", "protocol.comet.genesis.kinds"}
 
 
 def _calls(tree: ast.AST) -> Iterator[tuple[str, int]]:
@@ -136,7 +136,10 @@ def test_patterns_that_functions_compile_are_known() -> None:
         and any(name == "compile" for name, _ in _calls(node))
     }
     assert found == _COMPILE_IN_FUNCTIONS
-    assert {"rest.routes.ROUTES", "protocol.comet.genesis.kinds[0]"} <= _patterns().keys()
+    assert {
+        "cosmos.rest.routes.ROUTES",
+        "protocol.comet.genesis.kinds[0]",
+    } <= _patterns().keys()
 
 
 @pytest.mark.parametrize(

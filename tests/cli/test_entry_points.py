@@ -166,10 +166,10 @@ def test_help_of_start_shows_settings_by_group_and_the_ten_for_a_newcomer_first(
         "Usual settings:",
         "Options:",
         "The embedded chain:",
-        "The companion:",
         "The node RPC:",
         "Access:",
         "The server:",
+        "The companion:",
         "The EVM layer:",
     ]
     assert len(groups["Usual settings:"]) == 10
