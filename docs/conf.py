@@ -22,11 +22,12 @@ nitpick_ignore_regex = [
     ),
     (
         "py:class",
-        r"(Flask|Blueprint|Path|optional|Any|Callable|Changes|ABC|PathLike|P|~?T|Authorize)",
+        r"(Flask|Blueprint|Path|optional|Any|Callable|Changes|ABC|PathLike|P|~?T|Authorize|Policy"
+        r"|Dispatcher|Response)",
     ),
     (
         "py:class",
-        r"flask_noderpc\.(domain|settings|lru|protocol|jsonrpc|wire|chain|backends)\..*",
+        r"flask_noderpc\.(domain|settings|lru|protocol|jsonrpc|wire|chain|backends|web\.rules)\..*",
     ),
     (
         "py:class",
