@@ -29,8 +29,8 @@ class EventAliases:
     types: frozenset[str]
     """The types, such as ``transfer``, with their aliases."""
     with_aliases: Callable[[Sequence[Event]], Sequence[Event]]
-    """Return the events of a transaction, among them some of these types, with what the type
-    is called besides."""
+    """Return the events of a transaction, with a copy under its other name beside each event of
+    these types."""
     ignores_case: Callable[[str], bool]
     """Return true for a value that is compared without case."""
 
@@ -42,8 +42,10 @@ class HitIndex:
     event_types: frozenset[str]
     """Transactions without an event of these types have no hits, and are not looked at."""
     hits: str
-    """Function that yields the hits of such transactions of a block, given each with its
-    result: the 64-bit key of a value, and a number below 2**20 in the block."""
+    """Function that is given such transactions of a block, each with its result, and yields
+    pairs: a key, which is a hash of a value as a signed integer of at most 64 bits, and the
+    number of the place in the block, such as that of a log. Numbers above 2**20 - 1 count as
+    that one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +59,13 @@ class Surface:
     tls: tuple[str, str] = ("tls_cert_file", "tls_key_file")
     """Settings of its certificate and key."""
     endpoint: str
-    """Endpoint whose path is shown at the root of these addresses."""
+    """Endpoint that is served at the root of these addresses."""
     scheme: str = "http"
     is_rpc: bool = False
     """True if the path takes bodies of JSON-RPC and nothing else."""
     middleware: str = "flask_noderpc.server.app:PrefixMiddleware"
-    """Class of a WSGI application, made of the mount's and of that path."""
+    """Class of a WSGI application, made of the mount's application and of the path of the
+    endpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,18 +80,20 @@ class Api:
     """How the names of its methods begin. Where it is not enabled, the settings of allowed and
     denied methods may name them nevertheless."""
     rows: str = ""
-    """Keyword of ``NodeRPC`` with rows of the host's, if it takes some."""
+    """Keyword argument of ``NodeRPC`` by which the host adds methods to this API; empty for
+    none."""
     check: str = ""
     """Function that checks the settings of the API where it is not enabled."""
     drives_chain: bool = False
-    """True if its methods drive a development chain, in place of those of the node RPC."""
+    """True if it has methods that drive a development chain: the node RPC's own are left out
+    then."""
     about: str = ""
     """Function that returns what ``noderpc start`` shows of an embedded chain for this API,
     given the settings."""
     clients: str = ""
     """Function that yields lines of ``noderpc start`` for users of clients, each a title and a
     text. Its arguments are the settings, the URL of the first surface, empty where there is
-    none, and a function that returns how a setting is given."""
+    none, and a function that returns how a setting is given, such as ``--dev`` for ``dev``."""
     surfaces: tuple[Surface, ...] = ()
 
 
@@ -118,8 +123,9 @@ class ApplicationKind:
     """
 
     make: str
-    """Function that returns what makes the application from its committed state. Its arguments
-    are the settings, the store's path, and the memory that the caches of a process share."""
+    """Function that returns a factory, which makes the application from its committed state.
+    The arguments of the function are the settings, the store's path, and the memory that the
+    caches of a process share."""
     dev_accounts: str = ""
     """Subclass of :class:`~flask_noderpc.chain.dev_accounts.DevAccounts`: the funded accounts
     that NODERPC_DEV brings. Without one, NODERPC_DEV is refused."""
@@ -147,9 +153,10 @@ class PageSet:
     """
 
     blueprint: str
-    """The blueprint, named as ``package.module:name``; its module makes it with ``__name__``.
-    The endpoint of its first page is ``overview``. Registering it stores its name and the mount
-    that it shows in ``app.extensions["noderpc_explorers"]``."""
+    """The blueprint, named as ``package.module:name`` and made with ``__name__``, by which
+    ``flask noderpc start`` finds it in an app. The endpoint of its first page is ``overview``.
+    One that stores its name and the mount that it shows in
+    ``app.extensions["noderpc_explorers"]`` when it is registered is linked by the index."""
     path: str
     """Path of its first page under ``noderpc start``."""
     help: str
@@ -171,7 +178,7 @@ class Feature:
     """Frozen dataclass of its settings, whose fields are made by
     :func:`flask_noderpc.settings.setting`."""
     title: str = ""
-    """Title of the group of its settings, which has the feature's name."""
+    """Title of the group of its settings; the group has the feature's name."""
     apis: tuple[Api, ...] = ()
     """APIs beside the node's RPC."""
     applications: Mapping[str, ApplicationKind] = field(default_factory=dict)
@@ -190,7 +197,7 @@ class Feature:
     """Pages for people, by the names of their flags of ``noderpc start``."""
     other_hashes: str = ""
     """Function that returns further hashes by which a transaction is known, given its bytes:
-    Ethereum's hash, for one. It returns none for bytes that it does not know."""
+    Ethereum's hash, for one. It returns an empty tuple for bytes that it does not know."""
     hit_indexes: Mapping[str, HitIndex] = field(default_factory=dict)
     """Indexes that SQL stores keep, by the names of their tables."""
     stores: Mapping[str, UrlStore] = field(default_factory=dict)
@@ -215,7 +222,7 @@ def features() -> tuple[Feature, ...]:
     package = Path(__file__).parent
     names = sorted(each.parent.name for each in package.glob("*/feature.py"))
     own = tuple(import_module(f".{name}.feature", __package__).FEATURE for name in names)
-    # Here: the module takes longer to load than all of these files.
+    # Imported here, as importlib.metadata takes longer to load than all of these files.
     from importlib.metadata import entry_points
 
     return own + tuple(_loaded(each) for each in sorted(entry_points(group=GROUP)))
