@@ -64,7 +64,6 @@ class NodeRPC:
         self._authorize = authorize
         self._name = name
         self._url_prefix = _checked_prefix(url_prefix)
-        self._settings = settings if dialect is None else {**settings, "dialect": dialect}
         self._backend = backend
         self._routes = COMETBFT_ROUTES.with_custom(routes)
         self._rows = {
@@ -72,6 +71,7 @@ class NodeRPC:
             for api in (apis() if settings else ())
             if api.rows in settings
         }
+        self._settings = settings if dialect is None else {**settings, "dialect": dialect}
         if app is not None:
             self.init_app(app)
 

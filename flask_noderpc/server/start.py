@@ -154,7 +154,7 @@ def serve_app(
 
     given = read_settings({}, spec.settings, written)
     changes = {name: given.value(name) for name in spec.settings}
-    backend, settings = mount.backend, replace(mount.settings, **changes)
+    backend, settings = mount.backend, mount.settings.changed(**changes)
     if isinstance(backend, EmbeddedChain) and backend.store.abci:
         _check_store(backend.path, backend.store.abci.name, settings.chain_id)
 

@@ -136,6 +136,14 @@ def test_a_custom_method_follows_its_namespace_and_access_rules(call: Call) -> N
 
 
 @pytest.mark.features
+def test_custom_methods_go_with_a_dialect() -> None:
+    client = app_with(dialect="comet-0.38").test_client()
+
+    body = {"jsonrpc": "2.0", "id": 1, "method": "eth_acmeHeight"}
+    assert client.post("/evm", json=body).get_json()["result"] == "0x5"
+
+
+@pytest.mark.features
 def test_a_custom_result_is_dumped_by_the_schema_of_its_route() -> None:
     client = app_with(evm_api=("acme",)).test_client()
 

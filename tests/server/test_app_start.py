@@ -25,7 +25,8 @@ def command(tmp_path: Path) -> list[str]:
         "app = Flask(__name__)\n"
         f"NodeRPC(app, database={str(tmp_path / 'chain.db')!r},"
         " rpc_laddr='tcp://192.0.2.1:1', json_rpc_enable=True,"
-        " json_rpc_address='192.0.2.1:2', json_rpc_ws_address='192.0.2.1:3')\n"
+        " json_rpc_address='192.0.2.1:2', json_rpc_ws_address='192.0.2.1:3',"
+        " application='bank', rest=True, api_address='192.0.2.1:4')\n"
     )
     return [sys.executable, "-m", "flask", "--app", str(app), "noderpc", "start"]
 
@@ -37,6 +38,7 @@ def test_addresses_of_flags_go_before_those_of_the_app(
         *("--rpc.laddr", "tcp://127.0.0.1:0"),
         *("--json-rpc.address", "127.0.0.1:0"),
         *("--json-rpc.ws-address", "127.0.0.1:0"),
+        *("--api.address", "127.0.0.1:0"),
         *("--workers", "2"),
     )
     with started(tmp_path, *flags, command=command) as node:
