@@ -14,10 +14,24 @@ from .node_process import started
 
 # Python imports sitecustomize at the start of each process.
 _PATCH = """
+from dataclasses import dataclass
+
 from flask_noderpc import feature
 
-FEATURES = (feature.Feature(name="archive", chain_sources={"trust": "archive:Archive"}),)
+FEATURES = []
 feature.features = lambda: FEATURES
+
+from flask_noderpc.settings import setting
+from flask_noderpc.settings.kinds import TEXT
+
+
+@dataclass(frozen=True)
+class Settings:
+    trust: str = setting("archive", "", TEXT, "Archive that is served.")
+
+
+sources = {"trust": "archive:Archive"}
+FEATURES += [feature.Feature(name="archive", settings=Settings, chain_sources=sources)]
 """
 _SOURCE = """
 from contextlib import contextmanager
@@ -44,7 +58,7 @@ class Archive(ChainSource):
         return "comet-0.38"
 
     def description(self):
-        return f"the archive {self.settings.trust}"
+        return "the archive " + self.settings.value("trust")
 
     def nodes(self):
         return ["http://archive:1"]
