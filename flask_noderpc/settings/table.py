@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
 
 from ..application_kinds import application_names
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, short_repr
 from ..feature import Api, apis, features
 from ..lru import DEFAULT_BYTES
 from .kinds import (
@@ -84,7 +84,14 @@ def setting(
 
 
 def _kinds() -> list[type[Any]]:
-    return [each.settings for each in features() if each.settings is not None]
+    found = {each.name: each.settings for each in features() if each.settings is not None}
+    for name, kind in found.items():
+        if not is_dataclass(kind) or any("kind" not in row.metadata for row in fields(kind)):
+            raise ConfigurationError(
+                f"the settings of the feature {name!r} are {short_repr(kind)}: a dataclass is"
+                " needed, each field made by flask_noderpc.settings.setting"
+            )
+    return list(found.values())
 
 
 def _defaults() -> dict[type[Any], Any]:
