@@ -16,7 +16,8 @@ from .node_process import started
 _PATCH = """
 from flask_noderpc import feature
 
-FEATURES = (feature.Feature(name="archive", chain_sources={"trust": "archive:Archive"}),)
+ARCHIVE = feature.Feature(name="archive", chain_sources={"trust": "archive:Archive"})
+FEATURES = (*feature.features(), ARCHIVE)
 feature.features = lambda: FEATURES
 """
 _SOURCE = """
@@ -44,7 +45,7 @@ class Archive(ChainSource):
         return "comet-0.38"
 
     def description(self):
-        return f"the archive {self.settings.trust}"
+        return f"the archive {self.settings.value('trust')}"
 
     def nodes(self):
         return ["http://archive:1"]
