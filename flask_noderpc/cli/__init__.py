@@ -5,6 +5,7 @@ starts faster and uses less memory without the rest.
 """
 
 import sys
+from collections import Counter
 from importlib import import_module
 
 from ..errors import ConfigurationError
@@ -25,12 +26,23 @@ def _load_commands_of_features() -> None:
                 ) from error
 
 
+def _check_flags() -> None:
+    flags = Counter(flag for option in main.commands["start"].params for flag in option.opts)
+    for flag, count in flags.items():
+        if count > 1:
+            raise ConfigurationError(
+                f"the flag {flag} of noderpc start is declared {count} times: give the setting"
+                " or the page set of a feature another name"
+            )
+
+
 try:
     from . import genesis as genesis
     from . import store as store
     from .app import cli
     from .node import main
 
+    _check_flags()
     _load_commands_of_features()
 except ConfigurationError as error:
     # All commands have parts of features, so none can report a broken one.

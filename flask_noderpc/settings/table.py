@@ -488,8 +488,10 @@ class Setting:
 @cache
 def all_settings() -> tuple[Setting, ...]:
     """Return all settings, those of the core before those of features; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` if two have one name."""
+    :exc:`~flask_noderpc.errors.ConfigurationError` if two have one name, or one a group that is
+    not there."""
     found: dict[str, Setting] = {}
+    groups = _titles()
     owners: list[type[Any]] = [Settings, *_kinds()]
     for owner in owners:
         for row in fields(owner):
@@ -499,6 +501,11 @@ def all_settings() -> tuple[Setting, ...]:
                 raise ConfigurationError(
                     f"the setting {row.name} is declared by {owner.__name__} and by"
                     f" {found[row.name].owner.__name__}: give one of them another name"
+                )
+            if row.metadata["group"] not in groups:
+                raise ConfigurationError(
+                    f"the setting {row.name} has the group {row.metadata['group']!r}: name one"
+                    f" of {', '.join(groups)}, or its feature, which then needs a title"
                 )
             found[row.name] = Setting(
                 name=row.name,
@@ -537,6 +544,10 @@ def settings_of(group: str) -> list[Setting]:
 def by_group() -> Iterator[tuple[str, list[Setting]]]:
     """Yield the titles of groups with their settings, those for a newcomer first and those of
     features last."""
-    titles = {each.name: each.title for each in features() if each.title}
-    for group, title in {**GROUPS, **titles}.items():
+    for group, title in _titles().items():
         yield title, settings_of(group)
+
+
+def _titles() -> dict[str, str]:
+    """Return the titles of groups by their names."""
+    return {**GROUPS, **{each.name: each.title for each in features() if each.title}}
