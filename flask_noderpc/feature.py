@@ -38,13 +38,17 @@ class EventAliases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitIndex:
-    """An index that SQL stores keep of each block: which values occur where."""
+    """An index that SQL stores keep of each block: which values occur where.
+
+    The capability ``flask_noderpc.backends.sql.capabilities.HITS`` of a backend searches it.
+    """
 
     event_types: frozenset[str]
     """Transactions without an event of these types have no hits, and are not looked at."""
     hits: str
     """Function that yields the hits of such transactions of a block, given each with its
-    result: the 64-bit key of a value, and a number below 2**20 in the block."""
+    result: the key of a value, a signed integer of at most 64 bits, and a number below 2**20
+    in the block. An error that it raises stops the block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
