@@ -8,7 +8,8 @@ feature adds; other distributions name theirs by an entry point of the group
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -37,7 +38,10 @@ class EventAliases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitIndex:
-    """An index that SQL stores keep of each block: which values occur where."""
+    """An index that SQL stores keep of each block: which values occur where.
+
+    The capability ``flask_noderpc.backends.sql.capabilities.HITS`` of a backend searches it.
+    """
 
     event_types: frozenset[str]
     """Transactions without an event of these types have no hits, and are not looked at."""
@@ -45,7 +49,7 @@ class HitIndex:
     """Function that is given such transactions of a block, each with its result, and yields
     pairs: a key, which is a hash of a value as a signed integer of at most 64 bits, and the
     number of the place in the block, such as that of a log. Numbers above 2**20 - 1 count as
-    that one."""
+    that one. An error that it raises stops the block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,9 +168,20 @@ class PageSet:
 
 
 def load(name: str) -> Any:
-    """Return what a feature names as ``package.module:name``."""
+    """Return what a feature names as ``package.module:name``.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the module has no such name, and
+    :exc:`ModuleNotFoundError` without the module or a package that it imports.
+    """
     module, _, member = name.partition(":")
-    return getattr(import_module(module), member)
+    found = import_module(module)
+    try:
+        return getattr(found, member)
+    except AttributeError:
+        raise ConfigurationError(
+            f"a feature names {name!r}, and {module} has no {member!r}: name something that is"
+            " there, as package.module:name"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,14 +233,58 @@ GROUP = "flask_noderpc.features"
 @cache
 def features() -> tuple[Feature, ...]:
     """Return the features of this package and then those of other distributions, both in the
-    order of their names; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    order of their names.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for one that can't be loaded, and for
+    two parts of one name.
+    """
     package = Path(__file__).parent
     names = sorted(each.parent.name for each in package.glob("*/feature.py"))
     own = tuple(import_module(f".{name}.feature", __package__).FEATURE for name in names)
     # Imported here, as importlib.metadata takes longer to load than all of these files.
     from importlib.metadata import entry_points
 
-    return own + tuple(_loaded(each) for each in sorted(entry_points(group=GROUP)))
+    found = own + tuple(_loaded(each) for each in sorted(entry_points(group=GROUP)))
+    _check_names(found)
+    return found
+
+
+_NAMED = {
+    "applications": "application",
+    "page_sets": "page set",
+    "hit_indexes": "index",
+    "stores": "store",
+}
+"""Parts whose names are those of one feature only, by their fields of :class:`Feature`."""
+
+_OF_CORE = (
+    ("application", "kvstore"),
+    ("application", "merkle"),
+    # The indexes of events have tables of these names.
+    ("index", "tx"),
+    ("index", "block"),
+)
+
+# Part of the names of tables, which need no quotes.
+_INDEX_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
+
+
+def _check_names(found: Iterable[Feature]) -> None:
+    owners = dict.fromkeys(_OF_CORE, "the core")
+    for feature in found:
+        own = [(what, name) for part, what in _NAMED.items() for name in getattr(feature, part)]
+        for what, name in [("feature", feature.name), *own]:
+            if what == "index" and not _INDEX_NAME.fullmatch(name):
+                raise ConfigurationError(
+                    f"the feature {feature.name!r} has an index {name!r}: its name is small"
+                    " letters, digits and _, a letter first, at most 40"
+                )
+            if (what, name) in owners:
+                raise ConfigurationError(
+                    f"the {what} {name!r} is declared by {owners[what, name]} and by the"
+                    f" feature {feature.name!r}: give one of them another name, or remove one"
+                )
+            owners[what, name] = f"the feature {feature.name!r}"
 
 
 def _loaded(point: EntryPoint) -> Feature:

@@ -4,16 +4,49 @@ Each command imports only what it needs: ``noderpc start`` supervises the servin
 starts faster and uses less memory without the rest.
 """
 
+import sys
+from collections import Counter
 from importlib import import_module
 
+from ..errors import ConfigurationError
 from ..feature import features
-from . import genesis as genesis
-from . import store as store
-from .app import cli
-from .node import main
+from ..server.exit_status import exit_status
+from .command import Failed
 
-for _feature in features():
-    for _module in _feature.commands:
-        import_module(_module)
+
+def _load_commands_of_features() -> None:
+    for feature in features():
+        for name in feature.commands:
+            try:
+                import_module(name)
+            except ImportError as error:
+                raise ConfigurationError(
+                    f"the commands {name} of the feature {feature.name!r} can't be loaded:"
+                    f" {error}; mend or remove it"
+                ) from error
+
+
+def _check_flags() -> None:
+    flags = Counter(flag for option in main.commands["start"].params for flag in option.opts)
+    for flag, count in flags.items():
+        if count > 1:
+            raise ConfigurationError(
+                f"the flag {flag} of noderpc start is declared {count} times: give the setting"
+                " or the page set of a feature another name"
+            )
+
+
+try:
+    from . import genesis as genesis
+    from . import store as store
+    from .app import cli
+    from .node import main
+
+    _check_flags()
+    _load_commands_of_features()
+except ConfigurationError as error:
+    # All commands have parts of features, so none can report a broken one.
+    Failed(str(error)).show()
+    sys.exit(exit_status(error))
 
 __all__ = ["cli", "main"]

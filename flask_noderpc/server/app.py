@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import Flask
 
+from ..errors import ConfigurationError
 from ..extension import NodeRPC
 from ..feature import load
 from .banner import page_sets
@@ -25,7 +26,11 @@ def node_app(folder: Path, settings: Mapping[str, Any], *, pages: Iterable[str] 
     known = page_sets()
     for name in pages:
         path = known[name].path.rstrip("/")
-        app.register_blueprint(load(known[name].blueprint), url_prefix=path)
+        try:
+            blueprint = load(known[name].blueprint)
+        except ModuleNotFoundError as error:
+            raise ConfigurationError(f"--{name}: {error}") from None
+        app.register_blueprint(blueprint, url_prefix=path)
     return app
 
 

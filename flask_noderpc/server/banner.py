@@ -35,7 +35,7 @@ class Place:
 
     @property
     def scheme(self) -> str:
-        """Path of its URL."""
+        """Scheme of its URL."""
         scheme = self.surface.scheme
         return f"{scheme}s" if self.certificate else scheme
 

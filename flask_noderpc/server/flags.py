@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..settings import (
     similar_setting,
 )
 from ..settings.kinds import OPTIONAL_PATH, PATH, URLS, Kind
+from .surfaces import surfaces
 
 # As CometBFT's node, it makes blocks all the time.
 NODE_DEFAULTS: dict[str, Any] = {"empty_blocks": True}
@@ -148,18 +150,11 @@ def _text(value: object) -> str:
 # A switch may stand alone. For others click would take the -1 of "--workers -1" for a flag.
 _ALONE: dict[str, Any] = {"flag_value": "true"}
 
-_SERVER_SETTINGS = (
-    "rpc_laddr",
-    "tls_cert_file",
-    "tls_key_file",
-    "api_address",
-    "json_rpc_address",
-    "json_rpc_ws_address",
-    "json_rpc_tls_cert_file",
-    "json_rpc_tls_key_file",
-    "workers",
-)
-"""Settings that can be changed after the mount on an app."""
+
+def _server_settings() -> set[str]:
+    """Return the names of settings that can be changed after the mount on an app."""
+    found = ((each.address, *each.tls) for each in surfaces().values())
+    return {"workers", *chain.from_iterable(found)}
 
 
 def _option(row: Setting, **more: Any) -> Callable[[_Command], _Command]:
@@ -233,8 +228,9 @@ def _own(row: Setting) -> dict[str, Any]:
 
 def host_flags(command: _Command) -> _Command:
     """Add an option for each setting of the server; refuse others, naming their keys."""
+    changeable = _server_settings()
     for row in reversed(all_settings()):
-        if row.name in _SERVER_SETTINGS:
+        if row.name in changeable:
             text = f"{row.doc.replace('``', '')}  [default: the app's {row.key}]"
             command = _option(row, help=text)(command)
         else:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
 
 from ..application_kinds import application_names
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, short_repr
 from ..feature import Api, apis, features
 from ..lru import DEFAULT_BYTES
 from .kinds import (
@@ -84,7 +84,14 @@ def setting(
 
 
 def _kinds() -> list[type[Any]]:
-    return [each.settings for each in features() if each.settings is not None]
+    found = {each.name: each.settings for each in features() if each.settings is not None}
+    for name, kind in found.items():
+        if not is_dataclass(kind) or any("kind" not in row.metadata for row in fields(kind)):
+            raise ConfigurationError(
+                f"the settings of the feature {name!r} are {short_repr(kind)}: a dataclass is"
+                " needed, each field made by flask_noderpc.settings.setting"
+            )
+    return list(found.values())
 
 
 def _defaults() -> dict[type[Any], Any]:
@@ -481,8 +488,10 @@ class Setting:
 @cache
 def all_settings() -> tuple[Setting, ...]:
     """Return all settings, the core's before those of features; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` if two have one name."""
+    :exc:`~flask_noderpc.errors.ConfigurationError` if two have one name, or one a group that is
+    not there."""
     found: dict[str, Setting] = {}
+    groups = _titles()
     owners: list[type[Any]] = [Settings, *_kinds()]
     for owner in owners:
         for row in fields(owner):
@@ -492,6 +501,11 @@ def all_settings() -> tuple[Setting, ...]:
                 raise ConfigurationError(
                     f"the setting {row.name} is declared by {owner.__name__} and by"
                     f" {found[row.name].owner.__name__}: give one of them another name"
+                )
+            if row.metadata["group"] not in groups:
+                raise ConfigurationError(
+                    f"the setting {row.name} has the group {row.metadata['group']!r}: name one"
+                    f" of {', '.join(groups)}, or its feature, which then needs a title"
                 )
             found[row.name] = Setting(
                 name=row.name,
@@ -530,6 +544,10 @@ def settings_of(group: str) -> list[Setting]:
 def by_group() -> Iterator[tuple[str, list[Setting]]]:
     """Yield the titles of groups with their settings, those for a newcomer first and those of
     features last."""
-    titles = {each.name: each.title for each in features() if each.title}
-    for group, title in {**GROUPS, **titles}.items():
+    for group, title in _titles().items():
         yield title, settings_of(group)
+
+
+def _titles() -> dict[str, str]:
+    """Return the titles of groups by their names."""
+    return {**GROUPS, **{each.name: each.title for each in features() if each.title}}

@@ -14,24 +14,11 @@ from .node_process import started
 
 # Python imports sitecustomize at the start of each process.
 _PATCH = """
-from dataclasses import dataclass
-
 from flask_noderpc import feature
 
-FEATURES = []
+ARCHIVE = feature.Feature(name="archive", chain_sources={"trust": "archive:Archive"})
+FEATURES = (*feature.features(), ARCHIVE)
 feature.features = lambda: FEATURES
-
-from flask_noderpc.settings import setting
-from flask_noderpc.settings.kinds import TEXT
-
-
-@dataclass(frozen=True)
-class Settings:
-    trust: str = setting("archive", "", TEXT, "Archive that is served.")
-
-
-sources = {"trust": "archive:Archive"}
-FEATURES += [feature.Feature(name="archive", settings=Settings, chain_sources=sources)]
 """
 _SOURCE = """
 from contextlib import contextmanager
@@ -58,7 +45,7 @@ class Archive(ChainSource):
         return "comet-0.38"
 
     def description(self):
-        return "the archive " + self.settings.value("trust")
+        return f"the archive {self.settings.value('trust')}"
 
     def nodes(self):
         return ["http://archive:1"]

@@ -1,7 +1,7 @@
 """Indexes that features declare, each in a table ``NAME_hits``: one row for each hit.
 
 A hit is the key of a value that occurs in a block, such as an address, and the place where it
-occurs: the height and a number in the block. Keys have 48 bits, so rows are small. A table of
+occurs: the height and a number in the block. Keys of 48 bits make small rows. A table of
 values with numbers, as the index of events has, would be larger: most values occur a few times
 only.
 

@@ -121,7 +121,7 @@ def _prepare_tables(connection: Connection) -> None:
 
 
 def _index_stored(connection: Connection) -> None:
-    """Index blocks that an earlier version stored, or one without the extra.
+    """Index blocks that were stored without a feature or its packages.
 
     A slice at a time: other processes go on writing meanwhile.
     """
