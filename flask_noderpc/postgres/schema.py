@@ -554,6 +554,10 @@ def _create(at: Connection) -> None:
     tables = (_CHAIN, _STATE_ORDER, *indexes, _MEMPOOL, _TX_COUNTS, _HASHES, _PARTITIONED)
     for script in (*tables, _TRIGGERS, _VIEWS):
         at.script(script)
+        if script is _CHAIN:
+            # Not later: that would move rows of the catalog, and replicas wait for these.
+            for name in sorted(hits.new_indexes(at)):
+                at.engine.make_hit_tables(at, name)
     _keep_uncompressed(at, [table for table, _ in _EXTERNAL])
     at.execute("INSERT INTO noderpc_schema VALUES (?, ?)", (VERSION, _STEPS[-1].oldest))
 
