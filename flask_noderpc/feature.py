@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EventAliases:
-    """Aliases of event types, and how the values of their keys are compared."""
+    """Aliases of event types, and how the values of their keys are compared.
+
+    Blocks that were stored without the feature are found by the names of their events alone, and
+    ``noderpc verify`` refuses their index: it has other entries than the feature would give it.
+    """
 
     types: frozenset[str]
     """The types, such as ``transfer``, with their aliases."""
