@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class EventAliases:
     """Aliases of event types, and how the values of their keys are compared.
 
-    Blocks that were stored without the feature are found by the names of their events alone, and
-    ``noderpc verify`` refuses their index: it has other entries than the feature would give it.
+    Blocks that were stored without the feature are found by the names of their events alone.
+    Their index has other entries than with the feature, so ``noderpc verify`` refuses it.
     """
 
     types: frozenset[str]
@@ -50,10 +50,10 @@ class HitIndex:
     event_types: frozenset[str]
     """Transactions without an event of these types have no hits, and are not looked at."""
     hits: str
-    """Function that is given such transactions of a block, each with its result, and yields
+    """Function that is given such transactions of a block, each with its result. It yields
     pairs: a key, which is a hash of a value as a signed integer of at most 64 bits, and the
-    number of the place in the block, such as that of a log. Numbers above 2**20 - 1 count as
-    that one. An error that it raises stops the block."""
+    number of its place in the block, such as the number of a log. Numbers above 2**20 - 1 count
+    as that one. An error that it raises stops the block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +85,11 @@ class Api:
     layer: str
     """Function that returns its :class:`~flask_noderpc.web.layers.Layer`."""
     prefixes: tuple[str, ...] = ()
-    """How the names of its methods begin. Where it is not enabled, the settings of allowed and
-    denied methods may name them nevertheless."""
+    """How the names of its methods begin: the settings of allowed and denied methods may name
+    them, also in a mount that does not serve the API."""
     rows: str = ""
-    """Keyword argument of ``NodeRPC`` by which the host adds methods to this API; empty for
-    none."""
+    """Keyword argument of ``NodeRPC`` that takes further methods for this API; empty where it
+    takes none."""
     check: str = ""
     """Function that checks the settings of the API where it is not enabled."""
     drives_chain: bool = False

@@ -1,4 +1,4 @@
-"""What ``noderpc start`` shows of Ethereum's JSON-RPC."""
+"""Lines of ``noderpc start`` about Ethereum's JSON-RPC."""
 
 from __future__ import annotations
 

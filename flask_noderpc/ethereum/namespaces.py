@@ -8,7 +8,7 @@ from .settings import EthereumSettings
 
 NAMESPACES = ("eth", "web3", "net", "txpool", "debug", "trace")
 DEV_NAMESPACES = ("evm", "anvil", "hardhat", "personal")
-"""Those of development chains."""
+"""Further namespaces of development chains."""
 
 
 def check_names(settings: Settings) -> None:

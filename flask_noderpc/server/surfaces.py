@@ -1,4 +1,4 @@
-"""What ``noderpc start`` serves: the node's RPC, and the surfaces of enabled APIs."""
+"""Surfaces of ``noderpc start``: the node's RPC, and those of enabled APIs."""
 
 from __future__ import annotations
 

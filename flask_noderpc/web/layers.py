@@ -50,7 +50,7 @@ class Websocket(NamedTuple):
 
 
 class Mounted(NamedTuple):
-    """What a layer is made of."""
+    """Arguments of the function that makes a layer."""
 
     context: Context
     start: Callable[[], None]

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-# Of the extras, and what tests compare with.
+# Packages of the extras, and others that tests compare with.
 PACKAGES = {
     *("btclib_secp256k1", "eth_hash", "Crypto", "sha3", "eth", "eth_keys", "rlp", "trie"),
     *("py_arkworks_bls12381", "zksnake", "prometheus_client", "opentelemetry", "psycopg"),

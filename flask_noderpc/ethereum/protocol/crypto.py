@@ -1,4 +1,4 @@
-"""What wallets of Ethereum sign, and the keys of development chains."""
+"""Messages and authorizations that wallets of Ethereum sign; keys of development chains."""
 
 from __future__ import annotations
 
