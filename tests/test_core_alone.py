@@ -44,7 +44,12 @@ def test_the_core_s_tests_pass_without_the_features(core: Path) -> None:
     done = subprocess.run(
         [*words, *(f"tests/{each}" for each in folders)],
         cwd=core,
-        env={**os.environ, "PYTHONPATH": str(core), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(core),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTEST_ADDOPTS": "",
+        },
         capture_output=True,
         text=True,
         timeout=60 * PATIENCE,

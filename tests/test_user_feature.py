@@ -52,7 +52,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     options = ["--no-build-isolation", "--target", str(folder / "installed")]
     run([*words, *options, str(folder / "source")], dict(os.environ))
     path = os.pathsep.join((str(folder / "installed"), str(ROOT)))
-    return {**os.environ, "PYTHONPATH": path}
+    # Options for this run, such as of coverage, are not for its tests.
+    return {**os.environ, "PYTHONPATH": path, "PYTEST_ADDOPTS": ""}
 
 
 def run(words: list[str], environment: dict[str, str]) -> str:
