@@ -61,10 +61,10 @@ class Mount:
         self._waiters = context.waiters
         self._comet = CometLayer(context, routes, dialect, self.start, guard)
         self.routes = self._comet.routes
-        mounted = Mounted(context, self.start, guard, self._comet.dispatcher, RouteTable(()))
-        self._layers = tuple(layers_of(mounted, rows))
         self.node = self._comet.dispatcher
         """Dispatcher of the node's RPC."""
+        mounted = Mounted(context, self.start, guard, self.node)
+        self._layers = tuple(layers_of(mounted, rows))
         self.dispatchers = {
             endpoint: found
             for layer in self._layers
@@ -116,7 +116,7 @@ class Mount:
             Policy.of(
                 settings, dialect, ChainMap(*(dict(each.admissions) for each in self._layers))
             ),
-            self._comet.dispatcher,
+            self.node,
             index.page,
             authorize,
         )
@@ -125,7 +125,7 @@ class Mount:
             self.start,
             self.backend,
             lambda: described(base_path()),
-            self._comet.dispatcher,
+            self.node,
             self._layers,
             self.views.permissions,
         )

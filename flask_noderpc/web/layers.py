@@ -58,7 +58,7 @@ class Mounted(NamedTuple):
     guard: Guard
     node: Dispatcher
     """Dispatcher of the node's RPC."""
-    rows: RouteTable
+    rows: RouteTable = RouteTable(())
     """Rows of the host's for this layer."""
 
 
