@@ -136,7 +136,7 @@ def test_the_example_of_an_application_runs_a_chain(client: FlaskClient) -> None
 
 @example("own_message")
 def test_the_example_of_a_message_stores_notes(client: FlaskClient) -> None:
-    """Its accounts are rich; tests/cosmos/bank/test_bank.py signs its message."""
+    """The accounts of the app are rich; tests/cosmos/bank/test_bank.py signs its message."""
     refused = mine(client, "note")
     assert refused["check_tx"]["code"] == 2
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MAX_POLL_S = 1_000_000
 
-# It would be shown to all users of the machine, and in errors.
+# A password in a URL would be shown to all users of the machine, and in errors.
 _PASSWORD = (
     "the URL of the database has a password: leave it out, and name a file of passwords in"
     " PGPASSFILE or a service in PGSERVICE, or set PGPASSWORD"
@@ -85,7 +85,7 @@ def open_store(
     limits: MempoolLimits | None,
     poll_s: float,
 ) -> PostgresBackend:
-    """Return the store of a URL, which reads from ``replica`` what that has."""
+    """Return the store of a URL, which reads from ``replica`` as far as that has come."""
     with _extra():
         from .backend import PostgresBackend
 
@@ -95,7 +95,7 @@ def open_store(
 
 
 def stored_identity(location: DatabaseURL) -> Identity | None:
-    """Return the chain of a store; ``None`` if there is none, or none that can be read now."""
+    """Return the chain of a store; ``None`` without one, or while it can't be read."""
     with _extra():
         from . import identity
 

@@ -1,4 +1,4 @@
-"""Every setting, declared once: group, type, default and what it does.
+"""All settings, each declared once with its group, type, default and meaning.
 
 Each field of :class:`Settings`, and of the classes of features, is one setting. Its key in
 ``app.config`` is ``NODERPC_`` and the field's name in capitals; with
