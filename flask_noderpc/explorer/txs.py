@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import g, render_template
 from werkzeug.wrappers import Response
@@ -16,8 +16,10 @@ from ..errors import ForwardedCallFailed, NodeRPCError, NotFound, TxNotFound, Va
 from ..feature import features, load
 from ..protocol.comet.hashes import tx_hash
 from ..web.views import read_form
-from .abi import Abi, Decoded
 from .node import Node
+
+if TYPE_CHECKING:
+    from .abi import Abi, Decoded
 
 MAX_ABI_BYTES = 512 * 1024
 _MAX_ETHEREUM = 10
@@ -51,6 +53,11 @@ def tx(digest: str) -> str | Response:
 def tx_with_abi(digest: str) -> str | Response:
     """The same with logs and calldata decoded by the ABI of a form."""
     given = read_form(MAX_ABI_BYTES).get("abi", "")
+    if not g.node.has_evm:
+        return _page(digest, None, given)
+    # The extra evm, which Ethereum's layer needs, has what it imports.
+    from .abi import Abi
+
     try:
         return _page(digest, Abi.parse(given), given)
     except ValueError as error:

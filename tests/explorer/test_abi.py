@@ -137,6 +137,27 @@ def test_offsets_that_name_the_same_bytes_again_and_again_are_refused() -> None:
     assert abi.call(selector("f(bytes[])") + data) is None
 
 
+def test_values_that_would_be_read_again_and_again_are_refused() -> None:
+    kind: dict[str, Any] = {"name": "", "type": "uint8"}
+    for _ in range(14):
+        kind = {"name": "", "type": "tuple", "components": [kind]}
+    abi = Abi.parse(json.dumps([{"type": "function", "name": "f", "inputs": [kind]}]))
+
+    assert abi.call(selector(f"f({'(' * 14}uint8{')' * 14})") + bytes(32)) is None
+
+
+def test_text_that_is_not_utf_8_and_bytes_without_padding_are_shown() -> None:
+    abi = Abi.parse(json.dumps([entry("function", "f", "string")]))
+    head = selector("f(string)") + (32).to_bytes(32)
+
+    found = abi.call(head + (2).to_bytes(32) + b"a\xff")
+
+    assert found is not None
+    assert found.values[0].text == "a\N{REPLACEMENT CHARACTER}"
+    for length in (3, 2**256 - 1):
+        assert abi.call(head + length.to_bytes(32) + b"a\xff") is None
+
+
 @pytest.mark.parametrize(
     "document",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
@@ -109,6 +110,20 @@ def test_a_transaction_shows_its_result_events_and_content(site: Site) -> None:
     assert "not indexed" in found.text
     assert found.text.endswith(("name=satoshi RPC of this node, dialect document",))
     assert heights(found) == [1]
+
+
+def test_an_abi_is_not_read_where_there_is_no_evm(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An installation of the core alone has no eth-abi.
+    monkeypatch.delitem(sys.modules, "flask_noderpc.explorer.abi", raising=False)
+    monkeypatch.setitem(sys.modules, "eth_abi", None)
+    site.grow(b"name=satoshi")
+
+    found = site.client.post(f"/explorer/tx/{digest(b'name=satoshi')}", data={"abi": "[]"})
+
+    assert found.status_code == 200
+    assert "Cosmoshi Netowoko" in found.text
 
 
 def test_a_waiting_transaction_has_a_page(site: Site) -> None:
