@@ -7,6 +7,8 @@ extra ``evm`` installs. A signature that no library here can verify raises
 
 from __future__ import annotations
 
+import hashlib
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +30,6 @@ from ...domain.validator import (
     ValidatorSet,
 )
 from ...errors import InvalidTransaction
-from .ripemd160 import ripemd160
 
 
 class UnsupportedKey(ValueError):
@@ -99,7 +100,14 @@ _SECP256K1_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD03
 
 def _secp256k1_address(key: bytes) -> bytes:
     # CometBFT: crypto/secp256k1/secp256k1.go, the same as in Bitcoin.
-    return ripemd160(sha256(key).digest())
+    hashed = sha256(key).digest()
+    try:
+        return hashlib.new("ripemd160", hashed, usedforsecurity=False).digest()
+    except ValueError:
+        raise UnsupportedKey(
+            f"{SECP256K1} keys need RIPEMD-160, which {ssl.OPENSSL_VERSION} does not offer: "
+            "use OpenSSL 3.0.7 or later, or activate the legacy provider in openssl.cnf"
+        ) from None
 
 
 def _verify_secp256k1(key: bytes, signature: bytes, message: bytes) -> bool:
