@@ -1,4 +1,9 @@
-"""Signing hash of structured data (EIP-712)."""
+"""Signing hash of structured data (EIP-712), by geth's rules.
+
+eth-account hashes the domain by a type of its own instead of the document's, fills fields that
+are missing, ignores those that are not declared, and takes a text as bytes or as a boolean: the
+signature would be of another document than the one that was given.
+"""
 
 from __future__ import annotations
 

@@ -111,6 +111,27 @@ def test_the_example_of_the_eip_has_its_hash() -> None:
     )
 
 
+def test_a_domain_is_hashed_by_the_type_that_the_document_declares() -> None:
+    document = _document({"Mail": [{"name": "n", "type": "bool"}]}, {"n": True})
+    declared = [*reversed(DOMAIN_TYPES), {"name": "more", "type": "bool"}]
+    domain_type = (
+        b"EIP712Domain(address verifyingContract,uint256 chainId,string name,bool more)"
+    )
+    words = [
+        keccak(domain_type),
+        bytes.fromhex("cc" * 20).rjust(32, b"\0"),
+        (1).to_bytes(32),
+        keccak(b"Ether Mail"),
+        (1).to_bytes(32),
+    ]
+    message = keccak(keccak(b"Mail(bool n)") + (1).to_bytes(32))
+
+    document["types"]["EIP712Domain"] = declared
+    document["domain"] = {**DOMAIN, "more": True}
+
+    assert typed_digest(document) == keccak(b"\x19\x01" + keccak(b"".join(words)) + message)
+
+
 def test_numbers_may_be_texts() -> None:
     types = {"Mail": [{"name": "n", "type": "int256"}]}
     digests = {typed_digest(_document(types, {"n": n})) for n in (-255, "-255", "-0xff")}
