@@ -147,18 +147,6 @@ class Job(ABC, Generic[T_co]):
         """Run the job and return its result."""
 
 
-SLOAD, SSTORE = 0x54, 0x55
-BALANCE, EXTCODESIZE, EXTCODECOPY, EXTCODEHASH = 0x31, 0x3B, 0x3C, 0x3F
-CREATE, CALL, CALLCODE, DELEGATECALL, CREATE2, STATICCALL = 0xF0, 0xF1, 0xF2, 0xF4, 0xF5, 0xFA
-SELFDESTRUCT = 0xFF
-
-OF_STORAGE: Final = frozenset((SLOAD, SSTORE))
-"""A slot is on top of the stack."""
-OF_ACCOUNT: Final = frozenset((BALANCE, EXTCODESIZE, EXTCODECOPY, EXTCODEHASH, SELFDESTRUCT))
-"""An address is on top of the stack."""
-OF_CALL: Final = frozenset((CALL, CALLCODE, DELEGATECALL, STATICCALL))
-"""An address is below the gas."""
-
 _ROWS = {
     0x00: "STOP ADD MUL SUB DIV SDIV MOD SMOD ADDMOD MULMOD EXP SIGNEXTEND",
     0x10: "LT GT SLT SGT EQ ISZERO AND OR XOR NOT BYTE SHL SHR SAR",
@@ -178,11 +166,28 @@ _ROWS = {
     0xFA: "STATICCALL",
     0xFD: "REVERT INVALID SELFDESTRUCT",
 }
-_NAMES = {
-    first + number: name
+OPCODES: Final = {
+    name: first + number
     for first, names in _ROWS.items()
     for number, name in enumerate(names.split())
 }
+"""Opcodes by their names."""
+_NAMES = {opcode: name for name, opcode in OPCODES.items()}
+
+
+def _named(names: str) -> dict[int, str]:
+    return {OPCODES[name]: name for name in names.split()}
+
+
+SLOAD, SSTORE, SELFDESTRUCT = _named("SLOAD SSTORE SELFDESTRUCT")
+OF_STORAGE: Final = frozenset((SLOAD, SSTORE))
+"""Instructions with a slot on top of the stack."""
+OF_ACCOUNT: Final = _named("BALANCE EXTCODESIZE EXTCODECOPY EXTCODEHASH SELFDESTRUCT")
+"""Instructions with an address on top of the stack, and their names."""
+CREATES: Final = _named("CREATE CREATE2")
+"""Instructions that create a contract, and their names."""
+CALLS: Final = _named("CALL CALLCODE DELEGATECALL STATICCALL")
+"""Instructions with an address below the gas, and their names."""
 
 
 def name_of(opcode: int) -> str:

@@ -15,12 +15,11 @@ from eth.vm.logic.invalid import InvalidOpcode
 from eth_typing import Address
 
 from ..domain.execution import CODE_SIZE_LIMIT
-from .base import SSTORE, Tracer
-from .pyevm_frames import CALLS, CREATE2, CREATES, Frame, Refused, Step
+from .base import CALLS, CREATES, SELFDESTRUCT, SSTORE, Tracer
+from .pyevm_frames import Frame, Refused, Step
 from .pyevm_instructions import IntStack, execute, table
 from .pyevm_precompiles import TEXTS, error_text, missing_gas, precompiles
 
-_SELFDESTRUCT = 0xFF
 _DEEPEST = 1024
 
 # EIP-2929: COLD_SLOAD_COST.
@@ -31,13 +30,13 @@ _RIPEMD160 = Address((3).to_bytes(20))
 
 
 def _function_of(code: int, opcode: Any) -> Any:
-    if code == _SELFDESTRUCT:
+    if code == SELFDESTRUCT:
         # py-evm warns of each that runs.
         return getattr(opcode, "__wrapped__", opcode)
     # Calls stand in one another a thousand deep, and Python 3.12 bears only some hundred
     # objects that are called like functions; their methods are functions.
     if code in CREATES:
-        return _creating(opcode, 4 if code == CREATE2 else 3)
+        return _creating(opcode, 4 if CREATES[code] == "CREATE2" else 3)
     return opcode.__call__ if code in CALLS else opcode
 
 
@@ -198,7 +197,7 @@ class Computation(PragueComputation):
             self.step = Step(self, opcode)
             code.program_counter += 1
             tracer.step(self.step)
-            if opcode == _SELFDESTRUCT:
+            if opcode == SELFDESTRUCT:
                 self._report_end(tracer)
             try:
                 (opcodes.get(opcode) or InvalidOpcode(opcode))(computation=self)

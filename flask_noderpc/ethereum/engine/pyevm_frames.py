@@ -6,17 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from eth_typing import Address
 
-from .base import SSTORE
+from .base import CALLS, CREATES, SSTORE
 
 if TYPE_CHECKING:
     from .pyevm_code import Computation
 
-CREATE2 = 0xF5
-CREATES = {0xF0: "CREATE", CREATE2: "CREATE2"}
-"""Names by opcode."""
-CALLS = {0xF1: "CALL", 0xF2: "CALLCODE", 0xF4: "DELEGATECALL", 0xFA: "STATICCALL"}
-"""Names by opcode."""
-_PAYING = (0xF1, 0xF2)
 _LOOKED_AT = frozenset((*CREATES, *CALLS, SSTORE))
 
 
@@ -53,7 +47,8 @@ class Refused(Frame):
         words = step.words[::-1]
         address = b"" if creates else words[1].to_bytes(32)[12:]
         words = words[0 if creates else 2 :]
-        self.value = words.pop(0) if creates or step.op in _PAYING else 0
+        is_paying = self.kind not in ("DELEGATECALL", "STATICCALL")
+        self.value = words.pop(0) if is_paying else 0
         self.code_address = address
         if self.kind in ("CALL", "STATICCALL"):
             self.to = address
@@ -63,7 +58,7 @@ class Refused(Frame):
 def _kind(message: Any, parent: Any) -> str:
     opcode = 0 if parent is None else parent.opcode
     if message.is_create:
-        return "CREATE2" if opcode == CREATE2 else "CREATE"
+        return CREATES.get(opcode, "CREATE")
     return CALLS.get(opcode, "CALL")
 
 

@@ -15,12 +15,12 @@ from eth.vm.logic.invalid import InvalidOpcode
 from eth.vm.stack import Stack
 
 from ..protocol.validity import MAX_INITCODE
+from .base import OPCODES, name_of
 
 _WORD = (1 << 256) - 1
 _SIGN = 1 << 255
 _MAX_STACK = 1024
-_JUMPDEST, _PUSH0, _PUSH32 = 0x5B, 0x5F, 0x7F
-_DUP1, _SWAP1 = 0x80, 0x90
+_PUSH0 = OPCODES["PUSH0"]
 
 
 class IntStack(Stack):
@@ -93,31 +93,31 @@ def _swap(depth: int) -> Callable[[list[int]], None]:
 
 # The top of the stack is the left operand; two's complement with the sign's bit flipped has the
 # order of the numbers.
-_OF_STACK: dict[int, Callable[[list[int]], object]] = {
-    0x01: lambda stack: stack.append(stack.pop() + stack.pop() & _WORD),
-    0x02: lambda stack: stack.append(stack.pop() * stack.pop() & _WORD),
-    0x03: lambda stack: stack.append(stack.pop() - stack.pop() & _WORD),
-    0x04: lambda stack: stack.append(_divided(stack.pop(), stack.pop())),
-    0x06: lambda stack: stack.append(_remainder(stack.pop(), stack.pop())),
-    0x08: lambda stack: stack.append(_remainder(stack.pop() + stack.pop(), stack.pop())),
-    0x09: lambda stack: stack.append(_remainder(stack.pop() * stack.pop(), stack.pop())),
-    0x10: lambda stack: stack.append(1 if stack.pop() < stack.pop() else 0),
-    0x11: lambda stack: stack.append(1 if stack.pop() > stack.pop() else 0),
-    0x12: lambda stack: stack.append(1 if stack.pop() ^ _SIGN < stack.pop() ^ _SIGN else 0),
-    0x13: lambda stack: stack.append(1 if stack.pop() ^ _SIGN > stack.pop() ^ _SIGN else 0),
-    0x14: lambda stack: stack.append(1 if stack.pop() == stack.pop() else 0),
-    0x15: lambda stack: stack.append(0 if stack.pop() else 1),
-    0x16: lambda stack: stack.append(stack.pop() & stack.pop()),
-    0x17: lambda stack: stack.append(stack.pop() | stack.pop()),
-    0x18: lambda stack: stack.append(stack.pop() ^ stack.pop()),
-    0x19: lambda stack: stack.append(stack.pop() ^ _WORD),
-    0x1A: lambda stack: stack.append(_byte(stack.pop(), stack.pop())),
-    0x1B: lambda stack: stack.append(_shifted_left(stack.pop(), stack.pop())),
-    0x1C: lambda stack: stack.append(_shifted_right(stack.pop(), stack.pop())),
-    0x50: lambda stack: stack.pop(),
-    _JUMPDEST: lambda stack: None,
-    **{_DUP1 + depth: _dup(depth + 1) for depth in range(16)},
-    **{_SWAP1 + depth: _swap(depth + 2) for depth in range(16)},
+_OF_STACK: dict[str, Callable[[list[int]], object]] = {
+    "ADD": lambda stack: stack.append(stack.pop() + stack.pop() & _WORD),
+    "MUL": lambda stack: stack.append(stack.pop() * stack.pop() & _WORD),
+    "SUB": lambda stack: stack.append(stack.pop() - stack.pop() & _WORD),
+    "DIV": lambda stack: stack.append(_divided(stack.pop(), stack.pop())),
+    "MOD": lambda stack: stack.append(_remainder(stack.pop(), stack.pop())),
+    "ADDMOD": lambda stack: stack.append(_remainder(stack.pop() + stack.pop(), stack.pop())),
+    "MULMOD": lambda stack: stack.append(_remainder(stack.pop() * stack.pop(), stack.pop())),
+    "LT": lambda stack: stack.append(1 if stack.pop() < stack.pop() else 0),
+    "GT": lambda stack: stack.append(1 if stack.pop() > stack.pop() else 0),
+    "SLT": lambda stack: stack.append(1 if stack.pop() ^ _SIGN < stack.pop() ^ _SIGN else 0),
+    "SGT": lambda stack: stack.append(1 if stack.pop() ^ _SIGN > stack.pop() ^ _SIGN else 0),
+    "EQ": lambda stack: stack.append(1 if stack.pop() == stack.pop() else 0),
+    "ISZERO": lambda stack: stack.append(0 if stack.pop() else 1),
+    "AND": lambda stack: stack.append(stack.pop() & stack.pop()),
+    "OR": lambda stack: stack.append(stack.pop() | stack.pop()),
+    "XOR": lambda stack: stack.append(stack.pop() ^ stack.pop()),
+    "NOT": lambda stack: stack.append(stack.pop() ^ _WORD),
+    "BYTE": lambda stack: stack.append(_byte(stack.pop(), stack.pop())),
+    "SHL": lambda stack: stack.append(_shifted_left(stack.pop(), stack.pop())),
+    "SHR": lambda stack: stack.append(_shifted_right(stack.pop(), stack.pop())),
+    "POP": lambda stack: stack.pop(),
+    "JUMPDEST": lambda stack: None,
+    **{f"DUP{depth}": _dup(depth) for depth in range(1, 17)},
+    **{f"SWAP{depth}": _swap(depth + 1) for depth in range(1, 17)},
 }
 
 
@@ -135,7 +135,7 @@ def _mstore(computation: Any) -> None:
     computation._memory._bytes[start : start + 32] = word.to_bytes(32)
 
 
-_OF_MEMORY: dict[int, Callable[[Any], None]] = {0x51: _mload, 0x52: _mstore}
+_OF_MEMORY: dict[str, Callable[[Any], None]] = {"MLOAD": _mload, "MSTORE": _mstore}
 
 
 class Instruction(NamedTuple):
@@ -154,11 +154,12 @@ def table(opcodes: dict[int, Any]) -> list[Instruction]:
 def _instruction(code: int, opcode: Any) -> Instruction:
     if opcode is None:
         return Instruction(run=InvalidOpcode(code))
-    if code in _OF_STACK:
-        return Instruction(opcode.gas_cost, of_stack=_OF_STACK[code])
-    if code in _OF_MEMORY:
-        return Instruction(opcode.gas_cost, run=_OF_MEMORY[code])
-    if _PUSH0 <= code <= _PUSH32:
+    name = name_of(code)
+    if name in _OF_STACK:
+        return Instruction(opcode.gas_cost, of_stack=_OF_STACK[name])
+    if name in _OF_MEMORY:
+        return Instruction(opcode.gas_cost, run=_OF_MEMORY[name])
+    if name.startswith("PUSH"):
         return Instruction(opcode.gas_cost)
     return Instruction(run=opcode)
 

@@ -119,7 +119,7 @@ class _Prestate(Recorder):
             self._see_slot(step.frame.to, stack[-1])
         elif op in base.OF_ACCOUNT and (stack := step.stack()):
             self._see(base.address_of(stack[-1]))
-        elif op in base.OF_CALL and len(stack := step.stack()) > 1:
+        elif op in base.CALLS and len(stack := step.stack()) > 1:
             self._see_called(base.address_of(stack[-2]))
 
     def stepped(self, step: Step, cost: int, error: str) -> None:
@@ -216,7 +216,7 @@ class AccessListTracer(Tracer):
             self._slots.setdefault(step.frame.to, set()).add(stack[-1].to_bytes(32))
         elif op in base.OF_ACCOUNT and (stack := step.stack()):
             self._touch(base.address_of(stack[-1]))
-        elif op in base.OF_CALL and len(stack := step.stack()) > 1:
+        elif op in base.CALLS and len(stack := step.stack()) > 1:
             self._touch(base.address_of(stack[-2]))
 
     @property
