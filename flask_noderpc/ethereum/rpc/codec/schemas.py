@@ -276,6 +276,7 @@ Head: type[WireSchema] = type("Head", (_Head,), _members_of_header())
 SCHEMAS: dict[type, type[WireSchema]] = {
     BlockView: Block,
     HeadView: Head,
+    records.AccessListEntry: AccessListEntry,
     records.Header: Header,
     records.RPCTransaction: Transaction,
     records.Transaction: FilledTransaction,

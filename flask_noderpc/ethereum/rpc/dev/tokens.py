@@ -75,5 +75,5 @@ def _set(ctx: Context, read: CallArgs, amount: int, what: str) -> None:
 def _slots(ctx: Context, read: CallArgs) -> Iterator[tuple[bytes, bytes]]:
     listed = calls.create(ctx, calls.AccessListParams(read))["accessList"]
     for entry in listed:
-        for slot in entry["storageKeys"]:
-            yield entry["address"], slot
+        for slot in entry.storage_keys:
+            yield entry.address, slot

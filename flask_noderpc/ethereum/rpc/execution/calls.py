@@ -20,7 +20,7 @@ from ...domain.execution import (
     Overrides,
     seen_by,
 )
-from ...domain.records import BLOB, ZERO_ADDRESS, AccessListEntry, Header
+from ...domain.records import BLOB, ZERO_ADDRESS, Header
 from ...engine.base import Job, reason
 from ...engine.jobs import Call, Estimate, ListAccess
 from ...protocol.accounts import account
@@ -32,7 +32,7 @@ from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Tag
 from ..dialect import TIMED_OUT
 from ..errors import EvmError
-from .state import evm_state, header_and_root
+from .state import evm_state, header_and_root, state_block
 
 T = TypeVar("T")
 
@@ -43,18 +43,20 @@ _MIN_GAS = 21_000
 
 
 @dataclass(frozen=True, slots=True)
-class CallParams(Params):
-    """Parameters of ``eth_call``."""
+class AccessListParams(Params):
+    """Parameters of ``eth_createAccessList``."""
 
     call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
-    block: Height | ByHash = param(
-        BlockId(),
-        default=Tag.LATEST,
-        doc="Block of the state; the latest when omitted.",
-    )
+    block: Height | ByHash = state_block()
     overrides: Overrides | None = param(
         StateOverride(), default=None, doc="Overrides of accounts."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class CallParams(AccessListParams):
+    """Parameters of ``eth_call``."""
+
     block_overrides: BlockChanges = param(
         BlockOverride(), default=BlockChanges(), doc="Overrides of the block's header."
     )
@@ -221,21 +223,6 @@ def reverted(output: bytes) -> EvmError:
     return EvmError(text, code=_REVERTED, data=hex.data(output))
 
 
-@dataclass(frozen=True, slots=True)
-class AccessListParams(Params):
-    """Parameters of ``eth_createAccessList``."""
-
-    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
-    block: Height | ByHash = param(
-        BlockId(),
-        default=Tag.LATEST,
-        doc="Block of the state; the latest when omitted.",
-    )
-    overrides: Overrides | None = param(
-        StateOverride(), default=None, doc="Overrides of accounts."
-    )
-
-
 def create(ctx: Context, params: AccessListParams) -> dict[str, Any]:
     """The accounts and slots that a call accesses."""
     request = prepared(ctx, CallParams(params.call, params.block, params.overrides))
@@ -253,11 +240,7 @@ def create(ctx: Context, params: AccessListParams) -> dict[str, Any]:
     entries, outcome = run(
         ctx, ListAccess(request.root, request.environment, message, excluded, request.overrides)
     )
-    made: dict[str, Any] = {"accessList": tuple(map(_shown, entries))}
+    made: dict[str, Any] = {"accessList": entries}
     if outcome.error:
         made["error"] = outcome.error
     return made | {"gasUsed": outcome.gas_used}
-
-
-def _shown(entry: AccessListEntry) -> dict[str, Any]:
-    return {"address": entry.address, "storageKeys": entry.storage_keys}

@@ -21,10 +21,10 @@ from ...engine.simulation import CallBlock, Called, Rules, Simulate, Simulated
 from ...protocol.blocks import Block, BlockView
 from ...settings import EthereumSettings
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
-from ..codec.params import BlockId, ByHash, Height, Members, Tag, mismatch
+from ..codec.params import ByHash, Height, Members, Tag, mismatch
 from ..errors import EvmError
 from .calls import executed, reverted
-from .state import evm_state, header_and_root
+from .state import evm_state, header_and_root, state_block
 
 # geth: internal/ethapi, maxSimulateBlocks and its neighbours, and errors.go.
 _MAX_BLOCKS, _MAX_CALLS, _MAX_TOTAL_CALLS = 256, 5_000, 10_000
@@ -125,11 +125,7 @@ class SimulationParams(Params):
     """Parameters of ``eth_simulateV1``."""
 
     payload: Simulation = param(SimulationPayload(), doc="Blocks of calls.")
-    block: Height | ByHash = param(
-        BlockId(),
-        default=Tag.LATEST,
-        doc="Block of the state; the latest when omitted.",
-    )
+    block: Height | ByHash = state_block()
 
 
 def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...]:

@@ -67,16 +67,18 @@ def _root_at(evm: EvmState, height: int) -> bytes:
         raise EvmError("header not found") from None
 
 
+def state_block() -> Any:
+    """Declare the parameter of the block whose state is read."""
+    doc = "Block of the state; the latest when omitted."
+    return param(BlockId(), default=Tag.LATEST, doc=doc)
+
+
 @dataclass(frozen=True, slots=True)
 class AccountParams(Params):
     """Parameters of methods about an account at a block."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    block: Height | ByHash = param(
-        BlockId(),
-        default=Tag.LATEST,
-        doc="Block of the state; the latest when omitted.",
-    )
+    block: Height | ByHash = state_block()
 
 
 def is_settled(ctx: Context, params: AccountParams | SlotParams | ProofParams) -> bool:
@@ -138,11 +140,7 @@ class SlotParams(Params):
 
     address: bytes = param(Address(), doc="Address of the account.")
     key: bytes = param(StorageKey(), doc="Slot of its storage.")
-    block: Height | ByHash = param(
-        BlockId(),
-        default=Tag.LATEST,
-        doc="Block of the state; the latest when omitted.",
-    )
+    block: Height | ByHash = state_block()
 
 
 def storage_at(ctx: Context, params: SlotParams) -> bytes:
@@ -184,11 +182,7 @@ class SlotsParams(Params):
     """Parameters of ``eth_getStorageValues``."""
 
     slots: Mapping[bytes, tuple[bytes, ...]] = param(SlotsByAddress(), doc="Slots by account.")
-    block: Height | ByHash = param(
-        BlockId(),
-        default=Tag.LATEST,
-        doc="Block of the state; the latest when omitted.",
-    )
+    block: Height | ByHash = state_block()
 
 
 def storage_values(ctx: Context, params: SlotsParams) -> dict[str, Any]:
@@ -228,11 +222,7 @@ class ProofParams(Params):
 
     address: bytes = param(Address(), doc="Address of the account.")
     keys: tuple[tuple[str, bytes], ...] = param(StorageKeys(), doc="Slots of its storage.")
-    block: Height | ByHash = param(
-        BlockId(),
-        default=Tag.LATEST,
-        doc="Block of the state; the latest when omitted.",
-    )
+    block: Height | ByHash = state_block()
 
 
 def proof(ctx: Context, params: ProofParams) -> dict[str, Any]:
