@@ -6,7 +6,7 @@
 4. The dialect encodes the result, and the envelope is put around it.
 
 Exceptions of handlers and backends become error objects by
-:func:`.failures.to_rpc_error`. Only this module catches every exception, except those that
+:func:`.reply.to_rpc_error`. Only this module catches every exception, except those that
 servers raise while a body is read.
 """
 

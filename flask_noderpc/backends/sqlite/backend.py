@@ -16,7 +16,6 @@ from ..sql.opened_store import ProcessHandles
 from . import backup, compact
 from .connection import Store
 from .engine import SQLite
-from .exclusive import held_alone
 from .handles import SQLiteHandles
 
 # The transaction of a block needs some pages at least.
@@ -83,7 +82,7 @@ class SQLiteBackend(SQLBackend):
 
     def migrate(self, progress: Callable[[int], None] | None = None) -> int:
         self.close()
-        with held_alone(self._store):
+        with compact.held_alone(self._store):
             # A node of the old version would go on writing into its tables.
             pass
         first, remaining = None, 0
