@@ -311,3 +311,23 @@ def apis() -> Iterator[Api]:
     """Yield the APIs of all features."""
     for feature in features():
         yield from feature.apis
+
+
+_CORE_KINDS = {
+    "kvstore": ApplicationKind(make="flask_noderpc.chain.from_settings:kvstore"),
+    "merkle": ApplicationKind(make="flask_noderpc.chain.from_settings:merkle"),
+}
+
+
+@cache
+def application_kinds() -> Mapping[str, ApplicationKind]:
+    """Return the kinds of applications by their names."""
+    kinds = dict(_CORE_KINDS)
+    for feature in features():
+        kinds.update(feature.applications)
+    return kinds
+
+
+def application_names() -> tuple[str, ...]:
+    """Return the names that NODERPC_APPLICATION takes."""
+    return tuple(application_kinds())

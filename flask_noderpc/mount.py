@@ -17,11 +17,10 @@ from .jsonrpc.route import RouteTable
 from .jsonrpc.start import Start
 from .jsonrpc.waiters import ScanLimit, WaiterLimit
 from .lru import CacheMemory
-from .optional_dependencies import metrics_page, span_starter
 from .settings import Settings
-from .web.call_log import log_call
 from .web.connections import Connections
 from .web.layers import Mounted, layers_of
+from .web.observers import log_call, metrics_page, span_starter
 from .web.pages import Index, Readiness, base_path, descriptions, service_pages
 from .web.paths import Paths
 from .web.rules.admit import Policy

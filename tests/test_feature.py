@@ -20,7 +20,6 @@ from flask import Blueprint, Flask
 
 import flask_noderpc
 from flask_noderpc import NodeRPC
-from flask_noderpc.application_kinds import application_kinds
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.dev_accounts import DevAccounts, accounts_log
 from flask_noderpc.cli import cli, main
@@ -29,16 +28,15 @@ from flask_noderpc.domain.abci import QueryResult
 from flask_noderpc.domain.genesis import Genesis
 from flask_noderpc.errors import InvalidSetting
 from flask_noderpc.extension import mounts
-from flask_noderpc.feature import ApplicationKind, Feature, PageSet, features
+from flask_noderpc.feature import ApplicationKind, Feature, PageSet, application_kinds, features
 from flask_noderpc.jsonrpc.context import Context
 from flask_noderpc.jsonrpc.params import Params, param
 from flask_noderpc.jsonrpc.route import Route
 from flask_noderpc.lru import CacheMemory
 from flask_noderpc.server import banner
-from flask_noderpc.server.addresses import Address
+from flask_noderpc.server.addresses import NODE, Address
 from flask_noderpc.server.app import node_app
 from flask_noderpc.server.flags import defaults_of
-from flask_noderpc.server.surfaces import NODE
 from flask_noderpc.settings import Settings, read_settings
 from flask_noderpc.wire.params import Text
 from tests.helpers.banner import rows
@@ -159,7 +157,7 @@ def with_mine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         dev_defaults={"moniker": "dev"},
     )
     found = (*features(), Feature(name="mine", applications={"mine": kind}))
-    monkeypatch.setattr("flask_noderpc.application_kinds.features", lambda: found)
+    monkeypatch.setattr("flask_noderpc.feature.features", lambda: found)
     application_kinds.cache_clear()
     yield
     application_kinds.cache_clear()

@@ -7,13 +7,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ..application_kinds import application_kinds
 from ..backends.base.application import Application, AppState
 from ..backends.base.capabilities import MempoolLimits
 from ..backends.base.location import location_of
 from ..domain.genesis import Genesis
 from ..errors import ConfigurationError, InvalidSetting
-from ..feature import load
+from ..feature import application_kinds, load
 from ..lru import CacheMemory
 from ..settings import Settings
 from .applications.kvstore import kvstore_of

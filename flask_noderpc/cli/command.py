@@ -14,8 +14,8 @@ import click
 from flask.cli import AppGroup
 
 from ..errors import NodeRPCError
-from ..server.colors import wants_color
 from ..server.exit_status import FAILED, INTERRUPTED, REFUSED, USAGE, exit_status
+from ..server.logs import wants_color
 from ..settings import by_group
 
 _WIDTH = 100

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..application_kinds import application_kinds, application_names
 from ..errors import ConfigurationError
+from ..feature import application_kinds, application_names
 from ..server.exit_status import FAILED
 from ..settings import Settings, read_settings
 from .command import Failed, OneLineGroup, printable

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..application_kinds import application_kinds
 from ..backends.base.location import url_store
 from ..errors import ConfigurationError, StoreError
+from ..feature import application_kinds
 from ..server.exit_status import INTERRUPTED, REFUSED
 from ..server.progress import Progress
 from .command import Failed

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from ..application_kinds import application_kinds
 from ..backends.base.location import url_store
+from ..feature import application_kinds
 from ..server.exit_status import REFUSED, USAGE
 from ..server.flags import database_of
 from ..server.progress import Progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from base64 import b64encode
 from collections.abc import Sequence
@@ -102,3 +103,35 @@ def _invalid(setting: str, scheme: str) -> InvalidSetting:
         f"{setting}: the URL of a node is http://host:port or https://host:port, and {shown} is"
         " not (in a password, / is %2F and @ is %40)"
     )
+
+
+class _HiddenPaths(logging.Filter):
+    """Replaces paths and queries, which may hold keys, in the records of urllib3.
+
+    It writes them at DEBUG for each request, and at WARNING for headers that it can't parse.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paths: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record pass, without the paths."""
+        text = record.getMessage()
+        # The longest first: one may begin as another.
+        for path in sorted(self.paths, key=len, reverse=True):
+            if path in text:
+                text = text.replace(path, "/…")
+                record.msg, record.args = text, ()
+        return True
+
+
+_hidden = _HiddenPaths()
+for _name in ("urllib3.connection", "urllib3.connectionpool"):
+    logging.getLogger(_name).addFilter(_hidden)
+
+
+def hide_path(path: str) -> None:
+    """Hide a path with its query, unless it is that of every node."""
+    if path != "/":
+        _hidden.paths = _hidden.paths | {path}

@@ -11,8 +11,8 @@ from typing import Any
 from ..backends.base.store import ChainStore
 from ..domain.abci import BlockResults, Event
 from ..errors import Busy, NotFound, UpstreamError
-from .background import in_background
 from .pool import Upstreams
+from .threads import in_background
 
 log = logging.getLogger("flask_noderpc.companion")
 

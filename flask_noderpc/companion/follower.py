@@ -21,7 +21,6 @@ from ..errors import (
 )
 from . import shared_state
 from .agreement import agree, check_chain
-from .background import in_background
 from .beginning import FetchOptions, begin
 from .comparison import Comparison
 from .genesis import GenesisThread
@@ -31,6 +30,7 @@ from .history import History
 from .lease import LeaseTaken, held_lease
 from .pool import Upstreams
 from .progress import ShownProgress
+from .threads import in_background
 from .ticker import Ticker
 
 log = logging.getLogger("flask_noderpc.companion")

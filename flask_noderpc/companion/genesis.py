@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from ..backends.base.store import ChainStore
 from ..domain.genesis import Genesis, GenesisSource
 from ..errors import BackendError
-from .background import in_background
 from .pool import Upstreams
 from .reader import Reader
+from .threads import in_background
 
 log = logging.getLogger("flask_noderpc.companion")
 

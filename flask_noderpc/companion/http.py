@@ -31,9 +31,8 @@ from urllib3.exceptions import (
 
 from .. import jsoncodec
 from ..errors import UpstreamUnavailable
-from .address import Address
+from .address import Address, hide_path
 from .connection import Pool, TlsPool, seconds_left
-from .hidden_paths import hide_path
 from .throttle import Throttle
 
 _PIECE = 1 << 16

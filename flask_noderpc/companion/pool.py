@@ -20,14 +20,13 @@ from ..errors import (
     UpstreamUnavailable,
 )
 from .address import Address, names_of
-from .background import has_ended
 from .connection import seconds_left
 from .decoding import IN_THIS_PROCESS, Decoders
 from .health import Health
 from .http import Unusable, UpstreamLimits
 from .race import Attempt, failure_of, first_answer
 from .reader import Misplaced, Reader
-from .threads import started
+from .threads import has_ended, started
 from .upstream import NotDecoded, Upstream
 
 log = logging.getLogger("flask_noderpc.companion")

@@ -1,11 +1,13 @@
-"""Threads that can be left alone: what they wait for can't be ended from outside."""
+"""Threads that can be left alone, as what they wait for can't be ended from outside, and work
+in the background: the backfill and comparisons give way to the head and to callers."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextvars import copy_context
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -26,3 +28,28 @@ def started(action: Callable[[], T], name: str) -> Future[T]:
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return future
+
+
+# The event that ends it; of threads that are started with a copy of the context, too.
+_ends: ContextVar[threading.Event | None] = ContextVar("noderpc_background", default=None)
+
+
+@contextmanager
+def in_background(ended: threading.Event) -> Iterator[None]:
+    """Let requests wait for those that are not made in the background, until ``ended``."""
+    token = _ends.set(ended)
+    try:
+        yield
+    finally:
+        _ends.reset(token)
+
+
+def is_background() -> bool:
+    """Return true if the work of this thread or greenlet gives way."""
+    return _ends.get() is not None
+
+
+def has_ended() -> bool:
+    """Return true if it is done in the background, and nobody waits for it any more."""
+    ended = _ends.get()
+    return ended is not None and ended.is_set()

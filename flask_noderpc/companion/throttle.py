@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from ..errors import Busy
-from .background import has_ended, is_background
+from .threads import has_ended, is_background
 
 _FIRST_PAUSE_S = 0.5
 _MAX_PAUSE_S = 30.0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..feature import Api, ApplicationKind, Feature, HitIndex, Surface
+from .api import DEV_NAMESPACES, NAMESPACES
 from .event_aliases import ALIASES
-from .namespaces import DEV_NAMESPACES, NAMESPACES
 from .settings import EthereumSettings
 
 _EVM = ApplicationKind(
@@ -30,9 +30,9 @@ _API = Api(
     prefixes=tuple(f"{name}_" for name in (*NAMESPACES, *DEV_NAMESPACES)),
     rows="evm_routes",
     drives_chain=True,
-    about="flask_noderpc.ethereum.banner:about",
-    clients="flask_noderpc.ethereum.banner:clients",
-    check="flask_noderpc.ethereum.namespaces:check_names",
+    about="flask_noderpc.ethereum.api:about",
+    clients="flask_noderpc.ethereum.api:clients",
+    check="flask_noderpc.ethereum.api:check_names",
     surfaces=(
         Surface(
             name="evm",

@@ -8,7 +8,11 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from .connection import ADAPTERS, RawConnection
+from ..backends.base.identity import Identity
+from ..backends.sql import chain
+from ..errors import StoreError
+from . import schema
+from .connection import ADAPTERS, Connection, RawConnection
 from .errors import postgres_errors
 from .location import DatabaseURL
 
@@ -74,3 +78,15 @@ class Database:
             # PgBouncer: the next transaction may be on another connection of the server.
             given["prepare_threshold"] = None
         return given
+
+
+def stored_identity(url: DatabaseURL) -> Identity | None:
+    """The chain in a store; ``None`` where there is none, or none that can be read now."""
+    try:
+        with Database(url).connect() as raw:
+            at = Connection(raw)
+            schema.check(at)
+            return chain.identity(at)
+    except (psycopg.Error, StoreError):
+        # The server that opens it reports the error.
+        return None

@@ -97,9 +97,9 @@ def open_store(
 def stored_identity(location: DatabaseURL) -> Identity | None:
     """Return the chain of a store; ``None`` without one, or while it can't be read."""
     with _extra():
-        from . import identity
+        from . import database
 
-    return identity.stored_identity(location)
+    return database.stored_identity(location)
 
 
 @contextmanager

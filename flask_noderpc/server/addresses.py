@@ -1,4 +1,5 @@
-"""Addresses as nodes write them, sockets that listen there, and their TLS."""
+"""Addresses as nodes write them, sockets that listen there, and their TLS; the surfaces of
+``noderpc start`` that are served there: the node's RPC, and those of enabled APIs."""
 
 from __future__ import annotations
 
@@ -6,12 +7,15 @@ import os
 import socket
 import ssl
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..chain.comet_config import read_file
 from ..errors import ConfigurationError, InvalidSetting, short_repr
+from ..feature import Surface, apis
+from ..settings import Settings
 from ..web.rules.client_address import is_loopback
 
 # CometBFT: net.Listen's queue is the system's; more wait in it than one accepts at once.
@@ -163,3 +167,18 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
             " be read"
         ) from None
     return context
+
+
+NODE = Surface(name="node", title="node RPC", address="rpc_laddr", endpoint="rpc")
+
+
+def surfaces() -> dict[str, Surface]:
+    """Return all surfaces by their names."""
+    return {each.name: each for each in (NODE, *(s for api in apis() for s in api.surfaces))}
+
+
+def surfaces_of(settings: Settings) -> Iterator[Surface]:
+    """Yield the surfaces that settings enable."""
+    yield NODE
+    for api in settings.apis():
+        yield from api.surfaces

@@ -17,8 +17,7 @@ from ..backends.base.location import location_of
 from ..chain.source import ChainSource
 from ..feature import ApplicationKind, PageSet, Surface, apis, features, load
 from ..settings import Settings, flag_of
-from .addresses import Address
-from .surfaces import NODE
+from .addresses import NODE, Address
 
 # Pages that a node of its own serves, by the names under which they can be excluded.
 _PAGES = {"index": "/", "try": "/try", "openapi": "/openapi.json"}

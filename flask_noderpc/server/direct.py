@@ -24,7 +24,7 @@ from ..web.rules.admit import Admitted, Refusal, admit, admit_host, unreadable
 from ..web.rules.head import Head, Response
 from ..web.rules.render import add_headers, render, render_refusal
 from ..web.views import LOOPBACK
-from .surfaces import NODE
+from .addresses import NODE
 
 # Headers that name the trace of one request: no other has the same bytes. They are those of
 # W3C's Trace Context, B3, Jaeger and AWS X-Ray.

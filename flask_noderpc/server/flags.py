@@ -13,9 +13,9 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from ..application_kinds import application_kinds
 from ..chain.comet_config import read_file
 from ..errors import ConfigurationError, InvalidSetting
+from ..feature import application_kinds
 from ..settings import (
     PREFIX,
     SEE_LIST,
@@ -26,7 +26,7 @@ from ..settings import (
     similar_setting,
 )
 from ..settings.kinds import OPTIONAL_PATH, PATH, URLS, Kind
-from .surfaces import surfaces
+from .addresses import surfaces
 
 # As CometBFT's node, it makes blocks all the time.
 NODE_DEFAULTS: dict[str, Any] = {"empty_blocks": True}

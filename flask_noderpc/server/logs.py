@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import click
-
-from .colors import wants_color
 
 FORMATS = ("text", "json")
 
@@ -97,3 +96,11 @@ class JsonFormatter(logging.Formatter):
 _STANDARD = frozenset(
     {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "where"}
 )
+
+
+def wants_color() -> bool | None:
+    """Return what NO_COLOR or FORCE_COLOR ask for; ``None`` for colours on terminals alone."""
+    # https://no-color.org and https://force-color.org: any text that is not empty.
+    if os.environ.get("NO_COLOR"):
+        return False
+    return True if os.environ.get("FORCE_COLOR") else None

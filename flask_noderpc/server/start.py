@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..application_kinds import application_kinds
 from ..backends import replica_of, stored_identity
 from ..backends.base.identity import check_identity
 from ..backends.base.location import FileLocation, location_of
 from ..chain.source import ChainSource, Process, chain_source
 from ..errors import ConfigurationError, InvalidSetting
-from ..feature import Surface
+from ..feature import Surface, application_kinds
 from ..settings import Settings, flag_of, read_settings
-from .addresses import Address, bind, parse, tls_context
+from .addresses import Address, bind, parse, surfaces_of, tls_context
 from .banner import Banner, Pages, Place, pages_of
 from .fd_limits import refuse_network
 from .flags import (
@@ -34,7 +33,6 @@ from .flags import (
 )
 from .logs import LogOptions
 from .supervisor import Supervisor
-from .surfaces import surfaces_of
 from .worker_spec import Listener, WorkerSpec
 
 if TYPE_CHECKING:

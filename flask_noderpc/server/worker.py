@@ -207,11 +207,10 @@ def _server(
     from ..extension import mounts
     from ..feature import load
     from ..web.views import LOOPBACK
-    from .addresses import is_on_loopback, tls_context
+    from .addresses import NODE, is_on_loopback, surfaces, tls_context
     from .direct import DirectAdapter
     from .response_cache import ResponseCache
     from .server import NodeServer
-    from .surfaces import NODE, surfaces
 
     sock = socket.socket(fileno=listener.descriptor)
     options: dict[str, Any] = {}

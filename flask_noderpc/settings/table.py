@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
 
-from ..application_kinds import application_names
 from ..errors import ConfigurationError, short_repr
-from ..feature import Api, apis, features
+from ..feature import Api, apis, application_names, features
 from ..lru import DEFAULT_BYTES
 from .kinds import (
     ADDRESSES,

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from flask_noderpc.companion.background import in_background
 from flask_noderpc.companion.source import FollowedChain
+from flask_noderpc.companion.threads import in_background
 from flask_noderpc.companion.throttle import Throttle
 from flask_noderpc.errors import Busy, ConfigurationError
 from flask_noderpc.settings import read_settings

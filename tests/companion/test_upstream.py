@@ -28,14 +28,13 @@ from flask_noderpc.companion import http as http_client
 from flask_noderpc.companion import pool, race
 from flask_noderpc.companion import throttle as throttles
 from flask_noderpc.companion.address import Address
-from flask_noderpc.companion.background import in_background
-from flask_noderpc.companion.batches import BatchSize
 from flask_noderpc.companion.from_settings import upstreams_of
 from flask_noderpc.companion.http import UpstreamLimits
 from flask_noderpc.companion.pool import NoUpstream, Upstreams
 from flask_noderpc.companion.reader import Misplaced, Reader
+from flask_noderpc.companion.threads import in_background
 from flask_noderpc.companion.throttle import Throttle
-from flask_noderpc.companion.upstream import Param, Upstream, call
+from flask_noderpc.companion.upstream import BatchSize, Param, Upstream, call
 from flask_noderpc.errors import (
     Busy,
     ConfigurationError,

@@ -11,9 +11,8 @@ import pytest
 from flask import Flask
 
 from flask_noderpc import ConfigurationError, NodeRPC, noderpc_bp
-from flask_noderpc.application_kinds import application_names
 from flask_noderpc.extension import mounts
-from flask_noderpc.feature import features
+from flask_noderpc.feature import application_names, features
 from flask_noderpc.settings import Settings, all_settings, read_settings
 from flask_noderpc.wire.dialects import DIALECTS
 

@@ -9,8 +9,8 @@ from ... import jsoncodec
 from ...errors import ConfigurationError, InvalidSetting, short_repr
 from ...jsonrpc.params import NoParams
 from ...jsonrpc.route import WHEN_FOUND, Route, RouteTable, tagged
+from ..api import DEV_NAMESPACES, NAMESPACES
 from ..domain import records
-from ..namespaces import DEV_NAMESPACES, NAMESPACES
 from ..protocol.blocks import BlockView
 from ..protocol.execution import Receipt
 from .dev import signing

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ....backends.base.application import AppState
 from ....domain.abci import QueryResult
-from ....protocol.protobuf import Malformed, Message
+from ....protocol.protobuf import Malformed, Message, blob, integer, message, string
+from ...protocol.responses import event
 from ..context import Codec
 from ..errors import (
     INVALID_HEIGHT,
@@ -16,8 +17,8 @@ from ..errors import (
 )
 from ..modules import params_key
 from ..state import ACCOUNTS, BANK, Head, head, is_retained, read_at
-from . import auth, bank, modules, tx
-from .request import Asked, Method, Node
+from . import auth, bank, modules
+from .request import Asked, Method, Node, Refused, invalid
 
 __all__ = ["METHODS", "STORES", "Node", "answer"]
 
@@ -26,10 +27,33 @@ def _of(module: str, methods: dict[str, Method]) -> dict[str, Method]:
     return {f"/cosmos.{module}.v1beta1.Query/{name}": each for name, each in methods.items()}
 
 
+def _simulate(asked: Asked) -> bytes:
+    # The bytes of a transaction, or its message, which are the same.
+    tx = asked.request.blob(2) or asked.request.blob(1)
+    if not tx and not asked.request.blobs(1):
+        raise invalid("empty txBytes is not allowed")
+    result = asked.node.simulate(tx)
+    if result.code:
+        text = f"{result.log} with gas used: '{result.gas_used}'"
+        raise Refused(UNKNOWN_REQUEST, "Unknown", text)
+    # The gas meter of a simulation has no limit.
+    gas = integer(1, (1 << 64) - 1) + integer(2, result.gas_used)
+    events = b"".join(message(3, event(each, with_index=False)) for each in result.events)
+    responses = b"".join(message(4, each) for each in Message(result.data).blobs(2))
+    return message(1, gas) + message(2, blob(1, result.data) + events + responses)
+
+
+def _config(asked: Asked) -> bytes:
+    # The default pruning of the SDK is by numbers that it does not show.
+    return string(1, asked.node.min_gas_prices) + string(2, "0") + string(3, "0")
+
+
 METHODS: dict[str, Method] = {
     **_of("auth", auth.METHODS),
     **_of("bank", bank.METHODS),
-    **tx.METHODS,
+    # The node answers what needs blocks and their index, above the application.
+    "/cosmos.base.node.v1beta1.Service/Config": _config,
+    "/cosmos.tx.v1beta1.Service/Simulate": _simulate,
 }
 """Answers by path."""
 

@@ -13,8 +13,8 @@ from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
 from ....protocol.comet.key_types import address
 from ....protocol.secp256k1eth import keccak, to_checksum
+from ...api import DEV_NAMESPACES
 from ...domain.records import RPCTransaction, Transaction
-from ...namespaces import DEV_NAMESPACES
 from ...protocol import accounts
 from ...protocol.blocks import pending_transaction
 from ...settings import EthereumSettings
