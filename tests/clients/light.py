@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from tests.helpers.process import Process, killed
 from tests.helpers.until import PATIENCE, until
 
 # The chains of tests are years old.
@@ -92,13 +92,8 @@ def light_client(
         words += ["--height", str(trust.height), "--hash", trust.hash.hex()]
         words += ["--laddr", f"unix://{address}", "--home-dir", folder]
         words += ["--trusting-period", _PERIOD]
-        with log.open("wb") as out:
-            process = subprocess.Popen(words, stdout=out, stderr=out)
-        try:
-            until(lambda: _listens(address) or process.poll() is not None, "it begins or ends")
-            if process.poll() is not None:
+        with killed(Process(words, log)) as process:
+            until(lambda: _listens(address) or process.has_ended(), "it begins or ends")
+            if process.has_ended():
                 raise Refused(log.read_text())
             yield LightClient(str(address))
-        finally:
-            process.kill()
-            process.wait(PATIENCE)

@@ -16,6 +16,7 @@ from flask_noderpc import SQLiteBackend
 
 from ..differential.sides import VERSIONS, RealNode, Side, make_home, running
 from ..helpers.ports import free_port
+from ..helpers.process import Process, killed
 from ..helpers.until import until
 from ..server.node_process import COMMAND
 from .test_companion import MODERN, binary_of
@@ -134,11 +135,6 @@ def test_a_state_of_this_node_stops_cometbft(live: Live, go_programs: Path) -> N
     command += ["--rpc.laddr", f"tcp://127.0.0.1:{free_port()}"]
     command += ["--p2p.laddr", f"tcp://127.0.0.1:{free_port()}"]
     log = own / "comet.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out)
-    try:
+    with killed(Process(command, log)):
         until(lambda: "height regression" in log.read_text(), "CometBFT refuses to sign")
-    finally:
-        process.kill()
-        process.wait()
     assert _state(own) == state

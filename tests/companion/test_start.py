@@ -15,6 +15,7 @@ import pytest
 
 from flask_noderpc.testing.node import app_for, run_node, serve
 from tests.helpers.http import HttpStatusError
+from tests.helpers.process import Process, killed
 from tests.helpers.until import PATIENCE, until
 from tests.server.node_process import started
 
@@ -53,18 +54,14 @@ def test_a_backfill_has_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
 def test_followed_blocks_and_the_backfill_are_lines_of_json(tmp_path: Path) -> None:
     program = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "follow"]
     log = tmp_path / "follow.log"
-    with run_node(dialect="comet-0.38") as node, log.open("wb") as out:
+    with run_node(dialect="comet-0.38") as node:
         flags = ["--upstream", grown(node, 30).url, "--database", str(tmp_path / "copy.db")]
         flags += ["--trust-period", "99999d", "--log-format", "json"]
-        with subprocess.Popen([*program, *flags], stdout=out, stderr=out) as follower:
-            try:
-                until(lambda: "backfill: 2" in log.read_text(), "the end of the backfill")
-                grown(node, 1)
-                until(lambda: '"event": "block"' in log.read_text(), "a block")
-                follower.terminate()
-                assert follower.wait(PATIENCE) == 0
-            finally:
-                follower.kill()
+        with killed(Process([*program, *flags], log)) as follower:
+            until(lambda: "backfill: 2" in log.read_text(), "the end of the backfill")
+            grown(node, 1)
+            until(lambda: '"event": "block"' in log.read_text(), "a block")
+            assert follower.end() == 0
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     block = next(line for line in lines if line["event"] == "block")
     assert block["height"] >= 30

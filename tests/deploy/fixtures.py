@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 import shlex
-import signal
 import socket
 import ssl
-import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +20,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from ..helpers.http import JSON, request
 from ..helpers.ports import free_port
+from ..helpers.process import Process, killed
 from ..helpers.require import require_library
 from ..helpers.until import PATIENCE, until
 
@@ -41,59 +39,12 @@ def replaced(text: str, names: Mapping[str, str]) -> str:
     return text
 
 
-class Running:
-    """A server that was started, and what it says."""
-
-    def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
-        self._log = log
-        with log.open("ab") as out:
-            self.process = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env={**os.environ, **environment},
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def log(self) -> str:
-        return self._log.read_text()
-
-    def until_answered(self, answers: Callable[[], object]) -> None:
-        def holds() -> bool:
-            assert self.process.poll() is None, self.log()
-            try:
-                answers()
-            except OSError:
-                return False
-            return True
-
-        until(holds, "an answer")
-
-    def stop(self) -> int:
-        """End it as its owner would; its exit status."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE)
-
-    def kill(self) -> None:
-        # gunicorn's workers and nginx's are in its session; the node's end with their parent.
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(PATIENCE)
-
-
 @contextmanager
 def running(
     command: list[str], log: Path, environment: Mapping[str, str] | None = None
-) -> Iterator[Running]:
-    server = Running(command, log, environment or {})
-    try:
+) -> Iterator[Process]:
+    with killed(Process(command, log, environment, ROOT)) as server:
         yield server
-    except BaseException:
-        print(f"== {log.name}", server.log(), sep="\n")
-        raise
-    finally:
-        server.kill()
 
 
 @dataclass
@@ -214,7 +165,7 @@ def gunicorn_command(*words: str, factory: str = "create_app") -> list[str]:
 @contextmanager
 def serving(
     kind: str, folder: Path, *words: str, factory: str = "create_app", **settings: object
-) -> Iterator[tuple[Running, Way]]:
+) -> Iterator[tuple[Process, Way]]:
     """gunicorn with workers of a kind, and the way to it, once there is a block."""
     way = Way(free_port())
     given = {"database": folder / "noderpc.db", **settings}

@@ -45,7 +45,7 @@ def test_the_command_of_the_systemd_unit_serves_and_stops(tmp_path: Path) -> Non
     with running(command, tmp_path / "log") as server:
         until(lambda: says_ready(path), "an answer")
         assert (tmp_path / "data" / "noderpc.db").exists()
-        assert server.stop() == 0
+        assert server.end() == 0
 
 
 def instructions() -> dict[str, list[str]]:
@@ -81,5 +81,5 @@ def test_the_container_s_command_serves_is_healthy_and_ends(tmp_path: Path) -> N
     with running(command, tmp_path / "log") as server:
         server.until_answered(lambda: way.get("/health"))
         assert subprocess.run(check, timeout=PATIENCE).returncode == 0
-        assert server.stop() == 0
+        assert server.end() == 0
     assert subprocess.run(check, timeout=PATIENCE, stderr=subprocess.DEVNULL).returncode == 1

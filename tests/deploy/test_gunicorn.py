@@ -36,12 +36,12 @@ def test_calls_events_and_an_end_in_good_order(kind: str, tmp_path: Path) -> Non
         server, way = stack.enter_context(serving(kind, tmp_path, block_interval=0.1))
         converse(way, kind)
         websockets = [stack.enter_context(way.websocket()) for _ in range(5)]
-        assert server.stop() == 0
+        assert server.end() == 0
         for each in websockets:
             with pytest.raises(ConnectionClosed):
                 each.recv(PATIENCE)
             assert each.close_code == 1001
-        assert "Traceback" not in server.log()
+        assert "Traceback" not in server.log.read_text()
 
 
 def test_the_file_serves_at_a_port_and_with_systemd_at_a_socket(tmp_path: Path) -> None:
@@ -50,14 +50,14 @@ def test_the_file_serves_at_a_port_and_with_systemd_at_a_socket(tmp_path: Path) 
     plain = {"FLASK_NODERPC_DATABASE": str(tmp_path / "a.db"), "PORT": str(port)}
     with running(command, tmp_path / "a.log", plain) as server:
         server.until_answered(lambda: Way(port).get("/health"))
-        assert server.stop() == 0
+        assert server.end() == 0
     systemd = {
         "FLASK_NODERPC_DATABASE": str(tmp_path / "b.db"),
         "RUNTIME_DIRECTORY": str(tmp_path),
     }
     with running(command, tmp_path / "b.log", systemd) as server:
         until(lambda: says_ready(path), "an answer")
-        assert server.stop() == 0
+        assert server.end() == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -66,7 +66,7 @@ def test_waiting_calls_are_answered_at_shutdown(kind: str, tmp_path: Path) -> No
     with serving(kind, tmp_path, **slow) as (server, way):
         waiting = MempoolSource(way, "a=1")
         until(lambda: way.get("/num_unconfirmed_txs")["total"] == "1", "the transaction")
-        assert server.stop() == 0
+        assert server.end() == 0
         waiting.thread.join(PATIENCE)
         assert "the server goes away" in waiting.told[0][1]
 
@@ -74,7 +74,7 @@ def test_waiting_calls_are_answered_at_shutdown(kind: str, tmp_path: Path) -> No
 def test_a_preloaded_gunicorn_app_serves(tmp_path: Path) -> None:
     with serving("gthread", tmp_path, "--preload", block_interval=0.1) as (server, way):
         converse(way, "preloaded")
-        assert server.stop() == 0
+        assert server.end() == 0
 
 
 @pytest.fixture

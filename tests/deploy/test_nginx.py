@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from ..helpers.ports import free_port
+from ..helpers.process import Process
 from ..helpers.require import skip_or_fail
 from ..helpers.until import until
 from .fixtures import (
     FILES,
     SCRIPTS,
-    Running,
     Way,
     call,
     converse,
@@ -39,7 +39,7 @@ class Behind:
     """What is behind nginx, and the way there."""
 
     way: Way
-    server: Running
+    server: Process
 
 
 def certificate(folder: Path) -> tuple[Path, Path, ssl.SSLContext]:
@@ -144,13 +144,13 @@ def test_the_client_is_the_peer_of_nginx_despite_forged_headers(behind: Behind) 
         events.recv()
 
     def logged() -> bool:
-        message = behind.server.log()
+        message = behind.server.log.read_text()
         return "genesis" in message and "num_unconfirmed_txs" in message
 
     until(logged, "the lines of both calls")
     lines = [
         line
-        for line in behind.server.log().splitlines()
+        for line in behind.server.log.read_text().splitlines()
         if "method=genesis" in line or "method=num_unconfirmed_txs" in line
     ]
     assert len(lines) == 2
@@ -195,7 +195,7 @@ def test_one_of_two_nodes_after_the_other_may_be_replaced(tmp_path: Path) -> Non
     way = Way(port, tls)
     quick = {f"NODERPC_{name}": value for name, value in QUICK.items()}
 
-    def node(name: str) -> Running:
+    def node(name: str) -> Process:
         home = ["--home", str(tmp_path), "--rpc.laddr", f"unix://{tmp_path}/{name}"]
         command = [str(SCRIPTS / "noderpc"), "start", *home]
         return stack.enter_context(running(command, tmp_path / "log", quick))
@@ -210,7 +210,7 @@ def test_one_of_two_nodes_after_the_other_may_be_replaced(tmp_path: Path) -> Non
             until(lambda s=name: says_ready(tmp_path / s), name)  # type: ignore[misc]
         for name, each in nodes.items():
             before = int(way.get("/status")["sync_info"]["latest_block_height"])
-            assert each.stop() == 0
+            assert each.end() == 0
 
             # Nobody who asks in the meantime notices.
             def goes_on(before: int = before) -> bool:

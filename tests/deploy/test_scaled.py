@@ -17,8 +17,9 @@ import pytest
 
 from ..helpers.ports import free_port
 from ..helpers.postgres import Cluster, Standby
+from ..helpers.process import Process
 from ..helpers.until import PATIENCE, until
-from .fixtures import FILES, SCRIPTS, Running, Way, replaced, running
+from .fixtures import FILES, SCRIPTS, Way, replaced, running
 from .test_nginx import certificate, nginx, nginx_command
 
 SCALED = FILES / "scaled"
@@ -55,7 +56,7 @@ def environment_of(primary: Cluster, standby: Standby, upstream: str) -> dict[st
 class Scaled:
     way: Way
     direct: list[Way]
-    servers: list[Running]
+    servers: list[Process]
     primary: Cluster
     standby: Standby
 
@@ -124,7 +125,7 @@ def test_servers_and_primary_may_go_one_after_the_other(scaled: Scaled) -> None:
     until(lambda: all(height(way) > 3 for way in ways), "blocks are followed")
     assert scaled.way.get("/block?height=2")["block"]["header"]["height"] == "2"
 
-    assert scaled.servers[0].stop() == 0
+    assert scaled.servers[0].end() == 0
     before = height(scaled.way)
     assert before
     until(lambda: height(scaled.way) > before, "the other server goes on")

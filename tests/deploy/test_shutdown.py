@@ -117,16 +117,16 @@ def exited(log: str) -> set[str]:
 def test_gunicorn_shutdown_does_not_wait_for_reconnecting_clients(tmp_path: Path) -> None:
     with serving("gevent", tmp_path, block_interval=0.1) as (server, way):
         with returning(way) as clients:
-            server.process.send_signal(signal.SIGHUP)
-            until(lambda: len(exited(server.log())) == 2, "the end of both workers")
+            server.tell(signal.SIGHUP)
+            until(lambda: len(exited(server.log.read_text())) == 2, "the end of both workers")
             seen = [client.blocks for client in clients]
             until(lambda: has_more_blocks(clients, seen), "a block of the new workers for each")
-            assert server.stop() == 0
+            assert server.end() == 0
         check_goodbyes(clients)
         # One that ends quickly may refuse nobody.
         assert not is_long() or any(client.refusals for client in clients)
-        assert "graceful timeout" not in server.log()
-        assert "Traceback" not in server.log()
+        assert "graceful timeout" not in server.log.read_text()
+        assert "Traceback" not in server.log.read_text()
 
 
 def test_clients_refused_by_a_locked_store_hear_blocks_once_it_is_free(tmp_path: Path) -> None:
@@ -134,11 +134,11 @@ def test_clients_refused_by_a_locked_store_hear_blocks_once_it_is_free(tmp_path:
         with returning(way) as clients:
             with closing(connected(tmp_path / "noderpc.db")) as other:
                 other.execute("BEGIN IMMEDIATE")
-                server.process.send_signal(signal.SIGHUP)
+                server.tell(signal.SIGHUP)
                 until(lambda: all(client.errors for client in clients), "a refusal for each")
             seen = [client.blocks for client in clients]
             until(lambda: has_more_blocks(clients, seen), "a block for each")
-            assert server.stop() == 0
+            assert server.end() == 0
         check_goodbyes(clients)
 
 
@@ -165,6 +165,6 @@ def test_flask_run_releases_its_lease_at_sigterm(tmp_path: Path) -> None:
         server.until_answered(lambda: Way(port).get("/status"))
         with closing(open_store(database, read_only=True)) as store:
             until(lambda: bool(store.lease_state().owner), "a lease")
-            assert server.stop() == 128 + signal.SIGTERM
+            assert server.end() == 128 + signal.SIGTERM
             assert store.lease_state().owner == ""
-        assert "Traceback" not in server.log()
+        assert "Traceback" not in server.log.read_text()

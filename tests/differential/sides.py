@@ -22,6 +22,7 @@ from flask_noderpc.chain.validator_keys import mark_development, read_validator_
 from flask_noderpc.testing.node import app_for, serve
 
 from ..helpers.ports import free_port
+from ..helpers.process import Process, killed
 from ..helpers.until import until
 from .applications import KVStore034, KVStore037
 from .http_client import Ask, ask
@@ -191,14 +192,9 @@ def inspected(binary: Path, home: Path) -> Iterator[Side]:
 @contextmanager
 def running(command: list[str], home: Path, side: Side, method: str) -> Iterator[Side]:
     """The side that a command serves, once it answers this method."""
-    with (home / "log").open("ab") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
+    with killed(Process(command, home / "log")):
         _wait_until_up(side, method)
         yield side
-    finally:
-        process.kill()
-        process.wait()
 
 
 def _wait_until_up(side: Side, method: str = "health") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
 import sys
 import time
 from contextlib import closing
@@ -13,6 +12,7 @@ import pytest
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.testing.node import Node, run_node
+from tests.helpers.process import Process
 from tests.helpers.until import until
 
 from .processes import ROOT, is_long
@@ -47,9 +47,8 @@ def test_a_killed_follower_is_followed_by_another(tmp_path: Path) -> None:
         command += ["--database", str(path), "--upstream-poll", "0.05"]
         command += ["--trust-period", "99999d"]
 
-        def begin() -> subprocess.Popen[bytes]:
-            with (tmp_path / "log").open("ab") as log:
-                return subprocess.Popen(command, cwd=ROOT, stderr=log)
+        def begin() -> Process:
+            return Process(command, tmp_path / "log", cwd=ROOT)
 
         for moment in range(MOMENTS):
             follower = begin()
@@ -58,14 +57,12 @@ def test_a_killed_follower_is_followed_by_another(tmp_path: Path) -> None:
             time.sleep(random.Random(moment).uniform(0, 2))
             _grow(node, 2)
             follower.kill()
-            follower.wait()
         follower = begin()
         with closing(SQLiteBackend(path)) as store:
             height = _grow(node, 3)
             until(lambda: store.has_chain() and store.latest_height() == height, "the head")
             until(lambda: store.base_height() == 1, "the first block")
-            follower.terminate()
-            assert follower.wait() == 0
+            assert follower.end() == 0
             assert store.verify() == height
             for at in range(1, height + 1):
                 assert store.block(at) == node.chain.block(at)
@@ -80,9 +77,8 @@ def test_a_killed_import_goes_on(tmp_path: Path) -> None:
         command = [sys.executable, "-c", FOLLOW, "import", node.url]
         command += ["--database", str(path), "--trust-period", "99999d"]
 
-        def begin() -> subprocess.Popen[bytes]:
-            with (tmp_path / "log").open("ab") as log:
-                return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+        def begin() -> Process:
+            return Process(command, tmp_path / "log", cwd=ROOT)
 
         for moment in range(MOMENTS):
             importing = begin()
@@ -90,7 +86,6 @@ def test_a_killed_import_goes_on(tmp_path: Path) -> None:
             time.sleep(random.Random(moment).uniform(0, 3))
             _grow(node, 2)
             importing.kill()
-            importing.wait()
         last = node.chain.latest_height() - 1
         assert begin().wait() == 0, (tmp_path / "log").read_text()
         with closing(SQLiteBackend(path)) as store:

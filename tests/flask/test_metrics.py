@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from flask_noderpc.testing.node import app_for, serve
 from tests.helpers.http import get
 from tests.helpers.until import PATIENCE, until
 from tests.helpers.websocket import WebSocketClient
+from tests.server.node_process import started
 
 from .conftest import MakeApp
 
@@ -158,20 +158,6 @@ def test_without_the_extra_the_setting_is_refused(
         NodeRPC(make_app(NODERPC_METRICS=True))
 
 
-@contextmanager
-def started(home: Path, *flags: str) -> Iterator[tuple[str, int]]:
-    """``noderpc start``; the address of its node RPC, and its process."""
-    command = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "start"]
-    flags = ("--home", str(home), "--rpc.laddr", "tcp://127.0.0.1:0", *flags)
-    with subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().split()[2], process.pid
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=PATIENCE)
-
-
 def fetched(url: str) -> str:
     return get(url).raise_for_status().text
 
@@ -182,10 +168,8 @@ def test_the_processes_of_a_node_count_together(
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
-    with started(tmp_path / "home", "--metrics", "--workers", "2", "--empty-blocks") as (
-        url,
-        _,
-    ):
+    with started(tmp_path, "--metrics", "--workers", "2", "--empty-blocks") as node:
+        url = node.url()
         for _ in range(20):
             fetched(f"{url}/health")
 
@@ -194,20 +178,17 @@ def test_the_processes_of_a_node_count_together(
         assert found[call("health", 0, "get")] == 20
         assert any(name.startswith("noderpc_height") for name in found)
         assert len(os.listdir(scratch)) == 1
+        assert node.end() == 0
     assert os.listdir(scratch) == []
-
-
-def children(parent: int) -> list[int]:
-    found = Path(f"/proc/{parent}/task/{parent}/children").read_text()
-    return [int(number) for number in found.split()]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for processes")
 def test_the_memory_of_each_process_is_shown(tmp_path: Path) -> None:
     flags = ("--metrics", "--workers", "2", "--cache-bytes", "100000", "--empty-blocks")
-    with started(tmp_path, *flags) as (url, parent):
-        until(lambda: len(children(parent)) == 3, "three processes")
-        owners = {f'{{pid="{pid}"}}' for pid in children(parent)}
+    with started(tmp_path, *flags) as node:
+        url = node.url()
+        until(lambda: len(node.children()) == 3, "three processes")
+        owners = {f'{{pid="{pid}"}}' for pid in node.children()}
 
         def shown() -> dict[str, dict[str, float]]:
             found: dict[str, dict[str, float]] = {}
@@ -231,15 +212,16 @@ def test_the_memory_of_each_process_is_shown(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for processes")
 def test_gauges_of_a_killed_process_are_dropped(tmp_path: Path) -> None:
     with (
-        started(tmp_path, "--metrics") as (url, parent),
-        closing(WebSocketClient(url)) as client,
+        started(tmp_path, "--metrics") as node,
+        closing(WebSocketClient(node.url())) as client,
     ):
+        url = node.url()
         client.asked("health", {})
         assert numbers(fetched(f"{url}/metrics"))["noderpc_websockets"] == 1
 
-        (killed,) = children(parent)
+        (killed,) = node.children()
         os.kill(killed, signal.SIGKILL)
-        until(lambda: children(parent) not in ([], [killed]), "another worker")
+        until(lambda: node.children() not in ([], [killed]), "another worker")
 
         # It waits at the socket until the next process is there.
         found = numbers(fetched(f"{url}/metrics"))

@@ -4,10 +4,7 @@ restarted, killed or promoted meanwhile."""
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
 import sys
 import threading
 import time
@@ -27,6 +24,7 @@ from tests.faults.processes import check_duration, is_long
 from tests.helpers.http import request
 from tests.helpers.ports import free_port
 from tests.helpers.postgres import Cluster, Standby
+from tests.helpers.process import Process
 from tests.helpers.until import PATIENCE, until
 
 pytestmark = pytest.mark.campaign
@@ -52,15 +50,9 @@ class Host:
         address = self.url.replace("http", "tcp")
         options = ["--home", str(self._folder), "--database", self._database]
         options += ["--rpc.laddr", address, "--block-interval", "0.2", "--lease-seconds", "1"]
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, "start", *options],
-                cwd=self._folder,
-                env={**os.environ, "PYTHONPATH": str(_ROOT)},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        command = [sys.executable, "-c", _START, "start", *options]
+        python_path = {"PYTHONPATH": str(_ROOT)}
+        self._process = Process(command, self._folder / "log", python_path, self._folder)
         until(lambda: self.height() > 0, "the host answers")
 
     def ask(self, path: str) -> str:
@@ -85,8 +77,7 @@ class Host:
 
     def kill(self) -> None:
         """End all its processes at once."""
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(PATIENCE)
+        self._process.kill()
 
 
 @dataclass

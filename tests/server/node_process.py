@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.until import PATIENCE, until
+from tests.helpers.process import Process, killed
+from tests.helpers.until import PATIENCE
 
 from ..helpers.http import get
 
@@ -37,7 +37,7 @@ def run_start(*flags: str, **environment: str) -> subprocess.CompletedProcess[st
     )
 
 
-class Node:
+class Node(Process):
     """A running node."""
 
     def __init__(
@@ -47,26 +47,18 @@ class Node:
         command: list[str] | None = None,
         log: str = "node.log",
     ) -> None:
-        self.log = folder / log
-        with self.log.open("ab") as out:
-            self._process = subprocess.Popen(
-                [*(command or [*COMMAND, "--home", str(folder)]), *flags],
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self.pid = self._process.pid
+        start = command or [*COMMAND, "--home", str(folder)]
+        super().__init__([*start, *flags], folder / log)
 
     def url(self, title: str = "node RPC") -> str:
         """Where it serves something, once it says so."""
         found: list[str] = []
 
         def said() -> bool:
-            assert self._process.poll() is None, self.log.read_text()
             found[:] = re.findall(rf"^{title} +(\S+)", self.log.read_text(), re.MULTILINE)
             return bool(found)
 
-        until(said, f"the address of the {title}")
+        self.until(said, f"the address of the {title}")
         return found[0].replace("localhost", "127.0.0.1")
 
     def get(self, path: str) -> Any:
@@ -79,45 +71,7 @@ class Node:
 
     def until_up(self) -> None:
         """Wait until it answers."""
-
-        def answers() -> bool:
-            try:
-                self.get("/health")
-            except OSError:
-                return False
-            return True
-
-        until(answers, "an answer")
-
-    def children(self) -> list[int]:
-        """The processes under it that are there."""
-        listed = subprocess.run(
-            ["pgrep", "-P", str(self._process.pid)], capture_output=True, text=True
-        )
-        return [int(line) for line in listed.stdout.split()]
-
-    def tell(self, number: int) -> None:
-        """Send it a signal, if it is there."""
-        if self._process.poll() is None:
-            self._process.send_signal(number)
-
-    def has_ended(self) -> bool:
-        """Return true if its parent process has."""
-        return self._process.poll() is not None
-
-    def end(self, number: int = signal.SIGTERM) -> int:
-        """Tell it to end; its exit status."""
-        self.tell(number)
-        return self._process.wait(PATIENCE)
-
-    def kill(self) -> None:
-        """End it and all that are left."""
-        for pid in (*self.children(), self._process.pid):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        self._process.wait(PATIENCE)
+        self.until_answered(lambda: self.get("/health"))
 
 
 @contextmanager
@@ -125,14 +79,9 @@ def started(
     folder: Path, *flags: str, command: list[str] | None = None, log: str = "node.log"
 ) -> Iterator[Node]:
     """A node that listens where nobody else does."""
-    node = Node(folder, *([] if command else ANY_PORTS), *flags, command=command, log=log)
-    try:
+    flags = flags if command else (*ANY_PORTS, *flags)
+    with killed(Node(folder, *flags, command=command, log=log)) as node:
         yield node
-    except BaseException:
-        print(f"== {node.log.name}", node.log.read_text(), sep="\n")
-        raise
-    finally:
-        node.kill()
 
 
 def refusal(*flags: str, command: list[str] | None = None, status: int = os.EX_CONFIG) -> str:

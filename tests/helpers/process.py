@@ -1,0 +1,105 @@
+"""A server in processes of its own, and the log that they write."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from .until import PATIENCE, until
+
+
+class Process:
+    """A started command; ``environment`` is added to that of the tests."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
+        self.log = log
+        with log.open("ab") as out:
+            self._process = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env={**os.environ, **(environment or {})},
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    def until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait for a state of the process, which must not end before."""
+
+        def is_there() -> bool:
+            assert not self.has_ended(), self.log.read_text()
+            return holds()
+
+        until(is_there, what)
+
+    def until_answered(self, answers: Callable[[], object]) -> None:
+        """Wait until a call raises no :exc:`OSError` any more."""
+
+        def holds() -> bool:
+            try:
+                answers()
+            except OSError:
+                return False
+            return True
+
+        self.until(holds, "an answer")
+
+    def children(self) -> list[int]:
+        """The processes under it that are there."""
+        listed = subprocess.run(["pgrep", "-P", str(self.pid)], capture_output=True, text=True)
+        return [int(line) for line in listed.stdout.split()]
+
+    def tell(self, number: int) -> None:
+        """Send it a signal, if it is there."""
+        if not self.has_ended():
+            self._process.send_signal(number)
+
+    def has_ended(self) -> bool:
+        """Return true if its parent process has."""
+        return self._process.poll() is not None
+
+    def wait(self) -> int:
+        """Wait until it ends; its exit status."""
+        return self._process.wait(PATIENCE)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Tell it to end; its exit status."""
+        self.tell(number)
+        return self.wait()
+
+    def kill(self) -> None:
+        """End it and all that are left."""
+        for pid in self.children():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        # The workers of gunicorn and nginx are in its session.
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.wait()
+
+
+P = TypeVar("P", bound=Process)
+
+
+@contextmanager
+def killed(process: P) -> Iterator[P]:
+    """Kill a process at the end, and print its log after a failure."""
+    try:
+        yield process
+    except BaseException:
+        print(f"== {process.log.name}", process.log.read_text(), sep="\n")
+        raise
+    finally:
+        process.kill()
