@@ -1,6 +1,6 @@
-"""What the declaration of Ethereum's API names: its namespaces, and lines of ``noderpc start``.
+"""Namespaces of Ethereum's JSON-RPC, and its lines of ``noderpc start``.
 
-All of it is known without the packages of the extra.
+This module needs no package of the extra ``evm``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from .until import PATIENCE, until
 
 
 class Process:
-    """A started command; ``environment`` is added to that of the tests."""
+    """A started command; ``environment`` has further variables."""
 
     def __init__(
         self,
