@@ -20,7 +20,7 @@ from ..domain.responses import ResultValidators
 from ..domain.search import TxResult
 from ..errors import NotFound, QuerySyntaxError, ResultNotFound, TxNotFound, ValueNotAllowed
 from ..jsonrpc.context import Context
-from ..protocol.protobuf import Malformed, Message, integer, message
+from ..protocol.protobuf import Malformed, Message, int64, integer, message
 from .protocol import responses
 from .protocol.responses import FoundTx
 
@@ -181,7 +181,7 @@ def application_query(ctx: Context, request: Message) -> QueryResult:
         raise Refused("InvalidArgument", "empty query path")
     if path.removeprefix("/").split("/")[0] not in _QUERY_PATHS:
         raise Refused("InvalidArgument", f"unsupported ABCI query path: {path}")
-    height, prove = _int64(request.integer(3)), bool(request.integer(4))
+    height, prove = int64(request.integer(3)), bool(request.integer(4))
     return ctx.backend.application.query(path, request.blob(1), height, prove)
 
 
@@ -199,8 +199,8 @@ def _get_txs_event(ctx: Context, request: Message, prefix: str) -> bytes:
     total, found = find_txs(
         ctx,
         request.text(6),
-        _int64(request.integer(4)),
-        _int64(request.integer(5)),
+        int64(request.integer(4)),
+        int64(request.integer(5)),
         ORDERS[order] if order < len(ORDERS) else "",
     )
     return responses.get_txs_event(found, total)
@@ -209,7 +209,7 @@ def _get_txs_event(ctx: Context, request: Message, prefix: str) -> bytes:
 def _get_block_with_txs(ctx: Context, request: Message, prefix: str) -> bytes:
     page = Message(request.blob(2))
     limit = page.integer(3) if request.blobs(2) else None
-    found = block_with_txs(ctx, _int64(request.integer(1)), page.integer(2), limit)
+    found = block_with_txs(ctx, int64(request.integer(1)), page.integer(2), limit)
     return responses.get_block_with_txs(
         found.block_id, found.block, found.txs, len(found.block.txs)
     )
@@ -220,11 +220,7 @@ def _get_latest_block(ctx: Context, request: Message, prefix: str) -> bytes:
 
 
 def _get_block_by_height(ctx: Context, request: Message, prefix: str) -> bytes:
-    return responses.get_block(*block_at(ctx, _int64(request.integer(1))), prefix)
-
-
-def _int64(value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
+    return responses.get_block(*block_at(ctx, int64(request.integer(1))), prefix)
 
 
 def _get_latest_validators(ctx: Context, request: Message, prefix: str) -> bytes:
@@ -232,12 +228,12 @@ def _get_latest_validators(ctx: Context, request: Message, prefix: str) -> bytes
 
 
 def _get_validators(ctx: Context, request: Message, prefix: str) -> bytes:
-    height = _int64(request.integer(1))
+    height = int64(request.integer(1))
     return _validators(ctx, height, Message(request.blob(2)), prefix)
 
 
 def _validators(ctx: Context, height: int | None, page: Message, prefix: str) -> bytes:
-    offset, limit = _int64(page.integer(2)), _int64(page.integer(3))
+    offset, limit = int64(page.integer(2)), int64(page.integer(3))
     found = validators_at(ctx, height, offset, limit)
     return responses.validator_set(found.block_height, found.validators, found.total, prefix)
 

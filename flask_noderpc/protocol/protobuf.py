@@ -69,8 +69,15 @@ def sfixed64(number: int, value: int) -> bytes:
 def message(number: int, body: bytes) -> bytes:
     """An embedded message, written even when empty."""
     tag = number << 3 | _DELIMITED
-    head = _BYTES[tag] if tag < 0x80 else varint(tag)
-    return b"%b%b%b" % (head, varint(len(body)), body)
+    return framed(_BYTES[tag] if tag < 0x80 else varint(tag), body)
+
+
+def framed(tag: bytes, body: bytes) -> bytes:
+    """Return a body with its tag and its length before it."""
+    size = len(body)
+    if size < 0x80:
+        return b"%b%c%b" % (tag, size, body)
+    return b"%b%b%b" % (tag, varint(size), body)
 
 
 def blob(number: int, value: bytes) -> bytes:
@@ -98,6 +105,11 @@ def _seconds(seconds: int) -> bytes:
 def delimited(body: bytes) -> bytes:
     """Return the body with its length before it."""
     return varint(len(body)) + body
+
+
+def int64(value: int) -> int:
+    """Return the int64 of a varint, or of a uint64 that Go converts."""
+    return value - (1 << 64) if value >> 63 else value
 
 
 class Malformed(ValueError):

@@ -13,7 +13,7 @@ from ..domain import genesis as params
 from ..domain.time import SECOND
 from ..protocol.comet.key_types import KEY_TYPES
 from ..protocol.comet.keys import commit_vote
-from ..protocol.protobuf import blob, message, string
+from ..protocol.comet.messages import MESSAGES
 from . import builders, common
 from .fields import Base64, Flag, Hex, IntString, Json, Number, RawJSON, Text, Timestamp
 from .schema import Choice, ListOf, Nested, WireSchema
@@ -489,11 +489,8 @@ class InfoAnswer(WireSchema):
 
 
 def _proof(result: abci.QueryResult) -> bytes:
-    # document: the proof is hex; CometBFT's ProofOps{1* {1 type, 2 key, 3 data}}.
-    return b"".join(
-        message(1, string(1, op.type) + blob(2, op.key) + blob(3, op.data))
-        for op in result.proof_ops
-    )
+    # document: the proof is hex; CometBFT's ProofOps.
+    return MESSAGES.encode("ProofOps", ops=result.proof_ops)
 
 
 class QueryResult(WireSchema):

@@ -17,7 +17,7 @@ from marshmallow import ValidationError, fields, missing
 from .. import jsoncodec
 from ..domain.time import ZERO_TIME, from_text
 from ..errors import short_repr
-from .source import Scope, function, inline
+from ..source import Scope, function, inline
 
 Json = Any
 """JSON value."""

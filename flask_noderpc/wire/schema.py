@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 from marshmallow import EXCLUDE, Schema, ValidationError, post_load
 
 from ..errors import ConfigurationError, DecodeError, short_repr
+from ..source import Scope, attribute, function, or_null
 from .fields import NOT_DECODED, Json, WireField
-from .source import Scope, attribute, function, or_null
 
 Dump = Callable[[Any], Json]
 Load = Callable[[Json], Any]

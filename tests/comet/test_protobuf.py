@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_noderpc.protocol import protobuf
+from flask_noderpc.protocol.proto import Messages
 
 
 def read_varint(encoded: bytes) -> int:
@@ -108,3 +112,60 @@ def test_a_time_is_whole_seconds_and_forward_nanoseconds(time_ns: int, encoded: 
 
 def test_a_delimited_body_stands_behind_its_length() -> None:
     assert protobuf.delimited(bytes(200)) == b"\xc8\x01" + bytes(200)
+
+
+DECLARED = Messages(
+    """
+message Leaf { string name = 1; uint64 number = 2; }
+message Tree {
+  Leaf leaf = 1; repeated Leaf leaves(others) = 2; Tree inner = 3; repeated uint64 ids = 4;
+  Timestamp time = 16; repeated string texts = 17; bool flag = 18; bytes data(raw) = 19;
+}
+message Empty { }
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "encoded"),
+    [
+        ({}, ""),
+        ({"leaf": {}}, "0a00"),
+        ({"leaf": {"name": "ab", "number": 300}}, "0a070a02616210ac02"),
+        ({"leaf": b"\x10\x01"}, "0a021001"),
+        ({"others": [{}, SimpleNamespace(name=b"a", number=0)]}, "120012030a0161"),
+        ({"inner": {"inner": {"flag": True}}}, "1a051a03900101"),
+        ({"ids": [1, 300, 0]}, "220401ac0200"),
+        ({"ids": []}, ""),
+        ({"time": 0}, "820100"),
+        ({"time": 2_000_000_003}, "82010408021003"),
+        ({"texts": ["a", ""]}, "8a0101618a0100"),
+        ({"flag": False}, ""),
+        ({"raw": b"x" * 200}, "9a01c801" + "78" * 200),
+    ],
+)
+def test_a_declared_message_is_encoded_from_its_values(
+    values: dict[str, Any], encoded: str
+) -> None:
+    assert DECLARED.encode("Tree", **values).hex() == encoded
+
+
+def test_a_message_without_fields_has_no_bytes() -> None:
+    assert DECLARED.encode("Empty") == b""
+
+
+def test_a_declaration_replaces_that_of_the_same_name() -> None:
+    other = Messages("message Leaf { bytes name = 9; }", DECLARED)
+    assert other.encode("Tree", leaf={"name": b"a"}).hex() == "0a034a0161"
+    assert DECLARED.encode("Tree", leaf={"name": "a"}).hex() == "0a030a0161"
+
+
+def test_an_encoder_given_for_a_type_is_used() -> None:
+    known = Messages("message Box { Secret secret = 1; }", encoders={"Secret": bytes.fromhex})
+    assert known.encode("Box", secret="0102").hex() == "0a020102"
+
+
+def test_a_field_is_read_from_the_attribute_that_it_names() -> None:
+    known = Messages("message Box { bytes inner(content.value) = 1; }")
+    value = SimpleNamespace(content=SimpleNamespace(value=b"a"))
+    assert known.encoder("Box")(value).hex() == "0a0161"

@@ -11,7 +11,7 @@ from ...backends.base.application import BlockRequest
 from ...domain.block import LightClientAttackEvidence
 from ...domain.validator import ED25519, PublicKey, ValidatorSet, ValidatorUpdate
 from ...protocol.comet import messages, validators
-from ...protocol.protobuf import blob, delimited, integer, message, string, varint
+from ...protocol.protobuf import delimited, varint
 
 PREFIX = b"val="
 # CometBFT: Go's ParseInt, which takes a sign and zeros before the digits.
@@ -84,20 +84,15 @@ def power_penalties(block: BlockRequest) -> Iterator[ValidatorUpdate]:
 
 def record_034(update: ValidatorUpdate) -> bytes:
     """Encode an update as CometBFT 0.34 does: after its length as a signed varint."""
-    content = _update_038(update)
+    content = messages.MESSAGES.encoder("ValidatorUpdate")(update)
     return varint(len(content) << 1) + content
 
 
 def record_038(update: ValidatorUpdate) -> bytes:
     """Encode an update as CometBFT 0.37 and 0.38 do: after its length."""
-    return delimited(_update_038(update))
+    return delimited(messages.MESSAGES.encoder("ValidatorUpdate")(update))
 
 
 def record_1(update: ValidatorUpdate) -> bytes:
     """Encode an update as CometBFT 1.0 does: the key's bytes, and its type as text."""
-    key = update.pub_key
-    return delimited(integer(2, update.power) + blob(3, key.value) + string(4, key.type))
-
-
-def _update_038(update: ValidatorUpdate) -> bytes:
-    return message(1, messages.public_key(update.pub_key)) + integer(2, update.power)
+    return delimited(messages.MESSAGES_1.encoder("ValidatorUpdate")(update))

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 
-from ...protocol.protobuf import Message, blob, integer, message, string
+from ...protocol.protobuf import Message
 from ..protocol import keys
 from ..protocol.fields import ANY
 from ..protocol.keys import Key
+from ..protocol.proto import MESSAGES
 from .state import Store
 
 BASE, MODULE = "/cosmos.auth.v1beta1.BaseAccount", "/cosmos.auth.v1beta1.ModuleAccount"
@@ -49,15 +50,16 @@ class Account:
 
     def encode(self) -> bytes:
         """Encode the ``Any`` that is stored."""
-        base = string(1, self.address)
-        if self.key is not None:
-            base += message(2, self.key.any)
-        base += integer(3, self.number) + integer(4, self.sequence)
+        base = MESSAGES.encoder(BASE.removeprefix("/"))(self)
         if not self.module:
-            return string(1, BASE) + blob(2, base)
-        body = message(1, base) + string(2, self.module)
-        body += b"".join(string(3, each) for each in self.permissions)
-        return string(1, MODULE) + blob(2, body)
+            return MESSAGES.encode("Any", type_url=BASE, value=base)
+        body = MESSAGES.encode(
+            MODULE.removeprefix("/"),
+            base_account=base,
+            name=self.module,
+            permissions=self.permissions,
+        )
+        return MESSAGES.encode("Any", type_url=MODULE, value=body)
 
 
 def decode(stored: bytes) -> Account:
@@ -99,13 +101,7 @@ class Params:
 
     def encode(self) -> bytes:
         """Encode the message."""
-        return (
-            integer(1, self.max_memo_characters)
-            + integer(2, self.tx_sig_limit)
-            + integer(3, self.tx_size_cost_per_byte)
-            + integer(4, self.sig_verify_cost_ed25519)
-            + integer(5, self.sig_verify_cost_secp256k1)
-        )
+        return MESSAGES.encoder("AuthParams")(self)
 
 
 @lru_cache(maxsize=100)

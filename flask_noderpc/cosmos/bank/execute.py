@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ...domain.abci import Event, EventAttribute, ExecTxResult
-from ...protocol.protobuf import blob, message, string
+from ...protocol.protobuf import blob, int64, message, string
 from ..protocol import tx as txs
 from ..protocol.coins import MissingAmount
 from ..protocol.fields import InvalidMessage
@@ -85,7 +85,7 @@ class Run:
             self._end()
         return ExecTxResult(
             data=b"".join(message(2, each) for each in self.responses),
-            gas_wanted=_int64(self.wanted),
+            gas_wanted=int64(self.wanted),
             gas_used=self.meter.consumed,
             events=tuple(self.events) if self._executes else (),
         )
@@ -99,7 +99,7 @@ class Run:
             code=error.code.code,
             log=error.log,
             codespace=error.code.codespace,
-            gas_wanted=_int64(self.wanted),
+            gas_wanted=int64(self.wanted),
             gas_used=self.meter.consumed,
             events=tuple(self.events),
         )
@@ -204,8 +204,3 @@ class Run:
 def _with_index(given: Event, index: int) -> Event:
     attribute = EventAttribute(b"msg_index", str(index).encode())
     return replace(given, attributes=(*given.attributes, attribute))
-
-
-def _int64(value: int) -> int:
-    # Go's conversion of a uint64.
-    return value - (1 << 64) if value >> 63 else value

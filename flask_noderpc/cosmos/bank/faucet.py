@@ -9,10 +9,11 @@ from secrets import token_hex
 from ...backends.base.backend import ChainBackend
 from ...domain.abci import ExecTxResult
 from ...errors import NotSupported, ValueNotAllowed
-from ...protocol.protobuf import Message, blob, integer, message, string
+from ...protocol.protobuf import Message, string
 from ..protocol import coins, tx
 from ..protocol.coins import Coin, Coins, InvalidCoins
 from ..protocol.messages import MSG_SEND
+from ..protocol.proto import MESSAGES
 from ..protocol.sign_bytes import SignerData, direct
 from .accounts import decode
 from .context import Codec
@@ -98,11 +99,15 @@ def _check_denoms(backend: ChainBackend, amount: Coins) -> None:
 
 
 def _body(sender: str, recipient: str, amount: Coins) -> bytes:
-    sent = b"".join(message(3, coin.encode()) for coin in amount)
-    value = string(1, sender) + string(2, recipient) + sent
+    value = MESSAGES.encode(
+        MSG_SEND.type_url.removeprefix("/"),
+        from_address=sender,
+        to_address=recipient,
+        amount=[coin.encode() for coin in amount],
+    )
+    sent = {"type_url": MSG_SEND.type_url, "value": value}
     # The mempool takes the same bytes once, also of one that was rewound.
-    memo = string(2, f"faucet {token_hex(8)}")
-    return message(1, string(1, MSG_SEND.type_url) + blob(2, value)) + memo
+    return MESSAGES.encode("TxBody", messages=[sent], memo=f"faucet {token_hex(8)}")
 
 
 def _fee(backend: ChainBackend, gas: int) -> bytes:
@@ -110,15 +115,19 @@ def _fee(backend: ChainBackend, gas: int) -> bytes:
         "/cosmos.base.node.v1beta1.Service/Config", b"", 0, False
     )
     prices = parse_prices(Message(config.value).text(1))
-    paid = b""
-    for denom, (numerator, denominator) in sorted(prices.items())[:1]:
-        paid = message(1, Coin(denom, -(-gas * numerator // denominator)).encode())
-    return paid + integer(2, gas)
+    paid = [
+        Coin(denom, -(-gas * numerator // denominator)).encode()
+        for denom, (numerator, denominator) in sorted(prices.items())[:1]
+    ]
+    return MESSAGES.encode("Fee", amount=paid, gas_limit=gas)
 
 
 def _signed(body: bytes, fee: bytes, signer: SignerData) -> bytes:
     key = dev_keys()[0]
-    mode = message(1, integer(1, tx.DIRECT))
-    info = message(1, key.public.any) + message(2, mode) + integer(3, signer.sequence)
-    auth_info = message(1, info) + message(2, fee)
+    info = {
+        "public_key": key.public,
+        "mode": {"single": {"mode": tx.DIRECT}},
+        "sequence": signer.sequence,
+    }
+    auth_info = MESSAGES.encode("AuthInfo", signers=[info], fee=fee)
     return tx.encode(body, auth_info, [key.sign(direct(body, auth_info, signer))])

@@ -8,7 +8,6 @@ from dataclasses import fields, replace
 from ... import jsoncodec
 from ...domain.genesis import ConsensusParams, Genesis
 from ...errors import ConfigurationError, InvalidSetting, short_repr
-from ...protocol.protobuf import integer, message, string
 from ..protocol import bech32, coins
 from ..protocol.coins import Coin, Coins
 from ..protocol.keys import from_json
@@ -235,26 +234,11 @@ def _write_balances(context: Context, bank: Item) -> None:
     )
     for each in bank["denom_metadata"]:
         key = BANK + METADATA + each["base"].required_text().encode()
-        context.branch.writes[key] = _metadata(each)
+        context.branch.writes[key] = modules.encode("Metadata", each)
 
 
 def _sum(balance: Item, *parts: Coins) -> Coins:
     return balance.read(lambda _: coins.add(*parts), "coins")
-
-
-def _metadata(given: Item) -> bytes:
-    units = b"".join(
-        message(
-            2,
-            string(1, unit["denom"].required_text())
-            + integer(2, unit["exponent"].whole_number(32))
-            + b"".join(string(3, alias.text()) for alias in unit["aliases"]),
-        )
-        for unit in given["denom_units"]
-    )
-    names = ("base", "display", "name", "symbol", "uri", "uri_hash")
-    texts = b"".join(string(at, given[name].text()) for at, name in enumerate(names, 3))
-    return string(1, given["description"].text()) + units + texts
 
 
 def document(prefix: str, owned: Mapping[bytes, Coins]) -> bytes:

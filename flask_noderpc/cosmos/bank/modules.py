@@ -1,13 +1,13 @@
-"""The genesis state of modules that do nothing here, which queries read.
-
-SDK: proto/cosmos/staking, mint and distribution have the fields.
-"""
+"""The genesis state of modules that do nothing here, which queries read."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...domain.time import from_text
-from ...protocol.protobuf import integer, message, string, timestamp, varint
+from ...protocol.proto import Field
 from ..protocol.keys import from_json
+from ..protocol.proto import MESSAGES
 from .context import Codec
 from .genesis_json import Item
 from .state import Branch
@@ -19,6 +19,8 @@ VALIDATOR = b"staking/\x21"
 
 VALOPER = "valoper"
 """Follows the prefix of accounts in addresses of validators."""
+
+_PARAMS = {STAKING: "StakingParams", MINT: "MintParams", DISTRIBUTION: "DistributionParams"}
 
 STATUSES = {"BOND_STATUS_UNBONDED": 1, "BOND_STATUS_UNBONDING": 2, "BOND_STATUS_BONDED": 3}
 """Numbers of the states of a validator."""
@@ -34,19 +36,14 @@ def params_key(module: str) -> bytes:
 def write(branch: Branch, document: Item, codec: Codec) -> None:
     """Store what a genesis state has of these modules; raise
     :exc:`~.genesis_json.InvalidState`."""
-    for module, encode in _PARAMS.items():
+    for module, name in _PARAMS.items():
         if module in document.members:
-            branch.writes[params_key(module)] = encode(document[module]["params"])
+            branch.writes[params_key(module)] = encode(name, document[module]["params"])
     operators = Codec(codec.prefix + VALOPER)
     for each in document[STAKING]["validators"]:
         address = each["operator_address"].read(operators.parse, "an address")
-        branch.writes[VALIDATOR + bytes((len(address),)) + address] = _validator(each)
-
-
-def _decimal(number: int, given: Item) -> bytes:
-    # The SDK's LegacyDec has 18 places, and is stored without its point.
-    text = given.text() or "0"
-    return string(number, str(given.read(lambda _: _scaled(text, 18), "a decimal number")))
+        key = VALIDATOR + bytes((len(address),)) + address
+        branch.writes[key] = encode("StakingValidator", each)
 
 
 def _scaled(text: str, places: int) -> int:
@@ -54,82 +51,58 @@ def _scaled(text: str, places: int) -> int:
     return int(whole + fraction[:places].ljust(places, "0"))
 
 
-def _texts(given: Item, *names: str) -> bytes:
-    return b"".join(string(at, given[name].text()) for at, name in enumerate(names, 1))
-
-
-def _seconds(given: Item) -> bytes:
-    # A Duration has the fields of a Timestamp.
+def _duration(given: Item) -> int:
     text = (given.text() or "0s").removesuffix("s")
     duration = given.read(lambda _: _scaled(text, 9), "a duration")
     if not 0 <= duration < _MAX_SECONDS:
         given.refuse(f"expected a duration in seconds such as '1814400s', got {text[:80]!r}")
-    return timestamp(duration)
+    return duration
 
 
-def _amount(number: int, given: Item) -> bytes:
+def _decimal(given: Item) -> str:
     text = given.text() or "0"
-    return string(number, str(given.read(lambda _: int(text), "a whole number")))
+    return str(given.read(lambda _: _scaled(text, 18), "a decimal number"))
 
 
-def _staking(given: Item) -> bytes:
-    numbers = ("max_validators", "max_entries", "historical_entries")
-    return (
-        message(1, _seconds(given["unbonding_time"]))
-        + b"".join(
-            integer(at, given[name].whole_number(32)) for at, name in enumerate(numbers, 2)
-        )
-        + string(5, given["bond_denom"].text())
-        + _decimal(6, given["min_commission_rate"])
-    )
+def _amount(given: Item) -> str:
+    text = given.text() or "0"
+    return str(given.read(lambda _: int(text), "a whole number"))
 
 
-def _mint(given: Item) -> bytes:
-    rates = ("inflation_rate_change", "inflation_max", "inflation_min", "goal_bonded")
-    return (
-        string(1, given["mint_denom"].text())
-        + b"".join(_decimal(at, given[name]) for at, name in enumerate(rates, 2))
-        + integer(6, given["blocks_per_year"].whole_number())
-    )
-
-
-def _distribution(given: Item) -> bytes:
-    rates = ("community_tax", "base_proposer_reward", "bonus_proposer_reward")
-    return b"".join(_decimal(at, given[name]) for at, name in enumerate(rates, 1)) + integer(
-        4, given["withdraw_addr_enabled"].flag()
-    )
-
-
-_PARAMS = {STAKING: _staking, MINT: _mint, DISTRIBUTION: _distribution}
-
-
-def _validator(given: Item) -> bytes:
-    key, commission = given["consensus_pubkey"], given["commission"]
-    rates = commission["commission_rates"]
-    about = ("moniker", "identity", "website", "security_contact", "details")
-    parts = ("rate", "max_rate", "max_change_rate")
-    encoded = b"".join(_decimal(at, rates[name]) for at, name in enumerate(parts, 1))
-    return (
-        string(1, given["operator_address"].required_text())
-        + message(2, key.read(from_json, "a public key").any)
-        + integer(3, given["jailed"].flag())
-        + integer(4, STATUSES.get(given["status"].text(), 0))
-        + _amount(5, given["tokens"])
-        + _decimal(6, given["delegator_shares"])
-        + message(7, _texts(given["description"], *about))
-        + integer(8, given["unbonding_height"].whole_number(63))
-        + message(9, _time(given["unbonding_time"]))
-        + message(10, message(1, encoded) + message(2, _time(commission["update_time"])))
-        + _amount(11, given["min_self_delegation"])
-        + integer(12, given["unbonding_on_hold_ref_count"].whole_number(63))
-        + _ids([each.whole_number() for each in given["unbonding_ids"]])
-    )
-
-
-def _time(given: Item) -> bytes:
+def _time(given: Item) -> int:
     text = given.text()
-    return timestamp(given.read(lambda _: from_text(text), "a time")) if text else b""
+    return given.read(lambda _: from_text(text), "a time") if text else 0
 
 
-def _ids(ids: list[int]) -> bytes:
-    return message(13, b"".join(map(varint, ids))) if ids else b""
+_READ: dict[str, Callable[[Item], object]] = {
+    "Any": lambda given: given.read(from_json, "a public key").any,
+    "BondStatus": lambda given: STATUSES.get(given.text(), 0),
+    "Dec": _decimal,
+    "Duration": _duration,
+    "Int": _amount,
+    "Timestamp": _time,
+    "bool": Item.flag,
+    "int64": lambda given: given.whole_number(63),
+    "string": Item.text,
+    "uint32": lambda given: given.whole_number(32),
+    "uint64": Item.whole_number,
+}
+"""Values of fields by their types."""
+
+
+def encode(name: str, given: Item) -> bytes:
+    """Encode the message that a genesis state has as JSON; raise
+    :exc:`~.genesis_json.InvalidState`."""
+
+    def value(field: Field, item: Item) -> object:
+        is_required = field.type == "string" and field.mark == "!"
+        read = Item.required_text if is_required else _READ.get(field.type)
+        return read(item) if read else encode(field.type, item)
+
+    values = {
+        field.name: [value(field, each) for each in given[field.name]]
+        if field.repeated
+        else value(field, given[field.name])
+        for field in MESSAGES[name]
+    }
+    return MESSAGES.encode(name, **values)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...protocol.protobuf import string
+from .proto import MESSAGES
 
 MAX_BITS = 256
 """Of the SDK's Int."""
@@ -42,7 +42,7 @@ class Coin:
 
     def encode(self) -> bytes:
         """Encode the message of the type."""
-        return string(1, self.denom) + string(2, str(self.value))
+        return MESSAGES.encode("Coin", denom=self.denom, amount=str(self.value))
 
 
 Coins = tuple[Coin, ...]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...protocol.protobuf import Malformed, Message
 from .coins import Coin, parse_amount
+from .proto import MESSAGES
 
 VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)
 _NAMES = ("varint", "fixed64", "bytes", "start_group", "end_group", "fixed32")
@@ -151,18 +152,6 @@ def _amino_coin(coin: Coin) -> dict[str, str]:
     return {**amount, "denom": coin.denom} if coin.denom else amount
 
 
-_COIN = {1: Field("denom", TEXT), 2: Field("amount", TEXT)}
-COIN = Kind("*types.Coin", _COIN, _coin, _amino_coin)
-"""A :class:`~flask_noderpc.cosmos.protocol.coins.Coin`."""
-FEE_COIN = Kind("*types.Coin", _COIN, _fee_coin, _amino_coin)
-"""The same of a fee, whose amount may be missing."""
-
-
-def coins(name: str) -> Field:
-    """Return a field of coins."""
-    return Field(name, COIN, repeated=True, always=True)
-
-
 @dataclass(frozen=True, slots=True)
 class AnyValue:
     """A message of any type."""
@@ -171,12 +160,49 @@ class AnyValue:
     value: bytes
 
 
-ANY = Kind(
-    "*types.Any",
-    {1: Field("type_url", TEXT), 2: Field("value", BLOB)},
-    lambda values: AnyValue(values["type_url"], values["value"]),
-)
+_TYPES: dict[str, Scalar | Kind] = {"string": TEXT, "bytes": BLOB, "bool": BOOL}
+
+
+def declared(
+    go_name: str,
+    name: str,
+    build: Callable[[dict[str, Any]], Any] = lambda values: values,
+    *,
+    signer: str = "",
+    **types: Scalar | Kind,
+) -> Kind:
+    """Return the type of a message that is declared by its name.
+
+    ``types`` are those of fields that have others than their declaration says.
+    """
+    return Kind(
+        go_name,
+        {
+            f.number: Field(
+                f.attribute,
+                types.get(f.attribute, _TYPES.get(f.type, UINT)),
+                f.repeated,
+                signer=f.attribute == signer,
+                always=f.repeated,
+            )
+            for f in MESSAGES[name]
+        },
+        build,
+    )
+
+
+FEE_COIN = replace(declared("*types.Coin", "Coin", _fee_coin), amino=_amino_coin)
+"""A :class:`~flask_noderpc.cosmos.protocol.coins.Coin` whose amount may be missing."""
+COIN = _TYPES["Coin"] = replace(FEE_COIN, build=_coin)
+"""A :class:`~flask_noderpc.cosmos.protocol.coins.Coin`."""
+ANY = _TYPES["Any"] = declared("*types.Any", "Any", lambda values: AnyValue(**values))
 """An :class:`AnyValue`."""
+
+
+def coins(name: str) -> Field:
+    """Return a field of coins."""
+    return Field(name, COIN, repeated=True, always=True)
+
 
 Resolve = Callable[[str], Kind | None]
 """Returns the type of a name, if it is known."""

@@ -14,8 +14,9 @@ from typing import Any
 from ...domain.validator import ED25519, SECP256K1, PublicKey
 from ...errors import short_repr
 from ...protocol.comet import key_types
-from ...protocol.protobuf import blob, delimited, integer, message, string
-from .fields import ANY, BLOB, UINT, AnyValue, Field, InvalidMessage, Kind
+from ...protocol.protobuf import delimited, integer
+from .fields import AnyValue, InvalidMessage, declared
+from .proto import MESSAGES
 
 try:
     from btclib_secp256k1 import dsa
@@ -56,14 +57,14 @@ class Key(ABC):
         """Its binary amino, which is hashed to the address of a multisig key."""
 
     @property
-    @abstractmethod
     def value(self) -> bytes:
         """Its message."""
+        return MESSAGES.encoder(self.type_url.removeprefix("/"))(self)
 
     @property
     def any(self) -> bytes:
         """Its message within an ``Any``."""
-        return string(1, self.type_url) + blob(2, self.value)
+        return MESSAGES.encoder("Any")(self)
 
     def verify(self, signed: bytes, signature: bytes) -> bool:
         """Return true if the signature is its own."""
@@ -91,10 +92,6 @@ class Secp256k1Key(Key):
     @property
     def amino(self) -> bytes:
         return _AMINO_SECP256K1 + delimited(self.key)
-
-    @property
-    def value(self) -> bytes:
-        return blob(1, self.key)
 
     def verify(self, signed: bytes, signature: bytes) -> bool:
         if len(signature) != 64:
@@ -129,10 +126,6 @@ class Ed25519Key(Key):
     def amino(self) -> bytes:
         return _AMINO_ED25519 + delimited(self.key)
 
-    @property
-    def value(self) -> bytes:
-        return blob(1, self.key)
-
     def verify(self, signed: bytes, signature: bytes) -> bool:
         return key_types.verify(PublicKey(ED25519, self.key), signature, signed)
 
@@ -155,21 +148,13 @@ class MultisigKey(Key):
         parts = b"".join(b"\x12" + delimited(key.amino) for key in self.keys)
         return _AMINO_MULTISIG + integer(1, self.threshold) + parts
 
-    @property
-    def value(self) -> bytes:
-        return integer(1, self.threshold) + b"".join(message(2, key.any) for key in self.keys)
-
     def count(self) -> int:
         return sum(key.count() for key in self.keys)
 
 
 KINDS = {
-    Secp256k1Key.type_url: Kind(Secp256k1Key.go_name, {1: Field("key", BLOB)}),
-    Ed25519Key.type_url: Kind(Ed25519Key.go_name, {1: Field("key", BLOB)}),
-    MultisigKey.type_url: Kind(
-        MultisigKey.go_name,
-        {1: Field("threshold", UINT), 2: Field("public_keys", ANY, repeated=True)},
-    ),
+    known.type_url: declared(known.go_name, known.type_url.removeprefix("/"))
+    for known in (Secp256k1Key, Ed25519Key, MultisigKey)
 }
 """The messages of keys by their names."""
 
@@ -192,7 +177,7 @@ def decode(given: AnyValue, depth: int = _MAX_DEPTH) -> Key | None:
         return Secp256k1Key(values["key"])
     if given.type_url == Ed25519Key.type_url:
         return Ed25519Key(values["key"])
-    keys = [decode(each, depth - 1) for each in values["public_keys"]]
+    keys = [decode(each, depth - 1) for each in values["keys"]]
     return MultisigKey(values["threshold"] & _UINT32, tuple(key for key in keys if key))
 
 
@@ -248,4 +233,4 @@ class BitArray:
 
     def encode(self) -> bytes:
         """Encode the message of the type."""
-        return integer(1, self.extra_bits) + blob(2, self.elements)
+        return MESSAGES.encoder("CompactBitArray")(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .fields import TEXT, AnyValue, Field, InvalidMessage, Kind, Values, coins
+from .fields import AnyValue, InvalidMessage, Kind, Values, declared
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +61,17 @@ def decode(given: AnyValue, known: MessageType | None) -> Msg:
 
 MSG_SEND = MessageType(
     "/cosmos.bank.v1beta1.MsgSend",
-    Kind(
-        "*types.MsgSend",
-        {
-            1: Field("from_address", TEXT, signer=True),
-            2: Field("to_address", TEXT),
-            3: coins("amount"),
-        },
-    ),
+    declared("*types.MsgSend", "cosmos.bank.v1beta1.MsgSend", signer="from_address"),
     "cosmos-sdk/MsgSend",
 )
-_INPUT = Kind("*types.Input", {1: Field("address", TEXT, signer=True), 2: coins("coins")})
-_OUTPUT = Kind("*types.Output", {1: Field("address", TEXT), 2: coins("coins")})
 MSG_MULTI_SEND = MessageType(
     "/cosmos.bank.v1beta1.MsgMultiSend",
-    Kind(
+    declared(
         "*types.MsgMultiSend",
-        {
-            1: Field("inputs", _INPUT, repeated=True, signer=True, always=True),
-            2: Field("outputs", _OUTPUT, repeated=True, always=True),
-        },
+        "cosmos.bank.v1beta1.MsgMultiSend",
+        signer="inputs",
+        inputs=declared("*types.Input", "Input", signer="address"),
+        outputs=declared("*types.Output", "Output"),
     ),
     "cosmos-sdk/MsgMultiSend",
 )

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...domain.time import SECOND
-from ...protocol.protobuf import blob, message
+from ...protocol.protobuf import int64, message
 from . import keys
 from .coins import Coins
 from .fields import (
     ANY,
     BLOB,
-    BOOL,
     BYTES,
     FEE_COIN,
-    TEXT,
     UINT,
     AnyValue,
     Field,
@@ -26,13 +24,14 @@ from .fields import (
     Kind,
     Resolve,
     Unreadable,
-    coins,
+    declared,
     read_fields,
     read_tag,
     read_varint,
     value_at,
 )
 from .keys import BitArray, Key
+from .proto import MESSAGES
 
 UNSPECIFIED, DIRECT, TEXTUAL, DIRECT_AUX, AMINO_JSON = 0, 1, 2, 3, 127
 """Sign modes."""
@@ -105,53 +104,30 @@ class Tx:
     """True if the body has fields that may be unknown."""
 
 
-def _any_list(name: str) -> Field:
-    return Field(name, ANY, repeated=True)
-
-
-_RAW = Kind(
-    "*tx.TxRaw",
-    {
-        1: Field("body", BLOB),
-        2: Field("auth_info", BLOB),
-        3: Field("signatures", BLOB, repeated=True),
-    },
-)
+_RAW = declared("*tx.TxRaw", "TxRaw")
 _UINT32 = (1 << 32) - 1
 # The years 1 to 9999.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 _TIMESTAMP = Kind(
     "*types.Timestamp",
     {1: Field("seconds", UINT), 2: Field("nanos", UINT)},
-    lambda values: _time(_int64(values["seconds"]), _int32(values["nanos"])),
+    lambda values: _time(int64(values["seconds"]), _int32(values["nanos"])),
 )
-_BODY = Kind(
+_BODY = declared(
     "*tx.TxBody",
-    {
-        1: _any_list("messages"),
-        2: Field("memo", BLOB),
-        3: Field("timeout_height", UINT),
-        4: Field("unordered", BOOL),
-        5: Field("timeout", _TIMESTAMP),
-        1023: _any_list("extensions"),
-        2047: _any_list("non_critical_extensions"),
-    },
+    "TxBody",
     lambda values: Body(**values),
+    memo=BLOB,
+    timeout=_TIMESTAMP,
 )
-_BITS = Kind(
+_BITS = declared(
     "*types.CompactBitArray",
-    {1: Field("extra_bits", UINT), 2: Field("elements", BLOB)},
+    "CompactBitArray",
     lambda values: BitArray(values["extra_bits"] & _UINT32, values["elements"]),
 )
-_SINGLE = Kind(
-    "*tx.ModeInfo_Single",
-    {1: Field("mode", UINT)},
-    lambda values: Single(_int32(values["mode"])),
+_SINGLE = declared(
+    "*tx.ModeInfo_Single", "Single", lambda values: Single(_int32(values["mode"]))
 )
-
-
-def _int64(value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
 
 
 def _int32(value: int) -> int:
@@ -175,8 +151,8 @@ def _mode_kind() -> Kind:
     """Return the type of sign modes, which has itself within."""
     own: dict[int, Field] = {}
     mode = Kind("*tx.ModeInfo", own)
-    multi = {1: Field("bits", _BITS), 2: Field("modes", mode, repeated=True)}
-    own |= {1: Field("single", _SINGLE), 2: Field("multi", Kind("*tx.ModeInfo_Multi", multi))}
+    multi = declared("*tx.ModeInfo_Multi", "Multi", bits=_BITS, modes=mode)
+    own |= declared(mode.name, "ModeInfo", single=_SINGLE, multi=multi).fields
     return mode
 
 
@@ -203,28 +179,13 @@ def _decode_mode(data: bytes, depth: int = _MAX_DEPTH) -> Mode:
     return found
 
 
-_SIGNER = Kind(
-    "*tx.SignerInfo",
-    {1: Field("public_key", ANY), 2: Field("mode", _MODE), 3: Field("sequence", UINT)},
-)
-_FEE = Kind(
-    "*tx.Fee",
-    {
-        1: Field("amount", FEE_COIN, repeated=True),
-        2: Field("gas_limit", UINT),
-        3: Field("payer", TEXT),
-        4: Field("granter", TEXT),
-    },
-    lambda values: Fee(**values),
-)
-_TIP = Kind("*tx.Tip", {1: coins("amount"), 2: Field("tipper", TEXT)})
-_AUTH_INFO = Kind(
+_FEE = declared("*tx.Fee", "Fee", lambda values: Fee(**values), amount=FEE_COIN)
+_AUTH_INFO = declared(
     "*tx.AuthInfo",
-    {
-        1: Field("signers", _SIGNER, repeated=True),
-        2: Field("fee", _FEE),
-        3: Field("tip", _TIP),
-    },
+    "AuthInfo",
+    signers=declared("*tx.SignerInfo", "SignerInfo", mode=_MODE),
+    fee=_FEE,
+    tip=declared("*tx.Tip", "Tip"),
 )
 
 
@@ -369,7 +330,7 @@ def join(signatures: list[bytes]) -> bytes:
 
 def encode(body: bytes, auth_info: bytes, signatures: list[bytes]) -> bytes:
     """Encode a transaction."""
-    return blob(1, body) + blob(2, auth_info) + b"".join(message(3, s) for s in signatures)
+    return MESSAGES.encode("TxRaw", body=body, auth_info=auth_info, signatures=signatures)
 
 
 def flat(signature: Signature, depth: int = 0) -> Iterator[bytes]:

@@ -20,8 +20,9 @@ from ...errors import (
     NotSupported,
 )
 from ...protocol.comet.hashes import tx_hash
-from ...protocol.protobuf import Malformed, Message, blob, integer, message, string
+from ...protocol.protobuf import Malformed, Message
 from ...wire.comet import gojson
+from ..protocol.proto import MESSAGES
 from . import requests, routes
 from .reader import read
 from .writer import write
@@ -215,11 +216,11 @@ def _broadcast(request: Message, send: Send) -> bytes:
         if code is None:
             raise
         sent = ResultBroadcastTx(code, b"", "", "sdk", tx_hash(tx))
-    return message(
-        1,
-        string(2, sent.hash.hex().upper())
-        + string(3, sent.codespace)
-        + integer(4, sent.code)
-        + blob(5, sent.data.hex().upper().encode())
-        + string(6, sent.log),
-    )
+    response = {
+        "txhash": sent.hash.hex().upper(),
+        "codespace": sent.codespace,
+        "code": sent.code,
+        "data": sent.data.hex().upper(),
+        "raw_log": sent.log,
+    }
+    return MESSAGES.encode("tx.BroadcastTxResponse", tx_response=response)

@@ -7,9 +7,10 @@ from typing import Any
 
 from ...concurrency import in_turns
 from ...domain.time import from_text
-from ...protocol.protobuf import blob, integer, message, string, timestamp
+from ...protocol.proto import Field
+from ...protocol.protobuf import integer, message, string, timestamp
 from ...wire.comet import gojson
-from .messages import ENUMS, MESSAGES, Field
+from ..protocol.proto import ENUMS, MESSAGES
 from .requests import InvalidRequest, int64, uint64
 
 _MAX_DEPTH = 64
@@ -44,10 +45,10 @@ def _values(field: Field, given: dict[str, Any]) -> list[Any]:
 
 
 def _field(field: Field, value: Any, depth: int) -> bytes:
-    if field.type in MESSAGES:
-        return message(field.number, read(field.type, value, depth))
     if field.type == "Any":
         return message(field.number, _any(value, depth))
+    if field.type in MESSAGES:
+        return message(field.number, read(field.type, value, depth))
     if field.type in ENUMS:
         return integer(field.number, _enum(field.type, value))
     if field.type in _NUMBERS:
@@ -62,7 +63,7 @@ def _any(value: Any, depth: int) -> bytes:
     name = url.removeprefix("/")
     if name not in MESSAGES or "." not in name:
         raise InvalidRequest(f"unable to resolve type URL {url}")
-    return string(1, url) + blob(2, read(name, value, depth))
+    return MESSAGES.encode("Any", type_url=url, value=read(name, value, depth))
 
 
 def _enum(kind: str, value: Any) -> int:

@@ -9,9 +9,10 @@ import re
 from collections.abc import Collection, Mapping
 from urllib.parse import parse_qsl
 
+from ...protocol.proto import Field
 from ...protocol.protobuf import blob, integer, message, string
 from ...wire.comet import gojson
-from .messages import ENUMS, MESSAGES, Field
+from ..protocol.proto import ENUMS, MESSAGES
 
 # One more than 64 bits have: longer ones are out of range, too.
 _MAX_DIGITS = 21

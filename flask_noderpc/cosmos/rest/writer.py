@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...domain.time import SECOND, to_text
-from ...protocol.protobuf import Malformed, Message, fields
-from .messages import ENUMS, MESSAGES, Field
+from ...protocol.proto import Field
+from ...protocol.protobuf import Malformed, Message, fields, int64
+from ..protocol.proto import ENUMS, MESSAGES
 
 _MAX_DEPTH = 64
 _DECIMALS = 18
@@ -93,8 +94,7 @@ def _integer(value: int | bytes | None) -> int:
 
 
 def _signed(value: int | bytes | None) -> int:
-    number = _integer(value)
-    return number - (1 << 64) if number >> 63 else number
+    return int64(_integer(value))
 
 
 def _text(value: int | bytes | None) -> str:
@@ -115,13 +115,13 @@ def _decimal(value: int | bytes | None) -> str:
 
 def _timestamp(given: Message) -> str:
     try:
-        return to_text(_signed(given.integer(1)) * SECOND + given.integer(2))
+        return to_text(int64(given.integer(1)) * SECOND + given.integer(2))
     except OverflowError:
         raise Malformed("a time before year 1 or after year 9999") from None
 
 
 def _duration(given: Message) -> str:
-    seconds, nanos = _signed(given.integer(1)), given.integer(2)
+    seconds, nanos = int64(given.integer(1)), given.integer(2)
     fraction = f".{nanos:09}".rstrip("0").rstrip(".") if nanos else ""
     return f"{seconds}{fraction}s"
 
@@ -135,6 +135,7 @@ _SCALARS: dict[str, Callable[[int | bytes | None], Any]] = {
     "int64": lambda value: str(_signed(value)),
     "uint64": lambda value: str(_integer(value)),
     "Dec": _decimal,
+    "Int": _text,
 }
 _WELL_KNOWN: dict[str, Callable[[Message], str]] = {
     "Timestamp": _timestamp,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from ...errors import InvalidTransaction
 from ...protocol import protobuf
+from ...protocol.proto import Messages
 from ...protocol.protobuf import Message
 from ..domain.records import ACCESS_LIST, DYNAMIC_FEE
 from . import rlp
@@ -47,57 +48,10 @@ def _raw(message: bytes) -> bytes:
         return raw
     data = Message(fields.blob(1))
     name = data.text(1).rpartition(".")[2]
-    form = _FORMS.get(name)
-    if form is None:
+    if name not in _TYPES:
         raise ValueError(f"unknown transaction data {name!r}")
-    return form(Message(data.blob(2)))
-
-
-def _legacy(tx: Message) -> bytes:
-    return rlp.encode(
-        [
-            tx.integer(1),
-            _amount(tx, 2),
-            tx.integer(3),
-            _recipient(tx, 4),
-            _amount(tx, 5),
-            tx.blob(6),
-            *_signature(tx, 7),
-        ]
-    )
-
-
-def _access_list(tx: Message) -> bytes:
-    fees: list[rlp.Item] = [_amount(tx, 3)]
-    return _typed(ACCESS_LIST, tx, fees, 4)
-
-
-def _dynamic_fee(tx: Message) -> bytes:
-    fees: list[rlp.Item] = [_amount(tx, 3), _amount(tx, 4)]
-    return _typed(DYNAMIC_FEE, tx, fees, 5)
-
-
-def _typed(kind: int, tx: Message, fees: list[rlp.Item], gas: int) -> bytes:
-    """Fields that both types share; ``gas`` is the number of that field."""
-    items: list[rlp.Item] = [
-        _amount(tx, 1),
-        tx.integer(2),
-        *fees,
-        tx.integer(gas),
-        _recipient(tx, gas + 1),
-        _amount(tx, gas + 2),
-        tx.blob(gas + 3),
-        [_access(entry) for entry in tx.blobs(gas + 4)],
-        *_signature(tx, gas + 5),
-    ]
-    return bytes((kind,)) + rlp.encode(items)
-
-
-_FORMS: dict[str, Callable[[Message], bytes]] = {
-    "LegacyTx": _legacy,
-    "AccessListTx": _access_list,
-    "DynamicFeeTx": _dynamic_fee,
-}
+    tx = Message(data.blob(2))
+    return _TYPES[name] + rlp.encode([_READ[f.type](tx, f.number) for f in _MESSAGES[name]])
 
 
 def _amount(tx: Message, number: int) -> int:
@@ -120,6 +74,35 @@ def _access(entry: bytes) -> rlp.Item:
     return [from_hex(fields.text(1), 20), [from_hex(key, 32) for key in fields.texts(2)]]
 
 
-def _signature(tx: Message, number: int) -> list[int]:
-    """V, R and S from this field on."""
-    return [int.from_bytes(tx.blob(number + index)) for index in range(3)]
+# The fields of an Ethereum transaction are in the order of their numbers.
+_MESSAGES = Messages(
+    """
+message LegacyTx {
+  uint64 nonce = 1; Int gas_price = 2; uint64 gas = 3; Address to = 4; Int value = 5;
+  bytes data = 6; Number v = 7; Number r = 8; Number s = 9;
+}
+message AccessListTx {
+  Int chain_id = 1; uint64 nonce = 2; Int gas_price = 3; uint64 gas = 4; Address to = 5;
+  Int value = 6; bytes data = 7; AccessList accesses = 8; Number v = 9; Number r = 10;
+  Number s = 11;
+}
+message DynamicFeeTx {
+  Int chain_id = 1; uint64 nonce = 2; Int gas_tip_cap = 3; Int gas_fee_cap = 4; uint64 gas = 5;
+  Address to = 6; Int value = 7; bytes data = 8; AccessList accesses = 9; Number v = 10;
+  Number r = 11; Number s = 12;
+}
+"""
+)
+_TYPES = {
+    "LegacyTx": b"",
+    "AccessListTx": bytes((ACCESS_LIST,)),
+    "DynamicFeeTx": bytes((DYNAMIC_FEE,)),
+}
+_READ: dict[str, Callable[[Message, int], rlp.Item]] = {
+    "AccessList": lambda tx, number: [_access(entry) for entry in tx.blobs(number)],
+    "Address": _recipient,
+    "Int": _amount,
+    "Number": lambda tx, number: int.from_bytes(tx.blob(number)),
+    "bytes": Message.blob,
+    "uint64": Message.integer,
+}

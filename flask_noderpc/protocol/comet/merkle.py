@@ -7,7 +7,8 @@ from hashlib import sha256
 
 from ...domain.abci import ProofOp
 from ...domain.block import MerkleProof
-from ..protobuf import blob, delimited, integer, message
+from ..protobuf import delimited
+from .messages import MESSAGES
 
 # CometBFT: merkle.MaxAunts; no tree is deeper.
 _MAX_AUNTS = 100
@@ -105,11 +106,4 @@ def pair_hash(key: bytes, value: bytes) -> bytes:
 
 def value_op(key: bytes, proof: MerkleProof) -> ProofOp:
     """Return the proof operator from a key's value to the root of its tree."""
-    # CometBFT: ValueOp{1 key, 2 Proof{1 total, 2 index, 3 leaf_hash, 4 aunts}}.
-    body = (
-        integer(1, proof.total)
-        + integer(2, proof.index)
-        + blob(3, proof.leaf_hash)
-        + b"".join(message(4, aunt) for aunt in proof.aunts)
-    )
-    return ProofOp("simple:v", key, blob(1, key) + message(2, body))
+    return ProofOp("simple:v", key, MESSAGES.encode("ValueOp", key=key, proof=proof))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ...domain.block import (
     NO_BLOCK,
@@ -13,105 +13,16 @@ from ...domain.block import (
     CommitSig,
     Evidence,
     Header,
-    LightBlock,
     LightClientAttackEvidence,
     PartSetHeader,
     Version,
     Vote,
     VoteType,
 )
-from ...domain.validator import NO_KEY, PublicKey, Validator
+from ...domain.validator import NO_KEY, PublicKey
+from ..proto import Messages
 from ..protobuf import blob, delimited, integer, message, sfixed64, string, timestamp
 from .key_types import KEY_TYPES, UnsupportedKey
-
-
-def version(value: Version) -> bytes:
-    """Consensus{1 block, 2 app}."""
-    return integer(1, value.block) + integer(2, value.app)
-
-
-def part_set_header(value: PartSetHeader) -> bytes:
-    """PartSetHeader{1 total, 2 hash}."""
-    return integer(1, value.total) + blob(2, value.hash)
-
-
-def block_id(value: BlockID) -> bytes:
-    """BlockID{1 hash, 2 part_set_header}; the empty one is ``1200``."""
-    return blob(1, value.hash) + message(2, part_set_header(value.parts))
-
-
-def header(value: Header) -> bytes:
-    """Header{1..14} with plain field types."""
-    return b"".join(
-        (
-            message(1, version(value.version)),
-            string(2, value.chain_id),
-            integer(3, value.height),
-            message(4, timestamp(value.time)),
-            message(5, block_id(value.last_block_id)),
-            blob(6, value.last_commit_hash),
-            blob(7, value.data_hash),
-            blob(8, value.validators_hash),
-            blob(9, value.next_validators_hash),
-            blob(10, value.consensus_hash),
-            blob(11, value.app_hash),
-            blob(12, value.last_results_hash),
-            blob(13, value.evidence_hash),
-            blob(14, value.proposer_address),
-        )
-    )
-
-
-def commit_sig(value: CommitSig) -> bytes:
-    """CommitSig{1 flag, 2 address, 3 timestamp, 4 signature}."""
-    flag, address, signature = value.block_id_flag, value.validator_address, value.signature
-    time = timestamp(value.timestamp)
-    if len(address) == 20 and len(signature) == 64 and 0 < flag < 0x80:
-        # All but a few, and a block has hundreds.
-        return b"\x08%c\x12\x14%b\x1a%c%b\x22\x40%b" % (
-            flag,
-            address,
-            len(time),
-            time,
-            signature,
-        )
-    return integer(1, flag) + blob(2, address) + message(3, time) + blob(4, signature)
-
-
-def commit_sigs(value: Commit) -> list[bytes]:
-    """Each signature of a commit."""
-    return [commit_sig(sig) for sig in value.signatures]
-
-
-def commit(value: Commit, sigs: Sequence[bytes] | None = None) -> bytes:
-    """Commit{1 height, 2 round, 3 block_id, 4* signatures}; ``sigs`` are the signatures
-    where they are encoded already."""
-    if sigs is None:
-        sigs = commit_sigs(value)
-    return (
-        integer(1, value.height)
-        + integer(2, value.round)
-        + message(3, block_id(value.block_id))
-        + b"".join([message(4, sig) for sig in sigs])
-    )
-
-
-def vote(value: Vote) -> bytes:
-    """Vote{1..10} within evidence."""
-    return b"".join(
-        (
-            integer(1, value.type),
-            integer(2, value.height),
-            integer(3, value.round),
-            message(4, block_id(value.block_id)),
-            message(5, timestamp(value.timestamp)),
-            blob(6, value.validator_address),
-            integer(7, value.validator_index),
-            blob(8, value.signature),
-            blob(9, value.extension),
-            blob(10, value.extension_signature),
-        )
-    )
 
 
 def public_key(value: PublicKey) -> bytes:
@@ -128,73 +39,152 @@ def public_key(value: PublicKey) -> bytes:
     return message(known.member, value.value)
 
 
-def validator(value: Validator, *, plain_key: bool = False) -> bytes:
-    """Validator{1 address, 2 pub_key, 3 voting_power, 4 proposer_priority}.
-
-    CometBFT 1.0 writes {5 pub_key_bytes, 6 pub_key_type} instead of 2: types/validator.go.
+_OWN = {"PublicKey": public_key}
+MESSAGES = Messages(
     """
-    key = value.pub_key
-    return (
-        blob(1, value.address)
-        + (b"" if plain_key else message(2, public_key(key)))
-        + integer(3, value.voting_power)
-        + integer(4, value.proposer_priority)
-        + (blob(5, key.value) + string(6, key.type) if plain_key else b"")
+message Consensus { uint64 block = 1; uint64 app = 2; }
+message PartSetHeader { uint32 total = 1; bytes hash = 2; }
+message BlockID { bytes hash = 1; PartSetHeader! part_set_header(parts) = 2; }
+message Header {
+  Consensus! version = 1; string chain_id = 2; int64 height = 3; Timestamp! time = 4;
+  BlockID! last_block_id = 5; bytes last_commit_hash = 6; bytes data_hash = 7;
+  bytes validators_hash = 8; bytes next_validators_hash = 9; bytes consensus_hash = 10;
+  bytes app_hash = 11; bytes last_results_hash = 12; bytes evidence_hash = 13;
+  bytes proposer_address = 14;
+}
+message CommitSig {
+  BlockIDFlag block_id_flag = 1; bytes validator_address = 2; Timestamp! timestamp = 3;
+  bytes signature = 4;
+}
+message Commit {
+  int64 height = 1; int32 round = 2; BlockID! block_id = 3; repeated CommitSig signatures = 4;
+}
+message Vote {
+  SignedMsgType type = 1; int64 height = 2; int32 round = 3; BlockID! block_id = 4;
+  Timestamp! timestamp = 5; bytes validator_address = 6; int32 validator_index = 7;
+  bytes signature = 8; bytes extension = 9; bytes extension_signature = 10;
+}
+message Validator {
+  bytes address = 1; PublicKey pub_key = 2; int64 voting_power = 3; int64 proposer_priority = 4;
+}
+message ValidatorUpdate { PublicKey pub_key = 1; int64 power = 2; }
+message ValidatorSet { repeated Validator validators = 1; Validator proposer = 2; }
+message SignedHeader { Header header = 1; Commit commit = 2; }
+message LightBlock { SignedHeader signed_header = 1; ValidatorSet validator_set = 2; }
+message DuplicateVoteEvidence {
+  Vote vote_a = 1; Vote vote_b = 2; int64 total_voting_power = 3; int64 validator_power = 4;
+  Timestamp! timestamp = 5;
+}
+message LightClientAttackEvidence {
+  LightBlock conflicting_block = 1; int64 common_height = 2;
+  repeated Validator byzantine_validators = 3; int64 total_voting_power = 4;
+  Timestamp! timestamp = 5;
+}
+message Evidence {
+  DuplicateVoteEvidence? duplicate_vote_evidence = 1;
+  LightClientAttackEvidence? light_client_attack_evidence = 2;
+}
+message EvidenceList { repeated Evidence evidence = 1; }
+message ProofOp { string type = 1; bytes key = 2; bytes data = 3; }
+message ProofOps { repeated ProofOp ops = 1; }
+message Proof {
+  int64 total = 1; int64 index = 2; bytes leaf_hash = 3; repeated bytes aunts = 4;
+}
+message ValueOp { bytes key = 1; Proof proof = 2; }
+message Data { repeated bytes txs = 1; }
+message Block {
+  Header! header = 1; Data! data = 2; EvidenceList! evidence = 3; Commit last_commit = 4;
+}
+""",
+    encoders=_OWN,
+)
+"""Messages of CometBFT 0.34 to 0.40. A ValidatorSet has a field 3, the total power, which
+CometBFT leaves out."""
+
+# CometBFT 1.0: types/validator.go.
+MESSAGES_1 = Messages(
+    """
+message Validator {
+  bytes address = 1; int64 voting_power = 3; int64 proposer_priority = 4;
+  bytes pub_key_bytes(pub_key.value) = 5; string pub_key_type(pub_key.type) = 6;
+}
+message ValidatorUpdate {
+  int64 power = 2; bytes pub_key_bytes(pub_key.value) = 3;
+  string pub_key_type(pub_key.type) = 4;
+}
+""",
+    MESSAGES,
+    _OWN,
+)
+"""Messages of CometBFT 1.0, whose validators have plain keys."""
+
+version: Callable[[Version], bytes] = MESSAGES.encoder("Consensus")
+part_set_header: Callable[[PartSetHeader], bytes] = MESSAGES.encoder("PartSetHeader")
+block_id: Callable[[BlockID], bytes] = MESSAGES.encoder("BlockID")
+header: Callable[[Header], bytes] = MESSAGES.encoder("Header")
+vote: Callable[[Vote], bytes] = MESSAGES.encoder("Vote")
+_commit_sig: Callable[[CommitSig], bytes] = MESSAGES.encoder("CommitSig")
+
+
+def commit_sig(value: CommitSig) -> bytes:
+    """Encode a signature of a commit."""
+    flag, address, signature = value.block_id_flag, value.validator_address, value.signature
+    if not (len(address) == 20 and len(signature) == 64 and 0 < flag < 0x80):
+        return _commit_sig(value)
+    # All but a few, and a block has hundreds.
+    time = timestamp(value.timestamp)
+    return b"\x08%c\x12\x14%b\x1a%c%b\x22\x40%b" % (flag, address, len(time), time, signature)
+
+
+def commit_sigs(value: Commit) -> list[bytes]:
+    """Each signature of a commit."""
+    return [commit_sig(sig) for sig in value.signatures]
+
+
+def commit(value: Commit, sigs: Sequence[bytes] | None = None) -> bytes:
+    """Encode a commit; ``sigs`` are the signatures where they are encoded already."""
+    return MESSAGES.encode(
+        "Commit",
+        height=value.height,
+        round=value.round,
+        block_id=value.block_id,
+        signatures=commit_sigs(value) if sigs is None else sigs,
     )
 
 
-def light_block(value: LightBlock, *, plain_keys: bool = False) -> bytes:
-    """LightBlock{1 signed_header{1 header, 2 commit}, 2 validator_set}."""
-    signed = value.signed_header
-    # ValidatorSet{1* validators, 2 proposer}; CometBFT leaves 3, the total power, out.
-    encoded = (message(1, validator(v, plain_key=plain_keys)) for v in value.validators)
-    proposer = validator(value.proposer, plain_key=plain_keys)
-    return message(
-        1, message(1, header(signed.header)) + message(2, commit(signed.commit))
-    ) + message(2, b"".join(encoded) + message(2, proposer))
-
-
 def evidence(value: Evidence, *, plain_keys: bool = False) -> bytes:
-    """DuplicateVoteEvidence{1 vote_a, 2 vote_b, 3 total, 4 power, 5 timestamp}, or
-    LightClientAttackEvidence{1 block, 2 common_height, 3* byzantine, 4 total, 5 timestamp}."""
-    if isinstance(value, LightClientAttackEvidence):
-        blamed = (validator(v, plain_key=plain_keys) for v in value.byzantine_validators)
-        return (
-            message(1, light_block(value.conflicting_block, plain_keys=plain_keys))
-            + integer(2, value.common_height)
-            + b"".join(message(3, each) for each in blamed)
-            + integer(4, value.total_voting_power)
-            + message(5, timestamp(value.timestamp))
-        )
-    return (
-        message(1, vote(value.vote_a))
-        + message(2, vote(value.vote_b))
-        + integer(3, value.total_voting_power)
-        + integer(4, value.validator_power)
-        + message(5, timestamp(value.timestamp))
+    """Encode evidence without the wrapper that it has in a block."""
+    messages = MESSAGES_1 if plain_keys else MESSAGES
+    if not isinstance(value, LightClientAttackEvidence):
+        return messages.encoder("DuplicateVoteEvidence")(value)
+    light = value.conflicting_block
+    return messages.encode(
+        "LightClientAttackEvidence",
+        conflicting_block={"signed_header": light.signed_header, "validator_set": light},
+        common_height=value.common_height,
+        byzantine_validators=value.byzantine_validators,
+        total_voting_power=value.total_voting_power,
+        timestamp=value.timestamp,
     )
 
 
 def any_evidence(value: Evidence, *, plain_keys: bool = False) -> bytes:
-    """Evidence{1 duplicate_vote | 2 light_client_attack}, the wrapper in a block."""
-    member = 2 if isinstance(value, LightClientAttackEvidence) else 1
-    return message(member, evidence(value, plain_keys=plain_keys))
+    """Encode evidence with the wrapper that it has in a block."""
+    is_attack = isinstance(value, LightClientAttackEvidence)
+    name = "light_client_attack_evidence" if is_attack else "duplicate_vote_evidence"
+    return MESSAGES.encode("Evidence", **{name: evidence(value, plain_keys=plain_keys)})
 
 
 def block(value: Block, last_commit: bytes | None = None, *, plain_keys: bool = False) -> bytes:
-    """Block{1 header, 2 data, 3 evidence, 4 last_commit}, the bytes split into parts;
-    ``last_commit`` is the last commit where it is encoded already."""
-    # Elements of a repeated field are written even when empty.
-    txs = b"".join([message(1, tx) for tx in value.txs])
-    # Evidence hashes are those of the message without this wrapper.
-    proofs = b"".join(
-        message(1, any_evidence(item, plain_keys=plain_keys)) for item in value.evidence
-    )
-    return (
-        message(1, header(value.header))
-        + message(2, txs)
-        + message(3, proofs)
-        + message(4, commit(value.last_commit) if last_commit is None else last_commit)
+    """Encode a block, the bytes split into parts; ``last_commit`` is the last commit where it
+    is encoded already."""
+    proofs = [any_evidence(item, plain_keys=plain_keys) for item in value.evidence]
+    return MESSAGES.encode(
+        "Block",
+        header=value.header,
+        data={"txs": value.txs},
+        evidence={"evidence": proofs},
+        last_commit=commit(value.last_commit) if last_commit is None else last_commit,
     )
 
 

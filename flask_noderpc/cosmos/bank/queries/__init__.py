@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ....backends.base.application import AppState
-from ....domain.abci import QueryResult
-from ....protocol.protobuf import Malformed, Message, blob, integer, message, string
-from ...protocol.responses import event
+from ....domain.abci import Event, EventAttribute, QueryResult
+from ....protocol.protobuf import Malformed, Message
+from ...protocol.proto import MESSAGES
 from ..context import Codec
 from ..errors import (
     INVALID_HEIGHT,
@@ -36,16 +36,31 @@ def _simulate(asked: Asked) -> bytes:
     if result.code:
         text = f"{result.log} with gas used: '{result.gas_used}'"
         raise Refused(UNKNOWN_REQUEST, "Unknown", text)
-    # The gas meter of a simulation has no limit.
-    gas = integer(1, (1 << 64) - 1) + integer(2, result.gas_used)
-    events = b"".join(message(3, event(each, with_index=False)) for each in result.events)
-    responses = b"".join(message(4, each) for each in Message(result.data).blobs(2))
-    return message(1, gas) + message(2, blob(1, result.data) + events + responses)
+    return MESSAGES.encode(
+        "tx.SimulateResponse",
+        # The gas meter of a simulation has no limit.
+        gas_info={"gas_wanted": (1 << 64) - 1, "gas_used": result.gas_used},
+        result={
+            "data": result.data,
+            "events": map(_without_indexes, result.events),
+            "msg_responses": Message(result.data).blobs(2),
+        },
+    )
+
+
+def _without_indexes(event: Event) -> Event:
+    attributes = (EventAttribute(a.key, a.value, index=False) for a in event.attributes)
+    return Event(event.type, tuple(attributes))
 
 
 def _config(asked: Asked) -> bytes:
     # The default pruning of the SDK is by numbers that it does not show.
-    return string(1, asked.node.min_gas_prices) + string(2, "0") + string(3, "0")
+    return MESSAGES.encode(
+        "node.ConfigResponse",
+        minimum_gas_price=asked.node.min_gas_prices,
+        pruning_keep_recent="0",
+        pruning_interval="0",
+    )
 
 
 METHODS: dict[str, Method] = {

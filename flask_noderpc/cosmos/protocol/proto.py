@@ -1,16 +1,14 @@
-"""Fields of the messages that the gateway reads and writes, as .proto files declare them.
-
-SDK: proto/cosmos. Beside protobuf's own types, ``Dec`` is a text with 18 decimals without its
-point. ``!`` marks a message that is there even if it is empty, ``?`` one that is left out if it
-is not there; others are null then.
-"""
+"""Messages of the SDK, as its .proto files in proto/cosmos declare them."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import replace
+
+from ...protocol.comet.messages import MESSAGES as COMET_MESSAGES
+from ...protocol.proto import Messages
 
 _TEXT = """
+message Any { string type_url = 1; bytes value = 2; }
 message Coin { string denom = 1; string amount = 2; }
 message PageRequest {
   bytes key = 1; uint64 offset = 2; uint64 limit = 3; bool count_total = 4; bool reverse = 5;
@@ -18,7 +16,8 @@ message PageRequest {
 message PageResponse { bytes next_key = 1; uint64 total = 2; }
 
 message cosmos.auth.v1beta1.BaseAccount {
-  string address = 1; Any pub_key = 2; uint64 account_number = 3; uint64 sequence = 4;
+  string address = 1; Any pub_key(key) = 2; uint64 account_number(number) = 3;
+  uint64 sequence = 4;
 }
 message cosmos.auth.v1beta1.ModuleAccount {
   cosmos.auth.v1beta1.BaseAccount base_account = 1; string name = 2;
@@ -31,7 +30,7 @@ message AuthParams {
 message cosmos.crypto.secp256k1.PubKey { bytes key = 1; }
 message cosmos.crypto.ed25519.PubKey { bytes key = 1; }
 message cosmos.crypto.multisig.LegacyAminoPubKey {
-  uint32 threshold = 1; repeated Any public_keys = 2;
+  uint32 threshold = 1; repeated Any public_keys(keys) = 2;
 }
 
 message auth.AccountRequest { string address = 1; }
@@ -52,7 +51,7 @@ message auth.AccountAddressByIDRequest { int64 id = 1; uint64 account_id = 2; }
 message auth.AccountAddressByIDResponse { string account_address = 1; }
 
 message SendEnabled { string denom = 1; bool enabled = 2; }
-message DenomUnit { string denom = 1; uint32 exponent = 2; repeated string aliases = 3; }
+message DenomUnit { string! denom = 1; uint32 exponent = 2; repeated string aliases = 3; }
 message Metadata {
   string description = 1; repeated DenomUnit denom_units = 2; string base = 3;
   string display = 4; string name = 5; string symbol = 6; string uri = 7; string uri_hash = 8;
@@ -104,11 +103,11 @@ message Description {
 }
 message CommissionRates { Dec rate = 1; Dec max_rate = 2; Dec max_change_rate = 3; }
 message Commission { CommissionRates! commission_rates = 1; Timestamp! update_time = 2; }
-message Validator {
-  string operator_address = 1; Any consensus_pubkey = 2; bool jailed = 3; BondStatus status = 4;
-  string tokens = 5; Dec delegator_shares = 6; Description! description = 7;
+message StakingValidator {
+  string! operator_address = 1; Any consensus_pubkey = 2; bool jailed = 3;
+  BondStatus status = 4; Int tokens = 5; Dec delegator_shares = 6; Description! description = 7;
   int64 unbonding_height = 8; Timestamp! unbonding_time = 9; Commission! commission = 10;
-  string min_self_delegation = 11; int64 unbonding_on_hold_ref_count = 12;
+  Int min_self_delegation = 11; int64 unbonding_on_hold_ref_count = 12;
   repeated uint64 unbonding_ids = 13;
 }
 message Pool { string not_bonded_tokens = 1; string bonded_tokens = 2; }
@@ -118,10 +117,10 @@ message StakingParams {
 }
 message staking.ValidatorsRequest { string status = 1; PageRequest pagination = 2; }
 message staking.ValidatorsResponse {
-  repeated Validator validators = 1; PageResponse pagination = 2;
+  repeated StakingValidator validators = 1; PageResponse pagination = 2;
 }
 message staking.ValidatorRequest { string validator_addr = 1; }
-message staking.ValidatorResponse { Validator! validator = 1; }
+message staking.ValidatorResponse { StakingValidator! validator = 1; }
 message staking.PoolRequest { }
 message staking.PoolResponse { Pool! pool = 1; }
 message staking.ParamsRequest { }
@@ -147,20 +146,24 @@ message Output { string address = 1; repeated Coin coins = 2; }
 message cosmos.bank.v1beta1.MsgMultiSend {
   repeated Input inputs = 1; repeated Output outputs = 2;
 }
-message CompactBitArray { uint32 extra_bits_stored = 1; bytes elems = 2; }
+message CompactBitArray { uint32 extra_bits_stored(extra_bits) = 1; bytes elems(elements) = 2; }
 message Single { SignMode mode = 1; }
-message Multi { CompactBitArray bitarray = 1; repeated ModeInfo mode_infos = 2; }
+message Multi { CompactBitArray bitarray(bits) = 1; repeated ModeInfo mode_infos(modes) = 2; }
 message ModeInfo { Single? single = 1; Multi? multi = 2; }
-message SignerInfo { Any public_key = 1; ModeInfo mode_info = 2; uint64 sequence = 3; }
+message SignerInfo { Any public_key = 1; ModeInfo mode_info(mode) = 2; uint64 sequence = 3; }
 message Fee {
   repeated Coin amount = 1; uint64 gas_limit = 2; string payer = 3; string granter = 4;
 }
 message Tip { repeated Coin amount = 1; string tipper = 2; }
-message AuthInfo { repeated SignerInfo signer_infos = 1; Fee fee = 2; Tip tip = 3; }
+message AuthInfo { repeated SignerInfo signer_infos(signers) = 1; Fee fee = 2; Tip tip = 3; }
 message TxBody {
   repeated Any messages = 1; string memo = 2; uint64 timeout_height = 3; bool unordered = 4;
-  Timestamp timeout_timestamp = 5; repeated Any extension_options = 1023;
-  repeated Any non_critical_extension_options = 2047;
+  Timestamp timeout_timestamp(timeout) = 5; repeated Any extension_options(extensions) = 1023;
+  repeated Any non_critical_extension_options(non_critical_extensions) = 2047;
+}
+message TxRaw {
+  bytes body_bytes(body) = 1; bytes auth_info_bytes(auth_info) = 2;
+  repeated bytes signatures = 3;
 }
 message cosmos.tx.v1beta1.Tx {
   TxBody body = 1; AuthInfo auth_info = 2; repeated bytes signatures = 3;
@@ -199,46 +202,7 @@ message tx.GetBlockWithTxsResponse {
   PageResponse pagination = 4;
 }
 
-message PartSetHeader { uint32 total = 1; bytes hash = 2; }
-message BlockID { bytes hash = 1; PartSetHeader! part_set_header = 2; }
-message Consensus { uint64 block = 1; uint64 app = 2; }
-message Header {
-  Consensus! version = 1; string chain_id = 2; int64 height = 3; Timestamp! time = 4;
-  BlockID! last_block_id = 5; bytes last_commit_hash = 6; bytes data_hash = 7;
-  bytes validators_hash = 8; bytes next_validators_hash = 9; bytes consensus_hash = 10;
-  bytes app_hash = 11; bytes last_results_hash = 12; bytes evidence_hash = 13;
-  bytes proposer_address = 14;
-}
-message SdkHeader {
-  Consensus! version = 1; string chain_id = 2; int64 height = 3; Timestamp! time = 4;
-  BlockID! last_block_id = 5; bytes last_commit_hash = 6; bytes data_hash = 7;
-  bytes validators_hash = 8; bytes next_validators_hash = 9; bytes consensus_hash = 10;
-  bytes app_hash = 11; bytes last_results_hash = 12; bytes evidence_hash = 13;
-  string proposer_address = 14;
-}
-message Data { repeated bytes txs = 1; }
-message Vote {
-  SignedMsgType type = 1; int64 height = 2; int32 round = 3; BlockID! block_id = 4;
-  Timestamp! timestamp = 5; bytes validator_address = 6; int32 validator_index = 7;
-  bytes signature = 8; bytes extension = 9; bytes extension_signature = 10;
-}
-message DuplicateVoteEvidence {
-  Vote vote_a = 1; Vote vote_b = 2; int64 total_voting_power = 3; int64 validator_power = 4;
-  Timestamp! timestamp = 5;
-}
 message Evidence { DuplicateVoteEvidence? duplicate_vote_evidence = 1; }
-message EvidenceList { repeated Evidence evidence = 1; }
-message CommitSig {
-  BlockIDFlag block_id_flag = 1; bytes validator_address = 2; Timestamp! timestamp = 3;
-  bytes signature = 4;
-}
-message Commit {
-  int64 height = 1; int32 round = 2; BlockID! block_id = 3; repeated CommitSig signatures = 4;
-}
-message Block { Header! header = 1; Data! data = 2; EvidenceList! evidence = 3;
-  Commit last_commit = 4; }
-message SdkBlock { SdkHeader! header = 1; Data! data = 2; EvidenceList! evidence = 3;
-  Commit last_commit = 4; }
 message tendermint.GetLatestBlockRequest { }
 message tendermint.GetLatestBlockResponse {
   BlockID block_id = 1; Block block = 2; SdkBlock sdk_block = 3;
@@ -277,8 +241,6 @@ message ConsensusParams {
 }
 message consensus.ParamsRequest { }
 message consensus.ParamsResponse { ConsensusParams params = 1; }
-message ProofOp { string type = 1; bytes key = 2; bytes data = 3; }
-message ProofOps { repeated ProofOp ops = 1; }
 message tendermint.ABCIQueryRequest {
   bytes data = 1; string path = 2; int64 height = 3; bool prove = 4;
 }
@@ -353,33 +315,10 @@ ENUMS: dict[str, dict[int, str]] = {
 """Names of the values of each enum."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a message; ``mark`` is ``!`` or ``?`` of one that is a message, else empty."""
-
-    number: int
-    name: str
-    json_name: str
-    """By which clients may call it, too."""
-    type: str
-    repeated: bool
-    mark: str
-
-
-_MESSAGE = re.compile(r"message ([\w.]+) \{([^}]*)\}")
-_FIELD = re.compile(r"(repeated )?([\w.]+)([!?]?) (\w+) = (\d+);")
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
-
-
-MESSAGES: dict[str, tuple[Field, ...]] = {
-    name: tuple(
-        Field(int(number), field, _camel(field), kind, bool(repeated), mark)
-        for repeated, kind, mark, field, number in _FIELD.findall(body)
-    )
-    for name, body in _MESSAGE.findall(_TEXT)
-}
+MESSAGES = Messages(_TEXT, COMET_MESSAGES)
 """Fields of each message, in the order in which they are written."""
+
+# The SDK shows the proposer's address as a text.
+_HEADER, _BLOCK = MESSAGES["Header"], MESSAGES["Block"]
+MESSAGES["SdkHeader"] = *_HEADER[:-1], replace(_HEADER[-1], type="string")
+MESSAGES["SdkBlock"] = replace(_BLOCK[0], type="SdkHeader"), *_BLOCK[1:]

@@ -1,4 +1,4 @@
-"""Python source of functions that dump objects, generated from the fields of their schemas.
+"""Python source of functions that dump objects, generated from declarations of their fields.
 
 A call per member would take longer than the encodings (``python -m benchmarks.costs``).
 """
@@ -14,8 +14,8 @@ from keyword import iskeyword
 from operator import attrgetter
 from typing import Any
 
-from ..domain.time import to_text
-from ..jsoncodec import Raw, text_of
+from .domain.time import to_text
+from .jsoncodec import Raw, text_of
 
 _VALUE = re.compile(r"\bvalue\b")
 _numbers = itertools.count(1)
