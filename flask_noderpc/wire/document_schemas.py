@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from ..domain import abci, block, genesis, responses, validator
+from ..domain import abci, block, responses, validator
 from ..domain import genesis as params
 from ..domain.time import SECOND
 from ..protocol.comet.key_types import KEY_TYPES
 from ..protocol.comet.keys import commit_vote
 from ..protocol.comet.messages import MESSAGES
 from . import builders, common
-from .fields import Base64, Flag, Hex, IntString, Json, Number, RawJSON, Text, Timestamp
+from .comet import v038_schemas
+from .fields import Base64, Hex, IntString, Json, Number, RawJSON, Text, Timestamp
 from .schema import Choice, ListOf, Nested, WireSchema
 
 # document: PubKey.type is «of the form engine/PubKeyEd25519».
@@ -37,46 +38,36 @@ EVIDENCE_TIME_UNIT = SECOND
 # document: CommitSignature.signature is a text; an absent one, null in CometBFT, is empty.
 
 
-class PubKey(WireSchema):
+class PubKey(v038_schemas.PubKey):
     """PubKey."""
 
     domain = builders.public_key(KEY_NAMES)
     type = Text(get=lambda key: KEY_NAMES.get(key.type, key.type))
-    value = Base64()
 
 
-class Validator(WireSchema):
+class Validator(v038_schemas.Validator):
     """Validator."""
 
-    domain = validator.Validator
-    address = Hex()
     pub_key = Nested(PubKey)
-    voting_power = IntString()
-    proposer_priority = IntString()
 
 
-class ValidatorSet(WireSchema):
+class ValidatorSet(v038_schemas.ValidatorSet):
     """Validator set with its proposer."""
 
-    domain = builders.validator_set
     validators = ListOf(Validator, null_when_empty=True)
     proposer = Nested(Validator, nullable=True, get=attrgetter("proposer_validator"))
 
 
-class Attribute(WireSchema):
+class Attribute(v038_schemas.EventAttribute):
     """One key and value."""
 
-    domain = abci.EventAttribute
     key = Base64()
     value = Base64()
-    index = Flag()
 
 
-class Event(WireSchema):
+class Event(v038_schemas.Event):
     """Event."""
 
-    domain = abci.Event
-    type = Text()
     attributes = ListOf(Attribute)
 
 
@@ -233,28 +224,22 @@ class CommitAnswer(common.CommitAnswer):
     signed_header = Nested(SignedHeader)
 
 
-class BlockMeta(WireSchema):
+class BlockMeta(v038_schemas.BlockMeta):
     """BlockMeta."""
 
-    domain = block.BlockMeta
-    block_id = Nested(common.BlockID)
     size = Number(data_key="block_size")
     header = Nested(common.Header)
-    tx_count = IntString(data_key="num_txs")
 
 
-class BlockList(WireSchema):
+class BlockList(v038_schemas.BlockList):
     """Result of ``blockchain``."""
 
-    domain = responses.ResultBlockchainInfo
-    last_height = IntString()
     block_metas = ListOf(BlockMeta)
 
 
-class ValidatorUpdate(WireSchema):
+class ValidatorUpdate(v038_schemas.ValidatorUpdate):
     """Element of BlockResults.validator_updates."""
 
-    domain = validator.ValidatorUpdate
     pub_key = Nested(PubKey)
     power = IntString()
 
@@ -276,42 +261,28 @@ class BlockResults(WireSchema):
     )
 
 
-class ValidatorPage(WireSchema):
+class ValidatorPage(v038_schemas.ValidatorPage):
     """Result of ``validators``."""
 
-    domain = responses.ResultValidators
-    block_height = IntString()
     validators = ListOf(Validator)
-    count = IntString(get=lambda page: len(page.validators), dump_only=True)
-    total = IntString()
 
 
-class ValidatorInfo(WireSchema):
+class ValidatorInfo(v038_schemas.ValidatorInfo):
     """ValidatorInfo."""
 
-    domain = responses.ValidatorInfo
-    address = Hex()
     pub_key = Nested(PubKey)
-    voting_power = IntString()
 
 
-class Status(WireSchema):
+class Status(v038_schemas.Status):
     """Result of ``status``."""
 
-    domain = responses.ResultStatus
-    node_info = Nested(common.NodeInfo)
-    sync_info = Nested(common.SyncInfo)
     validator_info = Nested(ValidatorInfo)
 
 
-class GenesisValidator(WireSchema):
+class GenesisValidator(v038_schemas.GenesisValidator):
     """Element of Genesis.validators."""
 
-    domain = genesis.GenesisValidator
-    address = Hex()
     pub_key = Nested(PubKey)
-    power = IntString()
-    name = Text()
 
 
 class Genesis(WireSchema):
@@ -327,20 +298,17 @@ class Genesis(WireSchema):
     app_state = RawJSON()
 
 
-class GenesisAnswer(WireSchema):
+class GenesisAnswer(v038_schemas.GenesisAnswer):
     """Result of ``genesis``."""
 
-    domain = responses.ResultGenesis
     genesis = Nested(Genesis)
 
 
-class GenesisChunk(WireSchema):
+class GenesisChunk(v038_schemas.GenesisChunk):
     """Result of ``genesis_chunked``."""
 
-    domain = genesis.GenesisChunk
     chunk = Number()
     total = Number()
-    content = Base64(data_key="data")
 
 
 class ParamsAnswer(WireSchema):
@@ -407,12 +375,10 @@ TX_LOOKUP = Choice(
 """Schema of a transaction, with a proof or without."""
 
 
-class TxSearch(WireSchema):
+class TxSearch(v038_schemas.TxSearch):
     """Result of ``tx_search``; not in the document: CometBFT's, with the document's lookups."""
 
-    domain = responses.ResultTxSearch
     txs = ListOf(TxLookup)
-    total = IntString(data_key="total_count")
 
 
 class ProvenTxSearch(TxSearch):
@@ -436,39 +402,28 @@ TX_SEARCH = Choice((TxSearch, ProvenTxSearch), _tx_search, _recognized_search)
 """Schema of a search, with proofs or without."""
 
 
-class BlockSearch(WireSchema):
+class BlockSearch(v038_schemas.BlockSearch):
     """Result of ``block_search``; not in the document: CometBFT's with the document's block."""
 
-    domain = responses.ResultBlockSearch
     blocks = ListOf(BlockAnswer)
-    total = IntString(data_key="total_count")
 
 
-class Broadcast(WireSchema):
+class Broadcast(v038_schemas.Broadcast):
     """Result of ``broadcast_tx_sync`` and ``broadcast_tx_async``."""
 
-    domain = responses.ResultBroadcastTx
     code = IntString()
-    data = Hex()
-    log = Text()
-    codespace = Text()
-    hash = Hex()
 
 
-class BroadcastCommit(WireSchema):
+class BroadcastCommit(v038_schemas.BroadcastCommit):
     """Result of ``broadcast_tx_commit``, which the document does not have."""
 
-    domain = responses.ResultBroadcastTxCommit
     check_tx = Nested(TxExecResult)
     tx_result = Nested(TxExecResult)
-    hash = Hex()
-    height = IntString()
 
 
-class EvidenceAnswer(WireSchema):
+class EvidenceAnswer(v038_schemas.EvidenceAnswer):
     """Result of ``broadcast_evidence``; not in the document: a hash, so it is hex."""
 
-    domain = responses.ResultBroadcastEvidence
     hash = Hex()
 
 
@@ -481,10 +436,9 @@ class AppInfo(WireSchema):
     app_version = IntString()
 
 
-class InfoAnswer(WireSchema):
+class InfoAnswer(v038_schemas.InfoAnswer):
     """Result of ``abci_info``."""
 
-    domain = responses.ResultABCIInfo
     response = Nested(AppInfo)
 
 
@@ -506,8 +460,7 @@ class QueryResult(WireSchema):
     code = IntString()
 
 
-class QueryAnswer(WireSchema):
+class QueryAnswer(v038_schemas.QueryAnswer):
     """Result of ``abci_query``."""
 
-    domain = responses.ResultABCIQuery
     response = Nested(QueryResult)

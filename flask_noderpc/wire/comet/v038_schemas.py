@@ -36,6 +36,7 @@ from ..fields import (
     Text,
     Timestamp,
     Utf8,
+    WireField,
 )
 from ..schema import ListOf, Load, Nested, OneOf, WireSchema
 
@@ -84,8 +85,8 @@ class EventAttribute(WireSchema):
     """One key and value, with all fields."""
 
     domain = abci.EventAttribute
-    key = Utf8()
-    value = Utf8()
+    key: WireField = Utf8()
+    value: WireField = Utf8()
     index = Flag()
 
 
@@ -265,7 +266,7 @@ class BlockMeta(WireSchema):
 
     domain = blocks.BlockMeta
     block_id = Nested(common.BlockID)
-    size = IntString(data_key="block_size")
+    size: WireField = IntString(data_key="block_size")
     header = Nested(Header)
     tx_count = IntString(data_key="num_txs")
 
@@ -481,8 +482,8 @@ class GenesisChunk(WireSchema):
     """Result of ``genesis_chunked``."""
 
     domain = genesis.GenesisChunk
-    chunk = IntString()
-    total = IntString()
+    chunk: WireField = IntString()
+    total: WireField = IntString()
     content = Base64(data_key="data")
 
 
@@ -528,7 +529,7 @@ class Broadcast(WireSchema):
     """Result of ``broadcast_tx_sync`` and ``broadcast_tx_async``; ``data`` is hex here."""
 
     domain = responses.ResultBroadcastTx
-    code = Number()
+    code: WireField = Number()
     data = Hex()
     log = Text()
     codespace = Text()
@@ -549,7 +550,7 @@ class EvidenceAnswer(WireSchema):
     """Result of ``broadcast_evidence``; the one hash in base64."""
 
     domain = responses.ResultBroadcastEvidence
-    hash = Base64()
+    hash: WireField = Base64()
 
 
 class AppInfo(WireSchema):
