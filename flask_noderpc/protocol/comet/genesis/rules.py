@@ -8,12 +8,11 @@ from typing import Any
 from ....domain.genesis import ConsensusParams, GenesisValidator
 from ....settings import check_chain_id
 from .. import key_types
+from ..chain_state import MAX_BLOCK_BYTES
 from ..validators import MAX_TOTAL_POWER
 from .kinds import Findings
 from .schema import Version
 
-# CometBFT: types/params.go, MaxBlockSizeBytes.
-_MAX_BLOCK_BYTES = 100 << 20
 # CometBFT 0.40: types/params.go, maxAuthorityLength.
 _MAX_AUTHORITY_BYTES = 256
 # CometBFT 1.0: types/params.go, MaxPrecision and MaxMessageDelay.
@@ -44,14 +43,14 @@ def _wrong_params(params: ConsensusParams, version: Version) -> Iterator[Complai
     block = params.block
     may_be_unlimited = version.name not in ("0.34", "0.37")
     is_unlimited = may_be_unlimited and block.max_bytes == -1
-    if not is_unlimited and not 1 <= block.max_bytes <= _MAX_BLOCK_BYTES:
+    if not is_unlimited and not 1 <= block.max_bytes <= MAX_BLOCK_BYTES:
         least = "-1, or 1" if may_be_unlimited else "1"
-        yield "block.max_bytes", f"{least} to {_MAX_BLOCK_BYTES}", block.max_bytes
+        yield "block.max_bytes", f"{least} to {MAX_BLOCK_BYTES}", block.max_bytes
     if block.max_gas < -1:
         yield "block.max_gas", "-1 or more", block.max_gas
     if block.time_iota_ms <= 0:
         yield "block.time_iota_ms", "1 or more", block.time_iota_ms
-    yield from _wrong_evidence(params, _MAX_BLOCK_BYTES if is_unlimited else block.max_bytes)
+    yield from _wrong_evidence(params, MAX_BLOCK_BYTES if is_unlimited else block.max_bytes)
     yield from _wrong_key_types(params.validator.pub_key_types, version)
     if len(params.authority.encode()) > _MAX_AUTHORITY_BYTES:
         size = f"{len(params.authority.encode())} bytes"
