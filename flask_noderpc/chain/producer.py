@@ -6,84 +6,26 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from .. import block_log
 from ..backends.base.application import Application, BlockLimits
-from ..backends.base.process import own_name
-from ..backends.base.store import ChainStore, CommittedBlock, Lease
+from ..backends.base.store import ChainStore, CommittedBlock
 from ..concurrency import next_turn
 from ..domain.block import Block, BlockID, Evidence
 from ..domain.time import SECOND, to_text
-from ..errors import BackendError, LeaseLost, NotReady, StoreError
+from ..errors import LeaseLost, NotReady, StoreError
 from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import ChainState, evidence_bytes, max_data_bytes
 from ..signals import block_committed, emit
 from . import proposal
 from .batch_state import BatchState
 from .clock import Clock
+from .lease import OwnedLease
 from .proposal import replay
 from .signer import Signer
 
 log = logging.getLogger("flask_noderpc.producer")
-
-
-class ProducerLease:
-    """Acquire, renew and release the lease for one producer."""
-
-    def __init__(self, store: ChainStore, lease_s: float) -> None:
-        self._store, self._lease_s = store, lease_s
-        self.owner = own_name()
-        """Owner name stored with the lease."""
-        self.lease: Lease | None = None
-        """The lease; ``None`` while another process may own it."""
-        self._until = 0.0
-
-    def acquire(self) -> Lease:
-        """Return the lease, acquired if needed.
-
-        Raise :exc:`~flask_noderpc.errors.LeaseLost` if another process owns it.
-        """
-        if self.lease is None and not self._try_acquire():
-            raise LeaseLost("another process produces blocks; it holds the lease")
-        assert self.lease is not None
-        return self.lease
-
-    def acquire_or_renew(self) -> bool:
-        """Return true if this process owns the lease; renew it after a third of its time.
-
-        Raise :exc:`~flask_noderpc.errors.LeaseLost` once if another process took over.
-        """
-        if self.lease is None:
-            return self._try_acquire()
-        if time.monotonic() > self._until - self._lease_s * 2 / 3:
-            if not self._store.renew_lease(self.lease, self._lease_s):
-                self.lease = None
-                raise LeaseLost("another process took over; this one waits its turn")
-            self._until = time.monotonic() + self._lease_s
-        return True
-
-    def renew(self) -> None:
-        """Renew the lease while its owner is producing a block."""
-        if (lease := self.lease) is not None:
-            with suppress(BackendError):
-                self._store.renew_lease(lease, self._lease_s)
-
-    def release(self, last_error: str) -> None:
-        """Release the lease, and store why this process produces no block."""
-        lease, self.lease = self.lease, None
-        if lease is None:
-            return
-        try:
-            self._store.release_lease(lease, last_error)
-        except BackendError as error:
-            log.warning("the lease was not released, it expires by itself: %s", error)
-
-    def _try_acquire(self) -> bool:
-        self.lease = self._store.acquire_lease(self.owner, self._lease_s)
-        self._until = time.monotonic() + self._lease_s
-        return self.lease is not None
 
 
 # Seconds for one block after which the producer counts as hung.
@@ -144,7 +86,7 @@ class Producer:
         self._app = application
         self._signer = signer
         self._clock = clock
-        self._producer_lease = ProducerLease(store, lease_s)
+        self._lease = OwnedLease(store, lease_s)
         # The height up to which the application has executed the stored blocks.
         self._synced_height = -1
         # One thread at a time produces a block or changes the lease.
@@ -167,7 +109,7 @@ class Producer:
     @property
     def owner(self) -> str:
         """Owner name stored with the lease."""
-        return self._producer_lease.owner
+        return self._lease.owner
 
     def produce(self, evidence: Sequence[Evidence] = ()) -> int:
         """Produce one block now and return its height.
@@ -177,14 +119,14 @@ class Producer:
         :exc:`~flask_noderpc.errors.ChainHalted` if the keys can't commit a block.
         """
         with self._lock:
-            self._producer_lease.acquire()
+            self._lease.acquire()
             if reason := self.not_begun():
                 raise NotReady(reason)
             began = self._block_started_at = time.monotonic()
             try:
                 committed = self._produce(evidence)
             except LeaseLost:
-                self._producer_lease.lease = None
+                self._lease.lease = None
                 raise
             finally:
                 self._block_started_at = None
@@ -222,7 +164,7 @@ class Producer:
         if not (self._batch_state and self._timely and self._app.makes_empty_blocks_together):
             return range(0)
         with self._lock:
-            lease = self._producer_lease.acquire()
+            lease = self._lease.acquire()
             head = self._store.head()
             self._sync_application(head)
             if head.is_genesis or self._reap(_ALL) or self._evidence(head, ()):
@@ -233,7 +175,7 @@ class Producer:
                     blocks = self._empty_blocks(head, count, step, self._batch_state)
                 self._store.append_block(*blocks, lease=lease)
             except LeaseLost:
-                self._producer_lease.lease = None
+                self._lease.lease = None
                 raise
             finally:
                 self._block_started_at = None
@@ -328,7 +270,7 @@ class Producer:
             execution.changes,
             consumed=proposal.consumed_txs(reaped, txs),
         )
-        self._store.append_block(committed, lease=self._producer_lease.lease)
+        self._store.append_block(committed, lease=self._lease.lease)
         self._retain_height = self._app.commit(height)
         self._synced_height = height
         if self._app.rechecks:
@@ -389,7 +331,7 @@ class Producer:
     def acquire_lease(self) -> None:
         """Acquire the lease; raise :exc:`~flask_noderpc.errors.LeaseLost` if it is taken."""
         with self._lock:
-            self._producer_lease.acquire()
+            self._lease.acquire()
 
     def acquire_or_renew_lease(self) -> bool:
         """Return true if this process owns the lease, acquired or renewed now.
@@ -397,18 +339,18 @@ class Producer:
         Raise :exc:`~flask_noderpc.errors.LeaseLost` once if another process took over.
         """
         with self._lock:
-            return self._producer_lease.acquire_or_renew()
+            return self._lease.acquire_or_renew()
 
     def renew_lease(self) -> None:
         """Renew the lease during a slow block, but not during one that hangs."""
         started_at = self._block_started_at
         if started_at is not None and time.monotonic() - started_at < _MAX_BLOCK_S:
-            self._producer_lease.renew()
+            self._lease.renew()
 
     def release_lease(self, last_error: str) -> None:
         """Release the lease after the current block, if there is one."""
         with self._lock:
-            self._producer_lease.release(last_error)
+            self._lease.release(last_error)
 
     def check_development(self, wish: str) -> None:
         """Raise :exc:`~flask_noderpc.errors.KeyProtected` unless our keys may sign a height
@@ -420,7 +362,7 @@ class Producer:
         :exc:`~flask_noderpc.errors.KeyProtected` for keys that must not sign heights again."""
         self.check_development("a chain that goes back")
         with self._lock:
-            lease = self._producer_lease.acquire()
+            lease = self._lease.acquire()
             changes = self._app.undo_changes(height)
             # First: a record above the head would count as a loss of blocks at the next start.
             self._signer.lower(height)

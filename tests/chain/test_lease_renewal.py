@@ -13,6 +13,7 @@ from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
+from flask_noderpc.chain.lease import OwnedLease
 from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.errors import StoreError
 from tests.helpers.until import PATIENCE
@@ -145,3 +146,21 @@ def test_a_copy_without_keys_serves_and_makes_nothing(open_chain: Open, tmp_path
         assert not (tmp_path / "away" / "config").exists()
     finally:
         copy.close()
+
+
+def test_a_renewal_that_fails_is_logged_and_keeps_the_lease(
+    open_chain: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> bool:
+        raise StoreError("the disk is full", "node.db")
+
+    store = open_chain().store
+    owned = OwnedLease(store, 60.0)
+    lease = owned.acquire()
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "renew_lease", fail)
+        owned.renew()
+
+    assert "the lease can't be renewed: " in caplog.text
+    assert owned.acquire() is lease
+    assert store.lease_state().owner == owned.owner

@@ -1,0 +1,72 @@
+"""The lease of a store: the process that owns it alone adds blocks above the head."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from ..backends.base.process import own_name
+from ..backends.base.store import ChainStore, Lease
+from ..errors import BackendError, LeaseLost
+
+log = logging.getLogger("flask_noderpc.lease")
+
+
+class OwnedLease:
+    """The lease of a store, which one thread of one process acquires, renews and releases."""
+
+    def __init__(self, store: ChainStore, lease_s: float) -> None:
+        self._store, self._lease_s = store, lease_s
+        self.owner = own_name()
+        """Owner name stored with the lease."""
+        self.lease: Lease | None = None
+        """The lease; ``None`` while another process may own it."""
+        self._until = 0.0
+
+    def acquire(self) -> Lease:
+        """Return the lease, acquired if needed.
+
+        Raise :exc:`~flask_noderpc.errors.LeaseLost` if another process owns it.
+        """
+        if self.lease is None and not self._try_acquire():
+            raise LeaseLost("another process produces blocks; it holds the lease")
+        assert self.lease is not None
+        return self.lease
+
+    def acquire_or_renew(self) -> bool:
+        """Return true if this process owns the lease; renew it after a third of its time.
+
+        Raise :exc:`~flask_noderpc.errors.LeaseLost` once if another process took over.
+        """
+        if self.lease is None:
+            return self._try_acquire()
+        if time.monotonic() > self._until - self._lease_s * 2 / 3:
+            if not self._store.renew_lease(self.lease, self._lease_s):
+                self.lease = None
+                raise LeaseLost("another process took over; this one waits its turn")
+            self._until = time.monotonic() + self._lease_s
+        return True
+
+    def renew(self) -> None:
+        """Renew the lease while its owner is busy; log errors, as a write finds out whether
+        the lease is lost."""
+        if (lease := self.lease) is not None:
+            try:
+                self._store.renew_lease(lease, self._lease_s)
+            except BackendError as error:
+                log.warning("the lease can't be renewed: %s", error)
+
+    def release(self, last_error: str) -> None:
+        """Release the lease, and store why this process produces no block."""
+        lease, self.lease = self.lease, None
+        if lease is None:
+            return
+        try:
+            self._store.release_lease(lease, last_error)
+        except BackendError as error:
+            log.warning("the lease was not released, it expires by itself: %s", error)
+
+    def _try_acquire(self) -> bool:
+        self.lease = self._store.acquire_lease(self.owner, self._lease_s)
+        self._until = time.monotonic() + self._lease_s
+        return self.lease is not None
