@@ -52,7 +52,7 @@ def build(chain: Chain, folder: Path) -> Path:
     path = folder / f"{chain.name}.db"
     folder.mkdir(parents=True, exist_ok=True)
     backend = SQLiteBackend(path)
-    if backend.latest_height() != chain.blocks:
+    if backend.reads.latest_height() != chain.blocks:
         _fill(backend, chain)
     backend.close()
     return path
@@ -65,11 +65,11 @@ def maker_of(chain: Chain) -> ChainMaker:
 
 def _fill(backend: SQLiteBackend, chain: Chain) -> None:
     maker = maker_of(chain)
-    if not backend.latest_height():
+    if not backend.reads.latest_height():
         backend.init_chain(maker.genesis, maker.state)
     made = (maker.block(*chain.block(height)) for height in chain.heights())
     # Of a file whose making was interrupted: it has the same blocks.
-    missing = islice(made, backend.latest_height(), None)
+    missing = islice(made, backend.reads.latest_height(), None)
     with click.progressbar(length=chain.blocks, label=f"{chain.blocks} blocks") as bar:
         while group := tuple(islice(missing, _GROUP)):
             backend.append_block(*group)

@@ -21,7 +21,7 @@ from urllib.request import urlopen
 
 import click
 
-from flask_noderpc import MemoryBackend
+from flask_noderpc import ChainBackend, MemoryChain
 from flask_noderpc.companion.backend import CompanionBackend
 from flask_noderpc.companion.from_settings import companion_from_settings
 from flask_noderpc.settings import read_settings
@@ -40,8 +40,8 @@ _RATE = 60
 class Gate:
     """A node's middleware: lets it hang, and counts what it is asked at once."""
 
-    def __init__(self, node: MemoryBackend) -> None:
-        self.app = app_for(node, dialect=_DIALECT)
+    def __init__(self, node: MemoryChain) -> None:
+        self.app = app_for(ChainBackend(node), dialect=_DIALECT)
         self._answer = self.app.wsgi_app
         self.app.wsgi_app = self  # type: ignore[assignment, method-assign]
         self.opened = threading.Event()
@@ -66,8 +66,8 @@ class Gate:
                 self._in_flight -= 1
 
 
-def _node(chain: SampleChain, height: int) -> MemoryBackend:
-    return MemoryBackend(chain.genesis, chain.blocks[:height], state=chain.state)
+def _node(chain: SampleChain, height: int) -> MemoryChain:
+    return MemoryChain(chain.genesis, chain.blocks[:height], state=chain.state)
 
 
 @contextmanager
@@ -111,15 +111,15 @@ def head_lag(
         nodes.append(_node(chain, _HISTORY))
     lags = []
     with _following(*map(Gate, nodes), **settings) as followed:
-        _until(lambda: followed.latest_height() >= _HISTORY)
+        _until(lambda: followed.reads.latest_height() >= _HISTORY)
         for block in chain.blocks[_HISTORY : _HISTORY + count]:
             nodes[0].append_block(block)
             if kind == "one later":
                 threading.Timer(0.1, nodes[1].append_block, (block,)).start()
             height = block.block.header.height
-            lags.append(_until(lambda height=height: followed.latest_height() >= height))  # type: ignore[misc]
+            lags.append(_until(lambda height=height: followed.reads.latest_height() >= height))  # type: ignore[misc]
             time.sleep(pause)
-        base = followed.base_height()
+        base = followed.reads.base_height()
     _show(f"head lag, {kind}{', ' if settings else ''}{settings or ''} (base {base})", lags)
 
 
@@ -128,14 +128,18 @@ def failover(chain: SampleChain) -> None:
     node = _node(chain, _HISTORY)
     gates = Gate(node), Gate(node)
     with _following(*gates) as followed:
-        _until(lambda: followed.latest_height() >= _HISTORY and followed.base_height() == 1)
+        _until(
+            lambda: (
+                followed.reads.latest_height() >= _HISTORY and followed.reads.base_height() == 1
+            )
+        )
         followed.network.net_info()
         gates[0].opened.clear()
         lags, calls = [], []
         for block in chain.blocks[_HISTORY : _HISTORY + 5]:
             node.append_block(block)
             height = block.block.header.height
-            lags.append(_until(lambda height=height: followed.latest_height() >= height))  # type: ignore[misc]
+            lags.append(_until(lambda height=height: followed.reads.latest_height() >= height))  # type: ignore[misc]
             calls.append(_until(lambda: bool(followed.network.net_info())))
     click.echo(f"failover: head {max(lags):.2f} s, forwarded call {max(calls):.2f} s")
 
@@ -148,7 +152,11 @@ def stored_reads(chain: SampleChain) -> None:
         serve(app_for(followed, dialect=_DIALECT)) as url,
         ThreadPoolExecutor(8) as waiting,
     ):
-        _until(lambda: followed.latest_height() >= _HISTORY and followed.base_height() == 1)
+        _until(
+            lambda: (
+                followed.reads.latest_height() >= _HISTORY and followed.reads.base_height() == 1
+            )
+        )
         _show("stored reads", _timed(url))
         gate.opened.clear()
         for number in range(8):
@@ -181,7 +189,7 @@ def budget(chain: SampleChain) -> None:
         serve(app_for(followed, dialect=_DIALECT)) as url,
         ThreadPoolExecutor(_CLIENTS) as clients,
     ):
-        _until(lambda: followed.latest_height() >= _HISTORY)
+        _until(lambda: followed.reads.latest_height() >= _HISTORY)
         _get(f"{url}/status")
         before, began = gate.requests, time.monotonic()
         paths = (f'{url}/abci_query?data="{number}"' for number in range(_CLIENTS))

@@ -68,7 +68,7 @@ def made(maker: ChainMaker, blocks: int) -> Iterator[CommittedBlock]:
 def build(path: Path, blocks: int) -> SQLiteBackend:
     """The chain, made when it is not there yet."""
     backend = SQLiteBackend(path)
-    if backend.latest_height() == blocks:
+    if backend.reads.latest_height() == blocks:
         return backend
     maker = ChainMaker(chain_id=f"logs-{blocks}", application=EthermintDouble)
     backend.init_chain(maker.genesis, maker.state)
@@ -129,7 +129,7 @@ def ask(client: FlaskClient, latest: int) -> float:
 def cost(backend: SQLiteBackend) -> float:
     """Seconds of a call whose blocks nobody has read lately."""
     client = app_for(backend, json_rpc_enable=True, evm_block_range_cap=10**9).test_client()
-    return ask(client, backend.latest_height())
+    return ask(client, backend.reads.latest_height())
 
 
 @click.command()

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
         InitChain,
     )
     from .backends.base.backend import ChainBackend
-    from .backends.base.store import CommittedBlock
-    from .backends.memory import MemoryBackend
+    from .backends.base.new_blocks import CommittedBlock
+    from .backends.base.reads import ChainReads
+    from .backends.memory import MemoryChain
     from .backends.sqlite import SQLiteBackend
     from .chain.embedded import EmbeddedChain
     from .cometbft.routes import COMETBFT_ROUTES
@@ -45,14 +46,15 @@ _HOMES = {
     "BlockExecution": "backends.base.application",
     "BlockRequest": "backends.base.application",
     "ChainBackend": "backends.base.backend",
-    "CommittedBlock": "backends.base.store",
+    "ChainReads": "backends.base.reads",
+    "CommittedBlock": "backends.base.new_blocks",
     "ConfigurationError": "errors",
     "Context": "jsonrpc.context",
     "Denied": "jsonrpc.guard",
     "Dialect": "wire.dialect",
     "EmbeddedChain": "chain.embedded",
     "InitChain": "backends.base.application",
-    "MemoryBackend": "backends.memory",
+    "MemoryChain": "backends.memory",
     "NoParams": "jsonrpc.params",
     "NodeRPC": "extension",
     "NodeRPCError": "errors",
@@ -77,6 +79,7 @@ __all__ = [
     "BlockExecution",
     "BlockRequest",
     "ChainBackend",
+    "ChainReads",
     "CommittedBlock",
     "ConfigurationError",
     "Context",
@@ -84,7 +87,7 @@ __all__ = [
     "Dialect",
     "EmbeddedChain",
     "InitChain",
-    "MemoryBackend",
+    "MemoryChain",
     "NoParams",
     "NodeRPC",
     "NodeRPCError",

@@ -442,6 +442,10 @@ class UpstreamMismatch(UpstreamError):
         super().__init__(name, f"upstream {name}: {reason}")
 
 
+FULL = "the disk or the page limit is full, nothing was written"
+"""Prefix of the error with which a full store refuses a write."""
+
+
 class StoreError(BackendError):
     """The store can't be opened, read or written; the message says what to do."""
 

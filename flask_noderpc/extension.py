@@ -231,7 +231,7 @@ def _unfit(argument: str, value: object, needed: str) -> ConfigurationError:
 
 def _checked(backend: object) -> ChainBackend:
     if not isinstance(backend, ChainBackend):
-        needed = "an instance of a subclass of ChainBackend is needed"
+        needed = "a ChainBackend is needed, such as ChainBackend(reads) of your ChainReads"
         raise _unfit("backend", backend, needed)
     return backend
 
@@ -268,7 +268,9 @@ def _embedded(app: Flask, settings: Settings, memory: CacheMemory) -> EmbeddedCh
     folder = Path(app.instance_path)
     path = chain_path(settings, folder)
     for name, mount in mounts(app).items():
-        if isinstance(mount.backend, EmbeddedChain) and mount.backend.path == str(path):
+        if isinstance(
+            mount.backend, EmbeddedChain
+        ) and mount.backend.store.location.path == str(path):
             different = [
                 row.name
                 for row in all_settings()

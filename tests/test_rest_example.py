@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from flask import Flask, Response
 
-from flask_noderpc import ChainBackend, MemoryBackend
+from flask_noderpc import ChainBackend, MemoryChain
 from flask_noderpc.errors import ResultNotFound
 from flask_noderpc.protocol.comet.chain_state import check_signatures
 from flask_noderpc.protocol.comet.hashes import block_id, tx_hash
@@ -29,9 +29,9 @@ def example() -> dict[str, Any]:
     return runpy.run_path(str(EXAMPLE))
 
 
-def upstream(chain: SampleChain) -> MemoryBackend:
+def upstream(chain: SampleChain) -> ChainBackend:
     """Return the chain of the node behind the backend."""
-    return MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+    return ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
 
 
 class TestRestBackend(ChainBackendContract):
@@ -55,19 +55,19 @@ class TestRestBackend(ChainBackendContract):
         node = upstream(chain)
         for item in chain.blocks:
             height = item.block.header.height
-            members = node.validators(height)
-            assert backend.validators(height).validators == members.validators
-            check_signatures(chain.genesis.chain_id, backend.commit(height), members)
-            assert block_id(backend.block(height)[1]) == block_id(item.block)
+            members = node.reads.validators(height)
+            assert backend.reads.validators(height).validators == members.validators
+            check_signatures(chain.genesis.chain_id, backend.reads.commit(height), members)
+            assert block_id(backend.reads.block(height)[1]) == block_id(item.block)
 
     def test_validators_are_known_two_heights_ahead(self, backend: ChainBackend) -> None:
         """A node shows one height ahead of the latest."""
-        low, high = backend.base_height(), backend.latest_height()
+        low, high = backend.reads.base_height(), backend.reads.latest_height()
         for height in range(low, high + 2):
-            assert backend.validators(height).total_power > 0
+            assert backend.reads.validators(height).total_power > 0
         for height in (low - 1, high + 2, 1 << 62):
             with pytest.raises(ResultNotFound):
-                backend.validators(height)
+                backend.reads.validators(height)
 
 
 def test_hundreds_of_validators_are_read_page_by_page(example: dict[str, Any]) -> None:
@@ -75,7 +75,7 @@ def test_hundreds_of_validators_are_read_page_by_page(example: dict[str, Any]) -
     with serve(app_for(upstream(chain), dialect="comet-0.38")) as url:
         found = example["RestBackend"](url).validators(1)
 
-    assert found.validators == upstream(chain).validators(1).validators
+    assert found.validators == upstream(chain).reads.validators(1).validators
 
 
 PATHS = (

@@ -15,7 +15,8 @@ import click
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends import open_store
 from flask_noderpc.backends.base.application import InitChain
-from flask_noderpc.backends.base.store import ChainStore, CommittedBlock, OlderBlock
+from flask_noderpc.backends.base.new_blocks import CommittedBlock, OlderBlock
+from flask_noderpc.backends.sql.store import ChainStore
 from flask_noderpc.companion.chunks import CHUNK
 from tests.helpers.postgres import Cluster
 
@@ -49,12 +50,16 @@ class Chain:
                 store.append_block(*chunk)
             top = count - 1
             self._trusted = (
-                store.chain_id(),
+                store.reads.chain_id(),
                 1,
-                store.block_meta(top).header,
-                store.commit(top),
-                (store.validators(top), store.validators(top + 1), store.validators(top + 2)),
-                store.consensus_params(top + 1),
+                store.reads.block_meta(top).header,
+                store.reads.commit(top),
+                (
+                    store.reads.validators(top),
+                    store.reads.validators(top + 1),
+                    store.reads.validators(top + 2),
+                ),
+                store.reads.consensus_params(top + 1),
             )
             self.older = [
                 self._older(store, item, above)
@@ -66,7 +71,7 @@ class Chain:
         own, following = item.block.header, above.block.header
         # As the companion reads them: where they change, and at the end.
         is_needed = own.validators_hash != following.validators_hash or own.height == 1
-        members = store.validators(own.height) if is_needed else None
+        members = store.reads.validators(own.height) if is_needed else None
         return OlderBlock(item.block, item.results, members)
 
     def append(self, store: ChainStore) -> None:

@@ -8,7 +8,7 @@ import click
 
 from flask_noderpc.backends import open_store
 from flask_noderpc.backends.base.application import InitChain
-from flask_noderpc.backends.base.store import ChainStore
+from flask_noderpc.backends.sql.store import ChainStore
 
 from .content import SHAPES, Shape
 from .maker import blocks, genesis_of

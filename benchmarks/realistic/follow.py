@@ -42,7 +42,7 @@ def _run_node(file: Path, shape: str, new: int, pipe: Connection) -> None:
     """Serve the chain on the second core; append its last blocks when told to."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     whole = SQLiteBackend(file)
-    latest = whole.latest_height()
+    latest = whole.reads.latest_height()
     with TemporaryDirectory() as folder:
         node = SQLiteBackend(Path(folder) / "node.db")
         node.init_chain(genesis_of(SHAPES[shape]), InitChain())
@@ -58,7 +58,9 @@ def _run_node(file: Path, shape: str, new: int, pipe: Connection) -> None:
 
 
 def _block(whole: SQLiteBackend, height: int) -> CommittedBlock:
-    return CommittedBlock(whole.block(height)[1], whole.commit(height), whole.results(height))
+    return CommittedBlock(
+        whole.reads.block(height)[1], whole.reads.commit(height), whole.reads.results(height)
+    )
 
 
 class Poller:

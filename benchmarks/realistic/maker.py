@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 from struct import unpack
 
-from flask_noderpc.backends.base.store import CommittedBlock
+from flask_noderpc.backends.base.new_blocks import CommittedBlock
 from flask_noderpc.chain.proposal import next_block
 from flask_noderpc.domain.block import ABSENT, Block, BlockID, BlockIDFlag, Commit, CommitSig
 from flask_noderpc.domain.genesis import Genesis, GenesisValidator

@@ -32,7 +32,7 @@ def main(file: Path) -> None:
         total = next(migration)
         durations = steps.timed(lambda: _step(migration))
         with closing(SQLiteBackend(copy)) as store:
-            assert store.latest_height() - store.base_height() + 1 == total
+            assert store.reads.latest_height() - store.reads.base_height() + 1 == total
         click.echo(
             f"{total} blocks migrated, {total / sum(durations):.0f} a second;"
             f" {file.stat().st_size / 1e6:.0f} MB before, {copy.stat().st_size / 1e6:.0f} after"

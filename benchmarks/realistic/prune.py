@@ -36,7 +36,7 @@ def main(shape: str, count: int, retain: int, folder: Path) -> None:
             store.backup(copy)
         before = copy.stat().st_size
         with closing(SQLiteBackend(copy)) as store:
-            base = store.latest_height() - retain + 1
+            base = store.reads.latest_height() - retain + 1
             durations = steps.timed(lambda: store.prune_some(base))
         blocks = count - retain
         click.echo(

@@ -135,7 +135,7 @@ def _prepare(path: Path, count: int) -> int:
         extend(store, _SHAPE, count, signed=False)
     began = time.perf_counter()
     with closing(SQLiteBackend(path)) as store:
-        height = store.latest_height()
+        height = store.reads.latest_height()
         click.echo(
             f"{height} blocks, {path.stat().st_size / 1e9:.2f} GB:"
             f" opened in {time.perf_counter() - began:.3f} s"

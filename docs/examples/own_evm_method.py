@@ -18,7 +18,7 @@ class AtHeight:
 
 def proposer(ctx: Context, params: AtHeight) -> dict[str, Any]:
     """Height, hash and proposer of a block."""
-    meta = ctx.backend.block_meta(params.height)
+    meta = ctx.backend.reads.block_meta(params.height)
     # Integers are encoded as quantities, bytes as data.
     return {
         "number": meta.header.height,

@@ -55,8 +55,8 @@ def proposers(ctx: Context, params: Range) -> Proposals:
     """Who proposed a range of blocks."""
     if not 0 < params.count <= 100:
         raise ValueNotAllowed("count must be from 1 to 100")
-    last = min(params.first + params.count - 1, ctx.backend.latest_height())
-    headers = (ctx.backend.block_meta(h).header for h in range(params.first, last + 1))
+    last = min(params.first + params.count - 1, ctx.backend.reads.latest_height())
+    headers = (ctx.backend.reads.block_meta(h).header for h in range(params.first, last + 1))
     return Proposals(tuple(Proposal(h.height, h.time, h.proposer_address) for h in headers))
 
 

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 from flask import Flask
 
-from flask_noderpc import DIALECTS, ChainBackend, NodeRPC, jsoncodec
+from flask_noderpc import DIALECTS, ChainBackend, ChainReads, NodeRPC, jsoncodec
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.domain.block import Block, BlockID, BlockMeta, Commit
 from flask_noderpc.domain.genesis import ConsensusParams, Genesis
@@ -87,8 +87,8 @@ class RestClient:
         return bytes(body)
 
 
-class RestBackend(ChainBackend):
-    """Reads a chain from its node; it takes no transactions, as it has no mempool."""
+class RestChain(ChainReads):
+    """Reads a chain from its node."""
 
     def __init__(
         self,
@@ -212,5 +212,6 @@ class RestBackend(ChainBackend):
 def create_app(url: str = "http://127.0.0.1:26657", dialect: str = "comet-0.38") -> Flask:
     """Return an app that serves the document's dialect in front of a node."""
     app = Flask(__name__)
-    NodeRPC(app, backend=RestBackend(url, dialect))
+    # Without a mempool, the node takes no transactions.
+    NodeRPC(app, backend=ChainBackend(RestChain(url, dialect)))
     return app

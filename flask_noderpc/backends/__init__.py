@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .base.capabilities import MempoolLimits
     from .base.identity import Identity
     from .base.location import Location
-    from .base.store import ChainStore
+    from .sql.store import ChainStore
 
 
 def open_store(

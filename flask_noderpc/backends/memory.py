@@ -1,4 +1,4 @@
-"""In-memory chain: the smallest backend, without a mempool."""
+"""``MemoryChain``: the reads of a chain that is in memory alone."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..errors import BlockNotFound, HeightNotAvailable, ResultNotFound, TxNotFou
 from ..protocol.comet.chain_state import ChainState
 from ..protocol.comet.hashes import block_hashes, tx_hash
 from .base.application import InitChain
-from .base.backend import ChainBackend
-from .base.store import CommittedBlock
+from .base.new_blocks import CommittedBlock
+from .base.reads import ChainReads
 
 
-class MemoryBackend(ChainBackend):
-    """Blocks in memory, read through every required role; nothing is on disk."""
+class MemoryChain(ChainReads):
+    """Reads of blocks in memory; nothing is on disk."""
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..backends.base.application import Application, InitChain
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.genesis import Genesis
 from ..domain.validator import ValidatorSet
 from ..errors import ChainHalted, ConfigurationError, GenesisNotAvailable, InvalidBlock
@@ -43,7 +43,7 @@ def open_home(store: ChainStore, folder: Path, clock: Clock, new: NewChain) -> H
 
 def _stored_genesis(store: ChainStore) -> Genesis | None:
     try:
-        return store.genesis() if store.has_chain() else None
+        return store.reads.genesis() if store.has_chain() else None
     except GenesisNotAvailable:
         return None
 
@@ -99,7 +99,7 @@ def _initial_state(
     store: ChainStore, application: Application, genesis: Genesis, document: Path
 ) -> InitChain:
     # ABCI: InitChain is not sent to an application that has committed a block.
-    if store.latest_height() and application.info().last_block_height:
+    if store.reads.latest_height() and application.info().last_block_height:
         return InitChain()
     try:
         return application.init_chain(genesis)

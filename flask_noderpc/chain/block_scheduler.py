@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..errors import BackendError, BlockNotExecuted, StoreError
 from .producer import Producer
 
@@ -189,11 +189,11 @@ class BlockScheduler:
         if not self.schedule.begins_alone:
             return False
         # CometBFT: consensus/state.go, needProofBlock.
-        height = self._store.latest_height()
+        height = self._store.reads.latest_height()
         if height == 0 or not self.schedule.proof_blocks:
             return height == 0
-        written = self._store.block_meta(height).header.app_hash
-        return self._store.results(height).app_hash != written
+        written = self._store.reads.block_meta(height).header.app_hash
+        return self._store.reads.results(height).app_hash != written
 
     def _log_failure(self, error: BackendError) -> None:
         # The store's path is for the log alone.

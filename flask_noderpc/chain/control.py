@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..backends.base.capabilities import MAX_MINED, Control
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.abci import ExecTxResult
 from ..domain.time import SECOND
 from ..errors import Busy, LeaseLost, TxRejected, ValueNotAllowed
@@ -73,7 +73,7 @@ class DevControl(Control):
             if time is not None:
                 self.set_next_time(time)
             if not count:
-                return self._store.latest_height()
+                return self._store.reads.latest_height()
             if step:
                 self._resigning_producer(_OTHER_TIME)
                 now = max(self._clock.now(), self._last_time() * SECOND)
@@ -84,8 +84,8 @@ class DevControl(Control):
             return height
 
     def _last_time(self) -> int:
-        latest = self._store.latest_height()
-        return self._store.block_meta(latest).header.time // SECOND if latest else 0
+        latest = self._store.reads.latest_height()
+        return self._store.reads.block_meta(latest).header.time // SECOND if latest else 0
 
     def snapshot(self) -> int:
         with self._lock:
@@ -96,7 +96,7 @@ class DevControl(Control):
                     " drops it and all later ones"
                 )
             self._last_snapshot += 1
-            height = self._store.latest_height()
+            height = self._store.reads.latest_height()
             self._snapshots[self._last_snapshot] = _Snapshot(
                 height, self._hash(height), self._clock.offset, frozen, self._pending()
             )
@@ -107,8 +107,10 @@ class DevControl(Control):
 
     def _hash(self, height: int) -> bytes:
         """Return the hash of a block, empty if the store does not have it."""
-        is_stored = self._store.base_height() <= height <= self._store.latest_height()
-        return self._store.hash_at(height) if is_stored and height else b""
+        is_stored = (
+            self._store.reads.base_height() <= height <= self._store.reads.latest_height()
+        )
+        return self._store.reads.hash_at(height) if is_stored and height else b""
 
     def _resigning_producer(self, wish: str) -> Producer:
         """Return the producer; raise ``KeyProtected`` if its keys must not sign again."""
@@ -147,8 +149,8 @@ class DevControl(Control):
 
     def rollback(self, depth: int) -> None:
         with self._lock:
-            height = self._store.latest_height() - depth
-            is_stored = height >= self._store.initial_height()
+            height = self._store.reads.latest_height() - depth
+            is_stored = height >= self._store.reads.initial_height()
             height = height if is_stored else 0
             self._resigning_producer("a chain that goes back").rewind(height)
             self._forget_failures()

@@ -5,23 +5,24 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..backends import open_store
-from ..backends.base.application import Application, AppState
-from ..backends.base.capabilities import Control, MempoolLimits
+from ..backends.base.application import Application, ApplicationAccess, AppState
+from ..backends.base.backend import ChainBackend
+from ..backends.base.capabilities import Capability, Control, MempoolLimits
 from ..backends.base.health import Health
 from ..backends.base.identity import check_identity
-from ..backends.base.store import FULL, ChainStore
-from ..backends.base.store_backend import StoreBackend
+from ..backends.sql.store import ChainStore
 from ..concurrency import is_patched_late
 from ..domain.block import Evidence
 from ..domain.genesis import Genesis
 from ..domain.network import NodeInfo, NodeOther, ProtocolVersion
-from ..errors import InvalidSetting, StoreError
+from ..errors import FULL, InvalidSetting, StoreError
 from . import home as node_home
 from .applications.kvstore import KVStore
 from .batch_state import BatchState
@@ -40,10 +41,10 @@ log = logging.getLogger("flask_noderpc.chain")
 _CHANNELS = bytes.fromhex("40202122233038606100")
 
 
-class EmbeddedChain(StoreBackend):
+class EmbeddedChain(ChainBackend):
     """A backend that produces its own blocks in a store.
 
-    ``database`` is a :class:`~flask_noderpc.backends.base.store.ChainStore`, or the file name
+    ``database`` is a :class:`~flask_noderpc.backends.sql.store.ChainStore`, or the file name
     or URI of one, to which ``limits``, ``max_pages``, ``poll_s`` and ``read_database`` apply.
     ``application`` makes the application from its committed state, unless the store has one.
 
@@ -90,8 +91,12 @@ class EmbeddedChain(StoreBackend):
                 poll_s=poll_s,
                 read_database=read_database,
             )
-        super().__init__(database)
-        state = BatchState(database.app_state())
+        super().__init__(database.reads)
+        self.store = database
+        """The store of the chain: its blocks, index, state and mempool."""
+        self.mempool, self.evidence = database.mempool, database.evidence
+        self.filters = database.filters
+        state = BatchState(database.app_state)
         self._batch_state = state if database.abci is None else None
         self._app = database.abci or application(state)
         database.abci = self._app
@@ -130,6 +135,14 @@ class EmbeddedChain(StoreBackend):
         self._is_copy = False
 
     @property
+    def application(self) -> ApplicationAccess:
+        return self._app
+
+    @property
+    def capabilities(self) -> Mapping[Capability[Any], Any]:
+        return self.store.capabilities
+
+    @property
     def _shown(self) -> str:
         return self.store.location.shown
 
@@ -163,7 +176,7 @@ class EmbeddedChain(StoreBackend):
         signer = Signer(home.keys)
         self._guard_keys(signer, home.genesis)
         home = self._begin(home)
-        replay(self.store, self._app)
+        replay(self.store.reads, self._app)
         self._set_node_info(home)
         if self._on_start is not None:
             self._on_start(home.genesis)
@@ -300,7 +313,7 @@ class EmbeddedChain(StoreBackend):
         if self._block_scheduler is None:
             raise StoreError(
                 "no block is produced here: the store is read-only, or there are no keys",
-                self.path,
+                self.store.location.path,
             )
         self._check_keys()
         return self._block_scheduler
@@ -338,14 +351,14 @@ class EmbeddedChain(StoreBackend):
         scheduler_error = self._block_scheduler.last_error if self._block_scheduler else ""
         last_error = scheduler_error or self.store.lease_state().last_error
         if last_error.startswith(FULL):
-            raise StoreError(last_error, self.path)
+            raise StoreError(last_error, self.store.location.path)
         # Another process may have no disk space to store why it produces no block.
         if not self.store.has_free_space():
-            raise StoreError(FULL, self.path)
+            raise StoreError(FULL, self.store.location.path)
 
     def awaits_first_block(self) -> bool:
         """Return true until the first block, unless something prevents its production."""
-        if self._is_copy or not self._block_schedule.begins_alone or self.latest_height():
+        if self._is_copy or not self._block_schedule.begins_alone or self.reads.latest_height():
             return False
         scheduler = self._block_scheduler
         if scheduler is not None and scheduler.producer.not_begun():
@@ -368,4 +381,4 @@ class EmbeddedChain(StoreBackend):
             if block_scheduler is not None and self._started_pid == os.getpid():
                 block_scheduler.stop()
             self._started_pid = 0
-            super().close()
+            self.store.close()

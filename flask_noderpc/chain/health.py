@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 from ..backends.base.health import Health, late_age
-from ..backends.base.store import ChainStore, LeaseState
+from ..backends.sql.lease import LeaseState
+from ..backends.sql.store import ChainStore
 from ..domain.time import SECOND
 from .block_scheduler import BlockSchedule, BlockScheduler
 
@@ -47,10 +48,10 @@ class ChainHealth(Health):
     def _late(self) -> str:
         """Return the reason why the newest block is too old, or an empty string."""
         schedule = self._schedule
-        height = self._store.latest_height()
+        height = self._store.reads.latest_height()
         if not height or not schedule.empty_blocks or schedule.manual or not self._is_timed:
             return ""
-        newest = self._store.block_meta(height).header.time
+        newest = self._store.reads.block_meta(height).header.time
         age = late_age(self._clock(), newest, schedule.interval_s)
         if age is None or self._is_timed_elsewhere():
             return ""

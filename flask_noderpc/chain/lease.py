@@ -6,7 +6,8 @@ import logging
 import time
 
 from ..backends.base.process import own_name
-from ..backends.base.store import ChainStore, Lease
+from ..backends.sql.lease import Lease
+from ..backends.sql.store import ChainStore
 from ..errors import BackendError, LeaseLost
 
 log = logging.getLogger("flask_noderpc.lease")

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from .. import block_log
 from ..backends.base.application import Application, BlockLimits
-from ..backends.base.store import ChainStore, CommittedBlock
+from ..backends.base.new_blocks import CommittedBlock
+from ..backends.sql.store import ChainStore
 from ..concurrency import next_turn
 from ..domain.block import Block, BlockID, Evidence
 from ..domain.time import SECOND, to_text
@@ -99,7 +100,7 @@ class Producer:
         # CometBFT: node.go waits for the genesis time. The clock is read again each time, as
         # it may be set meanwhile.
         left = self._genesis_time - self._clock.now()
-        if left <= 0 or self._store.latest_height():
+        if left <= 0 or self._store.reads.latest_height():
             return ""
         return (
             f"the chain begins at its genesis_time {to_text(self._genesis_time)}, in"
@@ -234,7 +235,7 @@ class Producer:
         if self._retain:
             retain_heights.append(height - self._retain + 1)
         try:
-            if retain_heights and self._store.base_height() < min(retain_heights):
+            if retain_heights and self._store.reads.base_height() < min(retain_heights):
                 self._store.prune_some(min(retain_heights))
         except Exception:
             log.exception("the block is stored; old blocks could not be pruned")
@@ -385,7 +386,7 @@ class Producer:
     def _sync_application(self, head: ChainState) -> None:
         # Another process produced blocks meanwhile, or the application failed to commit one.
         if self._synced_height != head.height:
-            replay(self._store, self._app)
+            replay(self._store.reads, self._app)
             self._check_state(head)
             self._synced_height = head.height
 

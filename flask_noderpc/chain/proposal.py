@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from ..backends.base.application import Application, BlockExecution, BlockRequest
-from ..backends.base.backend import ChainBackend
+from ..backends.base.reads import ChainReads
 from ..domain.abci import BlockResults
 from ..domain.block import (
     ABSENT,
@@ -196,28 +196,28 @@ def results(height: int, execution: BlockExecution) -> BlockResults:
     )
 
 
-def replay(store: ChainBackend, application: Application) -> None:
+def replay(reads: ChainReads, application: Application) -> None:
     """Execute the stored blocks above the application's last height.
 
     Raise :exc:`~flask_noderpc.errors.StoreError` if the app hash differs from the stored
-    one, or if the application is ahead of the store.
+    one, or if the application is ahead of the chain.
     """
-    executed, latest = application.info().last_block_height, store.latest_height()
+    executed, latest = application.info().last_block_height, reads.latest_height()
     if executed > latest:
         raise StoreError(f"the application is at height {executed}, its store at {latest}")
-    base = store.base_height()
-    if executed + 1 < base and base > store.initial_height():
+    base = reads.base_height()
+    if executed + 1 < base and base > reads.initial_height():
         # CometBFT: state/errors.go, ErrAppBlockHeightTooLow.
         raise StoreError(
             f"app block height ({executed}) is too far below block store base ({base})"
         )
     first = max(executed + 1, base)
     for height in range(first, latest + 1) if latest else ():
-        block_id, block = store.block(height)
-        members, next_members = store.validators(height), store.validators(height + 1)
+        block_id, block = reads.block(height)
+        members, next_members = reads.validators(height), reads.validators(height + 1)
         execution = application.finalize_block(
             request(block, block_id.hash, members, next_members)
         )
-        if execution.app_hash != store.results(height).app_hash:
+        if execution.app_hash != reads.results(height).app_hash:
             raise StoreError(f"the application comes to another state at height {height}")
         application.commit(height)

@@ -22,7 +22,7 @@ from .maintenance import backup, from_height, prune, verify
 
 if TYPE_CHECKING:
     from ..backends.base.backend import ChainBackend
-    from ..backends.base.store import ChainStore
+    from ..backends.sql.store import ChainStore
     from ..chain.embedded import EmbeddedChain
     from ..feature import PageSet
     from ..mount import Mount
@@ -128,14 +128,13 @@ def init_home() -> None:
 
 def _backends() -> Iterator[tuple[ChainBackend, ChainStore]]:
     """Yield each backend of the app once, with its store: mounts may share one."""
-    from ..backends.base.store import ChainStore
-    from ..backends.base.store_backend import StoreBackend
+    from ..backends.sql.store import STORE
 
     for backend in {
         id(mount.backend): mount.backend for mount in app_mounts().values()
     }.values():
-        store = backend.store if isinstance(backend, StoreBackend) else backend
-        if not isinstance(store, ChainStore):
+        store = STORE.find(backend)
+        if store is None:
             raise Failed("the backend of this app has no store", REFUSED)
         yield backend, store
 

@@ -17,7 +17,7 @@ from ..server.progress import Progress
 from .command import Failed
 
 if TYPE_CHECKING:
-    from ..backends.base.store import ChainStore
+    from ..backends.sql.store import ChainStore
 
 
 class StoreName(click.Path):
@@ -65,7 +65,7 @@ def verify(store: ChainStore, first: int = 0) -> None:
             click.echo(
                 f"not looked at when stored: {field} of {count} blocks between {low} and {high}"
             )
-        if origin := store.genesis_source():
+        if origin := store.reads.genesis_source():
             click.echo(f"not verified: the genesis document, from {origin.source}")
         for name in store.unread_indexes():
             click.echo(
@@ -93,15 +93,15 @@ def _add_application(store: ChainStore) -> str:
     try:
         path, memory = store.location.path, CacheMemory()
         make = application_named(found.application, Settings(), path, memory)
-        store.abci = make(store.app_state())
+        store.abci = make(store.app_state)
     except ConfigurationError as error:
         return str(error)
     return ""
 
 
 def _verify(store: ChainStore, first: int) -> int:
-    low = verified = max(first, store.base_height())
-    with Progress("verifying", max(0, store.latest_height() - low + 1)) as bar:
+    low = verified = max(first, store.reads.base_height())
+    with Progress("verifying", max(0, store.reads.latest_height() - low + 1)) as bar:
 
         def show(height: int) -> None:
             nonlocal verified
@@ -136,10 +136,10 @@ def prune(store: ChainStore, retain: int) -> None:
 
     with closing(store):
         check_chain(store)
-        count = store.latest_height() - store.base_height() + 1 - retain
+        count = store.reads.latest_height() - store.reads.base_height() + 1 - retain
         with Progress("pruning", max(0, count)) as bar:
             removed = store.prune(retain, bar.add)
-        click.echo(f"{removed} blocks removed, the lowest is {store.base_height()}")
+        click.echo(f"{removed} blocks removed, the lowest is {store.reads.base_height()}")
 
 
 def backup(store: ChainStore, target: Path, first: int = 0) -> None:

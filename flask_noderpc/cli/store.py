@@ -85,7 +85,7 @@ def prune_at(database: str | None, home: Path | None, retain: int) -> None:
     readable = read_only(path)
     check_chain(readable)
     # The store of an application that is derived from a known one has another name.
-    state = readable.app_state()
+    state = readable.app_state
     minimum = max(
         kind.blocks_needed
         for kind in application_kinds().values()

@@ -34,7 +34,7 @@ def block_height(backend: ChainBackend, height: int | None) -> int:
     """
     if height is not None:
         return _positive(height)
-    latest = backend.latest_height()
+    latest = backend.reads.latest_height()
     if latest == 0:
         _check_begun(backend)
         raise ResultNotFound("the chain has no block yet")
@@ -43,12 +43,12 @@ def block_height(backend: ChainBackend, height: int | None) -> int:
 
 def _check_begun(backend: ChainBackend) -> None:
     """Raise :exc:`~flask_noderpc.errors.NotReady` while the chain of other nodes is unknown."""
-    backend.initial_height()
+    backend.reads.initial_height()
 
 
 def next_height(backend: ChainBackend) -> int:
     """Return the height of the next block."""
-    return (backend.latest_height() or backend.initial_height() - 1) + 1
+    return (backend.reads.latest_height() or backend.reads.initial_height() - 1) + 1
 
 
 def state_height(backend: ChainBackend, height: int | None) -> int:
@@ -57,7 +57,7 @@ def state_height(backend: ChainBackend, height: int | None) -> int:
     known = next_height(backend) - (1 if backend.network.catching_up() else 0)
     if height is None:
         return known
-    base = backend.lowest_readable()
+    base = backend.reads.lowest_readable()
     if not base <= _positive(height) <= known:
         raise HeightNotAvailable(height, base, known)
     return height
@@ -104,13 +104,13 @@ class HeightRange(Params):
 def blockchain(ctx: Context, params: HeightRange) -> ResultBlockchainInfo:
     """At most 20 block metas, highest first."""
     backend = ctx.backend
-    latest, base = backend.latest_height(), backend.base_height()
+    latest, base = backend.reads.latest_height(), backend.reads.base_height()
     low, high = params.min_height or 0, params.max_height or 0
     if low < 0 or high < 0:
         raise ValueNotAllowed("heights must be non-negative")
     high = min(high or latest, latest)
-    low = max(low or 1, min(base, backend.lowest_readable()), high - MAX_BLOCKS + 1)
-    metas = backend.block_metas(low, high) if low <= high else ()
+    low = max(low or 1, min(base, backend.reads.lowest_readable()), high - MAX_BLOCKS + 1)
+    metas = backend.reads.block_metas(low, high) if low <= high else ()
     if not metas:
         low = max(low, base)
         raise ValueNotAllowed(f"min height {low} can't be greater than max height {high}")
@@ -141,7 +141,7 @@ def _is_before_all(ctx: Context, height: int | None) -> bool:
     is_before_all = (
         ctx.behaviours.unknown_block_is_null
         and height is None
-        and ctx.backend.latest_height() == 0
+        and ctx.backend.reads.latest_height() == 0
     )
     if is_before_all:
         _check_begun(ctx.backend)
@@ -150,7 +150,7 @@ def _is_before_all(ctx: Context, height: int | None) -> bool:
 
 def _height_of(ctx: Context, block_hash: bytes) -> int | None:
     try:
-        return ctx.backend.height_of(block_hash)
+        return ctx.backend.reads.height_of(block_hash)
     except BlockNotFound:
         if ctx.behaviours.unknown_block_is_null:
             return None
@@ -172,9 +172,9 @@ def block_by_hash(ctx: Context, params: ByHash) -> ResultBlock:
 
 def result_block(backend: ChainBackend, height: int) -> ResultBlock:
     """The block at a height, with those whom its evidence accuses."""
-    block_id, found = backend.block(height)
+    block_id, found = backend.reads.block(height)
     return ResultBlock(
-        block_id, found, tuple(map(backend.byzantine_validators, found.evidence))
+        block_id, found, tuple(map(backend.reads.byzantine_validators, found.evidence))
     )
 
 
@@ -192,7 +192,7 @@ def header_by_hash(ctx: Context, params: HeaderByHash) -> ResultHeader:
 
 
 def _header_at(ctx: Context, height: int) -> ResultHeader:
-    meta = ctx.backend.block_meta(height)
+    meta = ctx.backend.reads.block_meta(height)
     return ResultHeader(meta.header, meta.form)
 
 
@@ -200,7 +200,7 @@ def block_results(ctx: Context, params: AtHeight) -> BlockResults:
     """Results of executing a block."""
     if _is_before_all(ctx, params.height):
         raise ResultNotFound("could not find results for height #0")
-    return ctx.backend.results(block_height(ctx.backend, params.height))
+    return ctx.backend.reads.results(block_height(ctx.backend, params.height))
 
 
 def commit(ctx: Context, params: AtHeight) -> ResultCommit | None:
@@ -208,5 +208,5 @@ def commit(ctx: Context, params: AtHeight) -> ResultCommit | None:
     backend = ctx.backend
     if _is_before_all(ctx, params.height):
         return None
-    signed, canonical = backend.signed_header(block_height(backend, params.height))
+    signed, canonical = backend.reads.signed_header(block_height(backend, params.height))
     return ResultCommit(signed, canonical)

@@ -44,30 +44,30 @@ def dump_consensus_state(ctx: Context, params: NoParams) -> ResultDumpConsensusS
 
 def _round_state(ctx: Context) -> RoundState:
     backend = ctx.backend
-    latest = backend.latest_height()
+    latest = backend.reads.latest_height()
     if latest == 0:
         return _before_the_first(backend)
-    commit, members = backend.commit(latest), backend.validators(latest)
+    commit, members = backend.reads.commit(latest), backend.reads.validators(latest)
     # The time when two thirds had voted is not stored; the last vote is no earlier.
     times = (sig.timestamp for sig in commit.signatures if not _is_absent(sig))
     # A backend of the host may have commits without signatures.
-    decided = max(times, default=backend.block_meta(latest).header.time)
+    decided = max(times, default=backend.reads.block_meta(latest).header.time)
     # CometBFT: the next round starts timeout_commit later, which paces the blocks.
     start = decided + round(ctx.settings.block_interval * SECOND)
     return RoundState(
         latest + 1,
         start,
         decided,
-        backend.validators(latest + 1),
+        backend.reads.validators(latest + 1),
         _votes(commit, members),
         members,
     )
 
 
 def _before_the_first(backend: ChainBackend) -> RoundState:
-    genesis = backend.genesis()
+    genesis = backend.reads.genesis()
     height = genesis.initial_height
-    members = backend.validators(height)
+    members = backend.reads.validators(height)
     return RoundState(height, genesis.genesis_time, ZERO_TIME, members, None, ValidatorSet())
 
 
@@ -98,7 +98,7 @@ class PageAtHeight(AtHeight):
 def validators(ctx: Context, params: PageAtHeight) -> ResultValidators:
     """Validator set at a height, in the order in which it is hashed."""
     height = state_height(ctx.backend, params.height)
-    members = ctx.backend.validators(height).validators
+    members = ctx.backend.reads.validators(height).validators
     chosen = page_slice(len(members), params.page, per_page(params.per_page))
     return ResultValidators(height, members[chosen], len(members))
 
@@ -106,7 +106,7 @@ def validators(ctx: Context, params: PageAtHeight) -> ResultValidators:
 def consensus_params(ctx: Context, params: AtHeight) -> ResultConsensusParams:
     """The consensus parameters in force at a height."""
     height = state_height(ctx.backend, params.height)
-    return ResultConsensusParams(height, ctx.backend.consensus_params(height))
+    return ResultConsensusParams(height, ctx.backend.reads.consensus_params(height))
 
 
 @dataclass(frozen=True, slots=True)

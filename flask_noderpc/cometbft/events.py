@@ -64,7 +64,7 @@ def events(ctx: Context, params: EventsParams) -> ResultEvents:
     """The newest events that match, newest first, with cursors to resume from."""
     query = _query(ctx, params.filter)
     limit = _limit(params.max_results)
-    latest = ctx.backend.latest_height()
+    latest = ctx.backend.reads.latest_height()
     found, more = _matching_page(ctx, query, params, latest, limit)
     if not found and params.before is None and params.wait_time > 0:
         latest, found, more = _wait_for_events(ctx, query, params, latest, limit)
@@ -106,7 +106,7 @@ def _wait_for_events(
     with ctx.waiters.acquire(ctx.client) as waiter:
         while not found and (remaining := deadline - time.monotonic()) > 0:
             seen = latest
-            latest = waiter.wait_for_height(ctx.backend, seen, remaining)
+            latest = waiter.wait_for_height(ctx.backend.reads, seen, remaining)
             found, more = _matching_page(ctx, query, params, latest, limit, above=seen)
     return latest, found, more
 
@@ -192,12 +192,12 @@ def _messages_reversed(ctx: Context, height: int) -> Iterator[Message]:
 
 
 def _messages(ctx: Context, height: int) -> Iterable[Message]:
-    return ctx.behaviours.filter_events(messages_at(ctx.backend, height))
+    return ctx.behaviours.filter_events(messages_at(ctx.backend.reads, height))
 
 
 def _lowest(ctx: Context, latest: int) -> int:
     """Return the lowest height of the event log."""
-    return max(ctx.backend.base_height(), latest - LOG_BLOCKS + 1, 1)
+    return max(ctx.backend.reads.base_height(), latest - LOG_BLOCKS + 1, 1)
 
 
 def _ends(ctx: Context, latest: int) -> tuple[EventCursor | None, EventCursor | None]:

@@ -41,9 +41,9 @@ def status(ctx: Context, params: NoParams) -> ResultStatus:
     """Node info, sync info and validator info."""
     backend = ctx.backend
     pub_key = backend.network.validator_key()
-    latest = backend.latest_height()
+    latest = backend.reads.latest_height()
     try:
-        members = backend.validators(next_height(backend)).by_address
+        members = backend.reads.validators(next_height(backend)).by_address
     except NotFound:
         members = {}
     known = members.get(address(pub_key))
@@ -59,8 +59,8 @@ def _sync_info(ctx: Context, latest: int) -> SyncInfo:
     if latest == 0:
         # CometBFT: before the first block, and still "catching up" to it.
         return SyncInfo(b"", b"", 0, 0, b"", b"", 0, 0, catching_up=True)
-    last: BlockMeta = backend.block_meta(latest)
-    first = backend.base_meta()
+    last: BlockMeta = backend.reads.block_meta(latest)
+    first = backend.reads.base_meta()
     return SyncInfo(
         last.block_id.hash,
         last.header.app_hash,
@@ -85,7 +85,7 @@ def genesis(ctx: Context, params: NoParams) -> ResultGenesis | Raw:
     if source is not None:
         if source.total > 1:
             raise GenesisTooLarge(source.total * GENESIS_CHUNK_BYTES, GENESIS_CHUNK_BYTES)
-        return Raw(b'{"genesis":' + ctx.backend.genesis_chunk(0) + b"}")
+        return Raw(b'{"genesis":' + ctx.backend.reads.genesis_chunk(0) + b"}")
     try:
         size = len(_encoded_genesis(ctx))
     except GenesisNotAvailable:
@@ -98,7 +98,7 @@ def genesis(ctx: Context, params: NoParams) -> ResultGenesis | Raw:
         size = first.total * GENESIS_CHUNK_BYTES
     if size > GENESIS_CHUNK_BYTES:
         raise GenesisTooLarge(size, GENESIS_CHUNK_BYTES)
-    return ResultGenesis(ctx.backend.genesis())
+    return ResultGenesis(ctx.backend.reads.genesis())
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,9 @@ def genesis_chunked(ctx: Context, params: ChunkParams) -> GenesisChunk:
     source = _own_source(ctx)
     if source is not None:
         _check_chunk(params.chunk, source.total)
-        return GenesisChunk(params.chunk, source.total, ctx.backend.genesis_chunk(params.chunk))
+        return GenesisChunk(
+            params.chunk, source.total, ctx.backend.reads.genesis_chunk(params.chunk)
+        )
     try:
         document, size = _encoded_genesis(ctx), GENESIS_CHUNK_BYTES
     except GenesisNotAvailable:
@@ -130,7 +132,7 @@ def genesis_chunked(ctx: Context, params: ChunkParams) -> GenesisChunk:
 def _own_source(ctx: Context) -> GenesisSource | None:
     """Return the origin of a document that a node sent in chunks, in the dialect that is
     served, or too large to be made anew."""
-    found = ctx.backend.genesis_source()
+    found = ctx.backend.reads.genesis_source()
     is_own = found is not None and (found.dialect == ctx.settings.dialect or found.total > 1)
     return found if is_own else None
 
@@ -143,7 +145,7 @@ def _check_chunk(number: int, total: int) -> None:
 
 def _encoded_genesis(ctx: Context) -> bytes:
     if "genesis" not in ctx.memo:
-        ctx.memo["genesis"] = ctx.encode(ctx.backend.genesis())
+        ctx.memo["genesis"] = ctx.encode(ctx.backend.reads.genesis())
     document: bytes = ctx.memo["genesis"]
     return document
 

@@ -68,7 +68,7 @@ class CometLayer:
         self._start = start
         self._hub = QueryHub(dialect.encode_event, settings.event_buffer)
         self._feed = Feed(
-            HeightSource(self._backend, self._publish, self._hub.cancel_newest),
+            HeightSource(self._backend.reads, self._publish, self._hub.cancel_newest),
             is_followed=lambda: len(self._hub) > 0,
         )
         self._limits = Limits(
@@ -87,7 +87,9 @@ class CometLayer:
         )
 
     def _publish(self, height: int) -> None:
-        self._hub.publish(self._behaviours.filter_events(messages_at(self._backend, height)))
+        self._hub.publish(
+            self._behaviours.filter_events(messages_at(self._backend.reads, height))
+        )
 
     def _follow(self) -> None:
         # A subscription may be the first that this process is asked for.

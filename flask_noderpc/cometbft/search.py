@@ -63,14 +63,14 @@ def tx_search(ctx: Context, params: TxQuery) -> ResultTxSearch:
         criteria = search.tx_search(query)
         found = FoundTxs(0, ())
         if criteria is not None:
-            found = ctx.backend.search_txs(criteria, page, _limits(ctx), params.prove)
+            found = ctx.backend.reads.search_txs(criteria, page, _limits(ctx), params.prove)
     page_slice(found.total, params.page, page.limit)
     return ResultTxSearch(found.total, tuple(map(result_tx, found.txs)))
 
 
 def _one(ctx: Context, tx_hash: bytes, prove: bool) -> FoundTxs:
     try:
-        record = ctx.backend.tx(tx_hash)
+        record = ctx.backend.reads.tx(tx_hash)
     except TxNotFound:
         return FoundTxs(0, ())
     return FoundTxs(1, (proven(ctx.backend, record) if prove else record,))
@@ -83,7 +83,7 @@ def block_search(ctx: Context, params: BlockQuery) -> ResultBlockSearch:
     criteria = search.block_search(query)
     found = FoundHeights(0, ())
     if criteria is not None:
-        found = ctx.backend.search_blocks(criteria, page, _limits(ctx))
+        found = ctx.backend.reads.search_blocks(criteria, page, _limits(ctx))
     page_slice(found.total, params.page, page.limit)
     _require_size(ctx, found.heights)
     blocks = _read_each(lambda height: result_block(ctx.backend, height), found.heights)
@@ -92,7 +92,7 @@ def block_search(ctx: Context, params: BlockQuery) -> ResultBlockSearch:
 
 def _require_size(ctx: Context, heights: tuple[int, ...]) -> None:
     limit = ctx.settings.max_response_bytes
-    metas = _read_each(ctx.backend.block_meta, heights)
+    metas = _read_each(ctx.backend.reads.block_meta, heights)
     if sum(meta.size + len(meta.form) for meta in metas) > limit:
         raise SearchTooCostly.by_size(limit)
 

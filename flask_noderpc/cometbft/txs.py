@@ -64,13 +64,13 @@ def tx(ctx: Context, params: TxByHash) -> ResultTx:
     """A committed transaction, found by its hash."""
     if not params.hash:
         raise ValueNotAllowed("transaction hash cannot be empty")
-    found = ctx.backend.tx(params.hash)
+    found = ctx.backend.reads.tx(params.hash)
     return result_tx(proven(ctx.backend, found) if params.prove else found)
 
 
 def proven(backend: ChainBackend, found: TxResult) -> TxResult:
     """The transaction with the proof that it is in its block."""
-    _, block = backend.block(found.height)
+    _, block = backend.reads.block(found.height)
     return replace(found, proof=hashes.tx_proof(block.txs, found.index))
 
 
@@ -153,7 +153,7 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxComm
     """Results of check and execution of a transaction, once it is in a block."""
     tx_hash = hashes.tx_hash(params.tx)
     with ctx.waiters.acquire(ctx.client) as waiter:
-        before = ctx.backend.latest_height()
+        before = ctx.backend.reads.latest_height()
         try:
             check = _begin_submit(ctx, params.tx).wait()
         except (TxRejected, MempoolFull) as error:
@@ -188,16 +188,18 @@ def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxRe
 def _committed(backend: ChainBackend, tx_hash: bytes, before: int) -> TxResult | None:
     """The transaction in a block above ``before``; an earlier one of its hash is another."""
     try:
-        found = backend.tx(tx_hash)
+        found = backend.reads.tx(tx_hash)
     except TxNotFound:
         return None
     if found.height > before:
         return found
-    for height in range(before + 1, backend.latest_height() + 1):
-        txs = backend.block(height)[1].txs
+    for height in range(before + 1, backend.reads.latest_height() + 1):
+        txs = backend.reads.block(height)[1].txs
         if found.tx in txs:
             index = txs.index(found.tx)
-            return TxResult(height, index, found.tx, backend.results(height).tx_results[index])
+            return TxResult(
+                height, index, found.tx, backend.reads.results(height).tx_results[index]
+            )
     return None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..backends.base.identity import Identity
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.responses import SyncInfo
 from ..domain.time import SECOND
 from ..errors import (
@@ -80,9 +80,9 @@ def are_halted(found: Iterable[SyncInfo], now: int) -> bool:
 
 
 def _check_trusted(store: ChainStore, trust: TrustOptions) -> None:
-    if not max(1, store.base_height()) <= trust.height <= store.latest_height():
+    if not max(1, store.reads.base_height()) <= trust.height <= store.reads.latest_height():
         return
-    stored = store.hash_at(trust.height)
+    stored = store.reads.hash_at(trust.height)
     if stored != trust.hash:
         raise ConfigurationError(
             f"{store.location.shown} has block {trust.height} {stored.hex().upper()}, which is"
@@ -119,13 +119,14 @@ def check_chain(store: ChainStore, chain_id: str, reader: Reader) -> None:
         raise UpstreamMismatch(
             reader.name, f"it is a node of chain {reported!r}, and not of {wanted!r}"
         )
-    if stored is not None and (head := store.latest_height()):
+    if stored is not None and (head := store.reads.latest_height()):
         height = min(status.sync_info.latest_block_height, head)
-        if height < store.base_height() - 1:
+        if height < store.reads.base_height() - 1:
             # None of its blocks can be compared.
             raise UpstreamUnavailable(
                 reader.name,
-                f"its latest block {height} is below the store's lowest, {store.base_height()}:"
+                f"its latest block {height} is below the store's lowest,"
+                f" {store.reads.base_height()}:"
                 " it is catching up, or was reset",
             )
         _check_block(store, reader, height)
@@ -153,6 +154,6 @@ def _check_block(store: ChainStore, reader: Reader, height: int) -> None:
 
 
 def _hash_at(store: ChainStore, height: int) -> bytes:
-    if height < store.base_height():
-        return store.base_meta().header.last_block_id.hash
-    return store.hash_at(height)
+    if height < store.reads.base_height():
+        return store.reads.base_meta().header.last_block_id.hash
+    return store.reads.hash_at(height)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ..backends.base.store import MAY_BE_UNCHECKED, ChainStore
+from ..backends.base.new_blocks import MAY_BE_UNCHECKED
+from ..backends.sql.store import ChainStore
 from ..domain.genesis import ConsensusParams
 from ..domain.validator import ValidatorSet
 from ..errors import (
@@ -73,7 +74,7 @@ def begin(
             # The first header is trusted as it was seen, and proves the latest block.
             newest = agreed.highest - 1
             shared_state.set_newest_seen(store, newest, options.trust.clock())
-    if store.latest_height() == 0:
+    if store.reads.latest_height() == 0:
         height = store.head().height
         history = History(store, upstreams, options.jobs, options.unchecked)
         history.fill(height, height, lambda _: None)

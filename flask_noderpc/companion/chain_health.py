@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 
 from ..backends.base.health import Health, Measure, late_age
-from ..backends.base.store import FULL, ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.network import BackfillProgress
 from ..domain.time import SECOND
+from ..errors import FULL
 from . import shared_state
 from .forward import ForwardedNetwork
 from .gaps import BLOCK, MAX_GAPS, RESULTS, gaps_of
@@ -37,7 +38,7 @@ class CompanionHealth(Health):
         if not self._store.has_free_space():
             # The process that follows has no space to store why it does not.
             return f"{self._store.location.shown}: {FULL}"
-        if self._store.latest_height() == 0:
+        if self._store.reads.latest_height() == 0:
             return NO_BLOCK
         if lease.expires + _PATIENCE_NS < time.time_ns():
             return "no process follows the chain: noderpc start --upstream does"
@@ -56,8 +57,8 @@ class CompanionHealth(Health):
         if top is None or not self._network.catching_up():
             # A chain that stands still has an old block at its nodes, too.
             return ""
-        height = self._store.latest_height()
-        newest = self._store.block_meta(height).header.time
+        height = self._store.reads.latest_height()
+        newest = self._store.reads.block_meta(height).header.time
         age = late_age(time.time_ns(), newest, interval_s(self._store))
         if age is None:
             return ""
@@ -94,7 +95,7 @@ class CompanionHealth(Health):
 
     def _halted(self) -> Iterator[str]:
         """Yield that the chain looks halted, if its nodes have no newer block for long."""
-        header = self._store.block_meta(self._store.latest_height()).header
+        header = self._store.reads.block_meta(self._store.reads.latest_height()).header
         top = self._network.upstream_height()
         if (
             top is not None
@@ -107,7 +108,7 @@ class CompanionHealth(Health):
         return [*self._of_chain(), *self._of_nodes()]
 
     def _of_chain(self) -> Iterator[Measure]:
-        chain = {"chain": self._store.chain_id()}
+        chain = {"chain": self._store.reads.chain_id()}
         gaps = gaps_of(self._store).values()
         for part in (BLOCK, RESULTS):
             yield Measure(
@@ -116,7 +117,7 @@ class CompanionHealth(Health):
                 sum(gap.part == part for gap in gaps),
                 chain | {"of": part},
             )
-        refuted, _ = self._store.refuted_since(0)
+        refuted, _ = self._store.reads.refuted_since(0)
         yield Measure(
             "noderpc_refuted_results",
             "Blocks whose results the next header refuted.",
@@ -154,7 +155,7 @@ class CompanionHealth(Health):
                 "noderpc_upstream_height",
                 "The latest height of the nodes that are followed.",
                 height,
-                {"chain": self._store.chain_id()},
+                {"chain": self._store.reads.chain_id()},
             )
         for name, state in self._network.upstreams().items():
             for each in _STATES:

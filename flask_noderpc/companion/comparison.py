@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.abci import BlockResults, Event
 from ..errors import Busy, NotFound, UpstreamError
 from .pool import Upstreams
@@ -80,7 +80,7 @@ class Comparison:
             log.exception("the results of block %d are not compared", height)
 
     def _compare(self, height: int) -> None:
-        stored = unproven(self._store.results(height))
+        stored = unproven(self._store.reads.results(height))
         reported = self._upstreams.ask_all(
             lambda reader: (reader.name, unproven(reader.results(height)))
         )

@@ -10,7 +10,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ..backends.base.store import ChainStore, Lease
+from ..backends.sql.lease import Lease
+from ..backends.sql.store import ChainStore
 from ..domain.network import BackfillProgress
 from ..errors import (
     BackendError,
@@ -127,7 +128,7 @@ class Follower:
             self._warn_of_loss()
             self._stored_refused = None
             self._store_refused()
-            self._refuted, _ = self._store.refuted_since(0)
+            self._refuted, _ = self._store.reads.refuted_since(0)
             agreed = agree(self._store, self._upstreams, fetch.chain_id, fetch.trust)
             head = agreed.latest - 1 - self._options.head_delay
             begin(self._store, self._upstreams, agreed, max(1, head), fetch)
@@ -179,7 +180,7 @@ class Follower:
             log.warning("other processes do not know which nodes are refused: %s", error)
 
     def _note_refuted(self) -> None:
-        self._refuted, heights = self._store.refuted_since(self._refuted)
+        self._refuted, heights = self._store.reads.refuted_since(self._refuted)
         for height in heights:
             self._emit_refuted(height)
 
@@ -205,15 +206,15 @@ class Follower:
     def _follow_head(self, lease: Lease, ticker: Ticker, comparison: Comparison) -> None:
         heads, name = Heads(self._upstreams), ""
         while not self._stopped.is_set():
-            heads.ask(self._store.latest_height() + self._options.head_delay, name)
+            heads.ask(self._store.reads.latest_height() + self._options.head_delay, name)
             self._store_dialect()
             # Some are believed again after a while.
             self._store_refused()
             if self._appender.append(heads, lease):
                 # Nodes that are a block behind have this one.
-                comparison.add(self._store.latest_height() - 1)
+                comparison.add(self._store.reads.latest_height() - 1)
                 self._note_refuted()
-            known = self._store.latest_height() + self._options.head_delay
+            known = self._store.reads.latest_height() + self._options.head_delay
             name = ticker.wait(self._poll_s(ticker), known)
 
     def _poll_s(self, ticker: Ticker) -> float:
@@ -227,10 +228,10 @@ class Follower:
     def _fill_to(self, low: int, history: History, reported: int) -> int:
         """Fill the store down to a height; return the lowest that the nodes have if that is
         above it, which is logged unless it was ``reported``."""
-        base = self._store.base_height()
+        base = self._store.reads.base_height()
         shown = ShownProgress(self._store, base - low, self._compare_older)
         history.fill(base - 1, low, shown.add)
-        reached = self._store.base_height()
+        reached = self._store.reads.base_height()
         if reached == low or history.has_ended():
             return reported
         shown.end()
@@ -259,14 +260,14 @@ class Follower:
         Ask again for what is missing, until the follower ends.
         """
         store = self._store
-        low = max(self._options.lowest, store.initial_height())
-        if store.base_height() > low:
+        low = max(self._options.lowest, store.reads.initial_height())
+        if store.reads.base_height() > low:
             # Before the gaps, which may take long: until then the store would look complete.
-            left = BackfillProgress(left=store.base_height() - low)
+            left = BackfillProgress(left=store.reads.base_height() - low)
             shared_state.set_backfill(store, left)
         pause, reported = _FIRST_PAUSE_S, 0
         while not ended.is_set():
-            base = store.base_height()
+            base = store.reads.base_height()
             try:
                 history.retry()
                 if base > low:
@@ -278,7 +279,7 @@ class Follower:
                 log.exception("the backfill pauses")
             # A process that only follows needs no others.
             self._upstreams.decoders.close()
-            if store.base_height() < base:
+            if store.reads.base_height() < base:
                 pause = _FIRST_PAUSE_S
             ended.wait(pause)
             pause = min(2 * pause, _MAX_LATER_S)

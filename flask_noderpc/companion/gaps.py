@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 
 from .. import jsoncodec
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..errors import UpstreamError
 
 log = logging.getLogger("flask_noderpc.companion")
@@ -106,7 +106,7 @@ class Gaps:
 
     def _forget_old(self) -> None:
         """Remove heights that were pruned, and blocks that are stored by now."""
-        base = self._store.base_height()
+        base = self._store.reads.base_height()
         kept = {
             height: gap
             for height, gap in self._gaps.items()

@@ -9,7 +9,7 @@ import logging
 import threading
 from dataclasses import dataclass
 
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.genesis import Genesis, GenesisSource
 from ..errors import BackendError
 from .pool import Upstreams
@@ -36,7 +36,7 @@ def fetch_genesis(store: ChainStore, upstreams: Upstreams) -> None:
 
     Raise as :meth:`Upstreams.attempt` does.
     """
-    if store.genesis_source() is not None:
+    if store.reads.genesis_source() is not None:
         return
     (found,) = upstreams.attempt(lambda reader: (_fetched(reader),))
     if found is None:
@@ -44,7 +44,7 @@ def fetch_genesis(store: ChainStore, upstreams: Upstreams) -> None:
             "the genesis document has more than %d chunks: it is not stored", MAX_CHUNKS
         )
         return
-    known, document = (store.chain_id(), store.initial_height()), found.document
+    known, document = (store.reads.chain_id(), store.reads.initial_height()), found.document
     # For Ethereum's block 0, and for dialects other than the node's.
     if document is not None and (document.chain_id, document.initial_height) == known:
         store.set_genesis(document)

@@ -8,7 +8,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..backends.base.store import BlockWithoutResults, ChainStore, CommittedBlock, Lease
+from ..backends.base.new_blocks import BlockWithoutResults, CommittedBlock
+from ..backends.sql.lease import Lease
+from ..backends.sql.store import ChainStore
 from ..domain.abci import BlockResults
 from ..domain.block import Header, SignedHeader
 from ..domain.responses import ResultABCIInfo
@@ -122,14 +124,14 @@ class Growth:
         after the last block whose time is not ahead of this machine's clock; and as
         :meth:`Upstreams.attempt` does.
         """
-        while (first := self._store.latest_height() + 1) <= last:
+        while (first := self._store.reads.latest_height() + 1) <= last:
             high = self._below_ahead(first, last)
             try:
                 if linked_to := self._revival.linked_to():
                     self._extend(min(high, linked_to - self._proven_only), progress, lease)
                 self._extend(high, progress, lease)
             except UpstreamRefused:
-                low = self._store.latest_height() + 1
+                low = self._store.reads.latest_height() + 1
                 if low < high:
                     check_not_pruned(self._store, self._upstreams, low, high)
                 raise
@@ -148,7 +150,7 @@ class Growth:
         self._revival.close()
 
     def _extend(self, last: int, progress: Progress, lease: Lease | None) -> None:
-        first = self._store.latest_height() + 1
+        first = self._store.reads.latest_height() + 1
         if first == last:
             # Its validators are known here, and those of the next are not.
             fetch = self._fetch if self._proven_only else self._fetch_next
@@ -172,13 +174,13 @@ class Growth:
     def _members(self, reader: Reader, header: Header) -> ValidatorSet:
         """Return the set of the next block if that has signed a header, too: it rarely changes,
         and a large one is several calls."""
-        known = self._store.validators(self._store.latest_height() + 1)
+        known = self._store.reads.validators(self._store.reads.latest_height() + 1)
         if are_known(known) and hashes.validators_hash(known) == header.validators_hash:
             return known
         return reader.validators(header.height)
 
     def _fetch_next(self, reader: Reader, low: int, high: int) -> Newer:
-        return fetch_newer(reader, low, high, lambda *_: self._store.validators(high))
+        return fetch_newer(reader, low, high, lambda *_: self._store.reads.validators(high))
 
     def may_step_over(self, error: UpstreamError) -> bool:
         """Return true for an error of the next block alone, while nodes answer."""
@@ -190,7 +192,7 @@ class Growth:
         Return the reason why they are missing; empty if they are not. Raise as :meth:`extend`
         does if the nodes do not have the block after it, either.
         """
-        height = self._store.latest_height() + 1
+        height = self._store.reads.latest_height() + 1
         try:
             self.extend(height, lambda count: None, lease)
         except HeaderAhead:
@@ -218,7 +220,7 @@ class Growth:
         """Return a block with the state after it, and its signed header."""
         _, block = reader.block(high)
         header, commit = reader.commit(high)
-        top = SignedBlock(SignedHeader(header, commit), self._store.validators(high))
+        top = SignedBlock(SignedHeader(header, commit), self._store.reads.validators(high))
         (_, _, following), params = state_after(reader, top, self._trust)
         item = BlockWithoutResults(
             block, commit, following, params, unchecked=self._unchecked, source=reader.name
@@ -250,7 +252,7 @@ class Growth:
             chunk = fetch_one(self._upstreams, self._fetch, chunk.range)
 
     def _check_not_overtaken(self, chunk: Chunk[Any]) -> None:
-        if self._store.latest_height() + 1 != chunk.range[0]:
+        if self._store.reads.latest_height() + 1 != chunk.range[0]:
             raise LeaseLost("another process has added blocks to the store")
 
     def _check_headers(self, chunk: Chunk[Newer]) -> None:
@@ -262,7 +264,7 @@ class Growth:
         name = reader.name
         self._prove_top(reader, top)
         # The proof needs two thirds of them; all are served while it is the latest block.
-        check_signatures(self._store.chain_id(), top.signed_header.commit, top.validators)
+        check_signatures(self._store.reads.chain_id(), top.signed_header.commit, top.validators)
         *below, highest = headers
         above = top.signed_header.header
         if highest != above:
@@ -284,13 +286,13 @@ class Growth:
             head = self._head()
             prove(reader, head, top, self._trust, self._age.seen(head.height))
             return
-        check_linked(reader.name, self._store.chain_id(), top, expected, self._trust)
+        check_linked(reader.name, self._store.reads.chain_id(), top, expected, self._trust)
 
     def _head(self) -> SignedBlock:
-        height = self._store.latest_height()
-        header = self._store.block_meta(height).header
-        commit = self._store.commit(height)
-        return SignedBlock(SignedHeader(header, commit), self._store.validators(height))
+        height = self._store.reads.latest_height()
+        header = self._store.reads.block_meta(height).header
+        commit = self._store.reads.commit(height)
+        return SignedBlock(SignedHeader(header, commit), self._store.reads.validators(height))
 
     def _prove_results(self, chunk: Chunk[Newer]) -> None:
         """Replace the head's results if the next header refutes them.

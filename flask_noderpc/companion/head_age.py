@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Sequence
 
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.block import Header
 from ..domain.responses import SyncInfo
 from ..domain.time import SECOND, to_text
@@ -46,7 +46,7 @@ class HeadAge:
 
     def head(self) -> Header:
         """Return the header of the head."""
-        return self._store.block_meta(self._store.latest_height()).header
+        return self._store.reads.block_meta(self._store.reads.latest_height()).header
 
     def seen(self, height: int) -> int:
         """Return when the nodes had no block above a height, in nanoseconds, or 0.
@@ -131,9 +131,9 @@ class HeadAge:
 
 def interval_s(store: ChainStore) -> float:
     """Return the seconds from block to block, of the latest blocks."""
-    high = store.latest_height()
-    low = max(store.base_height(), high - _SAMPLE)
-    newest, oldest = (store.block_meta(each).header.time for each in (high, low))
+    high = store.reads.latest_height()
+    low = max(store.reads.base_height(), high - _SAMPLE)
+    newest, oldest = (store.reads.block_meta(each).header.time for each in (high, low))
     return (newest - oldest) / SECOND / max(1, high - low)
 
 

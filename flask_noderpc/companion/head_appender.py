@@ -6,7 +6,8 @@ import logging
 import time
 
 from .. import block_log
-from ..backends.base.store import ChainStore, Lease
+from ..backends.sql.lease import Lease
+from ..backends.sql.store import ChainStore
 from ..domain.time import SECOND
 from ..errors import UpstreamError, UpstreamRefused, UpstreamUnavailable
 from . import shared_state
@@ -96,15 +97,15 @@ class HeadAppender:
 
     def _extend(self, heads: Heads, lease: Lease) -> bool:
         delay = self._head_delay
-        for height in heads.above(self._store.latest_height() + delay):
+        for height in heads.above(self._store.reads.latest_height() + delay):
             # One by one after a refusal: a range is stored as a whole.
-            before = self._store.latest_height()
+            before = self._store.reads.latest_height()
             last = before + 1 if self.is_refused else height - delay
             try:
                 self._growth.extend(last, self._log_blocks, lease)
             except HeaderAhead as error:
                 self._wait_for_clock(error)
-                return self._store.latest_height() > before
+                return self._store.reads.latest_height() > before
             except (UpstreamRefused, UpstreamUnavailable) as error:
                 if not self._growth.may_step_over(error):
                     raise
@@ -142,8 +143,8 @@ class HeadAppender:
         """Log the latest blocks, with how far they are behind the clock."""
         if not block_log.is_enabled():
             return
-        high = self._store.latest_height()
-        metas = self._store.block_metas(high - count + 1, high)
+        high = self._store.reads.latest_height()
+        metas = self._store.reads.block_metas(high - count + 1, high)
         txs = sum(meta.tx_count for meta in metas)
         lag = max(0.0, time.time() - metas[0].header.time / SECOND)
         self._log.add(high - count + 1, high, {"txs": txs, "lag_seconds": lag})
@@ -161,4 +162,4 @@ class HeadAppender:
         except (UpstreamRefused, UpstreamUnavailable):
             raise error from None
         if reason:
-            self._gaps.note(self._store.latest_height(), RESULTS, reason)
+            self._gaps.note(self._store.reads.latest_height(), RESULTS, reason)

@@ -9,7 +9,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ..backends.base.store import ChainStore, OlderBlock
+from ..backends.base.new_blocks import OlderBlock
+from ..backends.sql.store import ChainStore
 from ..domain.block import NO_BLOCK, Header
 from ..domain.genesis import ConsensusParams
 from ..errors import (
@@ -187,7 +188,7 @@ class History:
 
         The highest block is left out: a header above it has to prove its results.
         """
-        head = self._store.latest_height()
+        head = self._store.reads.latest_height()
         due = [each for each in self.gaps.due(at_once=at_once) if each < head]
         for height in due[:_MAX_RETRIES]:
             if self._ended.is_set():
@@ -366,7 +367,7 @@ class History:
     def _differs_from_above(self, item: OlderBlock) -> bool:
         header = item.block.header
         try:
-            above = self._store.block_meta(header.height + 1).header
+            above = self._store.reads.block_meta(header.height + 1).header
         except NotFound:
             # Below a trusted block alone, whose sets are known.
             return False

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 
-from ..backends.base.store import ChainStore, Lease
+from ..backends.sql.lease import Lease
+from ..backends.sql.store import ChainStore
 from ..errors import (
     Busy,
     ConfigurationError,
@@ -66,9 +67,9 @@ class Importer:
                 f" {agreed.highest}"
             )
         begin(self._store, self._upstreams, agreed, top, self._options)
-        self._first, self._last = max(first, self._store.initial_height()), top
-        above = max(0, top - self._store.latest_height())
-        return above + max(0, self._store.base_height() - self._first)
+        self._first, self._last = max(first, self._store.reads.initial_height()), top
+        above = max(0, top - self._store.reads.latest_height())
+        return above + max(0, self._store.reads.base_height() - self._first)
 
     def run(self, progress: Progress) -> tuple[int, int]:
         """Import what :meth:`plan` found missing; return the lowest and the highest height.
@@ -81,21 +82,21 @@ class Importer:
             def grown(count: int) -> None:
                 progress(count)
                 # The results of the latest are proven by the next one.
-                comparison.add(self._store.latest_height() - 1)
+                comparison.add(self._store.reads.latest_height() - 1)
 
             def filled(count: int) -> None:
                 progress(count)
-                comparison.add_older(self._store.base_height())
+                comparison.add_older(self._store.reads.base_height())
 
             self._age.note()
             self._grow(grown, lease)
-            base = self._store.base_height()
+            base = self._store.reads.base_height()
             if base > self._first:
                 self._history.fill(base - 1, self._first, filled)
             self._history.retry(at_once=True)
-            comparison.compare(self._store.base_height())
+            comparison.compare(self._store.reads.base_height())
             self._fetch_genesis()
-        return self._store.base_height(), self._store.latest_height()
+        return self._store.reads.base_height(), self._store.reads.latest_height()
 
     def _grow(self, grown: Progress, lease: Lease) -> None:
         """Append the blocks up to the last one; those without results, too.
@@ -104,18 +105,20 @@ class Importer:
         """
         deadline = self._upstreams.deadline()
         with closing(self._growth):
-            while (height := self._store.latest_height()) < self._last:
+            while (height := self._store.reads.latest_height()) < self._last:
                 try:
                     self._growth.extend(self._last, grown, lease)
                 except HeaderAhead as error:
-                    if self._store.latest_height() > height:
+                    if self._store.reads.latest_height() > height:
                         deadline = self._upstreams.deadline()
                     self._upstreams.wait(error, deadline)
                 except (UpstreamRefused, UpstreamUnavailable) as error:
                     if not self._growth.may_step_over(error):
                         raise
                     if reason := self._growth.step_over(lease):
-                        self._history.gaps.note(self._store.latest_height(), RESULTS, reason)
+                        self._history.gaps.note(
+                            self._store.reads.latest_height(), RESULTS, reason
+                        )
                     grown(1)
 
     @contextmanager

@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..backends.base.store import ChainStore, Lease
+from ..backends.sql.lease import Lease
+from ..backends.sql.store import ChainStore
 from ..chain.lease import OwnedLease
 from ..errors import NodeRPCError, StoreError
 

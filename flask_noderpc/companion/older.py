@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from ..backends.base.provenance import mark_unverified
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.abci import BlockResults, ExecTxResult
 from ..domain.block import Block, BlockID, BlockMeta, Commit, Header, SignedHeader
 from ..domain.genesis import ConsensusParams
@@ -105,7 +105,7 @@ class OlderReads:
 
     def tx(self, tx_hash: bytes, missing: NotFound) -> TxResult:
         """Return a transaction that is in no block above the store's head."""
-        latest = self._store.latest_height()
+        latest = self._store.reads.latest_height()
         return self._read(
             ("tx", tx_hash, latest), lambda reader: self._tx(reader, tx_hash, latest), missing
         )
@@ -200,7 +200,7 @@ class OlderReads:
         if hashes.header_hash(block.header) != block_hash:
             raise UpstreamMismatch(reader.name, "block_by_hash is a block of another hash")
         height = block.header.height
-        if height >= self._store.base_height():
+        if height >= self._store.reads.base_height():
             raise UpstreamRefused(reader.name, 0, f"block {height} is stored, or will be")
         own = self._proven.get(reader, height)
         if own is not None and hashes.header_hash(own) != block_hash:
@@ -233,7 +233,7 @@ class OlderReads:
         self, reader: Reader, height: int
     ) -> tuple[Found[tuple[BlockID, Block]], Found[BlockResults]]:
         try:
-            stored = self._store.block(height), self._store.results(height)
+            stored = self._store.reads.block(height), self._store.reads.results(height)
         except NotFound:
             return self._block(reader, height), self._results(reader, height)
         return Found(stored[0], is_proven=True), Found(stored[1], is_proven=True)

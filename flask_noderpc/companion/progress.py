@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.network import BackfillProgress
 from . import shared_state
 
@@ -32,7 +32,7 @@ class ShownProgress:
         """Count blocks that were stored."""
         before, self._done = self._done, self._done + count
         if before // _SAMPLE_EACH < self._done // _SAMPLE_EACH:
-            self._sample(self._store.base_height())
+            self._sample(self._store.reads.base_height())
         now, left = time.monotonic(), self._missing - self._done
         shown = BackfillProgress(self._done, left, self._done / max(0.001, now - self._began))
         if now - self._stored >= _STORE_EACH_S or left <= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import nullcontext
 
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.block import Header
 from ..errors import Busy, UpstreamRefused
 from .in_flight import ReadsInFlight
@@ -35,11 +35,11 @@ class ProvenHeaders:
 
         Raise ``UpstreamMismatch`` for headers that are not those which the hashes name.
         """
-        base = self._store.base_height()
-        if not base - MAX_HEADERS <= height <= self._store.latest_height():
+        base = self._store.reads.base_height()
+        if not base - MAX_HEADERS <= height <= self._store.reads.latest_height():
             return None
         if height >= base:
-            return self._store.block_meta(height).header
+            return self._store.reads.block_meta(height).header
         try:
             while (found := self._known(base).get(height)) is None:
                 self._extend(reader, base, height)
@@ -57,7 +57,7 @@ class ProvenHeaders:
     def _extend(self, reader: Reader, base: int, height: int) -> None:
         """Read the next headers below those that are known."""
         known = self._known(base)
-        above = known[min(known)] if known else self._store.block_meta(base).header
+        above = known[min(known)] if known else self._store.reads.block_meta(base).header
         low = max(height, above.height - STEP)
         # By its reader, which is refused for what is wrong.
         headers = self._reads.get(

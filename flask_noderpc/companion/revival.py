@@ -7,7 +7,7 @@ import logging
 import time
 from tempfile import SpooledTemporaryFile
 
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.block import Header
 from ..errors import UpstreamRefused
 from ..protocol.comet import hashes
@@ -104,7 +104,7 @@ class Revival:
     def _root(self, head: Header) -> SignedBlock:
         """Return the header that is trusted: above the head, and young enough or the newest of
         a chain that has halted."""
-        trust, chain_id = self._trust, self._store.chain_id()
+        trust, chain_id = self._trust, self._store.reads.chain_id()
         found = self._upstreams.ask_all(newest_of)
         if trust.height > head.height:
             root = self._upstreams.attempt(lambda reader: trusted_root(reader, chain_id, trust))
@@ -132,7 +132,7 @@ class Revival:
 
     def _too_old(self, subject: str, header: Header, shown: str = "") -> CannotFollow:
         period = period_text(self._trust.period)
-        head, given = self._store.latest_height(), self._trust.height
+        head, given = self._store.reads.latest_height(), self._trust.height
         below = f"; --trust {given} is not above the head" if 0 < given <= head else ""
         return CannotFollow(
             f"{subject}: expected a header that is at most {period} old, got one of"
@@ -182,7 +182,7 @@ class Revival:
     def _check_head(self, head: Header, root: SignedBlock, above: Header) -> None:
         """Raise :exc:`CannotFollow` unless a header names the
         store's head."""
-        stored = self._store.hash_at(head.height)
+        stored = self._store.reads.hash_at(head.height)
         if above.last_block_id.hash != stored:
             raise CannotFollow(
                 f"the trusted header {root.height}:{root.hash.hex().upper()} does not follow"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
 from ..backends.base.provenance import mark_unverified
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.responses import ResultBlockSearch, ResultTx, ResultTxSearch
 from ..domain.search import FoundHeights, FoundTxs, Page, Search, TxResult
 from ..errors import Busy, SearchIncomplete, UpstreamError, UpstreamMismatch, UpstreamRefused
@@ -80,7 +80,7 @@ class ForwardedSearches:
             return None
         # A client that has seen a block finds what is in it.
         found = self._reads.get(
-            (search.text, key, lowest, self._store.latest_height()),
+            (search.text, key, lowest, self._store.reads.latest_height()),
             lambda: self._attempt(read, lowest),
         )
         if found is not None:
@@ -95,7 +95,7 @@ class ForwardedSearches:
                 no_more.add(reader.name)
                 raise UpstreamRefused(reader.name, 0, f"no block below {lowest} is indexed")
             latest = reader.status().sync_info.latest_block_height
-            if latest < self._store.latest_height():
+            if latest < self._store.reads.latest_height():
                 raise UpstreamRefused(reader.name, 0, f"its latest block is {latest}")
             return read(reader)
 
@@ -119,7 +119,7 @@ class ForwardedSearches:
     def _check(self, reader: Reader, heights: Sequence[int], due: range) -> None:
         """Raise ``UpstreamRefused`` for a page with another number of items than is due, or
         with heights that the chain has not."""
-        first = self._store.initial_height()
+        first = self._store.reads.initial_height()
         if len(heights) not in due or min(heights, default=first) < first:
             raise UpstreamRefused(
                 reader.name,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .. import jsoncodec
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.network import BackfillProgress
 
 _REFUSED, _BACKFILL, _NEWEST = "refused", "backfill", "newest"

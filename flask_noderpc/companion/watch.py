@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ..backends.base.store import ChainStore
+from ..backends.sql.store import ChainStore
 from ..domain.network import BackfillProgress
 from ..errors import BackendError
 from ..server.progress import Progress

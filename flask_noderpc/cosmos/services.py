@@ -60,7 +60,7 @@ def find_tx(ctx: Context, text: str) -> FoundTx:
     if not text:
         raise Refused("InvalidArgument", "tx hash cannot be empty")
     try:
-        record = ctx.backend.tx(_hash(text))
+        record = ctx.backend.reads.tx(_hash(text))
     except TxNotFound:
         raise Refused("NotFound", f"tx not found: {text}") from None
     if _is_unreadable(record):
@@ -84,7 +84,7 @@ def _is_unreadable(record: TxResult) -> bool:
 
 
 def _found(ctx: Context, record: TxResult) -> FoundTx:
-    return FoundTx(record, ctx.backend.block_meta(record.height).header.time)
+    return FoundTx(record, ctx.backend.reads.block_meta(record.height).header.time)
 
 
 def find_txs(
@@ -110,17 +110,17 @@ def find_txs(
 def latest_block(ctx: Context) -> tuple[BlockID, Block]:
     """Return the last block; raise :exc:`Refused`."""
     try:
-        return ctx.backend.block(block_height(ctx.backend, None))
+        return ctx.backend.reads.block(block_height(ctx.backend, None))
     except ResultNotFound as error:
         raise Refused("", str(error)) from None
 
 
 def block_at(ctx: Context, height: int) -> tuple[BlockID, Block]:
     """Return a block; raise :exc:`Refused`."""
-    if height > ctx.backend.latest_height():
+    if height > ctx.backend.reads.latest_height():
         raise Refused("InvalidArgument", _TOO_HIGH)
     try:
-        return ctx.backend.block(block_height(ctx.backend, height))
+        return ctx.backend.reads.block(block_height(ctx.backend, height))
     except (NotFound, ValueNotAllowed) as error:
         raise Refused("", str(error)) from None
 
@@ -138,7 +138,7 @@ def block_with_txs(
     ctx: Context, height: int, offset: int = 0, limit: int | None = None
 ) -> BlockTxs:
     """Return a block and its transactions from an offset on; raise :exc:`Refused`."""
-    latest = ctx.backend.latest_height()
+    latest = ctx.backend.reads.latest_height()
     if not 1 <= height <= latest:
         raise Refused(
             "",
@@ -161,7 +161,7 @@ def validators_at(
 ) -> ResultValidators:
     """Return a page of the validators at a height, the latest without one; raise
     :exc:`Refused`."""
-    if height is not None and height > ctx.backend.latest_height():
+    if height is not None and height > ctx.backend.reads.latest_height():
         raise Refused("InvalidArgument", _TOO_HIGH)
     for name, value in (("offset", offset), ("limit", limit or 0)):
         if value < 0:
@@ -252,7 +252,7 @@ def _get_syncing(ctx: Context, request: Message, prefix: str) -> bytes:
 
 
 def _consensus_params(ctx: Context, request: Message, prefix: str) -> bytes:
-    params = ctx.backend.consensus_params(next_height(ctx.backend))
+    params = ctx.backend.reads.consensus_params(next_height(ctx.backend))
     return message(1, responses.consensus_params(params))
 
 
@@ -284,7 +284,7 @@ def answer(ctx: Context, path: str, data: bytes, height: int) -> QueryResult | N
     prefix = ctx.backend.application.sdk_prefix() if method else None
     if method is None or prefix is None:
         return None
-    latest = ctx.backend.latest_height()
+    latest = ctx.backend.reads.latest_height()
     if height < 0 or height > latest > 0:
         code, log = _NEGATIVE if height < 0 else _IN_THE_FUTURE
         return QueryResult(code=code, log=log, codespace="sdk", key=None)

@@ -95,8 +95,8 @@ def run_bank_node(folder: Path | None = None, **settings: Any) -> Iterator[BankN
         chain.start()
         try:
             # CosmJS connects to no chain without a block.
-            chain.wait_for_height(0, _FIRST_BLOCK_S)
+            chain.reads.wait_for_height(0, _FIRST_BLOCK_S)
             with serve(app_for(chain, **given)) as url:
-                yield BankNode(url, MNEMONIC, tuple(accounts_of(chain.genesis())), chain)
+                yield BankNode(url, MNEMONIC, tuple(accounts_of(chain.reads.genesis())), chain)
         finally:
             chain.close()

@@ -53,13 +53,15 @@ def tx_heights(backend: ChainBackend, tx_hash: bytes, limits: SearchLimits) -> S
     index, found = HITS.find(backend), tuple[int, ...]()
     if index is not None:
         found, is_complete = index.newest_heights(NAME, key(TX, tx_hash))
-        is_elsewhere = not found and backend.lowest_readable() < backend.lowest_indexed()
+        is_elsewhere = (
+            not found and backend.reads.lowest_readable() < backend.reads.lowest_indexed()
+        )
         if is_complete and not is_elsewhere:
             return found
     # Ethermint: the hash stands in the event in small letters.
     name, value = "ethereum_tx.ethereumTxHash", f"0x{tx_hash.hex()}"
     search = Search((Term(name, equals=value),), text=f"{name}='{value}'")
-    searched = backend.search_txs(search, Page(0, _MAX_PLACES, True), limits)
+    searched = backend.reads.search_txs(search, Page(0, _MAX_PLACES, True), limits)
     return tuple(dict.fromkeys((*found, *(record.height for record in searched.txs))))
 
 
@@ -71,7 +73,7 @@ def log_heights(
 
     The caller reads these blocks: a height too many costs time, and one too few hides a result.
     """
-    index, lowest = HITS.find(backend), backend.lowest_indexed()
+    index, lowest = HITS.find(backend), backend.reads.lowest_indexed()
     if index is None or search.high < lowest or search.low == search.high:
         return range(search.low, search.high + 1)
     # Other nodes, which may have the blocks below, can't be asked for logs by address.

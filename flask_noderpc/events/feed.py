@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ..backends.base.backend import ChainBackend
+from ..backends.base.capabilities import Mempool
+from ..backends.base.reads import ChainReads
 from ..errors import BackendError, ResultNotFound
 
 log = logging.getLogger("flask_noderpc.events")
@@ -41,26 +42,26 @@ class HeightSource:
 
     def __init__(
         self,
-        backend: ChainBackend,
+        reads: ChainReads,
         deliver: Callable[[int], None],
         refute: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        self._backend = backend
+        self._reads = reads
         self._deliver, self._refute = deliver, refute
         self._delivered = 0
         self._reorgs = self._refuted = 0
 
     def now(self) -> int:
         """Return the latest height."""
-        self._reorgs, _ = self._backend.reorgs_since(0)
-        self._refuted, _ = self._backend.refuted_since(0)
-        return self._backend.latest_height()
+        self._reorgs, _ = self._reads.reorgs_since(0)
+        self._refuted, _ = self._reads.refuted_since(0)
+        return self._reads.latest_height()
 
     def poll(self, after: int, patience_s: float) -> int:
         """Deliver the next height, if there is one."""
-        latest = self._backend.wait_for_height(after, patience_s)
-        self._reorgs, lowest = self._backend.reorgs_since(self._reorgs)
-        self._refuted, refuted = self._backend.refuted_since(self._refuted)
+        latest = self._reads.wait_for_height(after, patience_s)
+        self._reorgs, lowest = self._reads.reorgs_since(self._reorgs)
+        self._refuted, refuted = self._reads.refuted_since(self._refuted)
         if self._delivered in refuted:
             self._refute(f"the next header refuted the results of block {self._delivered}")
         if lowest is not None:
@@ -68,7 +69,7 @@ class HeightSource:
         if latest <= after:
             return after
         # The first height of a chain need not be 1.
-        height = max(after + 1, self._backend.base_height())
+        height = max(after + 1, self._reads.base_height())
         self._delivered = height
         try:
             self._deliver(height)
@@ -80,23 +81,21 @@ class HeightSource:
 class MempoolSource:
     """Source of transactions that enter the mempool, each delivered once."""
 
-    def __init__(
-        self, backend: ChainBackend, deliver: Callable[[Sequence[bytes]], None]
-    ) -> None:
-        self._backend = backend
+    def __init__(self, mempool: Mempool, deliver: Callable[[Sequence[bytes]], None]) -> None:
+        self._mempool = mempool
         self._deliver = deliver
 
     def now(self) -> int:
         """Return the cursor of the newest transaction."""
-        return self._backend.mempool.latest_pending()
+        return self._mempool.latest_pending()
 
     def poll(self, after: int, patience_s: float) -> int:
         """Deliver the transactions that have arrived, if any."""
-        if not self._backend.mempool.wait_for_pending_after(after, patience_s):
+        if not self._mempool.wait_for_pending_after(after, patience_s):
             return after
         # Read first: transactions removed since then are behind this cursor and not found.
-        latest = self._backend.mempool.latest_pending()
-        arrived = self._backend.mempool.arrived_after(after, _BATCH)
+        latest = self._mempool.latest_pending()
+        arrived = self._mempool.arrived_after(after, _BATCH)
         self._deliver([tx for _, tx in arrived])
         return arrived[-1][0] if arrived else latest
 

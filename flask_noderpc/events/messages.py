@@ -12,6 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from ..backends.base.backend import ChainBackend
+from ..backends.base.reads import ChainReads
 from ..domain import events as event_data
 from ..domain.abci import BlockResults, Event
 from ..domain.block import Block, BlockIDFlag, Commit
@@ -88,14 +89,14 @@ def check_offered(backend: ChainBackend, query: Query) -> None:
         )
 
 
-def messages_at(backend: ChainBackend, height: int) -> Iterator[Message]:
+def messages_at(reads: ChainReads, height: int) -> Iterator[Message]:
     """Return the event messages of the block at a height.
 
-    The backend is read at once; the messages are created lazily.
+    The chain is read at once; the messages are created lazily.
     """
     drafts = chain(
-        tuple(_round_messages(backend, height)),
-        _block_messages(backend, height),
+        tuple(_round_messages(reads, height)),
+        _block_messages(reads, height),
         _next_height_messages(height),
     )
     return (
@@ -109,11 +110,11 @@ _Draft = tuple[str, object | None, Keys]
 """A draft without a value only reserves a position."""
 
 
-def _round_messages(backend: ChainBackend, height: int) -> Iterator[_Draft]:
-    commit = backend.commit(height)
+def _round_messages(reads: ChainReads, height: int) -> Iterator[_Draft]:
+    commit = reads.commit(height)
     number = commit.round
-    proposer = backend.block_meta(height).header.proposer_address
-    index, _ = backend.validators(height).by_address.get(proposer, (0, None))
+    proposer = reads.block_meta(height).header.proposer_address
+    index, _ = reads.validators(height).by_address.get(proposer, (0, None))
 
     def at(step: str) -> event_data.RoundState:
         return event_data.RoundState(height, number, step)
@@ -147,12 +148,10 @@ def _next_height_messages(height: int) -> Iterator[_Draft]:
     yield "NewRoundStep", event_data.RoundState(height + 1, 0, _NEW_HEIGHT), {}
 
 
-def _block_messages(backend: ChainBackend, height: int) -> Iterator[_Draft]:
-    block_id, block = backend.block(height)
-    byzantine_validators = tuple(
-        backend.byzantine_validators(piece) for piece in block.evidence
-    )
-    results = backend.results(height)
+def _block_messages(reads: ChainReads, height: int) -> Iterator[_Draft]:
+    block_id, block = reads.block(height)
+    byzantine_validators = tuple(reads.byzantine_validators(piece) for piece in block.evidence)
+    results = reads.results(height)
     return _result_messages(ResultBlock(block_id, block, byzantine_validators), block, results)
 
 

@@ -89,7 +89,9 @@ def mean_block_time(metas: list[BlockMeta]) -> float | None:
 
 def latest_rows(node: Node, limit: int) -> list[Row]:
     """Return the newest transactions; none where the reader may not read them."""
-    found = optional(lambda: node.read("tx", lambda backend: backend.latest_txs(limit))) or ()
+    found = (
+        optional(lambda: node.read("tx", lambda backend: backend.reads.latest_txs(limit))) or ()
+    )
     return [Row(tx_hash(each.tx), each.height, each.tx, each.result) for each in found]
 
 
@@ -143,7 +145,7 @@ def block(height: str) -> str | Response:
         "noderpc_explorer/block.html",
         block_hash=block_hash,
         header=content.header,
-        meta=optional(lambda: node.read("block", lambda b: b.block_meta(int(height)))),
+        meta=optional(lambda: node.read("block", lambda b: b.reads.block_meta(int(height)))),
         evidence=content.evidence,
         signed=optional(lambda: _signatures(node, int(height))),
         rows=rows,
@@ -195,7 +197,9 @@ def validators() -> str:
     height = integer("height", 0) or None
     page = integer("page", 1)
     found = node.call("validators", height=height, page=page, per_page=100)
-    whole: ValidatorSet = node.read("validators", lambda b: b.validators(found.block_height))
+    whole: ValidatorSet = node.read(
+        "validators", lambda b: b.reads.validators(found.block_height)
+    )
     return render_template(
         "noderpc_explorer/validators.html",
         found=found,

@@ -56,7 +56,7 @@ def _by_hash(node: Node, digits: str) -> Response:
 
 def _is_validator(node: Node, address: bytes) -> bool:
     members = optional(
-        lambda: node.read("validators", lambda b: b.validators(b.latest_height()))
+        lambda: node.read("validators", lambda b: b.reads.validators(b.reads.latest_height()))
     )
     return members is not None and address in members.by_address
 

@@ -109,13 +109,15 @@ class Node:
 
     def latest(self) -> int:
         """Return the latest height; 0 while there is none."""
-        return self.read("blockchain", lambda backend: backend.latest_height())
+        return self.read("blockchain", lambda backend: backend.reads.latest_height())
 
     def lowest(self) -> int:
         """Return the lowest height that can be read."""
         return self.read(
             "blockchain",
-            lambda backend: max(1, min(backend.base_height(), backend.lowest_readable())),
+            lambda backend: max(
+                1, min(backend.reads.base_height(), backend.reads.lowest_readable())
+            ),
         )
 
     def search(self, query: str, page: int = 1, size: int = 25) -> ResultTxSearch:

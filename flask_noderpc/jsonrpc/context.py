@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from ..backends.base.backend import ChainBackend
-from ..backends.base.reads import ChainVersion
+from ..backends.base.reads import ChainReads, ChainVersion
 from ..errors import AnswerTooLarge, BatchTimedOut, RPCError
 from ..lru import CacheMemory
 from ..settings import Settings
@@ -26,8 +26,8 @@ class ChainView:
     is_held = False
     """True while a read view of the store is open."""
 
-    def __init__(self, backend: ChainBackend) -> None:
-        self._backend = backend
+    def __init__(self, reads: ChainReads) -> None:
+        self._reads = reads
         self._has_read = False
         self._version: ChainVersion | None = None
 
@@ -38,11 +38,11 @@ class ChainView:
         return self._version
 
     def _read(self) -> ChainVersion | None:
-        return self._backend.version()
+        return self._reads.version()
 
     def now(self) -> ChainVersion | None:
         """Return the current version of the chain."""
-        return self._backend.version()
+        return self._reads.version()
 
     def invalidate(self) -> None:
         """Read the version again next time: a call may have to see a newer chain."""
@@ -52,12 +52,12 @@ class ChainView:
 class BatchView(ChainView):
     """View of the chain for a batch: one snapshot, until a call needs a newer one."""
 
-    def __init__(self, backend: ChainBackend) -> None:
-        super().__init__(backend)
+    def __init__(self, reads: ChainReads) -> None:
+        super().__init__(reads)
         self._read_view = ExitStack()
 
     def _read(self) -> ChainVersion | None:
-        version = self._read_view.enter_context(self._backend.read_view())
+        version = self._read_view.enter_context(self._reads.read_view())
         self.is_held = True
         return version
 

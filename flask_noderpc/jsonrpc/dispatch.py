@@ -136,7 +136,7 @@ class Dispatcher:
         """Answer a GET with a query string, or with the values of a URI and a form."""
         try:
             with self.instrumented(name, "get", permissions):
-                caller = _Caller(permissions, "get", ChainView(self.backend))
+                caller = _Caller(permissions, "get", ChainView(self.backend.reads))
                 endpoint = self._endpoint(name, caller)
                 self._make_ready(endpoint)
                 if isinstance(values, bytes):
@@ -190,7 +190,9 @@ class Dispatcher:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
             return Reply(self.envelope.status_of(error), self.envelope.refusal(error))
-        chain_view = BatchView(self.backend) if calls.is_batch else ChainView(self.backend)
+        chain_view = (
+            BatchView(self.backend.reads) if calls.is_batch else ChainView(self.backend.reads)
+        )
         # Only a websocket has session methods.
         caller = _Caller(
             permissions,
@@ -297,7 +299,7 @@ class Dispatcher:
     ) -> bytes:
         """Return the reply to one call of a websocket."""
         try:
-            caller = _Caller(permissions, "websocket", ChainView(self.backend))
+            caller = _Caller(permissions, "websocket", ChainView(self.backend.reads))
             return self._execute(call, request_id, caller).body
         except Exception as error:
             return self.failure_over_websocket(request_id, error)
@@ -323,7 +325,7 @@ class Dispatcher:
         """Yield the ``is_ready`` of a call that has begun, and then its reply."""
         try:
             with self.instrumented(call.method, "websocket", permissions, in_steps=True):
-                caller = _Caller(permissions, "websocket", ChainView(self.backend))
+                caller = _Caller(permissions, "websocket", ChainView(self.backend.reads))
                 endpoint = self._endpoint(call.method, caller)
                 self._make_ready(endpoint)
                 params = endpoint.from_json(call.params)
@@ -411,7 +413,7 @@ class Dispatcher:
     def _is_final(self, route: Route[Any], params: Params) -> bool:
         """Return true unless what is read at the given height may change."""
         height = route.cache.height_of(params)
-        return height is None or self._context.backend.is_final(
+        return height is None or self._context.backend.reads.is_final(
             height, results=route.cache.of_results
         )
 
@@ -420,7 +422,7 @@ class Dispatcher:
 
         Raise what a call of the route by this caller raises before its handler runs.
         """
-        caller = _Caller(permissions, "page", ChainView(self.backend))
+        caller = _Caller(permissions, "page", ChainView(self.backend.reads))
         endpoint = self._endpoint(name, caller)
         self._make_ready(endpoint)
         return endpoint.route, self._context_of(caller)

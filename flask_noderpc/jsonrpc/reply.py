@@ -117,7 +117,7 @@ class Reproducible(NamedTuple):
         """Return true if the result is still valid."""
         if self.route.is_immutable:
             return True
-        return self.encoded.holds(self.dispatcher.backend.version())
+        return self.encoded.holds(self.dispatcher.backend.reads.version())
 
     def instrumented(self) -> AbstractContextManager[None]:
         """Report a cached response to ``rpc_called`` and the log of calls."""

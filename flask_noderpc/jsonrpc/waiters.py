@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from ..backends.base.backend import ChainBackend
+from ..backends.base.reads import ChainReads
 from ..errors import Busy, SearchTooCostly
 from ..fairness import FairLimit, LimitReached
 from ..signals import emit, wait_began, wait_ended
@@ -24,21 +25,21 @@ class Waiter:
     def wait_for_block(self, backend: ChainBackend, after: int, seconds: float) -> int:
         """Wait like :meth:`wait_for_height`, for a transaction; raise also if the disk has no
         space for the block."""
-        return self.wait_for_height(backend, after, seconds, backend.check_disk_space)
+        return self.wait_for_height(backend.reads, after, seconds, backend.check_disk_space)
 
     def wait_for_height(
         self,
-        backend: ChainBackend,
+        reads: ChainReads,
         after: int,
         seconds: float,
         check: Callable[[], None] = lambda: None,
     ) -> int:
-        """Wait like the backend's method; raise :exc:`~flask_noderpc.errors.Busy` when evicted,
-        and what ``check`` raises while there is no new height."""
+        """Wait like the method of ``reads``; raise :exc:`~flask_noderpc.errors.Busy` when
+        evicted, and what ``check`` raises while there is no new height."""
         deadline = time.monotonic() + seconds
         while not self.evicted:
             remaining = deadline - time.monotonic()
-            height = backend.wait_for_height(after, max(0.0, min(remaining, _POLL_S)))
+            height = reads.wait_for_height(after, max(0.0, min(remaining, _POLL_S)))
             if height > after or remaining <= _POLL_S:
                 return height
             check()

@@ -12,9 +12,8 @@ import psycopg
 
 from ..backends.base.application import Application, AppState
 from ..backends.base.capabilities import MempoolLimits
-from ..backends.base.store import LeaseState
-from ..backends.sql.backend import SQLBackend
-from ..backends.sql.opened_store import ProcessHandles
+from ..backends.sql.lease import LeaseState
+from ..backends.sql.store import ChainStore
 from ..errors import NotSupported
 from . import partitions, schema
 from .connection import Connection
@@ -33,7 +32,7 @@ _DROP_AGAIN_S = 60.0
 _MAX_VERIFY_S = 86_400.0
 
 
-class PostgresBackend(SQLBackend):
+class PostgresBackend(ChainStore):
     """A chain in one PostgreSQL database: blocks, results, state, index and mempool.
 
     ``url`` is a ``postgresql://`` URL with libpq's options, and ``read_url`` that of a replica,
@@ -44,8 +43,6 @@ class PostgresBackend(SQLBackend):
     chain for unchanged while another one writes. Any error of the database is a
     :exc:`~flask_noderpc.errors.StoreError`.
     """
-
-    engine = POSTGRES
 
     def __init__(
         self,
@@ -65,11 +62,14 @@ class PostgresBackend(SQLBackend):
             replica = DatabaseURL(read_url) if isinstance(read_url, str) else read_url
             self._replica = Database(replica, "prefer-standby")
         self._drops_after = 0.0
-        self._poll_s = location.poll_s or poll_s
-        super().__init__(location, application, limits)
-
-    def _new_handles(self) -> ProcessHandles:
-        return PostgresHandles(self._database, self._replica, self._poll_s)
+        interval = location.poll_s or poll_s
+        super().__init__(
+            location,
+            POSTGRES,
+            lambda: PostgresHandles(self._database, self._replica, interval),
+            application,
+            limits,
+        )
 
     def lease_state(self) -> LeaseState:
         found = super().lease_state()
@@ -77,7 +77,7 @@ class PostgresBackend(SQLBackend):
             return found
         with self._open().readers.snapshot() as at:
             # Leases have the time of the database, and who asks that of the host.
-            ahead = self.engine.now(at) - time.time_ns()
+            ahead = POSTGRES.now(at) - time.time_ns()
         return LeaseState(found.owner, found.expires - ahead, found.last_error)
 
     def verify(self, progress: Callable[[int], None] | None = None, first: int = 0) -> int:
@@ -109,7 +109,7 @@ class PostgresBackend(SQLBackend):
             self._drops_after = 0.0
 
     def is_made(self) -> bool:
-        if self._files is None:
+        if not self._open.is_open():
             with self._database.connect() as raw:
                 return schema.is_made(Connection(raw))
         return True

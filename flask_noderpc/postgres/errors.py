@@ -9,9 +9,8 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from ..backends.base.store import FULL
 from ..backends.sql.packed.row import DamagedRow
-from ..errors import StoreError, StoreUnavailable
+from ..errors import FULL, StoreError, StoreUnavailable
 from .green import NoAnswer
 
 _POOLED = (

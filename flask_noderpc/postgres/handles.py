@@ -9,7 +9,7 @@ from typing import TypeVar
 from ..backends.base.reads import ChainVersion
 from ..backends.sql import hits
 from ..backends.sql.connection import Connection as SQLConnection
-from ..backends.sql.opened_store import ProcessHandles
+from ..backends.sql.handles import ProcessHandles
 from ..domain.search import HIGHEST
 from . import schema
 from .change_watcher import ChangeWatcher

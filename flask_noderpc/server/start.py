@@ -147,16 +147,17 @@ def serve_app(
 
     The spec's settings override those of the mount. ``pages`` are those of the app.
     """
-    from ..backends.base.store_backend import StoreBackend
+    from ..backends.sql.store import STORE
     from ..chain.embedded import EmbeddedChain
 
     given = read_settings({}, spec.settings, written)
     changes = {name: given.value(name) for name in spec.settings}
     backend, settings = mount.backend, mount.settings.changed(**changes)
     if isinstance(backend, EmbeddedChain) and backend.store.abci:
-        _check_store(backend.path, backend.store.abci.name, settings.chain_id)
+        _check_store(backend.store.location.path, backend.store.abci.name, settings.chain_id)
 
-    path = backend.path if isinstance(backend, StoreBackend) else ""
+    store = STORE.find(backend)
+    path = store.location.path if store else ""
     source = chain_source(settings, path)
 
     def show(bound: Bound) -> Banner:

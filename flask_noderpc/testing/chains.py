@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..backends.base.application import Application, AppState, InitChain, Waiting
-from ..backends.base.store import CommittedBlock
+from ..backends.base.new_blocks import CommittedBlock
 from ..chain import proposal
 from ..chain.applications.kvstore import KVStore
 from ..domain.block import (

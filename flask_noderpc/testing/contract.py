@@ -83,9 +83,9 @@ class ChainBackendContract(ABC):
     def test_heights_span_the_chain(self, backend: ChainBackend, chain: SampleChain) -> None:
         """The base and the latest height are those of the first and the last block."""
         base = chain.blocks[0].block.header.height
-        assert backend.base_height() == base
-        assert backend.base_meta() == backend.block_meta(base)
-        assert backend.latest_height() == chain.blocks[-1].block.header.height
+        assert backend.reads.base_height() == base
+        assert backend.reads.base_meta() == backend.reads.block_meta(base)
+        assert backend.reads.latest_height() == chain.blocks[-1].block.header.height
 
     def test_blocks_come_back_as_they_went_in(
         self, backend: ChainBackend, chain: SampleChain
@@ -94,34 +94,34 @@ class ChainBackendContract(ABC):
         for item in chain.blocks:
             height = item.block.header.height
             block_id, size = hashes.block_id(item.block)
-            assert backend.block(height) == (block_id, item.block)
-            meta = backend.block_meta(height)
+            assert backend.reads.block(height) == (block_id, item.block)
+            meta = backend.reads.block_meta(height)
             assert (meta.block_id, meta.size) == (block_id, size)
             assert (meta.header, meta.tx_count) == (item.block.header, len(item.block.txs))
-            assert backend.block_txs(height) == (meta, item.block.txs)
-            assert backend.height_of(block_id.hash) == height
+            assert backend.reads.block_txs(height) == (meta, item.block.txs)
+            assert backend.reads.height_of(block_id.hash) == height
 
     def test_metas_come_highest_first(self, backend: ChainBackend) -> None:
         """A range of metas holds both ends, from high to low."""
-        low, high = backend.base_height(), backend.latest_height()
-        metas = backend.block_metas(low, high)
+        low, high = backend.reads.base_height(), backend.reads.latest_height()
+        metas = backend.reads.block_metas(low, high)
         assert [meta.header.height for meta in metas] == list(range(high, low - 1, -1))
-        assert metas[0] == backend.block_meta(high)
+        assert metas[0] == backend.reads.block_meta(high)
 
     def test_commits_are_those_of_the_next_block(
         self, backend: ChainBackend, chain: SampleChain
     ) -> None:
         """A block's commit is what its child carries; the last one's is what was seen."""
         for item, child in zip(chain.blocks, chain.blocks[1:], strict=False):
-            assert backend.commit(item.block.header.height) == child.block.last_commit
-        assert backend.commit(backend.latest_height()) == chain.blocks[-1].commit
+            assert backend.reads.commit(item.block.header.height) == child.block.last_commit
+        assert backend.reads.commit(backend.reads.latest_height()) == chain.blocks[-1].commit
 
     def test_results_come_back_as_they_went_in(
         self, backend: ChainBackend, chain: SampleChain
     ) -> None:
         """Results keep their order, their events and their bytes."""
         for item in chain.blocks:
-            assert backend.results(item.block.header.height) == item.results
+            assert backend.reads.results(item.block.header.height) == item.results
 
     def test_transactions_are_found_by_hash(
         self, backend: ChainBackend, chain: SampleChain
@@ -129,7 +129,7 @@ class ChainBackendContract(ABC):
         """Each transaction is found with its place and its result."""
         for item in chain.blocks:
             for index, tx in enumerate(item.block.txs):
-                found = backend.tx(hashes.tx_hash(tx))
+                found = backend.reads.tx(hashes.tx_hash(tx))
                 assert (found.height, found.index) == (item.block.header.height, index)
                 assert (found.tx, found.result) == (tx, item.results.tx_results[index])
 
@@ -140,79 +140,79 @@ class ChainBackendContract(ABC):
     ) -> None:
         """An index of the backend's own finds neither more nor less, in the same order."""
         for prove in (False, True):
-            found = backend.search_txs(search, window, _LIMITS, prove)
-            assert found == scan_txs(backend, search, window, _LIMITS, prove)
-        looked = scan_blocks(backend, search, window, _LIMITS)
-        assert backend.search_blocks(search, window, _LIMITS) == looked
+            found = backend.reads.search_txs(search, window, _LIMITS, prove)
+            assert found == scan_txs(backend.reads, search, window, _LIMITS, prove)
+        looked = scan_blocks(backend.reads, search, window, _LIMITS)
+        assert backend.reads.search_blocks(search, window, _LIMITS) == looked
 
     def test_the_whole_chain_verifies(self, backend: ChainBackend, chain: SampleChain) -> None:
         """Hashes, signatures, validator sets and parameters follow from each other."""
-        assert verify_chain(backend) == len(chain.blocks)
+        assert verify_chain(backend.reads) == len(chain.blocks)
 
     def test_validators_are_known_two_heights_ahead(self, backend: ChainBackend) -> None:
         """Sets are known for every height up to two above the latest, and not beyond."""
-        low, high = backend.base_height(), backend.latest_height()
+        low, high = backend.reads.base_height(), backend.reads.latest_height()
         for height in range(low, high + 3):
-            assert backend.validators(height).total_power > 0
+            assert backend.reads.validators(height).total_power > 0
         for height in (low - 1, high + 3, 1 << 62):
             with pytest.raises(ResultNotFound):
-                backend.validators(height)
+                backend.reads.validators(height)
 
     def test_parameters_are_known_one_height_ahead(self, backend: ChainBackend) -> None:
         """Parameters are known for every height up to one above the latest."""
-        low, high = backend.base_height(), backend.latest_height()
-        assert backend.consensus_params(low) == backend.genesis().consensus_params
-        backend.consensus_params(high + 1)
+        low, high = backend.reads.base_height(), backend.reads.latest_height()
+        assert backend.reads.consensus_params(low) == backend.reads.genesis().consensus_params
+        backend.reads.consensus_params(high + 1)
         for height in (low - 1, high + 2):
             with pytest.raises(ResultNotFound):
-                backend.consensus_params(height)
+                backend.reads.consensus_params(height)
 
     def test_the_genesis_is_stored(self, backend: ChainBackend, chain: SampleChain) -> None:
         """The genesis comes back whole."""
-        assert backend.genesis() == chain.genesis
+        assert backend.reads.genesis() == chain.genesis
 
     def test_what_is_not_there_is_a_typed_error(self, backend: ChainBackend) -> None:
         """Heights and hashes that are not there raise, and never give ``None``."""
-        for height in (-1, 0, backend.latest_height() + 1, (1 << 63) - 1):
+        for height in (-1, 0, backend.reads.latest_height() + 1, (1 << 63) - 1):
             for read in (
-                backend.block,
-                backend.block_meta,
-                backend.block_txs,
-                backend.commit,
-                backend.results,
+                backend.reads.block,
+                backend.reads.block_meta,
+                backend.reads.block_txs,
+                backend.reads.commit,
+                backend.reads.results,
             ):
                 with pytest.raises(HeightNotAvailable):
                     read(height)
         for unknown in (b"", b"\x00" * 32, b"short"):
             with pytest.raises(BlockNotFound):
-                backend.height_of(unknown)
+                backend.reads.height_of(unknown)
             with pytest.raises(TxNotFound):
-                backend.tx(unknown)
+                backend.reads.tx(unknown)
 
     def test_an_empty_chain_has_no_heights(self, empty: ChainBackend) -> None:
         """Before the first block both heights are 0, and the first set is known."""
-        assert (empty.base_height(), empty.latest_height()) == (0, 0)
-        first = empty.initial_height()
-        assert empty.validators(first).total_power > 0
+        assert (empty.reads.base_height(), empty.reads.latest_height()) == (0, 0)
+        first = empty.reads.initial_height()
+        assert empty.reads.validators(first).total_power > 0
         with pytest.raises(NotFound):
-            empty.block(first)
+            empty.reads.block(first)
 
     def test_a_read_view_has_the_version_of_the_chain(self, backend: ChainBackend) -> None:
         """A read view shows one version of the chain."""
-        latest = backend.latest_height()
-        with backend.read_view() as version:
-            assert version == backend.version()
-            assert backend.latest_height() == latest
+        latest = backend.reads.latest_height()
+        with backend.reads.read_view() as version:
+            assert version == backend.reads.version()
+            assert backend.reads.latest_height() == latest
 
     def test_a_wait_ends_at_once_when_there_is_news(self, backend: ChainBackend) -> None:
         """Waiting for an existing height returns at once."""
-        latest = backend.latest_height()
-        assert backend.wait_for_height(latest - 1, timeout=60) == latest
+        latest = backend.reads.latest_height()
+        assert backend.reads.wait_for_height(latest - 1, timeout=60) == latest
 
     def test_a_wait_ends_at_its_timeout(self, backend: ChainBackend) -> None:
         """Waiting without news gives the latest height after the timeout."""
-        latest = backend.latest_height()
-        assert backend.wait_for_height(latest, timeout=0.01) == latest
+        latest = backend.reads.latest_height()
+        assert backend.reads.wait_for_height(latest, timeout=0.01) == latest
 
     def test_a_filter_moves_once(self, backend: ChainBackend) -> None:
         """Of two polls from the same cursor one returns the changes."""
@@ -242,12 +242,15 @@ class ChainBackendContract(ABC):
 
     def test_the_node_introduces_itself(self, backend: ChainBackend) -> None:
         """The card names the chain; the key and the peers have their types."""
-        assert backend.network.node_info().network == backend.chain_id()
+        assert backend.network.node_info().network == backend.reads.chain_id()
         assert len(backend.network.validator_key().value) == 32
         assert isinstance(backend.network.net_info().peers, tuple)
 
     def test_times_keep_their_nanoseconds(self, backend: ChainBackend) -> None:
         """A header's time is not rounded."""
-        first, second = backend.base_height(), backend.base_height() + 1
-        step = backend.block_meta(second).header.time - backend.block_meta(first).header.time
+        first, second = backend.reads.base_height(), backend.reads.base_height() + 1
+        step = (
+            backend.reads.block_meta(second).header.time
+            - backend.reads.block_meta(first).header.time
+        )
         assert step == SECOND

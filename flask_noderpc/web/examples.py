@@ -20,9 +20,9 @@ _PEER = "1f8a5e2c3b4d6a7988c0e1d2f3a4b5c6d7e8f901@127.0.0.1:26656"
 
 def of_chain(backend: ChainBackend) -> dict[str, Values | None]:
     """Return values for the routes that need some, ``None`` where the chain has none yet."""
-    latest = backend.latest_height()
-    by_hash = {"hash": backend.block_meta(latest).block_id.hash} if latest else None
-    recent = backend.latest_txs(1)
+    latest = backend.reads.latest_height()
+    by_hash = {"hash": backend.reads.block_meta(latest).block_id.hash} if latest else None
+    recent = backend.reads.latest_txs(1)
     a_tx = {"tx": "name=satoshi"}
     return {
         "block_by_hash": by_hash,

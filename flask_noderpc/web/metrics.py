@@ -201,15 +201,15 @@ def page(backend: ChainBackend, memory: CacheMemory) -> Response:
 
 
 def _show_heights(backend: ChainBackend) -> None:
-    chain_id = backend.chain_id()
-    height = backend.latest_height()
+    chain_id = backend.reads.chain_id()
+    height = backend.reads.latest_height()
     _HEIGHT.labels(chain_id).set(height)
     if height:
-        newest = backend.block_meta(height).header.time
+        newest = backend.reads.block_meta(height).header.time
         _AGE.labels(chain_id).set((time.time_ns() - newest) / SECOND)
-    _LOWEST.labels(chain_id, "blocks").set(backend.base_height())
-    _LOWEST.labels(chain_id, "results").set(backend.lowest_results())
-    _LOWEST.labels(chain_id, "index").set(backend.lowest_indexed())
+    _LOWEST.labels(chain_id, "blocks").set(backend.reads.base_height())
+    _LOWEST.labels(chain_id, "results").set(backend.reads.lowest_results())
+    _LOWEST.labels(chain_id, "index").set(backend.reads.lowest_indexed())
 
 
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:

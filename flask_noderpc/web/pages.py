@@ -126,9 +126,9 @@ class Readiness:
 def _missing(backend: ChainBackend) -> Iterator[str]:
     """Yield what is not stored although the node is ready, each as a phrase."""
     base, results, index = (
-        backend.base_height(),
-        backend.lowest_results(),
-        backend.lowest_indexed(),
+        backend.reads.base_height(),
+        backend.reads.lowest_results(),
+        backend.reads.lowest_indexed(),
     )
     if not base == results == index:
         yield f"blocks from height {base}, results from {results}, searches from {index}"

@@ -31,10 +31,6 @@ _CURSOR = re.compile(r"([0-9A-F]{16})-([0-9A-F]{8})")
 _INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
 
 
-_INLINED: dict[Callable[..., Any], str] = {}
-"""Encodings by the ``encode`` that was made of each."""
-
-
 class WireField(fields.Field[Any]):
     """Field of one encoding.
 
@@ -75,10 +71,16 @@ class WireField(fields.Field[Any]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "_encoding" in vars(cls):
-            encode = function("self, value", [f"return {cls._encoding}"], cls.__name__, Scope())
+        if encoding := vars(cls).get("_encoding"):
+            encode = function("self, value", [f"return {encoding}"], cls.__name__, Scope())
             cls.encode = encode  # type: ignore[method-assign]
-            _INLINED[encode] = cls._encoding
+            cls.encoded = lambda self, value, scope: inline(encoding, value)  # type: ignore[method-assign]
+            return
+        named = {"encode", "encoded"}
+        nearest = next(each for each in cls.__mro__ if named & vars(each).keys())
+        if "encoded" not in vars(nearest):
+            # A subclass or a mixin encodes in another way than the source of its parent.
+            cls.encoded = WireField.encoded  # type: ignore[method-assign]
 
     def encode(self, value: Any) -> Json:
         """Return the value as JSON."""
@@ -86,11 +88,7 @@ class WireField(fields.Field[Any]):
 
     def encoded(self, value: str, scope: Scope) -> str:
         """Return the source that encodes the value of an expression, which is not null."""
-        # Of the function that is called, which a subclass or a mixin may have replaced.
-        encoding = _INLINED.get(type(self).encode)
-        if encoding is None:
-            return f"{scope.bind(self.encode)}({value})"
-        return inline(encoding, value)
+        return f"{scope.bind(self.encode)}({value})"
 
     def decode(self, value: Json) -> Any:
         """Decode a JSON value that is not null; raise :exc:`ValueError`, :exc:`TypeError` or
@@ -143,11 +141,8 @@ class WireField(fields.Field[Any]):
     def get_value(self, obj: Any, attr: str, accessor: Any = None, default: Any = None) -> Any:
         """Return the value to encode: ``get`` of the object, or its attribute."""
         value = self.get(obj) if self.get else super().get_value(obj, attr, accessor, default)
-        return missing if self.omits(value) else value
-
-    def omits(self, value: Any) -> bool:
-        """Return True if the value is omitted from its object."""
-        return (self.omit_empty and not value) or (self.omit_none and value is None)
+        is_omitted = (self.omit_empty and not value) or (self.omit_none and value is None)
+        return missing if is_omitted else value
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> Json:
         return None if value is None and self.nullable else self.encode(value)

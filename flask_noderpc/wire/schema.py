@@ -97,8 +97,6 @@ class Nested(WireField):
         return compiled(self.schema)(value)
 
     def encoded(self, value: str, scope: Scope) -> str:
-        if type(self).encode is not Nested.encode:
-            return super().encoded(value, scope)
         return f"{scope.bind(compiled(self.schema))}({value})"
 
     def decode(self, value: Json) -> Any:
@@ -199,8 +197,6 @@ class ListOf(WireField):
         ]
 
     def encoded(self, value: str, scope: Scope) -> str:
-        if type(self).encode is not ListOf.encode:
-            return super().encoded(value, scope)
         item, found = scope.variable(), scope.variable()
         each = _source(self.item, item, scope)
         if not self._null_when_empty:
@@ -300,13 +296,10 @@ def compiled(schema: type[WireSchema]) -> Dump:
 
 def _member(field: WireField, key: str, value: str, scope: Scope) -> list[str]:
     """Return the lines that add a member, unless it is omitted."""
-    found = scope.variable()
-    if type(field).omits is not WireField.omits:
-        condition = f"not {scope.bind(field.omits)}({found})"
-    elif field.omit_empty or field.omit_none:
-        condition = found if field.omit_empty else f"{found} is not None"
-    else:
+    if not (field.omit_empty or field.omit_none):
         return [f"members[{key!r}] = {_source(field, value, scope)}"]
+    found = scope.variable()
+    condition = found if field.omit_empty else f"{found} is not None"
     encoded = _source(field, found, scope)
     return [f"{found} = {value}", f"if {condition}: members[{key!r}] = {encoded}"]
 

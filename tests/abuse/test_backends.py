@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from flask import Flask, Request
 
-from flask_noderpc import MemoryBackend, NodeRPC
+from flask_noderpc import MemoryChain, NodeRPC
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for, serve
 from tests.helpers.until import PATIENCE
@@ -19,7 +20,7 @@ CHAIN = make_chain()
 SECRET = "the password of the database"
 
 
-class Faulty(MemoryBackend):
+class Faulty(MemoryChain):
     """Does something of its own where a block is read, once it is told to."""
 
     def __init__(self, fault: Any) -> None:
@@ -65,8 +66,8 @@ FAULTS = [
 def test_a_fault_is_an_error_of_its_call_and_of_no_other(
     fault: Any, dialect: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    backend = Faulty(fault)
-    client = app_for(backend, dialect=dialect).test_client()
+    chain = Faulty(fault)
+    client = app_for(ChainBackend(chain), dialect=dialect).test_client()
     calls = [
         {"jsonrpc": "2.0", "id": number, "method": method}
         for number, method in enumerate(("health", "block", "health"))
@@ -81,7 +82,7 @@ def test_a_fault_is_an_error_of_its_call_and_of_no_other(
     assert SECRET not in str(failed) + by_get.text
     assert "Traceback" in caplog.text
 
-    backend.broken = False
+    chain.broken = False
     assert client.get("/block").status_code == 200
 
 
@@ -93,7 +94,7 @@ def test_a_hanging_backend_blocks_only_its_caller() -> None:
         goes_on.wait(PATIENCE)
         raise RuntimeError
 
-    with serve(app_for(Faulty(hangs))) as url:
+    with serve(app_for(ChainBackend(Faulty(hangs)))) as url:
         waiting = threading.Thread(target=get, args=(f"{url}/block",))
         waiting.start()
         assert asked.wait(PATIENCE)
@@ -114,7 +115,7 @@ def test_a_hanging_authorize_hook_blocks_only_its_caller() -> None:
         return method == "health"
 
     app = Flask("guarded")
-    backend = MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+    backend = ChainBackend(MemoryChain(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state))
     NodeRPC(app, backend=backend, authorize=authorize)
     with serve(app) as url:
         found: list[int] = []
@@ -131,7 +132,9 @@ def test_credentials_are_neither_logged_nor_echoed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(0)
-    client = app_for(Faulty(raises(RuntimeError("fault"))), log_calls=True).test_client()
+    client = app_for(
+        ChainBackend(Faulty(raises(RuntimeError("fault")))), log_calls=True
+    ).test_client()
     headers = {"Authorization": f"Bearer {SECRET}", "Cookie": f"session={SECRET}"}
     message = [
         client.get("/block", headers=headers),

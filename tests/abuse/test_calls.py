@@ -13,7 +13,8 @@ from urllib.parse import quote
 import pytest
 from flask.testing import FlaskClient
 
-from flask_noderpc import MemoryBackend
+from flask_noderpc import MemoryChain
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
 
@@ -28,7 +29,7 @@ SOON_S = 2.0
 @pytest.fixture(scope="module", params=["document", "comet-0.38"])
 def client(request: pytest.FixtureRequest) -> FlaskClient:
     chain = make_chain()
-    backend = MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+    backend = ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
     app = app_for(backend, dialect=request.param, json_rpc_enable=True)
     return app.test_client()
 

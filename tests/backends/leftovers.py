@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask_noderpc.backends.sql.backend import SQLBackend
+from flask_noderpc.backends.sql.store import ChainStore
 
 
-def assert_no_leftovers(store: SQLBackend, base: int) -> None:
+def assert_no_leftovers(store: ChainStore, base: int) -> None:
     """Check that no table has rows of blocks below ``base``, but for what that block needs."""
     with store._open().readers.snapshot() as at:
 

@@ -39,7 +39,7 @@ def test_a_range_has_the_keys_with_a_prefix_in_order(
     with TemporaryDirectory() as folder, closing(make_store(Path(folder) / "x.db")) as store:
         store.init_chain(chain.genesis, InitChain(b"", changes=state))
 
-        found = pages(store.app_state(), prefix, size)
+        found = pages(store.app_state, prefix, size)
 
     assert found == [(key, state[key]) for key in sorted(keys) if key.startswith(prefix)]
     assert found == pages(state, prefix, size)
@@ -50,7 +50,7 @@ def test_waiting_transactions_are_read_in_order(tmp_path: Path) -> None:
         store.init_chain(make_chain(1).genesis, InitChain())
         for number in range(5):
             store.mempool.submit(b"key=%d" % number)
-        state = store.app_state()
+        state = store.app_state
 
         first = state.waiting(limit=3)
         rest = state.waiting(first.stored[-1][0])

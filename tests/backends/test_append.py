@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc import MemoryBackend, SQLiteBackend
-from flask_noderpc.backends.base.store import CommittedBlock
+from flask_noderpc import MemoryChain, SQLiteBackend
+from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.backends.base.new_blocks import CommittedBlock
 from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.domain.block import (
     ABSENT,
@@ -109,7 +110,7 @@ def test_a_block_that_breaks_a_rule_is_refused_naming_it(
     with pytest.raises(InvalidBlock, match=rf"\b{rule}\b"):
         store.append_block(REFUSALS[rule](good))
 
-    assert store.latest_height() == 2
+    assert store.reads.latest_height() == 2
     store.append_block(good)
     assert store.verify() == 3
 
@@ -123,9 +124,9 @@ def test_a_group_with_one_bad_block_leaves_nothing(
     with pytest.raises(InvalidBlock):
         store.append_block(*blocks)
 
-    assert store.latest_height() == 0
+    assert store.reads.latest_height() == 0
     with pytest.raises(HeightNotAvailable):
-        store.block(1)
+        store.reads.block(1)
     store.append_block(*blocks[:2])
     assert store.verify() == 2
 
@@ -139,14 +140,14 @@ def test_blocks_go_in_one_by_one_or_all_at_once(
         single.append_block(item)
 
     for height in range(1, len(sample.blocks) + 1):
-        assert single.block(height) == full.block(height)
-        assert single.validators(height + 2) == full.validators(height + 2)
+        assert single.reads.block(height) == full.reads.block(height)
+        assert single.reads.validators(height + 2) == full.reads.validators(height + 2)
 
 
 def test_appending_nothing_changes_nothing(store: SQLiteBackend) -> None:
     store.append_block()
 
-    assert store.latest_height() == 0
+    assert store.reads.latest_height() == 0
 
 
 def test_the_same_block_twice_is_refused(store: SQLiteBackend, maker: ChainMaker) -> None:
@@ -189,11 +190,11 @@ def test_the_commit_that_the_next_block_carries_is_the_canonical_one(
     carried = signed_later(maker, first, round_number=1)
     child = foreign_child(maker, carried)
 
-    assert store.commit(1) == first.commit
+    assert store.reads.commit(1) == first.commit
     store.append_block(child)
 
-    assert store.commit(1) == carried
-    assert store.block(2)[1].last_commit == carried
+    assert store.reads.commit(1) == carried
+    assert store.reads.block(2)[1].last_commit == carried
     assert store.verify() == 2
 
 
@@ -236,7 +237,7 @@ def test_a_number_beyond_the_store_s_is_a_store_error(
     with pytest.raises(StoreError, match="too large for the store"):
         store.append_block(replace(block, results=huge))
 
-    assert store.latest_height() == 0
+    assert store.reads.latest_height() == 0
 
 
 @pytest.mark.parametrize("number", [(1 << 63) - 1, -(1 << 63), 1 << 53])
@@ -247,8 +248,8 @@ def test_large_numbers_come_back_exactly(
     given = (ExecTxResult(gas_wanted=number, gas_used=number),)
     store.append_block(replace(block, results=replace(block.results, tx_results=given)))
 
-    assert store.results(1).tx_results == given
-    assert store.tx(hashes.tx_hash(b"a=1")).result == given[0]
+    assert store.reads.results(1).tx_results == given
+    assert store.reads.tx(hashes.tx_hash(b"a=1")).result == given[0]
 
 
 def test_a_changed_parameter_holds_from_the_next_height(
@@ -260,15 +261,15 @@ def test_a_changed_parameter_holds_from_the_next_height(
         replace(block, results=replace(block.results, consensus_param_updates=update))
     )
 
-    assert store.consensus_params(1).block == BlockParams()
-    assert store.consensus_params(2).block == BlockParams(2_000_000, 2000)
+    assert store.reads.consensus_params(1).block == BlockParams()
+    assert store.reads.consensus_params(2).block == BlockParams(2_000_000, 2000)
 
 
 def test_memory_backend_refuses_a_block_that_does_not_follow(maker: ChainMaker) -> None:
     first, second = maker.block(), maker.block(b"a=1")
 
     with pytest.raises(InvalidBlock, match="height is 2, not 1"):
-        MemoryBackend(maker.genesis, [second])
-    backend = MemoryBackend(maker.genesis, [first, second], state=maker.state)
+        ChainBackend(MemoryChain(maker.genesis, [second]))
+    backend = ChainBackend(MemoryChain(maker.genesis, [first, second], state=maker.state))
 
-    assert backend.latest_height() == 2
+    assert backend.reads.latest_height() == 2

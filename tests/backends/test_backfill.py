@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base.application import InitChain
-from flask_noderpc.backends.base.store import CommittedBlock, OlderBlock
+from flask_noderpc.backends.base.new_blocks import CommittedBlock, OlderBlock
 from flask_noderpc.backends.sql import index
 from flask_noderpc.chain import proposal
 from flask_noderpc.cli import main
@@ -69,12 +69,16 @@ def whole(open_store: OpenStore, tmp_path: Path, chain: Eventful) -> SQLiteBacke
 def begin(store: SQLiteBackend, whole: SQLiteBackend, height: int = TRUSTED) -> None:
     """Begin above a block that is trusted."""
     store.init_at(
-        whole.chain_id(),
+        whole.reads.chain_id(),
         1,
-        whole.block_meta(height).header,
-        whole.commit(height),
-        (whole.validators(height), whole.validators(height + 1), whole.validators(height + 2)),
-        whole.consensus_params(height + 1),
+        whole.reads.block_meta(height).header,
+        whole.reads.commit(height),
+        (
+            whole.reads.validators(height),
+            whole.reads.validators(height + 1),
+            whole.reads.validators(height + 2),
+        ),
+        whole.reads.consensus_params(height + 1),
     )
 
 
@@ -91,8 +95,8 @@ def older(whole: SQLiteBackend, chain: Eventful, height: int, **changed: object)
     found = OlderBlock(
         item.block,
         item.results,
-        whole.validators(height),
-        whole.consensus_params(height),
+        whole.reads.validators(height),
+        whole.reads.consensus_params(height),
         source="http://node:26657",
     )
     return replace(found, **changed)  # type: ignore[arg-type]
@@ -100,7 +104,10 @@ def older(whole: SQLiteBackend, chain: Eventful, height: int, **changed: object)
 
 def members_change(whole: SQLiteBackend, height: int) -> bool:
     """Return true if the following height has another set."""
-    one, other = whole.validators(height).validators, whole.validators(height + 1).validators
+    one, other = (
+        whole.reads.validators(height).validators,
+        whole.reads.validators(height + 1).validators,
+    )
     return [(v.address, v.voting_power) for v in one] != [
         (v.address, v.voting_power) for v in other
     ]
@@ -119,12 +126,16 @@ def fill(
 def test_a_store_that_begins_at_a_trusted_block_goes_on(
     store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
 ) -> None:
-    assert (store.base_height(), store.latest_height(), store.initial_height()) == (0, 0, 1)
+    assert (
+        store.reads.base_height(),
+        store.reads.latest_height(),
+        store.reads.initial_height(),
+    ) == (0, 0, 1)
     assert store.head().height == TRUSTED
 
     append(store, chain)
 
-    assert (store.base_height(), store.latest_height()) == (TRUSTED + 1, BLOCKS)
+    assert (store.reads.base_height(), store.reads.latest_height()) == (TRUSTED + 1, BLOCKS)
     assert store.head() == whole.head()
     assert store.verify() == BLOCKS - TRUSTED
 
@@ -136,13 +147,13 @@ def test_the_genesis_is_not_available_until_it_is_given(
     client = client_of(store)
 
     with pytest.raises(GenesisNotAvailable, match="set_genesis"):
-        store.genesis()
+        store.reads.genesis()
     assert "genesis document is not available" in client.get("/genesis").text
     with pytest.raises(StoreError, match="that began at another block"):
         store.set_genesis(replace(chain.maker.genesis, chain_id="another"))
     store.set_genesis(chain.maker.genesis)
 
-    assert store.genesis() == chain.maker.genesis
+    assert store.reads.genesis() == chain.maker.genesis
     assert client.get("/genesis").status_code == 200
 
 
@@ -157,7 +168,7 @@ def test_a_chain_that_was_filled_downwards_answers_like_the_whole_one(
     if low > 1:
         whole.prune(BLOCKS - low + 1)
 
-    assert store.base_height() == low
+    assert store.reads.base_height() == low
     for dialect in ("document", "comet-0.38"):
         mine, other = (client_of(s, dialect=dialect) for s in (store, whole))
         before, after = dict(answers(other, low, chain)), dict(answers(mine, low, chain))
@@ -176,8 +187,8 @@ def accuses_below(path: str, low: int, whole: SQLiteBackend) -> bool:
     if not kind.startswith("block"):
         return False
     by_hash = value.startswith("0x")
-    height = whole.height_of(bytes.fromhex(value[2:])) if by_hash else int(value)
-    return any(piece.height < low for piece in whole.block(height)[1].evidence)
+    height = whole.reads.height_of(bytes.fromhex(value[2:])) if by_hash else int(value)
+    return any(piece.height < low for piece in whole.reads.block(height)[1].evidence)
 
 
 def test_priorities_are_those_of_the_upstream_or_not_known(
@@ -186,13 +197,13 @@ def test_priorities_are_those_of_the_upstream_or_not_known(
     append(store, chain)
     for height in range(TRUSTED, 0, -1):
         needed = members_change(whole, height) or height % 7 == 0
-        validators = whole.validators(height) if needed else None
+        validators = whole.reads.validators(height) if needed else None
         store.backfill(older(whole, chain, height, validators=validators))
 
     known = 0
     for height in range(1, BLOCKS + 3):
         with suppress(ResultNotFound):
-            assert store.validators(height) == whole.validators(height)
+            assert store.reads.validators(height) == whole.reads.validators(height)
             known += 1
     assert BLOCKS / 2 < known < BLOCKS
 
@@ -203,7 +214,7 @@ def test_blocks_below_a_trusted_one_come_before_those_above_it(
     fill(store, whole, chain, 30)
     append(store, chain)
 
-    assert (store.base_height(), store.latest_height()) == (30, BLOCKS)
+    assert (store.reads.base_height(), store.reads.latest_height()) == (30, BLOCKS)
     assert store.verify() == BLOCKS - 29
 
 
@@ -211,11 +222,11 @@ def test_the_version_changes_with_each_block_below(
     store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful
 ) -> None:
     append(store, chain)
-    seen = [store.version()]
+    seen = [store.reads.version()]
 
     for height in range(TRUSTED, TRUSTED - 5, -1):
         store.backfill(older(whole, chain, height))
-        seen.append(store.version())
+        seen.append(store.reads.version())
 
     assert len(set(seen)) == len(seen)
 
@@ -227,7 +238,7 @@ def test_the_same_beginning_again_changes_nothing(
     with pytest.raises(StoreError, match="that began at another block"):
         begin(store, whole, TRUSTED - 1)
     with pytest.raises(StoreError, match="that began at another block"):
-        store.init_chain(whole.genesis(), InitChain())
+        store.init_chain(whole.reads.genesis(), InitChain())
 
 
 def forged(commit: Commit) -> Commit:
@@ -251,8 +262,8 @@ def forged(commit: Commit) -> Commit:
 def test_a_trusted_block_whose_parts_do_not_fit_is_refused(
     open_store: OpenStore, whole: SQLiteBackend, part: str, error: str
 ) -> None:
-    header, commit = whole.block_meta(TRUSTED).header, whole.commit(TRUSTED)
-    sets = [whole.validators(TRUSTED + n) for n in range(3)]
+    header, commit = whole.reads.block_meta(TRUSTED).header, whole.reads.commit(TRUSTED)
+    sets = [whole.reads.validators(TRUSTED + n) for n in range(3)]
     changed = replace(sets[0], validators=sets[0].validators[:-1])
     if part == "header":
         header = replace(header, time=header.time + 1)
@@ -260,7 +271,7 @@ def test_a_trusted_block_whose_parts_do_not_fit_is_refused(
         commit = forged(commit)
     if part in ("validators", "next"):
         sets[part == "next"] = changed
-    chain_id = "another" if part == "chain" else whole.chain_id()
+    chain_id = "another" if part == "chain" else whole.reads.chain_id()
     initial = TRUSTED + 1 if part == "initial" else 1
     store = open_store()
 
@@ -271,7 +282,7 @@ def test_a_trusted_block_whose_parts_do_not_fit_is_refused(
             header,
             commit,
             (sets[0], sets[1], sets[2]),
-            whole.consensus_params(1),
+            whole.reads.consensus_params(1),
         )
 
     assert not store.has_chain()
@@ -303,7 +314,7 @@ def test_a_block_that_does_not_fit_the_one_above_is_refused(
     with pytest.raises(InvalidBlock, match=rf"block {height - 1}: height is"):
         store.backfill(older(whole, chain, height - 1))
 
-    assert store.base_height() == height + 1
+    assert store.reads.base_height() == height + 1
     fill(store, whole, chain, height, height)
     assert store.verify() == BLOCKS - height + 1
 
@@ -316,7 +327,7 @@ def test_those_before_a_bad_block_are_stored(
     with pytest.raises(InvalidBlock, match=f"block {TRUSTED - 3}: height is"):
         store.backfill(*good, older(whole, chain, TRUSTED - 3))
 
-    assert store.base_height() == TRUSTED - 1
+    assert store.reads.base_height() == TRUSTED - 1
 
 
 @pytest.mark.parametrize("height", [-1, 0, 1 << 43, 1 << 63, 1 << 70])
@@ -338,7 +349,7 @@ def test_blocks_that_are_stored_are_left_and_others_at_their_heights_refused(
 
     store.backfill(*again)
 
-    assert store.base_height() == 26
+    assert store.reads.base_height() == 26
     item = older(whole, chain, 35)
     header = replace(item.block.header, app_hash=b"another")
     with pytest.raises(InvalidBlock, match="block 35: the store has another one"):
@@ -376,12 +387,12 @@ def test_a_success_that_comes_later_hides_the_failure_above_it(
     whole.append_block(*blocks)
     begin(store, whole, 2)
     items = [
-        OlderBlock(each.block, each.results, whole.validators(height))
+        OlderBlock(each.block, each.results, whole.reads.validators(height))
         for height, each in enumerate(blocks, 1)
     ]
 
     def found(backend: SQLiteBackend) -> list[int]:
-        page = backend.search_txs(Search(), Page(0, 9), SearchLimits(PATIENCE))
+        page = backend.reads.search_txs(Search(), Page(0, 9), SearchLimits(PATIENCE))
         assert page.total == len(page.txs)
         return [record.height for record in page.txs]
 
@@ -409,7 +420,7 @@ def test_a_failure_stays_left_out_when_its_success_is_forgotten(
 
     store.backfill(OlderBlock(chain[0].block))
 
-    assert store.search_txs(Search(), Page(0, 9), SearchLimits(PATIENCE)).total == 0
+    assert store.reads.search_txs(Search(), Page(0, 9), SearchLimits(PATIENCE)).total == 0
     assert store.verify() == 2
 
 
@@ -422,20 +433,24 @@ def test_blocks_without_results_are_served_and_said_to_be(
 
     store.backfill(*without, older(whole, chain, 33, is_indexed=False))
 
-    assert store.block(35) == whole.block(35)
+    assert store.reads.block(35) == whole.reads.block(35)
     with pytest.raises(
         ResultNotFound, match=r"for height #35 \(the lowest results are those of height 36\)"
     ):
-        store.results(35)
+        store.reads.results(35)
     with pytest.raises(TxNotFound, match=r"\(results begin at height 36, the index at 36\)"):
-        store.tx(bytes(32))
-    assert store.results(33) == whole.results(33)
-    assert (store.base_height(), store.lowest_results(), store.lowest_indexed()) == (33, 36, 36)
+        store.reads.tx(bytes(32))
+    assert store.reads.results(33) == whole.reads.results(33)
+    assert (
+        store.reads.base_height(),
+        store.reads.lowest_results(),
+        store.reads.lowest_indexed(),
+    ) == (33, 36, 36)
     assert store.verify() == 28
     assert client_of(store).get("/readyz").text == (
         "ready: blocks from height 33, results from 36, searches from 36\n"
     )
-    found_txs = store.search_txs(Search(), Page(0, 1000), SearchLimits(PATIENCE))
+    found_txs = store.reads.search_txs(Search(), Page(0, 1000), SearchLimits(PATIENCE))
     assert {tx.height for tx in found_txs.txs} <= set(range(36, BLOCKS + 1))
     assert found_txs.total == len(found_txs.txs)
     with store._open().readers.snapshot() as at:
@@ -456,22 +471,22 @@ def test_the_head_s_results_and_commit_are_replaced(
     votes = head.commit.signatures
     late = replace(votes[-1], timestamp=votes[-1].timestamp + 1)
     commit = replace(head.commit, signatures=(*votes[:-1], late))
-    before, version = store.head(), store.version()
+    before, version = store.head(), store.reads.version()
 
     store.replace_head(replace(head, commit=commit))
 
-    assert store.commit(BLOCKS) == commit
-    assert store.version() != version
-    assert store.latest_height() == BLOCKS
+    assert store.reads.commit(BLOCKS) == commit
+    assert store.reads.version() != version
+    assert store.reads.latest_height() == BLOCKS
     store.replace_head(head)
     assert (store.head(), store.verify()) == (before, BLOCKS - TRUSTED)
     assert dict(searches(client_of(store), TRUSTED + 1)).keys()
     with pytest.raises(InvalidBlock, match=f"block {BLOCKS - 1}: it is not the head"):
         store.replace_head(chain.blocks[-2])
     assert store.head() == before
-    assert store.refuted_since(0) == (2, (BLOCKS, BLOCKS))
-    assert store.refuted_since(1) == (2, (BLOCKS,))
-    assert store.refuted_since(2) == (2, ())
+    assert store.reads.refuted_since(0) == (2, (BLOCKS, BLOCKS))
+    assert store.reads.refuted_since(1) == (2, (BLOCKS,))
+    assert store.reads.refuted_since(2) == (2, ())
 
 
 def test_values_beside_the_chain(store: SQLiteBackend) -> None:
@@ -515,7 +530,7 @@ def test_what_a_chain_computes_in_its_own_way_is_stored_and_not_called_verified(
 
     store.append_block(*items[4:])
     for height in range(4, 0, -1):
-        item, members = items[height - 1], whole.validators(height)
+        item, members = items[height - 1], whole.reads.validators(height)
         older = OlderBlock(item.block, item.results, members, unchecked=OTHER)
         with pytest.raises(InvalidBlock, match=f"block {height}: "):
             store.backfill(replace(older, unchecked=frozenset()))
@@ -524,9 +539,11 @@ def test_what_a_chain_computes_in_its_own_way_is_stored_and_not_called_verified(
     for backend in (whole, store):
         assert backend.verify() == 6
         assert backend.all_unchecked() == dict.fromkeys(sorted(OTHER), (6, 1, 6))
-        assert [backend.block(h)[0] for h in range(1, 7)] == [i.commit.block_id for i in items]
+        assert [backend.reads.block(h)[0] for h in range(1, 7)] == [
+            i.commit.block_id for i in items
+        ]
     whole.close()
-    shown = CliRunner().invoke(main, ["verify", str(whole.path)]).output
+    shown = CliRunner().invoke(main, ["verify", str(whole.location.path)]).output
     assert "not verified: data_hash of 6 blocks between 1 and 6" in shown
     assert "from celestia: 6 blocks between 1 and 6" in shown
     assert "not looked at when stored: signatures of 6 blocks between 1 and 6" in shown
@@ -576,7 +593,10 @@ def test_a_trusted_block_becomes_the_head_without_its_results(
     assert store.head().height == TRUSTED
     append(store, chain)
     assert store.verify() == BLOCKS - TRUSTED + 1
-    assert (store.lowest_results(), store.base_height()) == (TRUSTED + app_hash, TRUSTED)
+    assert (store.reads.lowest_results(), store.reads.base_height()) == (
+        TRUSTED + app_hash,
+        TRUSTED,
+    )
 
 
 def test_parameters_hold_no_longer_than_is_known(
@@ -591,24 +611,24 @@ def test_parameters_hold_no_longer_than_is_known(
         found: dict[int, object] = {}
         for height in range(38, 46):
             with suppress(ResultNotFound):
-                found[height] = store.consensus_params(height)
+                found[height] = store.reads.consensus_params(height)
         return found
 
     for height, parts in ((44, bare), (43, bare), (42, {"results": None}), (41, bare)):
         store.backfill(older(whole, chain, height, **parts))
     store.backfill(older(whole, chain, 40), older(whole, chain, 39, params=None))
 
-    expected = {height: whole.consensus_params(height) for height in (39, 40, 42, 45)}
+    expected = {height: whole.reads.consensus_params(height) for height in (39, 40, 42, 45)}
     # The results of 40 say that those of 41 were the same.
-    assert known() == {**expected, 41: whole.consensus_params(41)}
+    assert known() == {**expected, 41: whole.reads.consensus_params(41)}
 
 
 def test_a_beginning_with_other_parts_is_refused(
     store: SQLiteBackend, whole: SQLiteBackend
 ) -> None:
-    header, commit = whole.block_meta(TRUSTED).header, whole.commit(TRUSTED)
-    first, second, third = (whole.validators(TRUSTED + n) for n in range(3))
-    params = whole.consensus_params(TRUSTED + 1)
+    header, commit = whole.reads.block_meta(TRUSTED).header, whole.reads.commit(TRUSTED)
+    first, second, third = (whole.reads.validators(TRUSTED + n) for n in range(3))
+    params = whole.reads.consensus_params(TRUSTED + 1)
     other_params = replace(params, block=replace(params.block, max_bytes=777_777))
     other_set = replace(third, validators=third.validators[:-1])
 
@@ -617,10 +637,10 @@ def test_a_beginning_with_other_parts_is_refused(
         ((first, second, other_set), params),
     ):
         with pytest.raises(StoreError, match="that began at another block: use another"):
-            store.init_at(whole.chain_id(), 1, header, commit, sets, rest)
+            store.init_at(whole.reads.chain_id(), 1, header, commit, sets, rest)
 
-    assert store.validators(TRUSTED + 2) == third
-    assert store.consensus_params(TRUSTED + 1) == params
+    assert store.reads.validators(TRUSTED + 2) == third
+    assert store.reads.consensus_params(TRUSTED + 1) == params
 
 
 def test_a_second_genesis_is_refused_unless_it_is_the_same(
@@ -628,14 +648,14 @@ def test_a_second_genesis_is_refused_unless_it_is_the_same(
 ) -> None:
     genesis = chain.maker.genesis
     store.set_genesis(genesis)
-    before = store.version()
+    before = store.reads.version()
 
     store.set_genesis(genesis)
     with pytest.raises(StoreError, match=f"chain {genesis.chain_id!r} "):
         store.set_genesis(replace(genesis, app_state=b"{}"))
 
-    assert store.genesis() == genesis
-    assert store.version() == before
+    assert store.reads.genesis() == genesis
+    assert store.reads.version() == before
 
 
 def test_another_content_of_a_stored_block_is_refused(
@@ -649,11 +669,11 @@ def test_another_content_of_a_stored_block_is_refused(
     changed = {
         "results": replace(item, results=failed),
         "block_id": replace(item, block=replace(item.block, txs=(b"forged",)), results=None),
-        "validators_hash": replace(item, validators=whole.validators(1)),
+        "validators_hash": replace(item, validators=whole.reads.validators(1)),
     }
-    before = store.version()
+    before = store.reads.version()
     assert failed.tx_results
-    assert item.validators != whole.validators(1)
+    assert item.validators != whole.reads.validators(1)
 
     for field, other in changed.items():
         with pytest.raises(
@@ -662,7 +682,7 @@ def test_another_content_of_a_stored_block_is_refused(
             store.backfill(other)
 
     store.backfill(item)
-    assert store.version() == before
+    assert store.reads.version() == before
 
 
 @pytest.mark.parametrize("lacks", [{"results": None}, {"is_indexed": False}])
@@ -671,13 +691,13 @@ def test_results_and_index_that_were_missing_are_stored_later(
 ) -> None:
     append(store, chain)
     store.backfill(*(older(whole, chain, height, **lacks) for height in range(TRUSTED, 0, -1)))
-    assert store.lowest_indexed() == TRUSTED + 1
-    before = store.version()
+    assert store.reads.lowest_indexed() == TRUSTED + 1
+    before = store.reads.version()
 
     store.backfill(*(older(whole, chain, height) for height in range(TRUSTED, 0, -1)))
 
-    assert (store.lowest_results(), store.lowest_indexed()) == (1, 1)
-    assert store.version() != before
+    assert (store.reads.lowest_results(), store.reads.lowest_indexed()) == (1, 1)
+    assert store.reads.version() != before
     assert store.verify() == BLOCKS
     mine, other = (client_of(each) for each in (store, whole))
     assert dict(searches(mine)) == dict(searches(other))
@@ -701,13 +721,15 @@ def test_the_total_of_a_range_is_that_of_what_is_indexed(
     def check() -> None:
         for low in range(1, BLOCKS, 3):
             for high in range(low, BLOCKS + 4, 5):
-                found = store.search_txs(Search(low=low, high=high), Page(0, 1000), limits)
+                found = store.reads.search_txs(
+                    Search(low=low, high=high), Page(0, 1000), limits
+                )
                 assert found.total == len(found.txs)
-        assert store.verify() == BLOCKS - store.base_height() + 1
+        assert store.verify() == BLOCKS - store.reads.base_height() + 1
 
     with store._open().readers.snapshot() as at:
         counted = at.execute("SELECT sum(txs), count(*) FROM tx_counts").fetchone()
-    assert counted[0] == store.search_txs(Search(), Page(0, 1), limits).total
+    assert counted[0] == store.reads.search_txs(Search(), Page(0, 1), limits).total
     assert counted[1] > 9
     check()
     store.prune(45)
@@ -735,7 +757,7 @@ def test_any_order_of_changes_leaves_a_chain_that_verifies(
     begin(store, whole, trusted)
 
     for _ in range(20):
-        base, latest = store.base_height(), store.latest_height()
+        base, latest = store.reads.base_height(), store.reads.latest_height()
         count = randomness.randrange(1, 8)
         match randomness.choice(
             ("append", "append", "fill", "fill", "bare", "prune", "replace")
@@ -749,7 +771,7 @@ def test_any_order_of_changes_leaves_a_chain_that_verifies(
                 store.backfill(*(older(whole, chain, h, **less) for h in range(high, low, -1)))
             case "prune" if latest:
                 store.prune(randomness.randrange(1, 20))
-                assert_no_leftovers(store, store.base_height())
+                assert_no_leftovers(store, store.reads.base_height())
             case "replace" if latest:
                 store.replace_head(chain.blocks[latest - 1])
         assert_like(store, whole)
@@ -757,17 +779,17 @@ def test_any_order_of_changes_leaves_a_chain_that_verifies(
 
 def assert_like(store: SQLiteBackend, whole: SQLiteBackend) -> None:
     """Check that a store verifies, and has the sets and parameters of the whole chain."""
-    base, latest = store.base_height(), store.latest_height()
+    base, latest = store.reads.base_height(), store.reads.latest_height()
     if not latest:
         return
     assert store.verify() == latest - base + 1
     for height in range(1, latest + 3):
         with suppress(ResultNotFound):
-            assert store.validators(height) == whole.validators(height)
+            assert store.reads.validators(height) == whole.reads.validators(height)
         with suppress(ResultNotFound):
-            assert store.consensus_params(height) == whole.consensus_params(height)
-    assert store.validators(latest + 2)
-    assert store.consensus_params(base)
+            assert store.reads.consensus_params(height) == whole.reads.consensus_params(height)
+    assert store.reads.validators(latest + 2)
+    assert store.reads.consensus_params(base)
 
 
 def test_the_ethereum_layer_begins_at_the_lowest_block(

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
+from flask_noderpc import CommittedBlock, MemoryChain, SQLiteBackend
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
-from flask_noderpc.backends.base.store import OlderBlock
+from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.backends.base.new_blocks import OlderBlock
 from flask_noderpc.backends.sql import backfill, prune
 from flask_noderpc.backends.sql.connection import Connection
 from flask_noderpc.backends.sql.ledger import Ledger
@@ -50,7 +51,7 @@ class Chain:
         plain, large = maker.block(b"a=1"), maker.block(*(b"k%d=v" % n for n in range(LARGE)))
         self.blocks = [plain, self._with_events(large)]
         self.blocks.append(maker.block(*[b"k7=v"] * FAILURES))
-        self.whole = MemoryBackend(maker.genesis, self.blocks, state=maker.state)
+        self.whole = ChainBackend(MemoryChain(maker.genesis, self.blocks, state=maker.state))
 
     def _with_events(self, item: CommittedBlock) -> CommittedBlock:
         events = (Event("e", ATTRIBUTES),)
@@ -59,18 +60,18 @@ class Chain:
 
     def older(self, height: int) -> OlderBlock:
         item = self.blocks[height - 1]
-        return OlderBlock(item.block, item.results, self.whole.validators(height))
+        return OlderBlock(item.block, item.results, self.whole.reads.validators(height))
 
     def begin(self, store: SQLiteBackend) -> None:
         whole = self.whole
-        first, second, third = (whole.validators(2 + n) for n in range(3))
+        first, second, third = (whole.reads.validators(2 + n) for n in range(3))
         store.init_at(
-            whole.chain_id(),
+            whole.reads.chain_id(),
             1,
-            whole.block_meta(2).header,
-            whole.commit(2),
+            whole.reads.block_meta(2).header,
+            whole.reads.commit(2),
             (first, second, third),
-            whole.consensus_params(3),
+            whole.reads.consensus_params(3),
         )
         store.append_block(*self.blocks[2:])
 
@@ -81,12 +82,12 @@ class Chain:
             Search((Term("e.k1", equals="v1"),)),
             Search((Term("app.key"),)),
         ):
-            assert store.search_txs(asked, page, limits) == self.whole.search_txs(
+            assert store.reads.search_txs(asked, page, limits) == self.whole.reads.search_txs(
                 asked, page, limits
             )
-        assert store.tx(tx_hash(b"k7=v")).height == 2
-        assert store.lowest_indexed() == store.base_height()
-        assert store.verify() == 4 - store.base_height()
+        assert store.reads.tx(tx_hash(b"k7=v")).height == 2
+        assert store.reads.lowest_indexed() == store.reads.base_height()
+        assert store.verify() == 4 - store.reads.base_height()
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +163,11 @@ def test_a_large_block_that_was_pruned_in_part_is_indexed_again_or_pruned(
         store.prune(1)
     store.close()
     again = open_store()
-    assert (again.base_height(), again.lowest_indexed(), again.verify()) == (2, 3, 2)
+    assert (again.reads.base_height(), again.reads.lowest_indexed(), again.verify()) == (
+        2,
+        3,
+        2,
+    )
 
     again.backfill(chain.older(1))
 
@@ -185,12 +190,14 @@ def test_an_interrupted_index_goes_on(
         store.backfill(chain.older(2))
     store.close()
     again = open_store()
-    assert again.verify() == 4 - again.base_height()
-    before = again.version()
+    assert again.verify() == 4 - again.reads.base_height()
+    before = again.reads.version()
 
-    again.backfill(*(chain.older(height) for height in range(again.base_height() - 1, 0, -1)))
+    again.backfill(
+        *(chain.older(height) for height in range(again.reads.base_height() - 1, 0, -1))
+    )
 
-    assert again.version() != before
+    assert again.reads.version() != before
     chain.check(again)
 
 
@@ -200,7 +207,7 @@ def test_a_block_that_is_indexed_in_part_is_pruned_whole(
 ) -> None:
     with steps(monkeypatch, 12), pytest.raises(KeyboardInterrupt):
         store.backfill(chain.older(2))
-    assert (store.base_height(), store.lowest_indexed()) == (2, 3)
+    assert (store.reads.base_height(), store.reads.lowest_indexed()) == (2, 3)
 
     store.prune(1)
 
@@ -216,7 +223,7 @@ def test_caches_see_each_step(
     work = Ledger.backfill
 
     def look(self: Ledger, at: Connection, items: list[Older]) -> int:
-        versions.append(store.version())
+        versions.append(store.reads.version())
         return work(self, at, items)
 
     monkeypatch.setattr(backfill, "_STEP_S", -1.0)

@@ -25,16 +25,19 @@ def test_a_read_view_belongs_to_one_thread_and_ends(
     store: SQLiteBackend, maker: ChainMaker
 ) -> None:
     store.append_block(maker.block())
-    with store.read_view() as then:
+    with store.reads.read_view() as then:
         store.append_block(maker.block())
-        assert (store.latest_height(), store.block_metas(1, 9)[0].header.height) == (1, 1)
-        with store.read_view() as again:
+        assert (
+            store.reads.latest_height(),
+            store.reads.block_metas(1, 9)[0].header.height,
+        ) == (1, 1)
+        with store.reads.read_view() as again:
             assert again == then
-        assert store.latest_height() == 1
-        assert store.version() != then
+        assert store.reads.latest_height() == 1
+        assert store.reads.version() != then
         with ThreadPoolExecutor(1) as others:
-            assert others.submit(store.latest_height).result(PATIENCE) == 2
-    assert store.latest_height() == 2
+            assert others.submit(store.reads.latest_height).result(PATIENCE) == 2
+    assert store.reads.latest_height() == 2
 
 
 def test_a_backup_during_writes_is_a_consistent_chain(
@@ -50,7 +53,7 @@ def test_a_backup_during_writes_is_a_consistent_chain(
     writer.start()
     copies = []
     for number in range(5):
-        store.wait_for_height(number * 3, PATIENCE)
+        store.reads.wait_for_height(number * 3, PATIENCE)
         copies.append(tmp_path / f"copy{number}.db")
         store.backup(copies[-1])
     stop.set()
@@ -86,7 +89,7 @@ def test_a_stepwise_backup_is_one_snapshot(
     assert len(left) > 10
     assert left == sorted(left, reverse=True)
     assert left[-1] == 0
-    assert other.latest_height() > 30
+    assert other.reads.latest_height() > 30
     assert open_store(tmp_path / "copy.db").verify() == 20
 
 
@@ -143,8 +146,8 @@ def test_a_backend_may_be_closed_while_threads_read(
     def read() -> None:
         while not stop.is_set():
             try:
-                assert full.latest_height() > 0
-                assert full.block(2)[1].header.height == 2
+                assert full.reads.latest_height() > 0
+                assert full.reads.block(2)[1].header.height == 2
             except BaseException as error:
                 errors.append(error)
                 return
@@ -159,7 +162,7 @@ def test_a_backend_may_be_closed_while_threads_read(
         reader.join(PATIENCE)
 
     assert errors == []
-    assert full.verify() == full.latest_height()
+    assert full.verify() == full.reads.latest_height()
 
 
 def test_no_descriptor_is_left_open_after_a_close(
@@ -167,7 +170,7 @@ def test_no_descriptor_is_left_open_after_a_close(
 ) -> None:
     backend = open_store()
     backend.init_chain(maker.genesis, maker.state)
-    threads = [threading.Thread(target=backend.latest_height) for _ in range(8)]
+    threads = [threading.Thread(target=backend.reads.latest_height) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

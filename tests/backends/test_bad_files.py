@@ -47,7 +47,7 @@ def test_garbage_is_refused_and_left_as_it_is(
     path.write_bytes(content)
 
     with pytest.raises(StoreError, match=r"chain\.db: .*(no SQLite database|corrupt|file)"):
-        open_store().latest_height()
+        open_store().reads.latest_height()
 
     assert path.read_bytes() == content
 
@@ -61,7 +61,7 @@ def test_a_store_that_can_t_be_opened_leaves_no_threads(
 
     for _ in range(10):
         with pytest.raises(StoreError):
-            backend.latest_height()
+            backend.reads.latest_height()
 
     until(lambda: threading.active_count() <= before, "the end of the threads")
 
@@ -82,7 +82,7 @@ def test_another_program_s_database_is_refused_and_left_as_it_is(
         message = result.output
     else:
         with pytest.raises(StoreError) as caught:
-            open_store().latest_height()
+            open_store().reads.latest_height()
         message = str(caught.value)
 
     assert f"{path}: the file is a database of another program, no store" in message
@@ -92,7 +92,7 @@ def test_another_program_s_database_is_refused_and_left_as_it_is(
 def test_an_empty_file_becomes_a_store(open_store: OpenStore, path: Path) -> None:
     path.touch()
 
-    assert open_store().latest_height() == 0
+    assert open_store().reads.latest_height() == 0
 
 
 def test_a_folder_is_no_store(open_store: OpenStore, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_an_uncreatable_folder_is_a_store_error(open_store: OpenStore, tmp_path:
     (tmp_path / "file").touch()
 
     with pytest.raises(StoreError, match="file"):
-        open_store(tmp_path / "file" / "deeper" / "chain.db").latest_height()
+        open_store(tmp_path / "file" / "deeper" / "chain.db").reads.latest_height()
 
 
 def test_a_store_that_was_cut_short_is_refused_or_noticed(
@@ -133,10 +133,10 @@ def test_an_overwritten_page_is_an_error_of_the_calls_that_need_it(
     backend = open_store()
 
     with pytest.raises(StoreError, match="corrupt, restore a backup"):
-        backend.block(2)
+        backend.reads.block(2)
 
-    assert backend.block_meta(2).header.height == 2
-    assert backend.validators(2).total_power == 20
+    assert backend.reads.block_meta(2).header.height == 2
+    assert backend.reads.validators(2).total_power == 20
 
 
 def test_a_newer_store_is_refused_and_left_as_it_is(
@@ -151,7 +151,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(
 
     for name in (path, f"file:{path}?mode=ro"):
         with pytest.raises(StoreError, match=r"newer flask-noderpc \(m999_future\).*upgrade"):
-            open_store(name).latest_height()
+            open_store(name).reads.latest_height()
 
     with closing(sqlite3.connect(path)) as plain:
         assert plain.execute("SELECT count(*) FROM blocks").fetchone()[0] > 0
@@ -161,8 +161,8 @@ def test_reads_go_on_while_another_program_holds_the_write_lock(
     full: SQLiteBackend, sample: SampleChain, path: Path
 ) -> None:
     with locked(path):
-        assert full.latest_height() == len(sample.blocks)
-        assert full.block(2)[1] == sample.blocks[1].block
+        assert full.reads.latest_height() == len(sample.blocks)
+        assert full.reads.block(2)[1] == sample.blocks[1].block
 
 
 @pytest.mark.usefixtures("impatient")
@@ -186,9 +186,9 @@ def test_a_store_that_is_locked_at_the_start_opens_later(
     other = open_store()
 
     with locked(path, "EXCLUSIVE"), pytest.raises(StoreError, match="holds the write lock"):
-        other.latest_height()
+        other.reads.latest_height()
 
-    assert other.latest_height() > 0
+    assert other.reads.latest_height() > 0
 
 
 def test_a_write_waits_for_the_lock(
@@ -244,7 +244,7 @@ def test_a_store_held_exclusively_is_an_error_of_each_read(
         other.execute("COMMIT")
 
         with pytest.raises(StoreError, match="lock"):
-            open_store().latest_height()
+            open_store().reads.latest_height()
 
 
 def test_a_store_can_be_opened_only_to_read(
@@ -252,7 +252,7 @@ def test_a_store_can_be_opened_only_to_read(
 ) -> None:
     reader = open_store(f"file:{path}?mode=ro", application=KVStore)
 
-    assert reader.latest_height() == len(sample.blocks)
+    assert reader.reads.latest_height() == len(sample.blocks)
     assert reader.verify() == len(sample.blocks)
     with pytest.raises(StoreError, match="read-only"):
         reader.mempool.submit(b"a=1")
@@ -262,7 +262,7 @@ def test_a_missing_read_only_store_is_not_created(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     with pytest.raises(StoreError, match="can't be opened"):
-        open_store(f"file:{tmp_path}/none/chain.db?mode=ro").latest_height()
+        open_store(f"file:{tmp_path}/none/chain.db?mode=ro").reads.latest_height()
 
     assert not (tmp_path / "none").exists()
 

@@ -39,7 +39,7 @@ def taken(path: Path) -> list[tuple[str, str]]:
 
 def assert_migrated(store: SQLiteBackend, path: Path) -> None:
     assert store.verify() == 3
-    assert store.app_state().get(b"pair:key1") == b"value1"
+    assert store.app_state.get(b"pair:key1") == b"value1"
     assert store.metadata("note") == b"left by a process"
     assert store.mempool.pending(9).txs == (b"waits=1",)
     assert taken(path) == [("flask_noderpc", name) for name in CORE.names]
@@ -83,7 +83,7 @@ def test_a_fill_that_was_interrupted_goes_on(
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
         patch.setattr(app_state, "_FILLED", 1)
         patch.setattr(app_state, "fill_some", interrupted)
-        open_store().latest_height()
+        open_store().reads.latest_height()
     with closing(sqlite3.connect(earlier)) as at:
         (filled,) = at.execute(
             "SELECT count(*) FROM app_state WHERE checksum IS NOT NULL"

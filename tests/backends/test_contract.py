@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc import ChainBackend, MemoryBackend
-from flask_noderpc.backends.base.store import ChainStore
+from flask_noderpc import ChainBackend, MemoryChain
+from flask_noderpc.backends.sql.store import ChainStore
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.contract import ChainBackendContract
 from tests.helpers.stores import make_store
@@ -15,7 +15,7 @@ from tests.helpers.stores import make_store
 
 class TestMemory(ChainBackendContract):
     def make_backend(self, chain: SampleChain) -> ChainBackend:
-        return MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+        return ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
 
 
 def _documented() -> type[ChainBackendContract]:
@@ -23,7 +23,7 @@ def _documented() -> type[ChainBackendContract]:
     page = (Path(__file__).parents[2] / "docs" / "backends.rst").read_text()
     begin = page.index("   from flask_noderpc.testing.contract import")
     example = dedent(page[begin : page.index("\n``chain`` has", begin)])
-    names: dict[str, Any] = {"MyBackend": MemoryBackend}
+    names: dict[str, Any] = {"ChainBackend": ChainBackend, "MyChain": MemoryChain}
     exec(example, names)
     found: type[ChainBackendContract] = names["TestMine"]
     return found

@@ -29,8 +29,8 @@ def test_a_full_disk_refuses_writes_and_serves_reads(
     with pytest.raises(StoreError, match="full, nothing was written"):
         backend.append_block(maker.block(b"big=" + b"x" * 400_000))
 
-    assert backend.latest_height() == 1
-    assert backend.tx(tx_hash(b"first=1")).height == 1
+    assert backend.reads.latest_height() == 1
+    assert backend.reads.tx(tx_hash(b"first=1")).height == 1
     assert backend.verify() == 1
     assert backend.mempool.submit(b"small=1").code == 0
 
@@ -104,11 +104,11 @@ def test_a_file_that_was_replaced_takes_no_more_writes(
 
 
 def test_a_removed_file_is_not_recreated_by_a_reader(full: SQLiteBackend, path: Path) -> None:
-    full.latest_height()
+    full.reads.latest_height()
     path.unlink()
 
     # The one connection that reads is taken, so another one has to be opened.
     with full._open().readers.snapshot(), pytest.raises(StoreError, match="opened"):
-        full.latest_height()
+        full.reads.latest_height()
 
     assert not path.exists()

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from flask_noderpc import CommittedBlock, SQLiteBackend
 from flask_noderpc.backends.base.application import InitChain
-from flask_noderpc.backends.base.store import OlderBlock
+from flask_noderpc.backends.base.new_blocks import OlderBlock
 from flask_noderpc.chain import proposal
 from flask_noderpc.domain.abci import BlockResults, ExecTxResult
 from flask_noderpc.domain.block import Block, BlockID, BlockIDFlag, Commit, CommitSig
@@ -177,7 +177,7 @@ def test_a_chain_of_all_key_types_is_stored_shown_and_verified(
     store.append_block(*chain.blocks)
 
     assert store.verify() == 3
-    assert [store.commit(n) for n in (1, 2, 3)] == [item.commit for item in chain.blocks]
+    assert [store.reads.commit(n) for n in (1, 2, 3)] == [item.commit for item in chain.blocks]
     shown = asked(store, "/validators?height=2")["validators"]
     assert {v["pub_key"]["type"] for v in shown} == {
         "tendermint/PubKeyEd25519",
@@ -272,7 +272,7 @@ def test_the_proposers_clock_gives_the_time_once_that_is_enabled(
     store.append_block(chain.block(by_clock))
 
     assert store.verify() == 3
-    assert store.block(3)[1].header.time == store.block(2)[1].header.time + forward
+    assert store.reads.block(3)[1].header.time == store.reads.block(2)[1].header.time + forward
 
 
 @pytest.mark.parametrize("height", [2, 3])

@@ -78,7 +78,7 @@ def test_the_wal_of_a_later_state_is_refused_and_the_copy_unharmed(
 
     for file in (killed, f"file:{killed}?mode=ro"):
         with pytest.raises(StoreError, match=r"chain\.db: chain\.db-wal belongs .*remove the"):
-            open_store(file).latest_height()
+            open_store(file).reads.latest_height()
     for words in (["verify", str(killed)], ["compact", str(killed)], ["migrate", str(killed)]):
         shown = CliRunner().invoke(main, words)
         assert (shown.exit_code, "belongs to another file" in shown.output) == (78, True)
@@ -100,7 +100,7 @@ def test_the_wal_of_an_earlier_state_is_refused(
     shutil.copy(path, killed)
 
     with pytest.raises(StoreError, match="belongs to another file"):
-        open_store(killed).latest_height()
+        open_store(killed).reads.latest_height()
 
 
 def test_the_wal_of_another_chain_is_refused(
@@ -111,7 +111,7 @@ def test_the_wal_of_another_chain_is_refused(
     shutil.copy(other, killed)
 
     with pytest.raises(StoreError, match="belongs to another file"):
-        open_store(killed).latest_height()
+        open_store(killed).reads.latest_height()
 
 
 def test_the_wal_of_a_later_state_of_a_migration_is_refused(
@@ -163,7 +163,7 @@ def test_a_wal_that_is_missing_after_a_kill_is_an_error_that_names_the_height(
             StoreError,
             match=r"chain\.db: chain\.db-wal was removed .*from block 40, the latest",
         ):
-            open_store(killed).latest_height()
+            open_store(killed).reads.latest_height()
 
     Path(f"{killed}-shm").unlink()
     assert open_store(killed).verify() == COPIED + 20
@@ -175,17 +175,17 @@ def test_a_wal_that_is_removed_while_in_use_stops_writes_and_loses_nothing(
     store = open_store()
     store.init_chain(maker.genesis, maker.state)
     store.append_block(*make_blocks(maker, 5, 1))
-    assert store.latest_height() == 5
+    assert store.reads.latest_height() == 5
     Path(f"{path}-wal").unlink()
 
     with pytest.raises(StoreError, match=r"chain\.db-wal was removed .*stop all processes"):
         store.append_block(maker.block())
     with pytest.raises(StoreError, match=r"chain\.db-wal was removed"):
-        open_store().latest_height()
+        open_store().reads.latest_height()
     # The one connection that reads is taken, so another one has to be opened.
     with store._open().readers.snapshot(), pytest.raises(StoreError, match="was removed"):
-        store.latest_height()
-    assert store.block(5)[1].header.height == 5
+        store.reads.latest_height()
+    assert store.reads.block(5)[1].header.height == 5
 
     store.close()
     assert open_store().verify() == 5

@@ -48,7 +48,7 @@ if pid == 0:
         os._exit(1)
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
-assert backend.latest_height() == 2
+assert backend.reads.latest_height() == 2
 backend.append_block(maker.block(b"parent=2"))
 print(backend.verify())
 backend.close()
@@ -65,13 +65,13 @@ import os, sys
 from flask_noderpc import SQLiteBackend
 
 backend = SQLiteBackend(sys.argv[1])
-assert backend.latest_height() == 0
+assert backend.reads.latest_height() == 0
 pid = os.fork()
 if pid == 0:
     backend.close()
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
-print(backend.latest_height())
+print(backend.reads.latest_height())
 backend.close()
 """
 
@@ -118,23 +118,23 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 
 chain = EmbeddedChain(sys.argv[1], schedule=BlockSchedule(0.001, empty_blocks=True, lease_s=2))
 chain.start()
-chain.wait_for_height(2, 120)
+chain.reads.wait_for_height(2, 120)
 for number in range(12):
     pid = os.fork()
     if pid == 0:
         try:
             chain.start()
             chain.mempool.submit(b"child%d=here" % number)
-            height = chain.latest_height()
-            assert chain.wait_for_height(height, 120) > height
+            height = chain.reads.latest_height()
+            assert chain.reads.wait_for_height(height, 120) > height
             chain.close()
         except BaseException as error:
             print(repr(error), flush=True)
             os._exit(1)
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
-height = chain.latest_height()
-chain.wait_for_height(height, 120)
+height = chain.reads.latest_height()
+chain.reads.wait_for_height(height, 120)
 chain.close()
 found = chain.application.query("", b"child11", 0, False).value
 print(found.decode(), chain.store.verify() > height)
@@ -193,7 +193,7 @@ def read():
         began.set()
         resume.wait(float(sys.argv[3]))
         # A read within a read goes on while a fork waits.
-        assert backend.latest_height() == 1
+        assert backend.reads.latest_height() == 1
 
 reader = threading.Thread(target=read)
 reader.start()
@@ -203,7 +203,7 @@ pid = os.fork()
 if pid == 0:
     try:
         backend.append_block(block)
-        print(backend.latest_height(), flush=True)
+        print(backend.reads.latest_height(), flush=True)
     except NodeRPCError as error:
         print(error.reason, flush=True)
     os._exit(0)
@@ -241,11 +241,11 @@ wanted = Search((Term("app.key", contains="p"),))
 
 def search():
     while True:
-        backend.search_txs(wanted, Page(0, 1), SearchLimits(100.0))
+        backend.reads.search_txs(wanted, Page(0, 1), SearchLimits(100.0))
 
 def read():
     while True:
-        backend.latest_height()
+        backend.reads.latest_height()
 
 for work in (search, search, search, search, read, read):
     threading.Thread(target=work, daemon=True).start()
@@ -253,7 +253,7 @@ for number in range(int(sys.argv[2])):
     pid = os.fork()
     if pid == 0:
         signal.alarm(120)
-        found = backend.search_txs(wanted, Page(0, 1), SearchLimits(100.0)).total
+        found = backend.reads.search_txs(wanted, Page(0, 1), SearchLimits(100.0)).total
         os._exit(0 if found == 1 else 1)
     assert os.waitpid(pid, 0)[1] == 0, number
 print("done", flush=True)

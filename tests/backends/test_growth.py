@@ -122,7 +122,7 @@ def test_a_node_that_starts_while_the_file_is_replaced_says_so(
     with monkeypatch.context() as patch:
         patch.setattr(schema, "refuse_foreign", replaced)
         with pytest.raises(StoreError, match=r"chain\.db: the file was replaced .*try again"):
-            open_store().latest_height()
+            open_store().reads.latest_height()
     assert open_store().verify() == 10
 
 
@@ -133,7 +133,7 @@ def test_a_store_that_is_open_is_not_compacted(
 
     assert result.exit_code == os.EX_CONFIG
     assert "another process has the store open: stop it first" in result.output
-    assert full.latest_height() == len(sample.blocks)
+    assert full.reads.latest_height() == len(sample.blocks)
 
 
 def test_a_full_disk_leaves_the_store_as_it_is(

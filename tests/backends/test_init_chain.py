@@ -19,8 +19,8 @@ def test_a_chain_is_initialised_once(store: SQLiteBackend, maker: ChainMaker) ->
 
     store.init_chain(maker.genesis, maker.state)
 
-    assert store.latest_height() == 1
-    assert store.genesis() == maker.genesis
+    assert store.reads.latest_height() == 1
+    assert store.reads.genesis() == maker.genesis
 
 
 def test_another_genesis_is_refused(store: SQLiteBackend) -> None:
@@ -57,10 +57,10 @@ def test_a_store_without_a_chain_asks_for_init_chain(
 ) -> None:
     backend = open_store()
     for use in (
-        backend.genesis,
+        backend.reads.genesis,
         backend.head,
         lambda: backend.append_block(maker.block()),
-        lambda: backend.consensus_params(1),
+        lambda: backend.reads.consensus_params(1),
     ):
         with pytest.raises(StoreError, match="init_chain or init_at comes first"):
             use()

@@ -12,7 +12,7 @@ import pytest
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base.application import BlockLimits
 from flask_noderpc.backends.base.capabilities import MempoolLimits
-from flask_noderpc.backends.base.store import CommittedBlock
+from flask_noderpc.backends.base.new_blocks import CommittedBlock
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.errors import MempoolFull, NotSupported, TxInCache, TxTooLarge
@@ -262,7 +262,7 @@ def test_wait_for_height_sees_blocks_of_another_backend(
     writer = threading.Thread(target=other.append_block, args=(maker.block(),))
     writer.start()
 
-    assert pool.wait_for_height(0, PATIENCE) == 1
+    assert pool.reads.wait_for_height(0, PATIENCE) == 1
     writer.join()
 
 

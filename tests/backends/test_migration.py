@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.base.store import OlderBlock
+from flask_noderpc.backends.base.new_blocks import OlderBlock
 from flask_noderpc.backends.sql import index_steps
 from flask_noderpc.backends.sqlite import migration, schema
 from flask_noderpc.chain.applications.kvstore import KVStore
@@ -73,7 +73,7 @@ def assert_same(
     chain: Eventful,
     dialects: Iterable[str] = ("comet-0.38",),
 ) -> None:
-    base = migrated.base_height()
+    base = migrated.reads.base_height()
     if base > 1:
         new.prune(BLOCKS - base + 1)
     for dialect in dialects:
@@ -94,7 +94,7 @@ def test_a_store_of_version_0_1_answers_as_before(
 
     migrated = open_store(path, application=KVStore)
 
-    assert migrated.base_height() == base
+    assert migrated.reads.base_height() == base
     assert_same(migrated, new, chain, DIALECTS)
     assert migrated.verify() == BLOCKS - base + 1
     assert_no_leftovers(migrated, base)
@@ -125,13 +125,13 @@ def test_a_pruned_chain_that_was_migrated_is_filled_downwards(
 ) -> None:
     migrated = open_store(unpack("pruned", path), application=KVStore)
     for height in range(BASES["pruned"] - 1, 90, -1):
-        item, members = chain.blocks[height - 1], new.validators(height)
-        params = new.consensus_params(height)
+        item, members = chain.blocks[height - 1], new.reads.validators(height)
+        params = new.reads.consensus_params(height)
         migrated.backfill(OlderBlock(item.block, item.results, members, params))
 
     for height in range(91, BLOCKS + 2):
-        assert migrated.consensus_params(height) == new.consensus_params(height)
-        assert migrated.validators(height) == new.validators(height)
+        assert migrated.reads.consensus_params(height) == new.reads.consensus_params(height)
+        assert migrated.reads.validators(height) == new.reads.validators(height)
     assert migrated.verify() == BLOCKS - 90
 
 
@@ -172,7 +172,7 @@ def test_a_migration_can_be_interrupted_and_goes_on(
 
     if steps == 1:
         with pytest.raises(StoreError, match="migrate it with `noderpc migrate`"):
-            store.latest_height()
+            store.reads.latest_height()
     result = CliRunner().invoke(main, ["migrate", str(path)])
 
     assert result.exit_code == 0, result.output
@@ -230,7 +230,7 @@ def test_a_large_store_names_the_command(
     monkeypatch.setattr(schema, "_MAX_BLOCKS_WHEN_OPENED", BLOCKS - 1)
 
     with pytest.raises(StoreError, match="migrate it with `noderpc migrate`"):
-        open_store(f"{path.as_uri()}?mode={where}").latest_height()
+        open_store(f"{path.as_uri()}?mode={where}").reads.latest_height()
 
 
 def test_a_store_that_needs_no_migration_is_left_alone(full: SQLiteBackend, path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_store_of_before_0_1_names_the_version(open_store: OpenStore, path: Pa
         at.execute("DELETE FROM _sqlite_migrations WHERE name = 'm014_last_error'")
 
     with pytest.raises(StoreError, match="development version before"):
-        open_store(path).latest_height()
+        open_store(path).reads.latest_height()
 
 
 def test_a_store_that_a_process_has_open_is_not_migrated(path: Path) -> None:

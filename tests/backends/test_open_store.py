@@ -24,7 +24,7 @@ def filled(sample: SampleChain, full: SQLiteBackend, path: Path) -> Path:
 @pytest.mark.sqlite
 def test_a_file_name_is_a_sqlite_store(filled: Path, sample: SampleChain) -> None:
     with closing(open_store(filled)) as store:
-        assert store.latest_height() == len(sample.blocks)
+        assert store.reads.latest_height() == len(sample.blocks)
         assert not store.read_only
         assert store.location.path == str(filled)
 
@@ -36,7 +36,7 @@ def test_a_read_only_store_refuses_writes(
     location = f"{filled.as_uri()}?cache=private" if as_uri else filled
     with closing(open_store(location, read_only=True)) as store:
         assert store.read_only
-        assert store.latest_height() == len(sample.blocks)
+        assert store.reads.latest_height() == len(sample.blocks)
         with pytest.raises(StoreError):
             store.prune(1)
 
@@ -45,7 +45,7 @@ def test_a_read_only_store_refuses_writes(
 def test_a_read_only_store_is_not_created(tmp_path: Path) -> None:
     missing = open_store(tmp_path / "missing.db", read_only=True)
     with closing(missing), pytest.raises(StoreError):
-        missing.latest_height()
+        missing.reads.latest_height()
 
     assert list(tmp_path.iterdir()) == []
 

@@ -15,10 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
+from flask_noderpc import CommittedBlock, MemoryChain
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
-from flask_noderpc.backends.base.store import OlderBlock
+from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.backends.base.new_blocks import OlderBlock
 from flask_noderpc.backends.sql import state
+from flask_noderpc.backends.sql.store import ChainStore
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParamsUpdate
 from flask_noderpc.domain.validator import ValidatorUpdate
@@ -70,31 +72,31 @@ def blocks_of(plan: Sequence[Plan]) -> tuple[ChainMaker, list[CommittedBlock]]:
 class History:
     """A store that is filled and emptied, and the whole chain beside it."""
 
-    def __init__(self, store: SQLiteBackend, plan: Sequence[Plan], trusted: int) -> None:
+    def __init__(self, store: ChainStore, plan: Sequence[Plan], trusted: int) -> None:
         self.store, self.trusted = store, trusted
         maker, self.blocks = blocks_of(plan)
-        self.whole = MemoryBackend(maker.genesis, self.blocks, state=maker.state)
+        self.whole = ChainBackend(MemoryChain(maker.genesis, self.blocks, state=maker.state))
         if not trusted:
             store.init_chain(maker.genesis, maker.state)
             return
-        first, second, third = (self.whole.validators(trusted + n) for n in range(3))
+        first, second, third = (self.whole.reads.validators(trusted + n) for n in range(3))
         store.init_at(
-            self.whole.chain_id(),
+            self.whole.reads.chain_id(),
             1,
-            self.whole.block_meta(trusted).header,
-            self.whole.commit(trusted),
+            self.whole.reads.block_meta(trusted).header,
+            self.whole.reads.commit(trusted),
             (first, second, third),
-            self.whole.consensus_params(trusted + 1),
+            self.whole.reads.consensus_params(trusted + 1),
         )
 
     def append(self, count: int) -> None:
-        begin = self.store.latest_height() or self.trusted
+        begin = self.store.reads.latest_height() or self.trusted
         self.store.append_block(*self.blocks[begin : begin + count])
 
     def fill(self, count: int, given: Sequence[tuple[bool, bool, bool]]) -> None:
         """Add older blocks; ``given`` are those with validators, parameters and results."""
         for validators, params, results in given[:count]:
-            height = (self.store.base_height() or self.trusted + 1) - 1
+            height = (self.store.reads.base_height() or self.trusted + 1) - 1
             if height < 1:
                 return
             item = self.blocks[height - 1]
@@ -103,35 +105,35 @@ class History:
                     OlderBlock(
                         item.block,
                         item.results if results else None,
-                        self.whole.validators(height) if validators else None,
-                        self.whole.consensus_params(height) if params else None,
+                        self.whole.reads.validators(height) if validators else None,
+                        self.whole.reads.consensus_params(height) if params else None,
                     )
                 )
 
     def prune(self, retain: int) -> None:
-        if self.store.latest_height():
+        if self.store.reads.latest_height():
             self.store.prune(retain)
 
     def rewind(self, count: int) -> None:
         lease = self.store.acquire_lease("test", 1e6)
         assert lease is not None
         with suppress(NotSupported):
-            self.store.rewind(max(0, self.store.latest_height() - count), {}, lease)
+            self.store.rewind(max(0, self.store.reads.latest_height() - count), {}, lease)
 
     def check(self) -> None:
-        store, latest = self.store, self.store.latest_height()
+        store, latest = self.store, self.store.reads.latest_height()
         for height in range(1, (latest or self.trusted) + 3):
             for read in ("validators", "consensus_params"):
                 with suppress(ResultNotFound):
-                    found = getattr(store, read)(height)
-                    assert found == getattr(self.whole, read)(height), (read, height)
+                    found = getattr(store.reads, read)(height)
+                    assert found == getattr(self.whole.reads, read)(height), (read, height)
         if latest:
             # As after a restart.
-            with closing(make_store(store.path)) as again:
+            with closing(make_store(store.location.path)) as again:
                 head = again.head()
-            assert head.validators == self.whole.validators(latest + 1)
-            assert head.next_validators == self.whole.validators(latest + 2)
-            assert head.params == self.whole.consensus_params(latest + 1)
+            assert head.validators == self.whole.reads.validators(latest + 1)
+            assert head.next_validators == self.whole.reads.validators(latest + 2)
+            assert head.params == self.whole.reads.consensus_params(latest + 1)
 
 
 counts = st.integers(1, 8)
@@ -198,7 +200,7 @@ def test_priorities_that_come_with_each_older_block_are_stored_once_for_many(
         history.fill(10, [(True, False, True)] * 10)
 
     history.check()
-    assert history.store.base_height() == 1
+    assert history.store.reads.base_height() == 1
     with history.store._open().readers.snapshot() as at:
         found = [height for (height,) in at.execute("SELECT height FROM validator_priorities")]
     assert {1, 52, 128, 256} <= set(found)

@@ -46,8 +46,8 @@ def test_a_pruned_chain_answers_like_the_full_one_for_its_blocks(
             store.append_block(*blocks)
         retain = randomness.randrange(1, 30)
         pruned.prune(retain)
-        base = chain.base = pruned.base_height()
-        assert base >= pruned.latest_height() - retain + 1
+        base = chain.base = pruned.reads.base_height()
+        assert base >= pruned.reads.latest_height() - retain + 1
 
         mine, other = (app_for(s, dialect=dialect).test_client() for s in (pruned, whole))
         before, after = dict(answers(other, base, chain)), dict(answers(mine, base, chain))
@@ -56,9 +56,9 @@ def test_a_pruned_chain_answers_like_the_full_one_for_its_blocks(
         assert {path for path in found if found[path] != there[path]} == set()
         for tx in set(chain.txs):
             path = f"/tx?hash=0x{tx_hash(tx).hex()}&prove=true"
-            if whole.tx(tx_hash(tx)).height >= base:
+            if whole.reads.tx(tx_hash(tx)).height >= base:
                 assert mine.get(path).data == other.get(path).data
-        assert pruned.verify() == pruned.latest_height() - base + 1
+        assert pruned.verify() == pruned.reads.latest_height() - base + 1
         assert_no_leftovers(pruned, base)
 
 
@@ -104,21 +104,21 @@ def test_transactions_of_pruned_blocks_are_not_found(
     full: SQLiteBackend, sample: SampleChain
 ) -> None:
     gone = sample.blocks[1].block
-    own = full.block(2)[0].hash
+    own = full.reads.block(2)[0].hash
 
     full.prune(1)
 
     with pytest.raises(TxNotFound):
-        full.tx(tx_hash(gone.txs[0]))
+        full.reads.tx(tx_hash(gone.txs[0]))
     with pytest.raises(BlockNotFound):
-        full.height_of(own)
+        full.reads.height_of(own)
     with pytest.raises(HeightNotAvailable, match="lowest height is 10"):
-        full.block(2)
+        full.reads.block(2)
     with pytest.raises(ResultNotFound):
-        full.validators(2)
+        full.reads.validators(2)
     with pytest.raises(ResultNotFound):
-        full.consensus_params(2)
-    assert full.consensus_params(1) == sample.genesis.consensus_params
+        full.reads.consensus_params(2)
+    assert full.reads.consensus_params(1) == sample.genesis.consensus_params
     # A page of the method ``events`` begins with what is there.
     events = app_for(full).test_client().get("/events?after=0000000000000002-00000001")
     assert events.get_json()["result"]["oldest"].startswith("000000000000000A"), events.text
@@ -129,7 +129,7 @@ def test_the_latest_block_always_stays(full: SQLiteBackend) -> None:
         full.prune(0)
     # A step takes as many as there is time for.
     assert sum(iter(lambda: full.prune_some(1_000), 0)) == 9
-    assert (full.base_height(), full.latest_height()) == (10, 10)
+    assert (full.reads.base_height(), full.reads.latest_height()) == (10, 10)
     assert full.prune(5) == 0
     assert full.verify() == 1
 
@@ -141,7 +141,7 @@ def test_a_chain_that_begins_above_one_is_pruned_too(open_store: OpenStore) -> N
 
     assert store.prune(4) == 6
 
-    assert (store.base_height(), store.latest_height()) == (506, 509)
+    assert (store.reads.base_height(), store.reads.latest_height()) == (506, 509)
     store.append_block(*make_blocks(maker, 2, 1))
     assert store.verify() == 6
 
@@ -151,11 +151,11 @@ def test_old_evidence_still_shows_the_accused_validator(
 ) -> None:
     """The sample's evidence, in its last block but one, is about its second."""
     (piece,) = sample.blocks[-2].block.evidence
-    before = full.byzantine_validators(piece)
+    before = full.reads.byzantine_validators(piece)
 
     full.prune(2)
 
-    assert full.byzantine_validators(piece) == before
+    assert full.reads.byzantine_validators(piece) == before
     assert before[0].pub_key.value
 
 
@@ -194,7 +194,7 @@ def test_others_write_read_and_verify_while_a_store_is_pruned(
         info = client.get("/status").get_json()["result"]["sync_info"]
         heights.append(int(info["earliest_block_height"]))
         metas = client.get("/blockchain").get_json()["result"]["block_metas"]
-        assert int(metas[0]["header"]["height"]) == other.latest_height()
+        assert int(metas[0]["header"]["height"]) == other.reads.latest_height()
         found = client.get('/tx_search?query="tx.height>0"&per_page=1').get_json()["result"]
         assert int(found["txs"][0]["height"]) >= heights[-1]
         query = '/block_search?query="block.height>0"&order_by="asc"&per_page=100'
@@ -205,5 +205,5 @@ def test_others_write_read_and_verify_while_a_store_is_pruned(
     assert faults == []
     assert heights == sorted(heights)
     assert len(set(heights)) > 2, "seen on its way"
-    assert other.base_height() == 591
-    assert other.verify() == other.latest_height() - 590
+    assert other.reads.base_height() == 591
+    assert other.verify() == other.reads.latest_height() - 590

@@ -86,7 +86,7 @@ def whole(open_store: OpenStore, path: Path) -> Path:
     # The third validator misses each vote.
     del maker.keys[2]
     store.append_block(*(maker.block(b"key=%d" % number) for number in range(5)))
-    evil = maker.double_vote(0, 2, store.block_meta(2).header.time)
+    evil = maker.double_vote(0, 2, store.reads.block_meta(2).header.time)
     store.append_block(maker.block(evidence=[evil]), maker.block(b"last=1"))
     writer = store._open().writer
     writer.run(lambda at: app_state.write_changes(at, {b"\1\2": b"value"}))
@@ -136,7 +136,7 @@ def test_a_changed_state_is_an_error_and_no_answer(
     whole: Path, open_store: OpenStore, change: str
 ) -> None:
     run(whole, f"UPDATE app_state SET {change} WHERE key = X'0102'")
-    state = open_store(application=KVStore).app_state()
+    state = open_store(application=KVStore).app_state
 
     for read in (lambda: state.get(b"\1\2"), lambda: state.range(b"\1")):
         with pytest.raises(StoreError, match=r"chain\.db: app_state: .* 0x0102 is damaged"):

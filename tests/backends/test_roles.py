@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc import MemoryBackend, SQLiteBackend
+from flask_noderpc import ChainReads, MemoryChain, SQLiteBackend
 from flask_noderpc.backends.base.application import InitChain
 from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.base.capabilities import Mempool
@@ -29,12 +29,12 @@ from .test_mempool import failing
 
 @pytest.fixture
 def reader(sample: SampleChain) -> ChainBackend:
-    return MemoryBackend(sample.genesis, sample.blocks, state=sample.state)
+    return ChainBackend(MemoryChain(sample.genesis, sample.blocks, state=sample.state))
 
 
 def test_a_backend_needs_at_most_fifteen_reads() -> None:
-    assert 0 < len(ChainBackend.__abstractmethods__) <= 15
-    assert vars(MemoryBackend).keys() >= ChainBackend.__abstractmethods__
+    assert 0 < len(ChainReads.__abstractmethods__) <= 15
+    assert vars(MemoryChain).keys() >= ChainReads.__abstractmethods__
 
 
 def test_capabilities_are_built_once(reader: ChainBackend, open_store: OpenStore) -> None:
@@ -87,43 +87,43 @@ def test_a_backend_that_only_reads_is_a_node_alone(reader: ChainBackend) -> None
 def test_a_memory_backend_starts_with_the_application_s_parameters(maker: ChainMaker) -> None:
     update = ConsensusParamsUpdate(block=BlockParams(2_000_000, 6))
 
-    backend = MemoryBackend(maker.genesis, state=InitChain(consensus_params=update))
+    backend = ChainBackend(MemoryChain(maker.genesis, state=InitChain(consensus_params=update)))
 
-    assert backend.consensus_params(1).block == BlockParams(2_000_000, 6)
+    assert backend.reads.consensus_params(1).block == BlockParams(2_000_000, 6)
 
 
 def test_a_memory_backend_does_not_hide_a_success_behind_a_failure(maker: ChainMaker) -> None:
     blocks = [maker.block(b"a=1"), failing(maker.block(b"a=1"))]
-    backend = MemoryBackend(maker.genesis, blocks, state=maker.state)
+    backend = ChainBackend(MemoryChain(maker.genesis, blocks, state=maker.state))
 
-    assert backend.tx(tx_hash(b"a=1")).height == 1
+    assert backend.reads.tx(tx_hash(b"a=1")).height == 1
 
 
 def test_a_backend_that_finds_a_block_elsewhere_does_not_verify(sample: SampleChain) -> None:
-    class Lost(MemoryBackend):
+    class Lost(MemoryChain):
         def height_of(self, block_hash: bytes) -> int:
             return min(2, super().height_of(block_hash))
 
-    backend = Lost(sample.genesis, sample.blocks, state=sample.state)
+    backend = ChainBackend(Lost(sample.genesis, sample.blocks, state=sample.state))
 
     with pytest.raises(InvalidBlock, match="block 3: found under another hash"):
-        verify_chain(backend)
+        verify_chain(backend.reads)
 
 
 def test_a_chain_can_be_verified_from_a_later_block_on(sample: SampleChain) -> None:
-    class Later(MemoryBackend):
+    class Later(MemoryChain):
         low = 1
 
         def base_height(self) -> int:
             return self.low
 
-    backend = Later(sample.genesis, sample.blocks, state=sample.state)
+    later = Later(sample.genesis, sample.blocks, state=sample.state)
     offset = len(sample.blocks) - 3
-    whole = {height: backend._at(height) for height in range(1, len(sample.blocks) + 1)}
-    backend._at = whole.__getitem__  # type: ignore[method-assign,assignment]
-    backend.low = offset + 1
+    whole = {height: later._at(height) for height in range(1, len(sample.blocks) + 1)}
+    later._at = whole.__getitem__  # type: ignore[method-assign,assignment]
+    later.low = offset + 1
 
-    assert verify_chain(backend) == 3
+    assert verify_chain(later) == 3
 
 
 def test_a_store_without_a_chain_takes_no_transactions(open_store: OpenStore) -> None:
@@ -157,4 +157,4 @@ def test_a_row_that_breaks_the_tables_is_an_invalid_block(
     with pytest.raises(InvalidBlock, match="block 1: UNIQUE constraint failed: evidence"):
         store.append_block(second.block(evidence=[first_vote]))
 
-    assert store.latest_height() == 0
+    assert store.reads.latest_height() == 0

@@ -76,7 +76,7 @@ def test_results_come_back_as_they_went_in(
             backend.init_chain(maker.genesis, maker.state)
             backend.append_block(replace(block, results=given_results))
 
-            assert backend.results(1) == given_results
-            assert backend.tx(tx_hash(b"a=1")).result == result
+            assert backend.reads.results(1) == given_results
+            assert backend.reads.tx(tx_hash(b"a=1")).result == result
         finally:
             backend.close()

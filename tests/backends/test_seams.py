@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.base.store import CommittedBlock, OlderBlock
+from flask_noderpc.backends.base.new_blocks import CommittedBlock, OlderBlock
 from flask_noderpc.errors import InvalidBlock, StoreError
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
@@ -40,7 +40,7 @@ class Chain:
 
     def older(self, height: int) -> OlderBlock:
         item = self.item(height)
-        return OlderBlock(item.block, item.results, self.whole.validators(height))
+        return OlderBlock(item.block, item.results, self.whole.reads.validators(height))
 
 
 @pytest.fixture
@@ -57,16 +57,16 @@ def fork(open_store: OpenStore, tmp_path: Path) -> Chain:
 def begin(store: SQLiteBackend, chain: Chain) -> None:
     whole = chain.whole
     store.init_at(
-        whole.chain_id(),
+        whole.reads.chain_id(),
         1,
-        whole.block_meta(TRUSTED).header,
-        whole.commit(TRUSTED),
+        whole.reads.block_meta(TRUSTED).header,
+        whole.reads.commit(TRUSTED),
         (
-            whole.validators(TRUSTED),
-            whole.validators(TRUSTED + 1),
-            whole.validators(TRUSTED + 2),
+            whole.reads.validators(TRUSTED),
+            whole.reads.validators(TRUSTED + 1),
+            whole.reads.validators(TRUSTED + 2),
         ),
-        whole.consensus_params(TRUSTED + 1),
+        whole.reads.consensus_params(TRUSTED + 1),
     )
 
 
@@ -92,7 +92,7 @@ def check(store: SQLiteBackend, chain: Chain) -> None:
     client = app_for(store).test_client()
     for height in range(LOW, HIGH + 1):
         result = client.get(f"/block?height={height}").get_json()["result"]
-        shown = chain.whole.block_meta(height).block_id.hash.hex()
+        shown = chain.whole.reads.block_meta(height).block_id.hash.hex()
         assert result["block_id"]["hash"].lower() == shown
     assert store.verify() == HIGH - LOW + 1
     store.append_block(*chain.items[HIGH:])
@@ -141,11 +141,11 @@ def test_another_block_at_a_stored_height_is_refused(
 
 
 def test_stored_blocks_again_change_nothing(store: SQLiteBackend, chain: Chain) -> None:
-    before = store.version()
+    before = store.reads.version()
 
     store.backfill(*(chain.older(height) for height in range(HIGH, LOW - 1, -1)))
 
-    assert store.version() == before
+    assert store.reads.version() == before
     check(store, chain)
 
 
@@ -209,11 +209,11 @@ def test_a_disk_that_is_full_in_the_middle_of_a_backfill_keeps_what_was_added(
     ) as raised:
         one_by_one(small, missing)
 
-    base = small.base_height()
+    base = small.reads.base_height()
     assert f"block {base - 1} was not added" in str(raised.value)
     assert 1 < base < LOW
     assert small.verify() == HIGH - base + 1
     small.close()
     roomy = open_store()
     roomy.backfill(*(chain.older(height) for height in range(base - 1, 0, -1)))
-    assert roomy.verify() == roomy.latest_height()
+    assert roomy.verify() == roomy.reads.latest_height()

@@ -16,9 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
+from flask_noderpc import CommittedBlock, MemoryChain
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.sql import search as index_search
 from flask_noderpc.backends.sql.index import sortable
+from flask_noderpc.backends.sql.store import ChainStore
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.search import (
     HIGHEST,
@@ -109,14 +111,14 @@ def with_events(
 @contextmanager
 def both(
     blocks: list[CommittedBlock], maker: ChainMaker
-) -> Iterator[tuple[SQLiteBackend, MemoryBackend]]:
+) -> Iterator[tuple[ChainStore, ChainBackend]]:
     with (
         TemporaryDirectory() as folder,
         closing(make_store(Path(folder) / "chain.db")) as stored,
     ):
         stored.init_chain(maker.genesis, maker.state)
         stored.append_block(*blocks)
-        yield stored, MemoryBackend(maker.genesis, blocks, state=maker.state)
+        yield stored, ChainBackend(MemoryChain(maker.genesis, blocks, state=maker.state))
 
 
 @settings(max_examples=60, deadline=None)
@@ -132,13 +134,17 @@ def test_index_search_equals_a_full_scan(
     with both(blocks, maker) as (stored, scanned):
         for search, window in asked:
             for backend_call in ("search_txs", "search_blocks"):
-                one = getattr(stored, backend_call)(search, window, SearchLimits(PATIENCE))
-                other = getattr(scanned, backend_call)(search, window, SearchLimits(PATIENCE))
+                one = getattr(stored.reads, backend_call)(
+                    search, window, SearchLimits(PATIENCE)
+                )
+                other = getattr(scanned.reads, backend_call)(
+                    search, window, SearchLimits(PATIENCE)
+                )
                 assert one == other, search
 
 
 @pytest.fixture
-def long(store: SQLiteBackend, maker: ChainMaker) -> SQLiteBackend:
+def long(store: ChainStore, maker: ChainMaker) -> ChainStore:
     """Two thousand transactions in twenty blocks."""
     store.append_block(
         *(
@@ -162,18 +168,18 @@ CONTAINS = Search((Term("app.key", contains="7"),))
     ],
 )
 def test_a_search_that_costs_too_much_is_refused_whole(
-    long: SQLiteBackend, maker: ChainMaker, effort: SearchLimits, setting: str
+    long: ChainStore, maker: ChainMaker, effort: SearchLimits, setting: str
 ) -> None:
     with pytest.raises(SearchTooCostly, match=setting):
-        long.search_txs(CONTAINS, ALL, effort)
+        long.reads.search_txs(CONTAINS, ALL, effort)
 
     # The thread and its connection are as good as before.
-    assert long.search_txs(CONTAINS, ALL, SearchLimits(PATIENCE)).total > 500
+    assert long.reads.search_txs(CONTAINS, ALL, SearchLimits(PATIENCE)).total > 500
 
 
 @pytest.mark.sqlite  # PostgreSQL runs each where it was called.
 def test_a_short_search_waits_for_no_long_one(
-    long: SQLiteBackend, monkeypatch: pytest.MonkeyPatch
+    long: ChainStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held, end = threading.Semaphore(0), threading.Event()
 
@@ -189,11 +195,11 @@ def test_a_short_search_waits_for_no_long_one(
     one = Search((Term("app.key", equals="k7.3"),))
     with ThreadPoolExecutor(2) as pool:
         for _ in range(2):
-            pool.submit(long.search_blocks, CONTAINS, ALL, limits)
+            pool.submit(long.reads.search_blocks, CONTAINS, ALL, limits)
         try:
             assert held.acquire(timeout=PATIENCE)
             assert held.acquire(timeout=PATIENCE)
-            assert long.search_txs(one, ALL, limits).total == 1
+            assert long.reads.search_txs(one, ALL, limits).total == 1
         finally:
             end.set()
 
@@ -213,7 +219,7 @@ OLDEST, NEWEST = Page(0, 30), Page(0, 30, newest_first=True)
 )
 @pytest.mark.parametrize("page", [OLDEST, NEWEST])
 def test_first_pages_look_at_few_rows(
-    store: SQLiteBackend,
+    store: ChainStore,
     maker: ChainMaker,
     monkeypatch: pytest.MonkeyPatch,
     asked: Search,
@@ -225,14 +231,16 @@ def test_first_pages_look_at_few_rows(
     old = (Event("old", (EventAttribute(b"k", b"v"),)),)
     store.append_block(with_events(maker, 1, (), [old] * 100), *make_blocks(maker, 19, 100))
 
-    found = store.search_txs(asked, page, SearchLimits(PATIENCE, rows=1500))
+    found = store.reads.search_txs(asked, page, SearchLimits(PATIENCE, rows=1500))
 
     assert (found.total, len(found.txs)) == (total, min(30, total))
 
 
 def test_a_scan_respects_the_search_limits(maker: ChainMaker) -> None:
-    backend = MemoryBackend(
-        maker.genesis, [maker.block(b"a=1", b"b=2") for _ in range(9)], state=maker.state
+    backend = ChainBackend(
+        MemoryChain(
+            maker.genesis, [maker.block(b"a=1", b"b=2") for _ in range(9)], state=maker.state
+        )
     )
     for effort, setting in (
         (SearchLimits(rows=10), "NODERPC_SEARCH_TIMEOUT"),
@@ -240,31 +248,29 @@ def test_a_scan_respects_the_search_limits(maker: ChainMaker) -> None:
         (SearchLimits(size=10), "NODERPC_MAX_RESPONSE_BYTES"),
     ):
         with pytest.raises(SearchTooCostly, match=setting):
-            backend.search_txs(Search(), ALL, effort)
+            backend.reads.search_txs(Search(), ALL, effort)
 
 
-def test_proofs_are_of_the_block(long: SQLiteBackend) -> None:
-    found = long.search_txs(CONTAINS, Page(0, 100), SearchLimits(PATIENCE), prove=True)
+def test_proofs_are_of_the_block(long: ChainStore) -> None:
+    found = long.reads.search_txs(CONTAINS, Page(0, 100), SearchLimits(PATIENCE), prove=True)
 
     assert len(found.txs) == 100
     for record in found.txs:
         assert record.proof is not None
-        assert record.proof.root_hash == long.block_meta(record.height).header.data_hash
+        assert record.proof.root_hash == long.reads.block_meta(record.height).header.data_hash
         assert record.proof.tx == record.tx
 
 
-def test_a_failure_after_a_success_is_not_found(
-    store: SQLiteBackend, maker: ChainMaker
-) -> None:
+def test_a_failure_after_a_success_is_not_found(store: ChainStore, maker: ChainMaker) -> None:
     blocks = [maker.block(b"a=1", b"b=2"), failing(maker.block(b"a=1"))]
     store.append_block(*blocks)
-    scanned = MemoryBackend(maker.genesis, blocks, state=maker.state)
+    scanned = ChainBackend(MemoryChain(maker.genesis, blocks, state=maker.state))
 
     for search, found in ((Search(), [b"a=1", b"b=2"]), (A_KEY, [b"a=1"])):
-        answer = store.search_txs(search, ALL, SearchLimits(PATIENCE))
+        answer = store.reads.search_txs(search, ALL, SearchLimits(PATIENCE))
         assert [tx.tx for tx in answer.txs] == found
         assert {tx.height for tx in answer.txs} == {1}
-        assert scanned.search_txs(search, ALL, SearchLimits(PATIENCE)) == answer
+        assert scanned.reads.search_txs(search, ALL, SearchLimits(PATIENCE)) == answer
 
 
 def test_the_transactions_of_thousands_of_heights_are_counted(
@@ -285,7 +291,7 @@ def test_the_transactions_of_thousands_of_heights_are_counted(
     def assert_counted() -> None:
         ends = [first, 1_023, 1_024, 1_500, 2_047, 2_048, 2_900, 3_071, 3_072, last]
         for begin, end in combinations_with_replacement(ends, 2):
-            found = store.search_txs(
+            found = store.reads.search_txs(
                 Search(low=begin, high=end), Page(0, 1), SearchLimits(PATIENCE)
             )
             within = range(max(begin, low), end + 1)
@@ -297,14 +303,14 @@ def test_the_transactions_of_thousands_of_heights_are_counted(
     assert_counted()
 
 
-def test_an_empty_chain_has_nothing_to_find(store: SQLiteBackend) -> None:
-    assert store.search_txs(Search(), ALL, SearchLimits(PATIENCE)) == FoundTxs(0, ())
-    assert store.search_blocks(Search(), ALL, SearchLimits(PATIENCE)) == FoundHeights(0, ())
+def test_an_empty_chain_has_nothing_to_find(store: ChainStore) -> None:
+    assert store.reads.search_txs(Search(), ALL, SearchLimits(PATIENCE)) == FoundTxs(0, ())
+    assert store.reads.search_blocks(Search(), ALL, SearchLimits(PATIENCE)) == FoundHeights(
+        0, ()
+    )
 
 
-def test_a_busy_searcher_does_not_starve_others(
-    store: SQLiteBackend, maker: ChainMaker
-) -> None:
+def test_a_busy_searcher_does_not_starve_others(store: ChainStore, maker: ChainMaker) -> None:
     store.append_block(maker.block(b"a=1"))
     turns = [0] * 6
     # Each waits for its turn; no machine is so slow.
@@ -312,7 +318,7 @@ def test_a_busy_searcher_does_not_starve_others(
 
     def search(own: int) -> None:
         while min(turns) < 20:
-            store.search_txs(A_KEY, ALL, SearchLimits(seconds=patience_s))
+            store.reads.search_txs(A_KEY, ALL, SearchLimits(seconds=patience_s))
             turns[own] += 1
 
     with ThreadPoolExecutor(6) as pool:

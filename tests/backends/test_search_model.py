@@ -15,10 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
+from flask_noderpc import CommittedBlock, MemoryChain
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
-from flask_noderpc.backends.base.store import OlderBlock
+from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.backends.base.new_blocks import OlderBlock
 from flask_noderpc.backends.sql import backfill, index, index_steps, search
+from flask_noderpc.backends.sql.store import ChainStore
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.search import HIGHEST, Bound, Page, Search, SearchLimits, Term
@@ -104,23 +106,25 @@ class Stored:
 class Model:
     """A store, and the list of all that it has."""
 
-    def __init__(self, store: SQLiteBackend, plan: Sequence[Planned], trusted: int) -> None:
+    def __init__(self, store: ChainStore, plan: Sequence[Planned], trusted: int) -> None:
         self.store, self.plan, self.trusted = store, list(plan), trusted
         self.stored: dict[int, Stored] = {}
         self._make()
-        whole = MemoryBackend(self.maker.genesis, self.blocks, state=self.maker.state)
-        self.sets = [whole.validators(height) for height in range(1, len(plan) + 2)]
+        whole = ChainBackend(
+            MemoryChain(self.maker.genesis, self.blocks, state=self.maker.state)
+        )
+        self.sets = [whole.reads.validators(height) for height in range(1, len(plan) + 2)]
         if not trusted:
             store.init_chain(self.maker.genesis, self.maker.state)
             return
         first, second, third = self.sets[trusted - 1 : trusted + 2]
         store.init_at(
-            whole.chain_id(),
+            whole.reads.chain_id(),
             1,
-            whole.block_meta(trusted).header,
+            whole.reads.block_meta(trusted).header,
             self.blocks[trusted - 1].commit,
             (first, second, third),
-            whole.consensus_params(trusted + 1),
+            whole.reads.consensus_params(trusted + 1),
         )
 
     def _make(self) -> None:
@@ -228,14 +232,14 @@ class Model:
         ]
 
     def check(self, asked: Search, page: Page) -> None:
-        found = self.store.search_txs(asked, page, LIMITS)
+        found = self.store.reads.search_txs(asked, page, LIMITS)
         expected = self.places(asked)
         assert found.total == len(expected)
         assert [(tx.height, tx.index) for tx in found.txs] == cut(expected, page)
         for tx in found.txs:
             planned = self.stored[tx.height].plan.txs[tx.index]
             assert (tx.tx, tx.result.code, tx.result.events) == planned
-        heights = self.store.search_blocks(asked, page, LIMITS)
+        heights = self.store.reads.search_blocks(asked, page, LIMITS)
         among = self.heights(asked)
         assert (heights.total, list(heights.heights)) == (len(among), cut(among, page))
 

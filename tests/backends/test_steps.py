@@ -148,7 +148,7 @@ def test_a_step_that_was_interrupted_goes_on(
 
     with_notes(monkeypatch, *NOTES[:2], NOTES[2]._replace(fill=fill_some))
     with suppress(KeyboardInterrupt):
-        open_store().latest_height()
+        open_store().reads.latest_height()
     # The second step is in one transaction with the first rows.
     texts = [text for _, text in notes(first_step)] if done else []
     assert texts.count("text") == done
@@ -183,7 +183,7 @@ def test_a_store_with_other_steps_is_refused_and_left_as_it_is(
     set_taken(first_step, "notes", names)
 
     with pytest.raises(StoreError, match=message):
-        open_store(f"{first_step.as_uri()}?mode={mode}").latest_height()
+        open_store(f"{first_step.as_uri()}?mode={mode}").reads.latest_height()
     if mode == "rw":
         found = CliRunner().invoke(main, ["migrate", str(first_step)])
         assert found.exit_code == os.EX_CONFIG

@@ -101,16 +101,18 @@ def test_a_flipped_bit_is_noticed(
 
 
 READS: dict[tuple[str, str], Callable[[SQLiteBackend], object]] = {
-    ("blocks", "header"): lambda store: store.block_meta(5),
-    ("commits", "commit"): lambda store: (store.commit(5), store.commit(10)),
-    ("results", "results"): lambda store: store.results(5),
-    ("tx_slices", "txs"): lambda store: store.block(5),
-    ("evidence", "evidence"): lambda store: [store.block(height) for height in range(1, 11)],
-    ("validator_sets", "members"): lambda store: store.validators(1),
-    ("validator_priorities", "priorities"): lambda store: store.validators(1),
-    ("consensus_params", "params"): lambda store: store.consensus_params(1),
-    ("chain", "genesis"): lambda store: store.genesis(),
-    ("chain", "app_state"): lambda store: store.genesis(),
+    ("blocks", "header"): lambda store: store.reads.block_meta(5),
+    ("commits", "commit"): lambda store: (store.reads.commit(5), store.reads.commit(10)),
+    ("results", "results"): lambda store: store.reads.results(5),
+    ("tx_slices", "txs"): lambda store: store.reads.block(5),
+    ("evidence", "evidence"): lambda store: [
+        store.reads.block(height) for height in range(1, 11)
+    ],
+    ("validator_sets", "members"): lambda store: store.reads.validators(1),
+    ("validator_priorities", "priorities"): lambda store: store.reads.validators(1),
+    ("consensus_params", "params"): lambda store: store.reads.consensus_params(1),
+    ("chain", "genesis"): lambda store: store.reads.genesis(),
+    ("chain", "app_state"): lambda store: store.reads.genesis(),
 }
 
 
@@ -125,24 +127,39 @@ def test_a_flipped_bit_is_an_error_and_no_answer(
 
 
 MISSING: tuple[tuple[str, str, Callable[[SQLiteBackend], object], str], ...] = (
-    ("DELETE FROM blocks", AT, lambda store: store.block(5), "header of height 5"),
-    ("DELETE FROM blocks", AT, lambda store: store.commit(5), "header of height 5"),
-    ("DELETE FROM blocks", AT, lambda store: store.block_metas(1, 9), "header of height 5"),
-    ("DELETE FROM commits", AT, lambda store: store.commit(5), "commit of height 5"),
-    ("DELETE FROM commits", AT, lambda store: store.block(6), "commit of height 5"),
-    ("DELETE FROM results", AT, lambda store: store.results(5), "results of height 5"),
-    ("DELETE FROM tx_slices", ONE, lambda store: store.block(5), "transactions of height 5"),
-    ("DELETE FROM tx_slices", ONE, lambda store: store.results(5), "transactions of height 5"),
+    ("DELETE FROM blocks", AT, lambda store: store.reads.block(5), "header of height 5"),
+    ("DELETE FROM blocks", AT, lambda store: store.reads.commit(5), "header of height 5"),
+    (
+        "DELETE FROM blocks",
+        AT,
+        lambda store: store.reads.block_metas(1, 9),
+        "header of height 5",
+    ),
+    ("DELETE FROM commits", AT, lambda store: store.reads.commit(5), "commit of height 5"),
+    ("DELETE FROM commits", AT, lambda store: store.reads.block(6), "commit of height 5"),
+    ("DELETE FROM results", AT, lambda store: store.reads.results(5), "results of height 5"),
+    (
+        "DELETE FROM tx_slices",
+        ONE,
+        lambda store: store.reads.block(5),
+        "transactions of height 5",
+    ),
+    (
+        "DELETE FROM tx_slices",
+        ONE,
+        lambda store: store.reads.results(5),
+        "transactions of height 5",
+    ),
     (
         "DELETE FROM evidence",
         "",
-        lambda store: [store.block(height) for height in range(1, 11)],
+        lambda store: [store.reads.block(height) for height in range(1, 11)],
         r"evidence of height \d+",
     ),
     (
         "UPDATE commits SET height = 99",
         AT,
-        lambda store: store.block(6),
+        lambda store: store.reads.block(6),
         "commit of height 5",
     ),
 )
@@ -168,10 +185,10 @@ def test_what_is_not_damaged_is_still_served(tampered: Path, open_store: OpenSto
     store = open_store()
 
     with pytest.raises(StoreError, match="the header of height 5 is damaged"):
-        store.block(5)
+        store.reads.block(5)
 
-    assert store.block(4)[1].header.height == 4
-    assert store.results(5).height == 5
+    assert store.reads.block(4)[1].header.height == 4
+    assert store.reads.results(5).height == 5
 
 
 # Rows that were written with another content and a checksum that fits.
@@ -295,7 +312,7 @@ def test_a_set_that_is_not_that_of_the_header_is_an_error_and_no_answer(
     rewrite(tampered, "validator_sets", "members", SINCE, fields("validator set", increased))
 
     with pytest.raises(StoreError, match=r"the validator set of height \d is damaged .*backup"):
-        open_store(application=KVStore).validators(5)
+        open_store(application=KVStore).reads.validators(5)
 
 
 def test_a_commit_of_others_than_the_stored_set_is_an_error_and_no_answer(
@@ -309,7 +326,7 @@ def test_a_commit_of_others_than_the_stored_set_is_an_error_and_no_answer(
     )
     store = open_store(application=KVStore)
 
-    for read in (lambda: store.commit(5), lambda: store.block(6)):
+    for read in (lambda: store.reads.commit(5), lambda: store.reads.block(6)):
         with pytest.raises(StoreError, match=r"the commit of height 5 is damaged .*backup"):
             read()
 
@@ -371,7 +388,7 @@ def test_a_hash_that_leads_to_another_row_is_an_error(
     store = open_store()
 
     with pytest.raises(StoreError, match="has another hash"):
-        store.height_of(b"\x07") if table == "blocks" else store.tx(b"\x07")
+        store.reads.height_of(b"\x07") if table == "blocks" else store.reads.tx(b"\x07")
 
 
 def test_an_untouched_store_verifies_with_its_application(
@@ -464,5 +481,5 @@ def test_a_damaged_list_of_indexed_values_is_an_error_of_its_height(
     with pytest.raises((InvalidBlock, StoreError), match="restore a backup"):
         full.verify()
 
-    assert full.base_height() == 1
-    assert full.block(2)
+    assert full.reads.base_height() == 1
+    assert full.reads.block(2)

@@ -14,7 +14,7 @@ def test_a_transaction_committed_twice_is_found_at_the_later_height(
 ) -> None:
     store.append_block(maker.block(b"a=1"), maker.block(b"b=2", b"a=1"))
 
-    found = store.tx(tx_hash(b"a=1"))
+    found = store.reads.tx(tx_hash(b"a=1"))
 
     assert (found.height, found.index) == (2, 1)
     assert store.verify() == 2
@@ -25,7 +25,7 @@ def test_a_later_failure_does_not_hide_an_earlier_success(
 ) -> None:
     store.append_block(maker.block(b"a=1"), failing(maker.block(b"a=1")))
 
-    assert store.tx(tx_hash(b"a=1")).height == 1
+    assert store.reads.tx(tx_hash(b"a=1")).height == 1
 
 
 def test_a_later_failure_replaces_an_earlier_failure(
@@ -34,6 +34,6 @@ def test_a_later_failure_replaces_an_earlier_failure(
     failing_tx = b"val=no validator"
     store.append_block(maker.block(failing_tx), maker.block(failing_tx))
 
-    found = store.tx(tx_hash(failing_tx))
+    found = store.reads.tx(tx_hash(failing_tx))
 
     assert (found.height, found.result.code) == (2, 2)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.sqlite
 
 @pytest.fixture
 def at(full: SQLiteBackend) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(f"file:{full.path}?mode=ro", uri=True)) as connection:
+    with closing(sqlite3.connect(f"file:{full.location.path}?mode=ro", uri=True)) as connection:
         yield connection
 
 
@@ -90,9 +90,9 @@ def test_the_signing_record_of_a_validator(store: SQLiteBackend, maker: ChainMak
     votes[1:] = replace(votes[1], block_id_flag=BlockIDFlag.NIL), ABSENT
     last = replace(blocks[-1].commit, signatures=tuple(votes))
     store.append_block(*blocks[:-1], replace(blocks[-1], commit=last))
-    _, nil, absent = (v.address.hex().upper() for v in store.validators(3).validators)
+    _, nil, absent = (v.address.hex().upper() for v in store.reads.validators(3).validators)
 
-    with closing(sqlite3.connect(store.path)) as at:
+    with closing(sqlite3.connect(store.location.path)) as at:
         found = at.execute("SELECT validator, height, vote FROM missed_vote_list").fetchall()
         plan = at.execute(
             "EXPLAIN QUERY PLAN SELECT count(*) FROM missed_vote_list WHERE validator = ?",

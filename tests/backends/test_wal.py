@@ -80,8 +80,8 @@ def test_the_log_stays_small_while_the_store_is_read_and_searched(
 
     def read() -> None:
         while not stop.is_set():
-            other.block_metas(1, other.latest_height())
-            other.search_txs(Search(), Page(0, 5, True), SearchLimits(PATIENCE))
+            other.reads.block_metas(1, other.reads.latest_height())
+            other.reads.search_txs(Search(), Page(0, 5, True), SearchLimits(PATIENCE))
 
     readers = [threading.Thread(target=read) for _ in range(3)]
     for reader in readers:

@@ -25,7 +25,7 @@ from flask_noderpc.protocol.comet.keys import PrivateKey
 
 def signed(chain: ChainBackend, key: PrivateKey, vote: Vote) -> Vote:
     """The vote with its signature."""
-    sig = key.sign_vote(vote, chain.chain_id())
+    sig = key.sign_vote(vote, chain.reads.chain_id())
     return replace(vote, signature=sig.signature)
 
 
@@ -33,7 +33,7 @@ def double_vote(
     chain: ChainBackend, key: PrivateKey, height: int = 1, marks: bytes = b"\x01\x02"
 ) -> DuplicateVoteEvidence:
     """Two prevotes for blocks that never were."""
-    members, time = chain.validators(height), chain.block_meta(height).header.time
+    members, time = chain.reads.validators(height), chain.reads.block_meta(height).header.time
     index, member = members.by_address[key.address]
 
     def vote_for(mark: int) -> Vote:
@@ -54,8 +54,8 @@ def attack(
     **changes: Any,
 ) -> LightClientAttackEvidence:
     """A block that these keys signed, with a header that has something changed."""
-    trusted = SignedHeader(chain.block_meta(height).header, chain.commit(height))
-    header, members = replace(trusted.header, **changes), chain.validators(height)
+    trusted = SignedHeader(chain.reads.block_meta(height).header, chain.reads.commit(height))
+    header, members = replace(trusted.header, **changes), chain.reads.validators(height)
     block_id = BlockID(hashes.header_hash(header), PartSetHeader(1, b"\x07" * 32))
     by_address = {key.address: key for key in keys}
     signatures = []
@@ -70,7 +70,7 @@ def attack(
             index,
         )
         key = by_address[member.address]
-        signatures.append(key.sign_vote(vote, chain.chain_id()))
+        signatures.append(key.sign_vote(vote, chain.reads.chain_id()))
     commit = Commit(height, commit_round, block_id, tuple(signatures))
     assert members.proposer_validator is not None
     found = LightClientAttackEvidence(
@@ -79,10 +79,10 @@ def attack(
         ),
         common,
         (),
-        chain.validators(common).total_power,
-        chain.block_meta(common).header.time,
+        chain.reads.validators(common).total_power,
+        chain.reads.block_meta(common).header.time,
     )
-    blamed = byzantine_validators(found, chain.validators(common), trusted)
+    blamed = byzantine_validators(found, chain.reads.validators(common), trusted)
     return replace(found, byzantine_validators=blamed)
 
 
@@ -102,7 +102,7 @@ def forward(
     signatures = tuple(
         by_address[member.address].sign_vote(
             Vote(VoteType.PRECOMMIT, height, 0, block_id, time, member.address, index),
-            chain.chain_id(),
+            chain.reads.chain_id(),
         )
         for index, member in enumerate(members.validators)
     )

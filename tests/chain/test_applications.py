@@ -94,7 +94,11 @@ def test_transactions_that_an_application_leaves_out_wait_for_another_block(
 
     heights = [chain.produce() for _ in range(3)]
 
-    assert [chain.block(height)[1].txs for height in heights] == [(b"7",), (b"8",), (b"9",)]
+    assert [chain.reads.block(height)[1].txs for height in heights] == [
+        (b"7",),
+        (b"8",),
+        (b"9",),
+    ]
 
 
 def test_the_initial_state_is_the_application_s(open_chain: Open) -> None:
@@ -106,7 +110,7 @@ def test_the_initial_state_is_the_application_s(open_chain: Open) -> None:
 def test_begin_and_end_block_events_are_stored_separately(open_chain: Open) -> None:
     chain = open_chain(application=Counter)
 
-    results = chain.results(chain.produce())
+    results = chain.reads.results(chain.produce())
 
     assert results.begin_block_events == (Event("begin"),)
     assert results.end_block_events == (Event("end"),)
@@ -148,8 +152,8 @@ def test_invalid_validator_updates_are_refused_and_nothing_is_stored(
         chain.produce()
     app.validators = ()
 
-    assert (chain.latest_height(), app.kept) == (0, [])
-    assert chain.block(chain.produce())[1].txs == (b"1",)
+    assert (chain.reads.latest_height(), app.kept) == (0, [])
+    assert chain.reads.block(chain.produce())[1].txs == (b"1",)
 
 
 def test_results_of_another_count_are_refused(open_chain: Open) -> None:
@@ -173,11 +177,11 @@ def test_new_consensus_parameters_hold_from_the_next_height(open_chain: Open) ->
     app.params = None
     chain.produce()
 
-    before, after = chain.consensus_params(1), chain.consensus_params(2)
+    before, after = chain.reads.consensus_params(1), chain.reads.consensus_params(2)
     assert before.block == BlockParams()
     assert (after.block.max_gas, after.app_version) == (10_000_000, 7)
     assert after.evidence == before.evidence
-    header = chain.block_meta(2).header
+    header = chain.reads.block_meta(2).header
     assert header.consensus_hash == consensus_hash(after)
     assert header.consensus_hash.hex().upper().startswith("68ECD6F333119CE4")
     assert chain.store.verify() == 2
@@ -197,9 +201,9 @@ def test_init_chain_may_replace_validators_and_parameters(open_chain: Open) -> N
 
     chain.produce()
 
-    assert chain.validators(1).total_power == 25
-    assert chain.consensus_params(1).block.max_bytes == 5_000_000
-    assert chain.block_meta(1).header.app_hash == b"founded"
+    assert chain.reads.validators(1).total_power == 25
+    assert chain.reads.consensus_params(1).block.max_bytes == 5_000_000
+    assert chain.reads.block_meta(1).header.app_hash == b"founded"
     assert chain.store.verify() == 1
 
 
@@ -220,7 +224,7 @@ def test_the_genesis_app_hash_holds_when_the_application_has_none(
 
     again = open_chain(application=Silent())
 
-    assert again.block_meta(again.produce()).header.app_hash == b"\xab\x12"
+    assert again.reads.block_meta(again.produce()).header.app_hash == b"\xab\x12"
 
 
 def test_finalize_block_gets_the_time_and_the_proposer(open_chain: Open) -> None:
@@ -235,7 +239,7 @@ def test_finalize_block_gets_the_time_and_the_proposer(open_chain: Open) -> None
     chain.produce()
     chain.produce()
 
-    block_id, block = chain.block(2)
+    block_id, block = chain.reads.block(2)
     assert (asked[1].hash, asked[1].time) == (block_id.hash, block.header.time)
     assert asked[1].proposer_address == block.header.proposer_address
-    assert asked[1].last_commit == chain.commit(1)
+    assert asked[1].last_commit == chain.reads.commit(1)

@@ -64,11 +64,11 @@ def test_a_block_stays_within_its_bytes_and_the_rest_comes_later(
     for tx in txs:
         chain.mempool.submit(tx)
 
-    blocks = [chain.block(chain.produce())[1].txs for _ in range(3)]
+    blocks = [chain.reads.block(chain.produce())[1].txs for _ in range(3)]
 
     assert [len(block) for block in blocks] == [3, 3, 1]
     assert [tx for block in blocks for tx in block] == txs
-    assert max(chain.block_meta(height).size for height in (1, 2, 3)) <= 1500
+    assert max(chain.reads.block_meta(height).size for height in (1, 2, 3)) <= 1500
 
 
 def test_a_block_stays_within_its_gas(open_chain: Open, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_block_stays_within_its_gas(open_chain: Open, tmp_path: Path) -> None:
     for tx in (b"4", b"6", b"1", b"10"):
         chain.mempool.submit(tx)
 
-    blocks = [chain.block(chain.produce())[1].txs for _ in range(3)]
+    blocks = [chain.reads.block(chain.produce())[1].txs for _ in range(3)]
 
     assert blocks == [(b"4", b"6"), (b"1",), (b"10",)]
 
@@ -88,7 +88,7 @@ def test_no_limit_takes_everything(open_chain: Open, tmp_path: Path) -> None:
     for number in range(50):
         chain.mempool.submit(b"%d" % (number + 1_000_000))
 
-    assert len(chain.block(chain.produce())[1].txs) == 50
+    assert len(chain.reads.block(chain.produce())[1].txs) == 50
 
 
 def test_a_transaction_that_fits_no_block_is_refused(open_chain: Open, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_transaction_that_fits_no_block_is_refused(open_chain: Open, tmp_path:
         chain.mempool.submit(largest + b"x")
 
     assert chain.mempool.submit(largest).code == 0
-    assert chain.block(chain.produce())[1].txs == (largest,)
+    assert chain.reads.block(chain.produce())[1].txs == (largest,)
 
 
 def test_a_transaction_that_wants_more_gas_than_a_block_has_is_refused(
@@ -142,7 +142,7 @@ def test_lowering_the_limits_drops_transactions_too_large_for_a_block(
     chain.produce()
 
     assert chain.mempool.pending(10).txs == (b"2",)
-    assert chain.block(chain.produce())[1].txs == (b"2",)
+    assert chain.reads.block(chain.produce())[1].txs == (b"2",)
     with pytest.raises(TxRejected, match="too big"):
         chain.mempool.submit(large)
 
@@ -167,8 +167,8 @@ def test_a_transaction_larger_than_a_part_is_found_again(open_chain: Open) -> No
 
     height = chain.produce()
 
-    assert chain.block_meta(height).block_id.parts.total == 4
-    assert chain.tx(tx_hash(tx)).tx == tx
+    assert chain.reads.block_meta(height).block_id.parts.total == 4
+    assert chain.reads.tx(tx_hash(tx)).tx == tx
     assert chain.store.verify() == 1
 
 
@@ -183,4 +183,4 @@ def test_a_proposal_that_fits_no_block_is_refused(unstarted: Open, tmp_path: Pat
     with pytest.raises(InvalidBlock, match="proposes 5005 bytes"):
         chain.produce()
 
-    assert chain.latest_height() == 0
+    assert chain.reads.latest_height() == 0

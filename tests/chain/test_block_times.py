@@ -20,7 +20,7 @@ def test_the_first_block_has_the_time_of_the_genesis(open_chain: Open, tmp_path:
 
     chain.produce()
 
-    assert chain.block_meta(1).header.time == GENESIS_TIME
+    assert chain.reads.block_meta(1).header.time == GENESIS_TIME
 
 
 def test_a_later_block_has_the_time_of_the_votes_for_its_parent(
@@ -34,8 +34,8 @@ def test_a_later_block_has_the_time_of_the_votes_for_its_parent(
     clock.advance(7)
     chain.produce()
 
-    assert chain.block_meta(2).header.time == voted
-    assert chain.commit(2).signatures[0].timestamp == voted + 7 * SECOND
+    assert chain.reads.block_meta(2).header.time == voted
+    assert chain.reads.commit(2).signatures[0].timestamp == voted + 7 * SECOND
 
 
 @pytest.mark.parametrize("step", [0.0, -3600.0])
@@ -48,7 +48,7 @@ def test_time_goes_on_by_a_millisecond_when_the_clock_does_not(
         clock.advance(step)
         chain.produce()
 
-    times = [chain.block_meta(height).header.time for height in range(1, 5)]
+    times = [chain.reads.block_meta(height).header.time for height in range(1, 5)]
 
     steps = [later - earlier for earlier, later in pairwise(times)]
     assert steps == [MILLISECOND] * 3

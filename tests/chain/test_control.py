@@ -67,12 +67,12 @@ def made(path: str, *, dev: bool) -> EmbeddedChain:
 
 
 def time_of(chain: EmbeddedChain, height: int) -> int:
-    return chain.block_meta(height).header.time // SECOND
+    return chain.reads.block_meta(height).header.time // SECOND
 
 
 def account(chain: EmbeddedChain, address: bytes) -> Account:
     evm = EVM_STATE.of(chain)
-    return accounts.account(evm.record, evm.root(chain.latest_height()), address)
+    return accounts.account(evm.record, evm.root(chain.reads.latest_height()), address)
 
 
 def dump(path: str) -> dict[str, list[tuple[object, ...]]]:
@@ -105,23 +105,23 @@ def test_many_blocks_are_as_those_that_are_made_one_by_one(
         sent = transfer(0)
         one.mempool.submit(sent)
         assert one.control.mine(MANY) == MANY
-        assert one.block(1)[1].txs == (sent,)
+        assert one.reads.block(1)[1].txs == (sent,)
         times = [time_of(one, height) for height in range(1, MANY + 1)]
         assert times == [*range(times[0], times[0] + MANY)]
         # The votes are those that the next block carries, as of blocks that are made alone.
         for height in (1, 2, 500, 501, MANY - 1):
-            assert one.commit(height) == one.block(height + 1)[1].last_commit
-            (vote,) = one.commit(height).signatures
-            assert one.block_meta(height + 1).header.time == vote.timestamp
-        assert verify_chain(one) == MANY
+            assert one.reads.commit(height) == one.reads.block(height + 1)[1].last_commit
+            (vote,) = one.reads.commit(height).signatures
+            assert one.reads.block_meta(height + 1).header.time == vote.timestamp
+        assert verify_chain(one.reads) == MANY
         number = one.control.snapshot()
         one.control.mine(600, step=7)
         assert time_of(one, MANY + 600) == time_of(one, MANY + 1) + 599 * 7
         assert one.control.revert(number)
-        assert one.latest_height() == MANY
+        assert one.reads.latest_height() == MANY
     with closing(opened(path)) as again:
         assert again.control.mine(MANY) == 2 * MANY
-        assert verify_chain(again) == 2 * MANY
+        assert verify_chain(again.reads) == 2 * MANY
 
 
 def test_many_blocks_are_signalled_one_by_one(chain: EmbeddedChain) -> None:
@@ -130,7 +130,7 @@ def test_many_blocks_are_signalled_one_by_one(chain: EmbeddedChain) -> None:
     def note(sender: object, height: int) -> None:
         heights.append(height)
 
-    first = chain.latest_height() + 1
+    first = chain.reads.latest_height() + 1
     with block_committed.connected_to(note, sender=chain):
         last = chain.control.mine(700)
     assert heights == [*range(first, last + 1)]
@@ -145,15 +145,15 @@ def test_blocks_with_pending_transactions_are_made_one_by_one(tmp_path: Path) ->
         assert chain.mempool.pending(5).txs == (transfer(1),)
         chain.mempool.submit(transfer(0))
         assert chain.control.mine(300) == 307
-        assert chain.block(8)[1].txs == (transfer(0), transfer(1))
-        assert verify_chain(chain) == 307
+        assert chain.reads.block(8)[1].txs == (transfer(0), transfer(1))
+        assert verify_chain(chain.reads) == 307
 
 
 def test_too_many_blocks_are_refused_with_the_reason(chain: EmbeddedChain) -> None:
-    height = chain.latest_height()
+    height = chain.reads.latest_height()
     with pytest.raises(ValueNotAllowed, match="expected at most 100000 for one call"):
         chain.control.mine(100_001)
-    assert chain.latest_height() == height
+    assert chain.reads.latest_height() == height
 
 
 def test_a_kvstore_makes_many_blocks_too(tmp_path: Path) -> None:
@@ -162,9 +162,9 @@ def test_a_kvstore_makes_many_blocks_too(tmp_path: Path) -> None:
         chain.mempool.submit(b"a=b")
         assert chain.control.mine(600) == 600
         assert chain.application.query("", b"a", 0, False).value == b"b"
-        assert verify_chain(chain) == 600
+        assert verify_chain(chain.reads) == 600
         chain.mempool.submit(b"c=d")
-        assert chain.block(chain.control.mine())[1].txs == (b"c=d",)
+        assert chain.reads.block(chain.control.mine())[1].txs == (b"c=d",)
 
 
 def test_shift_moves_the_time_of_blocks(chain: EmbeddedChain) -> None:
@@ -179,7 +179,7 @@ def test_the_next_block_has_the_time_that_is_set_and_time_goes_on(
     chain: EmbeddedChain,
 ) -> None:
     control = chain.control
-    expected = time_of(chain, chain.latest_height()) + 12_345
+    expected = time_of(chain, chain.reads.latest_height()) + 12_345
     control.set_next_time(expected)
     assert time_of(chain, control.mine()) == expected
     assert expected < time_of(chain, control.mine()) <= expected + 1
@@ -196,7 +196,7 @@ def test_a_revert_undoes_a_set_time(chain: EmbeddedChain) -> None:
 
 def test_time_does_not_go_back(chain: EmbeddedChain) -> None:
     with pytest.raises(ValueNotAllowed, match="lower than or equal to the previous"):
-        chain.control.set_next_time(time_of(chain, chain.latest_height()))
+        chain.control.set_next_time(time_of(chain, chain.reads.latest_height()))
 
 
 def test_time_does_not_go_where_no_block_can_follow(chain: EmbeddedChain) -> None:
@@ -209,7 +209,7 @@ def test_time_does_not_go_where_no_block_can_follow(chain: EmbeddedChain) -> Non
     ):
         with pytest.raises(ValueNotAllowed, match="too far ahead"):
             ahead()
-    before = time_of(chain, chain.latest_height())
+    before = time_of(chain, chain.reads.latest_height())
     assert before < time_of(chain, control.mine()) < before + 100
 
 
@@ -221,13 +221,13 @@ def test_mined_blocks_can_be_a_given_step_apart(chain: EmbeddedChain) -> None:
 
 
 def test_accounts_are_changed_in_a_block_of_the_chain(chain: EmbeddedChain) -> None:
-    height = chain.latest_height()
+    height = chain.reads.latest_height()
     change = AccountOverride(balance=5, nonce=7, code=b"\x60\x00", state_diff={SLOT: WORD})
     chain.control.include(patch_tx(Change(overrides={SOMEBODY: change})))
     found = account(chain, SOMEBODY)
     assert (found.balance, found.nonce) == (5, 7)
     assert accounts.storage(EVM_STATE.of(chain).record, found.storage_root, SLOT) == 9
-    assert chain.latest_height() == height + 1
+    assert chain.reads.latest_height() == height + 1
     chain.control.include(patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=6)})))
     assert account(chain, SOMEBODY).nonce == 7
     chain.store.verify()
@@ -240,7 +240,7 @@ def test_a_change_by_hand_leaves_waiting_transactions_for_the_next_block(
     assert chain.mempool.submit(transfer(account(chain, sender()).nonce)).code == 0
     chain.control.include(patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=8)})))
     assert chain.mempool.pending_count().total == 1
-    assert len(chain.block(chain.latest_height())[1].txs) == 1
+    assert len(chain.reads.block(chain.reads.latest_height())[1].txs) == 1
     chain.control.mine()
     assert chain.mempool.pending_count().total == 0
     assert chain.control.revert(number)
@@ -248,7 +248,7 @@ def test_a_change_by_hand_leaves_waiting_transactions_for_the_next_block(
 
 def test_a_change_that_loses_the_lease_is_not_applied_later(chain: EmbeddedChain) -> None:
     before = account(chain, SOMEBODY)
-    with closing(made(chain.path, dev=True)) as other:
+    with closing(made(chain.store.location.path, dev=True)) as other:
         chain.control.mine()
         with pytest.raises(LeaseLost):
             other.control.include(
@@ -271,7 +271,7 @@ def test_a_production_chain_drops_development_transactions(tmp_path: Path) -> No
             assert chain.mempool.submit_local(tx, replaces=True).code == 0
     with closing(made(path, dev=False)) as chain:
         height = chain.produce()
-        assert chain.block(height)[1].txs == ()
+        assert chain.reads.block(height)[1].txs == ()
         assert chain.mempool.pending_count().total == 0
         assert account(chain, SOMEBODY) == Account(balance=10**19)
 
@@ -280,18 +280,18 @@ def test_a_production_chain_drops_development_transactions(tmp_path: Path) -> No
 def test_revert_restores_the_chain(chain: EmbeddedChain) -> None:
     control = chain.control
     nonce = account(chain, sender()).nonce
-    before, height = dump(chain.path), chain.latest_height()
+    before, height = dump(chain.store.location.path), chain.reads.latest_height()
     number = control.snapshot()
     chain.mempool.submit(transfer(nonce))
     control.mine(2)
     control.include(patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=10**9)})))
     assert account(chain, sender()).nonce == nonce + 1
-    assert dump(chain.path) != before
+    assert dump(chain.store.location.path) != before
 
     assert control.revert(number)
 
-    assert dump(chain.path) == before
-    assert chain.latest_height() == height
+    assert dump(chain.store.location.path) == before
+    assert chain.reads.latest_height() == height
     assert account(chain, sender()).nonce == nonce
     chain.store.verify()
 
@@ -361,7 +361,7 @@ def test_no_more_than_10_000_snapshots_are_held(tmp_path: Path) -> None:
 
 def test_a_reset_reverts_the_chain_to_its_genesis(chain: EmbeddedChain) -> None:
     chain.control.reset()
-    assert chain.latest_height() == 0
+    assert chain.reads.latest_height() == 0
     assert account(chain, sender()) == Account(balance=10**22)
     assert chain.control.mine(2) == 2
     chain.store.verify()
@@ -440,7 +440,7 @@ def test_a_balance_overflow_does_not_halt_the_chain(chain: EmbeddedChain) -> Non
     control.include(patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=2**256 - 1)})))
     to = f"0x{SOMEBODY.hex()}"
     assert chain.mempool.submit(transfer(nonce, to=to, value=5)).code == 0
-    assert chain.block(control.mine())[1].txs
+    assert chain.reads.block(control.mine())[1].txs
     assert account(chain, SOMEBODY).balance == 4
 
 
@@ -460,7 +460,7 @@ def test_a_crash_before_blocks_are_stored_loses_no_record(
         patched.setattr(SQLiteBackend, "append_block", full)
         with pytest.raises(OSError, match="no space"):
             chain.control.mine(30)
-    height = chain.latest_height()
+    height = chain.reads.latest_height()
     chain.close()
     # The start would fail if the record of the key were ahead of the stored blocks.
     again = opened(tmp_path / "chain.db")

@@ -62,22 +62,22 @@ def test_a_method_that_signs_heights_again_is_refused(
     protected: EvmNode, method: str, params: list[Any]
 ) -> None:
     assert call(protected.url, "evm_snapshot", []).json["result"]
-    before = protected.chain.hash_at(2)
+    before = protected.chain.reads.hash_at(2)
 
     error = call(protected.url, method, params).json["error"]
 
     assert "is not a development key" in json.dumps(error)
     assert "use a new home" in json.dumps(error)
-    assert protected.chain.hash_at(2) == before
+    assert protected.chain.reads.hash_at(2) == before
 
 
 def test_other_control_of_the_chain_works(protected: EvmNode) -> None:
-    height = protected.chain.latest_height()
+    height = protected.chain.reads.latest_height()
 
     assert protected.mine(3) == height + 3
     for method in ("evm_snapshot", "anvil_removeBlockTimestampInterval", "anvil_nodeInfo"):
         assert "result" in call(protected.url, method, []).json, method
-    assert verify_chain(protected.chain) == height + 3
+    assert verify_chain(protected.chain.reads) == height + 3
 
 
 def test_python_control_is_refused_too(protected: EvmNode) -> None:
@@ -108,7 +108,7 @@ def test_a_revert_of_a_bank_is_refused(open_chain: Open, tmp_path: Path) -> None
         error = reply(url, "dev_revert", id=number)["error"]
 
     assert "is not a development key" in json.dumps(error)
-    assert chain.latest_height() == 2
+    assert chain.reads.latest_height() == 2
 
 
 def test_a_new_home_for_development_has_a_marked_key(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_the_node_introduces_itself(open_chain: Open, tmp_path: Path) -> None:
     assert (node.moniker, node.network) == ("me", "known")
     assert node.other.rpc_address == "tcp://1.2.3.4:5"
     assert node.protocol_version.app == 1
-    assert chain.network.validator_key() == chain.genesis().validators[0].pub_key
+    assert chain.network.validator_key() == chain.reads.genesis().validators[0].pub_key
 
 
 def test_state_and_mempool_survive_a_restart(open_chain: Open) -> None:
@@ -93,7 +93,7 @@ def test_state_and_mempool_survive_a_restart(open_chain: Open) -> None:
 
     again = open_chain()
 
-    assert again.latest_height() == 1
+    assert again.reads.latest_height() == 1
     assert again.application.query("", b"name", 0, False).value == b"satoshi"
     assert again.mempool.pending(10).txs == (b"later=one",)
     with pytest.raises(TxInCache):
@@ -106,7 +106,7 @@ def test_a_closed_chain_opens_again_when_it_is_used(chain: EmbeddedChain) -> Non
     chain.close()
 
     assert chain.produce() == 2
-    assert chain.latest_height() == 2
+    assert chain.reads.latest_height() == 2
 
 
 def test_closing_twice_is_closing_once(chain: EmbeddedChain) -> None:
@@ -119,7 +119,7 @@ def test_a_home_may_lie_elsewhere(open_chain: Open, tmp_path: Path) -> None:
 
     chain = open_chain(home=tmp_path / "home")
 
-    assert chain.chain_id() == "made-by-hand"
+    assert chain.reads.chain_id() == "made-by-hand"
     assert chain.network.validator_key() == key(1).public
     assert not (tmp_path / "config").exists()
 
@@ -137,7 +137,7 @@ def test_a_home_with_another_initial_height_is_continued(
     heights = [chain.produce(), chain.produce()]
 
     assert heights == [50, 51]
-    assert (chain.base_height(), chain.latest_height()) == (50, 51)
+    assert (chain.reads.base_height(), chain.reads.latest_height()) == (50, 51)
     assert chain.store.verify() == 2
 
 
@@ -189,12 +189,12 @@ def test_a_chain_keeps_the_parameters_that_it_began_with(
     document.write_text(json.dumps(raw))
     first = open_chain(dialect="comet-0.38")
     first.produce()
-    begun = first.genesis()
+    begun = first.reads.genesis()
     first.close()
 
     again = open_chain(dialect="comet-1.0")
 
-    assert again.genesis() == begun
+    assert again.reads.genesis() == begun
     assert begun.consensus_params.block == BlockParams()
     assert "the chain keeps those that it has" in caplog.text
     assert again.produce() == 2
@@ -247,7 +247,7 @@ def test_a_store_that_is_only_read_serves_and_makes_nothing(
         writer.close()
         with pytest.raises(StoreError, match="read-only"):
             reader.produce()
-        assert reader.wait_for_height(1, 0.1) == 1
+        assert reader.reads.wait_for_height(1, 0.1) == 1
     finally:
         reader.close()
     assert sorted(path.name for path in (tmp_path / "config").iterdir()) == before
@@ -263,8 +263,8 @@ chain = EmbeddedChain(sys.argv[1], schedule=BlockSchedule(0.02, True, lease_s=1.
 sys.stdin.readline()
 chain.start()
 chain.mempool.submit(b"from=" + sys.argv[2].encode())
-chain.wait_for_height(3, 120)
-print(chain.chain_id(), flush=True)
+chain.reads.wait_for_height(3, 120)
+print(chain.reads.chain_id(), flush=True)
 sys.stdin.readline()
 chain.close()
 """
@@ -293,8 +293,8 @@ chain.close()
         chain.start()
         txs = {
             tx
-            for height in range(1, chain.latest_height() + 1)
-            for tx in chain.block(height)[1].txs
+            for height in range(1, chain.reads.latest_height() + 1)
+            for tx in chain.reads.block(height)[1].txs
         } | set(chain.mempool.pending(10).txs)
         assert len(names) == 1
         assert [process.returncode for process in processes] == [0] * 4
@@ -323,5 +323,5 @@ def test_processes_that_begin_a_chain_at_once_agree_on_its_time(
     second = unstarted(clock=ManualClock(2), application=Late)
     second.start()
 
-    assert second.genesis() == first.genesis()
+    assert second.reads.genesis() == first.reads.genesis()
     assert second.produce() == 1

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from flask_noderpc import EmbeddedChain, MemoryBackend
+from flask_noderpc import EmbeddedChain, MemoryChain
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.sql import evidence as pool
 from flask_noderpc.backends.sqlite.engine import Connection
 from flask_noderpc.chain.clock import ManualClock
@@ -67,7 +68,7 @@ def pieces(chain: EmbeddedChain) -> list[Evidence]:
 
 
 def powers(chain: EmbeddedChain, height: int) -> list[int]:
-    return [v.voting_power for v in chain.validators(height).validators]
+    return [v.voting_power for v in chain.reads.validators(height).validators]
 
 
 def test_evidence_gets_into_the_next_block(three: EmbeddedChain, client: FlaskClient) -> None:
@@ -77,11 +78,11 @@ def test_evidence_gets_into_the_next_block(three: EmbeddedChain, client: FlaskCl
 
     height = three.produce()
 
-    block = three.block(height)[1]
+    block = three.reads.block(height)[1]
     assert list(block.evidence) == found
     assert block.header.evidence_hash == evidence_hash(found)
     assert three.store.reap_evidence(1 << 20) == ()
-    assert three.block(three.produce())[1].evidence == ()
+    assert three.reads.block(three.produce())[1].evidence == ()
     assert three.store.verify() == 7
 
 
@@ -136,7 +137,7 @@ def test_subscribers_get_an_event_for_each_evidence(three: EmbeddedChain, dialec
 
     height = three.produce()
 
-    received = [m for m in messages_at(three, height) if m.category == "NewEvidence"]
+    received = [m for m in messages_at(three.reads, height) if m.category == "NewEvidence"]
     mount = app_for(three, dialect=dialect).test_client()
     page = mount.get("""/events?filter={"query":"tm.event='NewEvidence'"}""").get_json()
     assert len(received) == len(page["result"]["items"]) == 4
@@ -148,10 +149,10 @@ def test_the_same_evidence_is_taken_once(three: EmbeddedChain, client: FlaskClie
 
     assert sent(client, piece) == first
     height = three.produce()
-    assert len(three.block(height)[1].evidence) == 1
+    assert len(three.reads.block(height)[1].evidence) == 1
 
     assert sent(client, piece) == first
-    assert three.block(three.produce())[1].evidence == ()
+    assert three.reads.block(three.produce())[1].evidence == ()
 
 
 def test_evidence_that_waits_survives_a_restart(three: EmbeddedChain, open_chain: Open) -> None:
@@ -161,14 +162,14 @@ def test_evidence_that_waits_survives_a_restart(three: EmbeddedChain, open_chain
 
     again = open_chain()
 
-    assert again.block(again.produce())[1].evidence == (piece,)
+    assert again.reads.block(again.produce())[1].evidence == (piece,)
 
 
 def test_evidence_given_by_hand_is_not_there_twice(three: EmbeddedChain) -> None:
     piece = double_vote(three, KEYS[0])
     three.evidence.submit(piece)
 
-    assert three.block(three.produce((piece,)))[1].evidence == (piece,)
+    assert three.reads.block(three.produce((piece,)))[1].evidence == (piece,)
 
 
 def test_evidence_triggers_a_block(three: EmbeddedChain) -> None:
@@ -189,7 +190,7 @@ def test_no_more_evidence_than_fits_is_in_a_block(
     for mark in range(1, 6, 2):
         chain.evidence.submit(double_vote(chain, KEYS[0], 1, bytes([mark, mark + 1])))
 
-    counts = [len(chain.block(chain.produce())[1].evidence) for _ in range(3)]
+    counts = [len(chain.reads.block(chain.produce())[1].evidence) for _ in range(3)]
 
     # A piece takes 389 bytes.
     assert counts == [2, 1, 0]
@@ -201,7 +202,7 @@ def test_only_evidence_that_fits_a_block_is_read(three: EmbeddedChain) -> None:
         three.evidence.submit(double_vote(three, KEYS[0], marks=bytes([mark, 9])))
     read: list[str] = []
 
-    with closing(sqlite3.connect(three.path, factory=Connection)) as at:
+    with closing(sqlite3.connect(three.store.location.path, factory=Connection)) as at:
         at.set_trace_callback(read.append)
         found = pool.reap(at, 1_000)
 
@@ -246,17 +247,17 @@ def test_evidence_is_too_old_by_both_ages(
             chain.evidence.submit(piece)
     else:
         chain.evidence.submit(piece)
-        assert chain.block(chain.produce())[1].evidence == (piece,)
+        assert chain.reads.block(chain.produce())[1].evidence == (piece,)
 
 
 @pytest.mark.sqlite
 def test_expired_evidence_is_dropped(three: EmbeddedChain) -> None:
     three.evidence.submit(double_vote(three, KEYS[0]))
-    with closing(sqlite3.connect(three.path, factory=Connection)) as at, at:
+    with closing(sqlite3.connect(three.store.location.path, factory=Connection)) as at, at:
         # As if it had waited for very long, beside others that fill the blocks.
         at.execute("UPDATE pending_evidence SET height = -1000000, time = 0")
 
-        pool.settle(at, [three.block(5)[1]])
+        pool.settle(at, [three.reads.block(5)[1]])
 
     assert three.store.reap_evidence(1 << 20) == ()
 
@@ -315,7 +316,7 @@ def test_an_attack_that_is_none_is_refused_in_cometbft_s_words(
     lunatic = attack(three, KEYS, 4, 2, app_hash=b"\x66" * 8)
     amnesia = attack(three, KEYS, 3, 3, commit_round=1, data_hash=b"\x66" * 32)
     first, *others = lunatic.byzantine_validators
-    own = three.block_meta(4).block_id.hash.hex().upper()
+    own = three.reads.block_meta(4).block_id.hash.hex().upper()
     refusals = {
         "common height is the same as conflicting block height so expected the conflicting"
         " block to be correctly derived yet it wasn't": attack(
@@ -374,7 +375,7 @@ def test_a_validator_twice_in_a_commit_counts_once(
 
     refused = sent(client, replace(piece, conflicting_block=block))["error"]["data"]
 
-    member = three.validators(2).validators[0]
+    member = three.reads.validators(2).validators[0]
     assert refused == (
         f"{FAILED}skipping verification of conflicting block failed: double vote from"
         f" Validator{{{member.address.hex().upper()}"
@@ -386,7 +387,7 @@ def test_a_validator_twice_in_a_commit_counts_once(
 def test_a_block_ahead_of_the_chain_must_be_earlier_than_the_latest(
     three: EmbeddedChain, client: FlaskClient
 ) -> None:
-    early = three.block_meta(4).header.time
+    early = three.reads.block_meta(4).header.time
     ahead = attack(three, KEYS, 5, 2, app_hash=b"\x66" * 8)
 
     # Signed for a height that the chain has not reached.
@@ -394,7 +395,7 @@ def test_a_block_ahead_of_the_chain_must_be_earlier_than_the_latest(
         return forward(three, KEYS, ahead, height=9, time=time)
 
     assert "result" in sent(client, at(early))
-    refused = sent(client, at(three.block_meta(5).header.time + 1))["error"]["data"]
+    refused = sent(client, at(three.reads.block_meta(5).header.time + 1))["error"]["data"]
     assert refused.startswith(f"{FAILED}latest block time (")
     assert ") is before conflicting block time (" in refused
 
@@ -427,7 +428,7 @@ def test_a_commit_with_too_little_power_proves_nothing(
 
 
 def test_a_backend_without_an_application_takes_no_evidence(three: EmbeddedChain) -> None:
-    reader = MemoryBackend(three.genesis(), ())
+    reader = ChainBackend(MemoryChain(three.reads.genesis(), ()))
 
     with pytest.raises(NotSupported, match="does not take evidence"):
         reader.evidence.submit(double_vote(three, KEYS[0]))

@@ -51,7 +51,7 @@ def test_a_waiting_call_at_the_producer_reports_a_full_disk(nearly_full: Embedde
 
 def test_a_call_that_waits_in_another_process(nearly_full: EmbeddedChain) -> None:
     nearly_full.start()
-    with closing(EmbeddedChain(nearly_full.path, produce=False)) as other:
+    with closing(EmbeddedChain(nearly_full.store.location.path, produce=False)) as other:
         assert FULL in waiting_call(other)
 
 

@@ -44,7 +44,7 @@ def test_no_block_is_made_before_the_genesis_time(
     clock.advance(0.001)
 
     assert chain.produce() == 1
-    assert chain.block_meta(1).header.time == later
+    assert chain.reads.block_meta(1).header.time == later
 
 
 def test_the_node_answers_meanwhile(open_chain: Open, clock: ManualClock, later: int) -> None:
@@ -64,7 +64,7 @@ def test_the_node_answers_meanwhile(open_chain: Open, clock: ManualClock, later:
     assert "in 3540 seconds" in waiting.text
     assert sent["code"] == 0
     assert ready.status == 200
-    assert chain.block(1)[1].txs == (b"a=b",)
+    assert chain.reads.block(1)[1].txs == (b"a=b",)
 
 
 @pytest.mark.parametrize("step", [HOUR, 10 * HOUR])
@@ -83,9 +83,9 @@ def test_the_thread_waits_for_the_clock_and_says_so_once(
         # A clock that was set back only lets it wait longer.
         clock.advance(-HOUR)
         until(lambda: chain.store.lease_state().owner != "", "the lease is held")
-        assert chain.latest_height() == 0
+        assert chain.reads.latest_height() == 0
         clock.advance(HOUR + step)
-        until(lambda: chain.latest_height() > 1, "blocks are made")
+        until(lambda: chain.reads.latest_height() > 1, "blocks are made")
 
     assert [text for text in caplog.messages if "genesis_time" in text] == [
         "no block is produced yet: the chain begins at its genesis_time 2023-11-14T23:13:20Z,"
@@ -99,7 +99,7 @@ def test_a_chain_that_waits_stops_at_once(unstarted: Open, later: int) -> None:
 
     chain.close()
 
-    assert chain.latest_height() == 0
+    assert chain.reads.latest_height() == 0
 
 
 def test_a_development_chain_goes_ahead_to_its_genesis_time(tmp_path: Path) -> None:
@@ -112,5 +112,5 @@ def test_a_development_chain_goes_ahead_to_its_genesis_time(tmp_path: Path) -> N
         call(node.url, "evm_increaseTime", [HOUR + 60])
         assert call(node.url, "evm_mine", []).json["result"] == "0x0"
 
-        assert node.chain.latest_height() == 1
-        assert node.chain.block_meta(1).header.time == begins
+        assert node.chain.reads.latest_height() == 1
+        assert node.chain.reads.block_meta(1).header.time == begins

@@ -70,10 +70,10 @@ def test_a_chain_is_signed_with_it(kind: str, open_chain: Open, tmp_path: Path) 
 
     heights = [chain.produce() for _ in range(5)]
 
-    assert verify_chain(chain) == len(heights)
-    (member,) = chain.validators(5).validators
+    assert verify_chain(chain.reads) == len(heights)
+    (member,) = chain.reads.validators(5).validators
     assert member.pub_key.type == kind
-    assert chain.genesis().consensus_params.validator.pub_key_types == (kind,)
+    assert chain.reads.genesis().consensus_params.validator.pub_key_types == (kind,)
 
 
 @KINDS
@@ -90,7 +90,7 @@ def test_evidence_against_it_is_taken(kind: str, open_chain: Open, tmp_path: Pat
 
     assert reply is not None
     assert "error" not in reply
-    assert chain.block(chain.produce())[1].evidence == (piece,)
+    assert chain.reads.block(chain.produce())[1].evidence == (piece,)
 
 
 @KINDS

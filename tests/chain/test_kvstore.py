@@ -97,9 +97,9 @@ def test_the_app_hash_counts_transactions(
     height = chain.produce()
     chain.produce()
 
-    assert chain.results(height).app_hash.hex() == app_hash
-    assert chain.block_meta(height).header.app_hash == bytes(8)
-    assert chain.block_meta(height + 1).header.app_hash.hex() == app_hash
+    assert chain.reads.results(height).app_hash.hex() == app_hash
+    assert chain.reads.block_meta(height).header.app_hash == bytes(8)
+    assert chain.reads.block_meta(height + 1).header.app_hash.hex() == app_hash
     assert chain.application.info().data == f'{{"size":{count}}}'
 
 
@@ -111,13 +111,13 @@ def test_the_application_introduces_itself(chain: EmbeddedChain) -> None:
 
     assert (info.version, info.app_version, info.last_block_height) == ("2.0.0", 1, 1)
     assert info.last_block_app_hash.hex() == "0200000000000000"
-    assert chain.block_meta(1).header.version.app == 1
+    assert chain.reads.block_meta(1).header.version.app == 1
 
 
 def test_a_pair_emits_two_events(chain: EmbeddedChain) -> None:
     chain.mempool.submit(b"name=satoshi")
 
-    result = chain.results(chain.produce()).tx_results[0]
+    result = chain.reads.results(chain.produce()).tx_results[0]
 
     assert result.code == result.gas_wanted == result.gas_used == 0
     assert result.events == (
@@ -130,7 +130,7 @@ def test_a_validator_update_emits_itself_as_key_and_value(chain: EmbeddedChain) 
     tx = validator_tx(key(1), 3)
     chain.mempool.submit(tx)
 
-    result = chain.results(chain.produce()).tx_results[0]
+    result = chain.reads.results(chain.produce()).tx_results[0]
 
     assert result.events == (_event(b"Cosmoshi Netowoko", tx), _event(b"Cosmoshi", tx))
 
@@ -184,11 +184,11 @@ def test_a_colon_becomes_an_equal_sign_in_the_block(chain: EmbeddedChain) -> Non
 
     height = chain.produce()
 
-    assert chain.block(height)[1].txs == (b"a=b",)
-    assert chain.tx(tx_hash(b"a=b")).height == height
+    assert chain.reads.block(height)[1].txs == (b"a=b",)
+    assert chain.reads.tx(tx_hash(b"a=b")).height == height
     assert chain.application.query("", b"a", 0, False).value == b"b"
     with pytest.raises(TxNotFound):
-        chain.tx(tx_hash(b"a:b"))
+        chain.reads.tx(tx_hash(b"a:b"))
 
 
 def test_the_original_of_a_rewritten_transaction_leaves_the_mempool(
@@ -198,7 +198,7 @@ def test_the_original_of_a_rewritten_transaction_leaves_the_mempool(
     chain.produce()
 
     assert chain.mempool.pending_count().total == 0
-    assert chain.block(chain.produce())[1].txs == ()
+    assert chain.reads.block(chain.produce())[1].txs == ()
 
 
 def test_both_forms_of_a_pair_leave_the_mempool_together(chain: EmbeddedChain) -> None:
@@ -207,6 +207,6 @@ def test_both_forms_of_a_pair_leave_the_mempool_together(chain: EmbeddedChain) -
 
     height = chain.produce()
 
-    assert chain.block(height)[1].txs == (b"a=b", b"a=b")
+    assert chain.reads.block(height)[1].txs == (b"a=b", b"a=b")
     assert chain.mempool.pending_count().total == 0
-    assert chain.tx(tx_hash(b"a=b")).index == 1
+    assert chain.reads.tx(tx_hash(b"a=b")).index == 1

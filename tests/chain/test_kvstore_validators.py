@@ -24,12 +24,12 @@ from .fixtures import key, validator_tx, write_home
 
 
 def powers(chain: EmbeddedChain, height: int) -> dict[bytes, int]:
-    return {v.address: v.voting_power for v in chain.validators(height).validators}
+    return {v.address: v.voting_power for v in chain.reads.validators(height).validators}
 
 
 def code_of(chain: EmbeddedChain, tx: bytes) -> int:
     assert chain.mempool.submit(tx).code == 0
-    return chain.results(chain.produce()).tx_results[0].code
+    return chain.reads.results(chain.produce()).tx_results[0].code
 
 
 def own_key(chain: EmbeddedChain) -> PrivateKey:
@@ -46,7 +46,7 @@ def test_an_update_takes_effect_two_heights_later(chain: EmbeddedChain) -> None:
 
     assert powers(chain, height) == powers(chain, height + 1) == {own: 10}
     assert powers(chain, height + 2) == {own: 10, key(1).address: 2}
-    headers = [chain.block_meta(height + step).header for step in range(4)]
+    headers = [chain.reads.block_meta(height + step).header for step in range(4)]
     assert headers[1].validators_hash == headers[0].validators_hash
     assert headers[1].next_validators_hash != headers[0].next_validators_hash
     assert headers[2].validators_hash == headers[1].next_validators_hash
@@ -60,9 +60,13 @@ def test_a_newcomer_starts_with_the_priority_that_cometbft_gives(chain: Embedded
     height = chain.produce()
     chain.produce()
 
-    found = {v.address: v.proposer_priority for v in chain.validators(height + 2).validators}
+    found = {
+        v.address: v.proposer_priority for v in chain.reads.validators(height + 2).validators
+    }
     assert found == {own: 5, key(1).address: -5}
-    later = {v.address: v.proposer_priority for v in chain.validators(height + 3).validators}
+    later = {
+        v.address: v.proposer_priority for v in chain.reads.validators(height + 3).validators
+    }
     assert later == {own: 4, key(1).address: -4}
 
 
@@ -110,7 +114,7 @@ def test_several_updates_of_one_key_in_a_block_leave_the_last(chain: EmbeddedCha
 
     height = chain.produce()
 
-    updates = chain.results(height).validator_updates
+    updates = chain.reads.results(height).validator_updates
     assert updates == (ValidatorUpdate(key(1).public, 3),)
 
 
@@ -139,7 +143,7 @@ def double_vote(chain: EmbeddedChain, culprit: PrivateKey, power: int) -> Duplic
     for mark in (b"\x01", b"\x02"):
         block_id = BlockID(mark * 32, PartSetHeader(1, mark * 32))
         vote = Vote(VoteType.PREVOTE, 1, 0, block_id, 1, culprit.address, 0)
-        signed = culprit.sign_vote(vote, chain.chain_id())
+        signed = culprit.sign_vote(vote, chain.reads.chain_id())
         votes.append(
             Vote(
                 VoteType.PREVOTE,
@@ -167,7 +171,7 @@ def test_a_double_vote_costs_one_power_but_never_the_last(
     chain.produce()
 
     assert powers(chain, height + 2)[key(1).address] == after
-    assert len(chain.block(height)[1].evidence) == 1
+    assert len(chain.reads.block(height)[1].evidence) == 1
     assert chain.store.verify() == 3
 
 
@@ -176,7 +180,7 @@ def test_evidence_against_an_unknown_validator_changes_nothing(chain: EmbeddedCh
 
     height = chain.produce((double_vote(chain, key(9), 10),))
 
-    assert chain.results(height).validator_updates == ()
+    assert chain.reads.results(height).validator_updates == ()
     assert chain.store.verify() == 2
 
 
@@ -187,7 +191,7 @@ def test_a_validator_that_comes_and_goes_in_one_block_changes_nothing(
     chain.mempool.submit(validator_tx(key(9), 0))
     chain.produce()
 
-    found = chain.results(1)
+    found = chain.reads.results(1)
 
     assert [result.code for result in found.tx_results] == [0, 0]
     assert found.validator_updates == ()
@@ -199,4 +203,4 @@ def test_five_hundred_validator_updates_fit_one_block(chain: EmbeddedChain) -> N
         chain.mempool.submit(validator_tx(key(9), power))
     chain.produce()
 
-    assert [update.power for update in chain.results(1).validator_updates] == [500]
+    assert [update.power for update in chain.reads.results(1).validator_updates] == [500]

@@ -40,7 +40,7 @@ def record(folder: Path, name: str = STATE) -> LastSigned:
 
 
 def verified(chain: EmbeddedChain) -> None:
-    assert verify_chain(chain) == chain.latest_height()
+    assert verify_chain(chain.reads) == chain.reads.latest_height()
 
 
 def write(folder: Path, value: LastSigned, name: str = STATE) -> None:
@@ -50,12 +50,12 @@ def write(folder: Path, value: LastSigned, name: str = STATE) -> None:
 def test_a_record_is_written_before_the_block_is_stored(chain: EmbeddedChain) -> None:
     height = chain.produce()
 
-    commit = chain.commit(height)
+    commit = chain.reads.commit(height)
     vote = commit_vote(commit, 0)
     signed = record(chain.home)
     assert (signed.height, signed.round, signed.step) == (height, 0, 3)
     assert signed.signature == vote.signature
-    assert signed.sign_bytes == canonical_vote(vote, chain.chain_id())
+    assert signed.sign_bytes == canonical_vote(vote, chain.reads.chain_id())
     assert (chain.home / STATE).stat().st_mode & 0o777 == 0o600
 
 
@@ -140,8 +140,8 @@ def test_a_crash_after_a_signature_leads_to_a_later_round(
     assert chain.produce() == 1
     assert chain.produce() == 2
 
-    assert chain.commit(1).round == round_number + 1
-    assert chain.commit(2).round == 0
+    assert chain.reads.commit(1).round == round_number + 1
+    assert chain.reads.commit(2).round == 0
     assert record(tmp_path).round == 0
     verified(chain)
 
@@ -158,8 +158,8 @@ def test_the_proposer_is_that_of_the_later_round(open_chain: Open, tmp_path: Pat
     chain = open_chain()
     chain.produce()
 
-    assert chain.commit(1).round == 1
-    proposers = [each.block_meta(1).header.proposer_address for each in (plain, chain)]
+    assert chain.reads.commit(1).round == 1
+    proposers = [each.reads.block_meta(1).header.proposer_address for each in (plain, chain)]
     plain.close()
     assert proposers[0] != proposers[1]
     names = [f"data/priv_validator_state{n}.json" for n in ("", ".2", ".3")]
@@ -195,7 +195,7 @@ def test_the_same_block_gets_the_same_signature_and_its_time(
 
     assert before.height == 2
     assert record(chain.home) == before
-    commit = again.commit(2)
+    commit = again.reads.commit(2)
     assert (commit.round, commit.signatures[0].signature) == (0, before.signature)
     verified(again)
 
@@ -210,7 +210,7 @@ def test_another_block_gets_a_later_round(
     again.mempool.submit(b"key=value")
     again.produce()
 
-    assert again.commit(2).round == 1
+    assert again.reads.commit(2).round == 1
     assert record(chain.home).round == 1
     verified(again)
 
@@ -231,7 +231,7 @@ def test_nothing_is_signed_without_a_record(chain: EmbeddedChain) -> None:
 
     with pytest.raises(ChainHalted, match="is missing"):
         chain.produce()
-    assert chain.latest_height() == 1
+    assert chain.reads.latest_height() == 1
 
 
 def test_a_key_without_a_record_does_not_sign(open_chain: Open, tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_a_process_that_only_serves_needs_no_record(
 
     serving = open_chain()
 
-    assert serving.latest_height() == 1
+    assert serving.reads.latest_height() == 1
     with pytest.raises(ConfigurationError, match="signed height 886"):
         serving.produce()
     with pytest.raises(ConfigurationError, match="signed height 886"):
@@ -371,7 +371,7 @@ def test_a_chain_with_an_ordinary_key_does_not_go_back(open_chain: Open) -> None
 
     with pytest.raises(KeyProtected, match="not a development key"):
         chain.block_scheduler().producer.rewind(0)
-    assert chain.latest_height() == 1
+    assert chain.reads.latest_height() == 1
 
 
 @pytest.mark.sqlite  # its file is copied

@@ -35,7 +35,7 @@ def test_the_lease_is_renewed_during_a_long_block(unstarted: Open) -> None:
         unstarted(application=Slow, produce=True, schedule=schedule).start()
     reader = unstarted()
 
-    assert reader.wait_for_height(2, PATIENCE) >= 3
+    assert reader.reads.wait_for_height(2, PATIENCE) >= 3
 
 
 @pytest.mark.sqlite
@@ -55,12 +55,12 @@ def test_a_chain_that_was_closed_produces_again_when_it_is_started_again(
     open_chain: Open,
 ) -> None:
     chain = open_chain(produce=True, schedule=BlockSchedule(0.01, empty_blocks=True))
-    seen = chain.wait_for_height(1, PATIENCE)
+    seen = chain.reads.wait_for_height(1, PATIENCE)
     chain.close()
 
     chain.start()
 
-    assert chain.wait_for_height(seen + 1, PATIENCE) > seen + 1
+    assert chain.reads.wait_for_height(seen + 1, PATIENCE) > seen + 1
 
 
 def test_starting_and_closing_at_once_leaves_no_producer_behind(unstarted: Open) -> None:

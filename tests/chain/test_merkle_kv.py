@@ -42,7 +42,7 @@ def make_block(chain: EmbeddedChain, *txs: bytes) -> int:
 
 
 def is_proved(chain: EmbeddedChain, found: QueryResult) -> bool:
-    header = chain.block_meta(found.height + 1).header
+    header = chain.reads.block_meta(found.height + 1).header
     assert found.key is not None
     path = (b"main", found.key)
     return root_of(found.proof_ops, path, found.value) == header.app_hash
@@ -62,7 +62,7 @@ def test_the_app_hash_is_the_root_over_all_pairs(chain: EmbeddedChain) -> None:
     second = make_block(chain, b"c=3", b"b=4")
     make_block(chain)
 
-    hashes = [chain.block_meta(height).header.app_hash for height in (1, 2, 3)]
+    hashes = [chain.reads.block_meta(height).header.app_hash for height in (1, 2, 3)]
 
     assert (first, second) == (1, 2)
     assert hashes == [
@@ -76,7 +76,7 @@ def test_an_empty_block_leaves_the_app_hash(chain: EmbeddedChain) -> None:
     make_block(chain, b"a=b")
     make_block(chain)
 
-    assert chain.results(2).app_hash == chain.results(1).app_hash
+    assert chain.reads.results(2).app_hash == chain.reads.results(1).app_hash
 
 
 def test_the_application_introduces_itself(chain: EmbeddedChain) -> None:
@@ -87,7 +87,7 @@ def test_the_application_introduces_itself(chain: EmbeddedChain) -> None:
     assert (before.last_block_height, before.last_block_app_hash) == (0, app_hash({}))
     assert (info.version, info.app_version, info.last_block_height) == ("1.0.0", 1, 1)
     assert info.data == '{"size":2}'
-    assert info.last_block_app_hash == chain.results(1).app_hash
+    assert info.last_block_app_hash == chain.reads.results(1).app_hash
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_validators_change_by_transactions(chain: EmbeddedChain) -> None:
     make_block(chain, validator_tx(key(1), 2))
     make_block(chain)
 
-    assert chain.validators(3).by_address[key(1).address][1].voting_power == 2
+    assert chain.reads.validators(3).by_address[key(1).address][1].voting_power == 2
     assert chain.application.query("/val", key(1).public.value, 0, False).value.endswith(
         b"\x10\x02"
     )
     # They are in the header already.
-    assert chain.results(1).app_hash == app_hash({})
+    assert chain.reads.results(1).app_hash == app_hash({})
 
 
 @pytest.mark.parametrize("path", [PATH, "/key", ""])
@@ -247,7 +247,7 @@ def test_the_state_survives_a_restart(open_chain: Open) -> None:
     make_block(again, b"b=3", b"c=4")
     make_block(again)
 
-    assert again.results(2).app_hash == app_hash({b"a": b"1", b"b": b"3", b"c": b"4"})
+    assert again.reads.results(2).app_hash == app_hash({b"a": b"1", b"b": b"3", b"c": b"4"})
     assert is_proved(again, again.application.query(PATH, b"c", 0, True))
     assert again.store.verify() == 3
 
@@ -263,7 +263,7 @@ def test_merkle_refuses_a_chain_of_another_application(open_chain: Open) -> None
     chain = open_chain()
     make_block(chain, b"a=1")
     chain.close()
-    clear_application(chain.path)
+    clear_application(chain.store.location.path)
 
     with pytest.raises(StoreError, match="height 1 is that of another application"):
         open_chain(application=MerkleKVStore)
@@ -274,7 +274,7 @@ def test_another_application_refuses_a_merkle_chain(open_chain: Open) -> None:
     chain = open_chain(application=MerkleKVStore)
     make_block(chain, b"a=1")
     chain.close()
-    clear_application(chain.path)
+    clear_application(chain.store.location.path)
 
     other = open_chain()
     with pytest.raises(StoreError, match="state is not that of block 1"):
@@ -294,7 +294,7 @@ def test_a_block_that_was_not_committed_is_executed_again_alike(chain: EmbeddedC
 
     assert app.finalize_block(request) == app.finalize_block(request)
     assert make_block(chain, b"b=2") == 2
-    assert chain.results(2).app_hash == app.finalize_block(request).app_hash
+    assert chain.reads.results(2).app_hash == app.finalize_block(request).app_hash
 
 
 KEYS = st.binary(min_size=1, max_size=3).filter(lambda key: key != b"val" and b"=" not in key)

@@ -20,9 +20,9 @@ def test_every_key_of_the_home_signs(open_chain: Open, tmp_path: Path) -> None:
     chain = open_chain()
     chain.produce()
 
-    signers = [sig.validator_address for sig in chain.commit(1).signatures]
+    signers = [sig.validator_address for sig in chain.reads.commit(1).signatures]
 
-    assert signers == [v.address for v in chain.validators(1).validators]
+    assert signers == [v.address for v in chain.reads.validators(1).validators]
     assert chain.store.verify() == 1
 
 
@@ -41,8 +41,8 @@ def test_a_validator_without_a_key_here_is_absent_and_the_chain_goes_on(
     for _ in range(6):
         chain.produce()
 
-    position, _ = chain.validators(1).by_address[key(3).address]
-    commits = [chain.commit(height) for height in range(1, 7)]
+    position, _ = chain.reads.validators(1).by_address[key(3).address]
+    commits = [chain.reads.commit(height) for height in range(1, 7)]
     assert {commit.signatures[position] for commit in commits} == {ABSENT}
     assert chain.store.verify() == 6
 
@@ -57,11 +57,11 @@ def test_the_round_is_that_of_the_first_proposer_with_a_local_key(
 
     rounds = set()
     for height in range(1, 7):
-        turn = chain.commit(height).round
-        members = chain.validators(height)
+        turn = chain.reads.commit(height).round
+        members = chain.reads.validators(height)
         proposers = [at_round(members, number).proposer for number in range(turn + 1)]
         assert set(proposers[:-1]) <= {key(3).address}
-        assert chain.block_meta(height).header.proposer_address == proposers[-1]
+        assert chain.reads.block_meta(height).header.proposer_address == proposers[-1]
         rounds.add(turn)
 
     assert rounds == {0, 1}
@@ -79,7 +79,7 @@ def test_two_thirds_or_less_halt_the_chain_with_a_clear_text(
     ):
         chain.produce()
 
-    assert chain.latest_height() == 0
+    assert chain.reads.latest_height() == 0
 
 
 def test_a_halted_chain_goes_on_when_the_key_is_added(open_chain: Open, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_halted_chain_goes_on_when_the_key_is_added(open_chain: Open, tmp_path
     write_key(tmp_path, key(1), "priv_validator_key.second.json")
     again = open_chain()
 
-    assert again.block(again.produce())[1].txs == (b"wait=here",)
+    assert again.reads.block(again.produce())[1].txs == (b"wait=here",)
     assert again.store.verify() == 3
 
 
@@ -108,7 +108,7 @@ def test_the_median_counts_the_power_of_those_that_signed(
 
     chain.produce()
 
-    assert chain.block_meta(2).header.time == clock.now()
+    assert chain.reads.block_meta(2).header.time == clock.now()
 
 
 @pytest.mark.parametrize("power", [5, 6])
@@ -139,7 +139,7 @@ def test_a_start_counts_the_validators_of_the_next_block(
     with pytest.raises(ConfigurationError, match="hold 10 of 20"):
         unstarted(produce=True).start()
 
-    assert open_chain().latest_height() == 2
+    assert open_chain().reads.latest_height() == 2
 
 
 def test_a_chain_without_validators_is_refused(unstarted: Open, tmp_path: Path) -> None:

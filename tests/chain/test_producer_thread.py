@@ -18,8 +18,8 @@ from .fixtures import Recorder, key, validator_tx, write_home
 def test_with_empty_blocks_the_chain_grows_by_itself(open_chain: Open) -> None:
     chain = open_chain(produce=True, schedule=BlockSchedule(0.01, empty_blocks=True))
 
-    assert chain.wait_for_height(4, PATIENCE) >= 5
-    assert chain.block(2)[1].txs == ()
+    assert chain.reads.wait_for_height(4, PATIENCE) >= 5
+    assert chain.reads.block(2)[1].txs == ()
 
 
 def test_without_empty_blocks_a_pending_transaction_triggers_a_block(
@@ -29,43 +29,43 @@ def test_without_empty_blocks_a_pending_transaction_triggers_a_block(
     for number in range(1, 4):
         chain.mempool.submit(b"key%d=value" % number)
 
-        assert chain.wait_for_height(number - 1, PATIENCE) == number
+        assert chain.reads.wait_for_height(number - 1, PATIENCE) == number
 
-    assert [len(chain.block(height)[1].txs) for height in (1, 2, 3)] == [1, 1, 1]
+    assert [len(chain.reads.block(height)[1].txs) for height in (1, 2, 3)] == [1, 1, 1]
 
 
 def test_without_empty_blocks_an_idle_chain_stands_still(open_chain: Open) -> None:
     chain = open_chain(produce=True, schedule=BlockSchedule(0.001, empty_blocks=False))
 
-    assert chain.wait_for_height(0, 0.3) == 0
+    assert chain.reads.wait_for_height(0, 0.3) == 0
 
 
 def test_each_new_state_is_proved_by_a_block(open_chain: Open) -> None:
     chain = open_chain(produce=True, schedule=BlockSchedule(0.01, proof_blocks=True))
     # CometBFT: the first block carries the state of the genesis.
-    assert chain.wait_for_height(0, PATIENCE) == 1
+    assert chain.reads.wait_for_height(0, PATIENCE) == 1
 
     chain.mempool.submit(b"name=satoshi")
-    assert chain.wait_for_height(2, PATIENCE) == 3
+    assert chain.reads.wait_for_height(2, PATIENCE) == 3
 
-    assert [len(chain.block(height)[1].txs) for height in (1, 2, 3)] == [0, 1, 0]
-    assert chain.block(3)[1].header.app_hash == chain.results(2).app_hash
-    assert chain.wait_for_height(3, 0.3) == 3
+    assert [len(chain.reads.block(height)[1].txs) for height in (1, 2, 3)] == [0, 1, 0]
+    assert chain.reads.block(3)[1].header.app_hash == chain.reads.results(2).app_hash
+    assert chain.reads.wait_for_height(3, 0.3) == 3
 
 
 def test_the_next_block_waits_for_the_interval(open_chain: Open) -> None:
     # Longer than this machine is up, where a monotonic clock may begin.
     chain = open_chain(produce=True, schedule=BlockSchedule(1e9, empty_blocks=True))
 
-    assert chain.wait_for_height(0, PATIENCE) == 1
-    assert chain.wait_for_height(1, 0.3) == 1
+    assert chain.reads.wait_for_height(0, PATIENCE) == 1
+    assert chain.reads.wait_for_height(1, 0.3) == 1
 
 
 def test_the_lease_is_renewed_during_a_long_block_interval(
     open_chain: Open, unstarted: Open
 ) -> None:
     chain = open_chain(produce=True, schedule=BlockSchedule(60, empty_blocks=True, lease_s=0.3))
-    chain.wait_for_height(0, PATIENCE)
+    chain.reads.wait_for_height(0, PATIENCE)
     rival = unstarted()
     first = rival.store.lease_state()
 
@@ -74,7 +74,7 @@ def test_the_lease_is_renewed_during_a_long_block_interval(
         until(lambda: rival.store.lease_state().expires > expires, "the lease is renewed")  # noqa: B023
 
     assert rival.store.lease_state().owner == first.owner
-    assert rival.latest_height() == 1
+    assert rival.reads.latest_height() == 1
 
 
 def test_the_thread_and_the_hand_make_blocks_together(open_chain: Open) -> None:
@@ -124,8 +124,8 @@ def test_an_application_that_raises_does_not_end_the_producer(
 
     moody.raises = False
 
-    assert chain.wait_for_height(0, PATIENCE) == 1
-    assert chain.block(1)[1].txs == (b"7",)
+    assert chain.reads.wait_for_height(0, PATIENCE) == 1
+    assert chain.reads.block(1)[1].txs == (b"7",)
 
 
 def test_a_producer_that_can_not_make_a_block_lets_another_try(
@@ -141,7 +141,7 @@ def test_a_producer_that_can_not_make_a_block_lets_another_try(
     other = unstarted(application=healthy, produce=True, schedule=schedule)
     other.start()
 
-    assert other.wait_for_height(0, PATIENCE) == 1
+    assert other.reads.wait_for_height(0, PATIENCE) == 1
 
 
 def test_a_halt_is_logged_once(
@@ -152,7 +152,7 @@ def test_a_halt_is_logged_once(
     chain.mempool.submit(validator_tx(key(2), 10))
     until(lambda: "two thirds are needed" in caplog.text, "two thirds are needed")
 
-    chain.wait_for_height(chain.latest_height(), 0.2)
+    chain.reads.wait_for_height(chain.reads.latest_height(), 0.2)
 
     assert caplog.text.count("two thirds are needed") == 1
 
@@ -165,19 +165,19 @@ def test_a_halt_leaves_reads_and_the_mempool_at_work(open_chain: Open, tmp_path:
 
     assert chain.mempool.submit(b"a=b").code == 0
     assert chain.mempool.pending(10).txs == (b"a=b",)
-    assert len(chain.validators(chain.latest_height() + 1).validators) == 2
+    assert len(chain.reads.validators(chain.reads.latest_height() + 1).validators) == 2
 
 
 def test_a_stop_gives_the_lease_back(open_chain: Open) -> None:
     first = open_chain(
         produce=True, schedule=BlockSchedule(0.01, empty_blocks=True, lease_s=3600)
     )
-    first.wait_for_height(0, PATIENCE)
+    first.reads.wait_for_height(0, PATIENCE)
     first.close()
 
     made = open_chain().produce()
 
-    assert made == first.latest_height()
+    assert made == first.reads.latest_height()
 
 
 def test_a_stop_does_not_wait_for_a_long_lease(open_chain: Open) -> None:
@@ -208,11 +208,11 @@ def test_a_store_error_is_logged_and_the_thread_continues(
     open_chain: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     chain = open_chain(produce=True, schedule=BlockSchedule(0.01, empty_blocks=True))
-    chain.wait_for_height(0, PATIENCE)
+    chain.reads.wait_for_height(0, PATIENCE)
     (tmp_path / "chain.db").rename(tmp_path / "elsewhere.db")
     until(lambda: "removed or replaced" in caplog.text, "removed or replaced")
-    height = chain.latest_height()
+    height = chain.reads.latest_height()
 
     (tmp_path / "elsewhere.db").rename(tmp_path / "chain.db")
 
-    assert chain.wait_for_height(height, PATIENCE) > height
+    assert chain.reads.wait_for_height(height, PATIENCE) > height

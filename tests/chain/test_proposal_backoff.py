@@ -85,9 +85,9 @@ def slow(nonce: int = 0) -> bytes:
 def test_a_transaction_that_times_out_is_dropped_and_the_rest_mined(
     chain: EmbeddedChain,
 ) -> None:
-    limits = replace(chain.consensus_params(1).block, max_gas=2 * ROUNDS)
+    limits = replace(chain.reads.consensus_params(1).block, max_gas=2 * ROUNDS)
     chain.control.include(patch_tx(Change(block=limits)))
-    before = chain.latest_height()
+    before = chain.reads.latest_height()
     assert chain.mempool.submit(slow()).code == 0
     # What comes after it waits, and is dropped by nobody.
     assert chain.mempool.submit(transfer(1)).code == 0
@@ -95,8 +95,8 @@ def test_a_transaction_that_times_out_is_dropped_and_the_rest_mined(
         assert chain.mempool.submit(transfer(nonce, OTHER)).code == 0
     chain.block_scheduler().start()
     until(lambda: chain.mempool.pending(100).total == 1, "the others are mined")
-    made = range(before + 1, chain.latest_height() + 1)
-    assert sum(len(chain.block(at)[1].txs) for at in made) == OTHERS
+    made = range(before + 1, chain.reads.latest_height() + 1)
+    assert sum(len(chain.reads.block(at)[1].txs) for at in made) == OTHERS
     again = chain.mempool.submit(slow())
     assert (again.code, again.log) == (1, "the transaction takes longer than a block may")
     assert chain.mempool.submit(transfer(0)).code == 0
@@ -115,7 +115,7 @@ def test_a_transaction_is_not_to_blame_where_nothing_is_executed(chain: Embedded
         chain.produce()
     own.broken = None
     height = chain.produce()
-    assert chain.block(height)[1].txs == (transfer(0),)
+    assert chain.reads.block(height)[1].txs == (transfer(0),)
 
 
 def test_an_empty_block_needs_no_executor(chain: EmbeddedChain) -> None:
@@ -138,7 +138,7 @@ def test_a_process_that_ended_once_costs_no_transaction(chain: EmbeddedChain) ->
             chain.produce()
         own.broken = None
         height = chain.produce()
-        assert chain.block(height)[1].txs == (transfer(nonce),)
+        assert chain.reads.block(height)[1].txs == (transfer(nonce),)
 
 
 def test_an_engine_failure_does_not_halt_the_chain(chain: EmbeddedChain) -> None:
@@ -150,7 +150,7 @@ def test_an_engine_failure_does_not_halt_the_chain(chain: EmbeddedChain) -> None
         with pytest.raises(BlockNotExecuted, match="a fault of the engine"):
             chain.produce()
     own.broken = None
-    assert not chain.block(chain.produce())[1].txs
+    assert not chain.reads.block(chain.produce())[1].txs
     assert chain.mempool.pending_count().total == 0
 
 
@@ -159,12 +159,12 @@ def test_unminable_transactions_produce_no_blocks(chain: EmbeddedChain) -> None:
     chain.mempool.submit(transfer(0, OTHER, maxFeePerGas=7, maxPriorityFeePerGas=1))
     chain.block_scheduler().start()
     chain.mempool.submit(transfer(1, OTHER))
-    assert chain.wait_for_height(0, 1.5) == 0
+    assert chain.reads.wait_for_height(0, 1.5) == 0
     chain.mempool.submit(transfer(0))
     until(lambda: chain.mempool.pending_count().total == 2, "what came behind a gap is mined")
-    assert sum(len(chain.block(at)[1].txs) for at in heights(chain)) == 2
-    assert all(chain.block(at)[1].txs for at in heights(chain))
+    assert sum(len(chain.reads.block(at)[1].txs) for at in heights(chain)) == 2
+    assert all(chain.reads.block(at)[1].txs for at in heights(chain))
 
 
 def heights(chain: EmbeddedChain) -> range:
-    return range(1, chain.latest_height() + 1)
+    return range(1, chain.reads.latest_height() + 1)

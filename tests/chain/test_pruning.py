@@ -23,7 +23,7 @@ def test_retain_blocks_leaves_that_many_latest_blocks(open_chain: Open) -> None:
     for height in range(1, 13):
         chain.mempool.submit(b"k%d=v" % height)
         assert chain.produce() == height
-        assert chain.base_height() == max(1, height - 4)
+        assert chain.reads.base_height() == max(1, height - 4)
 
     assert chain.store.verify() == 5
     status = app_for(chain, dialect="comet-0.38").test_client().get("/status").get_json()
@@ -34,7 +34,7 @@ def test_all_blocks_are_retained_by_default(open_chain: Open) -> None:
     chain = open_chain()
     for _ in range(30):
         chain.produce()
-    assert chain.base_height() == 1
+    assert chain.reads.base_height() == 1
 
 
 def test_a_long_chain_becomes_short_little_by_little(open_chain: Open) -> None:
@@ -45,9 +45,9 @@ def test_a_long_chain_becomes_short_little_by_little(open_chain: Open) -> None:
 
     again = open_chain(retain_blocks=10)
     lowest = []
-    while again.base_height() < again.latest_height() - 9:
+    while again.reads.base_height() < again.reads.latest_height() - 9:
         again.produce()
-        lowest.append(again.base_height())
+        lowest.append(again.reads.base_height())
 
     assert len(lowest) > 3
     steps = [after - before for before, after in zip([1, *lowest], lowest, strict=False)]
@@ -71,7 +71,7 @@ def test_a_pruned_chain_starts_again_and_goes_on(
     assert again.application.query("", b"k1", 0, False).value == b"v"
     again.mempool.submit(b"next=1")
     assert again.produce() == 11
-    assert again.base_height() == 9
+    assert again.reads.base_height() == 9
     assert again.store.verify() == 3
 
 
@@ -97,7 +97,7 @@ def test_pruning_stops_at_what_application_and_operator_need(
     chain = open_chain(application=application, retain_blocks=retain)
     for _ in range(20):
         chain.produce()
-    assert chain.base_height() == base
+    assert chain.reads.base_height() == base
 
 
 def test_an_application_behind_the_pruned_blocks_gets_a_clear_error(
@@ -130,7 +130,7 @@ def test_a_block_stands_where_no_other_can_be_removed(
     with caplog.at_level(logging.ERROR):
         assert chain.produce() == 2
     assert "old blocks could not be pruned" in caplog.text
-    assert chain.base_height() == 1
+    assert chain.reads.base_height() == 1
 
 
 def test_ethereum_s_code_needs_the_hashes_of_the_last_blocks(
@@ -155,4 +155,4 @@ def test_a_chain_cannot_revert_to_a_pruned_block(open_chain: Open) -> None:
     assert control.revert(old) is False
     with pytest.raises(NotSupported):
         control.reset()
-    assert (chain.base_height(), chain.latest_height()) == (8, 10)
+    assert (chain.reads.base_height(), chain.reads.latest_height()) == (8, 10)

@@ -69,10 +69,10 @@ def test_a_chain_is_signed_with_it(open_chain: Open, tmp_path: Path) -> None:
 
     heights = [chain.produce() for _ in range(5)]
 
-    assert verify_chain(chain) == len(heights)
-    (member,) = chain.validators(5).validators
+    assert verify_chain(chain.reads) == len(heights)
+    (member,) = chain.reads.validators(5).validators
     assert member.pub_key == KEY
-    assert chain.genesis().consensus_params.validator.pub_key_types == (SECP256K1,)
+    assert chain.reads.genesis().consensus_params.validator.pub_key_types == (SECP256K1,)
 
 
 @pytest.mark.features

@@ -10,7 +10,8 @@ import pytest
 from click.testing import Result
 from flask import Flask
 
-from flask_noderpc import COMETBFT_ROUTES, EmbeddedChain, MemoryBackend, noderpc_bp
+from flask_noderpc import COMETBFT_ROUTES, EmbeddedChain, MemoryChain, noderpc_bp
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.cli import cli
 from flask_noderpc.extension import mounts
 from flask_noderpc.settings import all_settings
@@ -180,7 +181,7 @@ def test_prune_retains_the_blocks_of_the_setting_or_option(
     assert f"{30 - kept} blocks removed, the lowest is {31 - kept}\n" in found.output
     status = long_app.test_client().get("/status").get_json()["result"]["sync_info"]
     assert status["latest_block_height"] == "30"
-    assert chain_of(long_app).base_height() == 31 - kept
+    assert chain_of(long_app).reads.base_height() == 31 - kept
 
 
 def test_prune_without_a_number_asks_for_one(app: Flask) -> None:
@@ -221,7 +222,7 @@ def test_verify_reports_a_missing_chain(app: Flask) -> None:
 )
 def test_commands_refuse_a_backend_of_the_host(app: Flask, command: str, text: str) -> None:
     chain = make_chain(5)
-    app.register_blueprint(noderpc_bp, backend=MemoryBackend(chain.genesis))
+    app.register_blueprint(noderpc_bp, backend=ChainBackend(MemoryChain(chain.genesis)))
 
     found = run(app, *command.split())
 

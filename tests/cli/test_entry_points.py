@@ -258,15 +258,15 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
     chain = EmbeddedChain(database, schedule=BlockSchedule(0.01, empty_blocks=True))
     chain.start()
     try:
-        before = chain.wait_for_height(20, PATIENCE)
+        before = chain.reads.wait_for_height(20, PATIENCE)
         copied = CliRunner().invoke(main, ["backup", str(database), str(target)])
         assert (copied.exit_code, "is a backup" in copied.output) == (0, True), copied.output
 
         pruned = CliRunner().invoke(main, ["prune", str(database), "--retain", "5"])
         assert pruned.exit_code == 0, pruned.output
-        assert chain.base_height() > before - 5
-        after = chain.latest_height()
-        assert chain.wait_for_height(after, PATIENCE) > after
+        assert chain.reads.base_height() > before - 5
+        after = chain.reads.latest_height()
+        assert chain.reads.wait_for_height(after, PATIENCE) > after
     finally:
         chain.close()
 
@@ -284,8 +284,8 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
         # The later blocks are given up.
         record = tmp_path / "data" / "priv_validator_state.json"
         record.write_text('{"height": "0", "round": 0, "step": 0}')
-        assert again.base_height() == 1
-        restored = again.latest_height()
+        assert again.reads.base_height() == 1
+        restored = again.reads.latest_height()
         assert before <= restored <= after
         assert again.produce() == restored + 1
         assert again.store.verify() == restored + 1

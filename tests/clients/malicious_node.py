@@ -27,7 +27,7 @@ def served(path: Path, forgeries: Forgeries, dialect: str = "comet-0.38") -> Ite
         owner = backend.application if method == "query" else backend
         setattr(owner, method, _forged(getattr(owner, method), forge))
     # Else it is read without them.
-    backend.signed_header = partial(ChainReads.signed_header, backend)  # type: ignore[method-assign]
+    backend.reads.signed_header = partial(ChainReads.signed_header, backend.reads)  # type: ignore[method-assign]
     try:
         with serve(app_for(backend, dialect=dialect)) as url:
             yield url

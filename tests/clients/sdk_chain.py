@@ -129,7 +129,9 @@ def followed(node: str, store: Path, height: int, dialect: str = "comet-0.38") -
     try:
         backend.follow()
         until(
-            lambda: backend.latest_height() >= height and backend.base_height() == 1,
+            lambda: (
+                backend.reads.latest_height() >= height and backend.reads.base_height() == 1
+            ),
             f"blocks 1 to {height}",
         )
         with serve(app_for(backend, dialect=dialect, rest=True)) as url:

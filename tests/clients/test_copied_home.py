@@ -61,7 +61,7 @@ def refusal(home: Path) -> str:
     store = home / "data" / "noderpc.db"
     if store.exists():
         backend = SQLiteBackend(store)
-        assert backend.latest_height() == 0
+        assert backend.reads.latest_height() == 0
         backend.close()
     return ended.stderr
 

@@ -51,7 +51,7 @@ def test_cosmjs_does_not_notice_the_difference(
     with serve(app_for(chain, dialect=dialect)) as url:
         chain.start()
         # CosmJS takes no status without a block, of a real node neither.
-        assert chain.wait_for_height(0, PATIENCE)
+        assert chain.reads.wait_for_height(0, PATIENCE)
         ended = run(cosmjs_node, url, CLIENTS[dialect])
 
     assert ended.returncode == 0, ended.stderr
@@ -66,7 +66,7 @@ def test_cosmjs_speaks_to_a_mount_beside_that_of_the_document(
     NodeRPC(app, backend=chain, name="comet", url_prefix="/comet", dialect="comet-0.38")
     with serve(app) as url:
         chain.start()
-        assert chain.wait_for_height(0, PATIENCE)
+        assert chain.reads.wait_for_height(0, PATIENCE)
         ended = run(cosmjs_node, f"{url}/comet", "Comet38Client")
 
     assert ended.returncode == 0, ended.stderr
@@ -75,7 +75,7 @@ def test_cosmjs_speaks_to_a_mount_beside_that_of_the_document(
 def test_cosmjs_notices_another_dialect(cosmjs_node: str, chain: EmbeddedChain) -> None:
     with serve(app_for(chain, dialect="comet-0.34")) as url:
         chain.start()
-        assert chain.wait_for_height(0, PATIENCE)
+        assert chain.reads.wait_for_height(0, PATIENCE)
         ended = run(cosmjs_node, url, "Comet38Client")
 
     assert ended.returncode == 1

@@ -62,7 +62,7 @@ def url(request: pytest.FixtureRequest, chain: EmbeddedChain) -> Iterator[str]:
 def expected(chain: EmbeddedChain, url: str) -> Shown:
     """What every client shows."""
 
-    first, second, third = (chain.block(height) for height in (1, 2, 3))
+    first, second, third = (chain.reads.block(height) for height in (1, 2, 3))
     assert first[1].txs == ()
     block = {
         "number": 3,
@@ -93,7 +93,7 @@ def expected(chain: EmbeddedChain, url: str) -> Shown:
         },
         "receipt": {
             "status": 1,
-            "gas": chain.results(3).tx_results[1].gas_used,
+            "gas": chain.reads.results(3).tx_results[1].gas_used,
             "logs": logs[1:],
         },
         "logs": logs[:2],

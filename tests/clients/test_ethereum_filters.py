@@ -63,7 +63,7 @@ NEW_LOG = log(0, b"four", TOPIC_A)
 def expected(chain: EmbeddedChain) -> Shown:
     """What every client shows, once the chain has its two new blocks."""
     nothing: Shown = {"logs": [], "blocks": [], "pending": []}
-    blocks = [f"0x{chain.block(height)[0].hash.hex()}" for height in (4, 5)]
+    blocks = [f"0x{chain.reads.block(height)[0].hash.hex()}" for height in (4, 5)]
     old = [log(0, b"one", TOPIC_A), log(1, b"", TOPIC_A, TOPIC_B), log(2, b"none")]
     return {
         "at first": nothing,

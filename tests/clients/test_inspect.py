@@ -87,8 +87,8 @@ def test_an_answer_is_that_of_cometbft_over_the_same_chain(twins: Twins, path: s
 
 
 def test_answers_by_hash_are_those_of_cometbft(twins: Twins) -> None:
-    block_id, _ = twins.store.block(BLOCKS)
-    digest = tx_hash(twins.store.latest_txs(1)[0].tx)
+    block_id, _ = twins.store.reads.block(BLOCKS)
+    digest = tx_hash(twins.store.reads.latest_txs(1)[0].tx)
 
     for path in (
         f"/block_by_hash?hash=0x{block_id.hash.hex()}",

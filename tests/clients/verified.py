@@ -38,7 +38,7 @@ def write_chain(path: Path, forked_at: int = HEIGHT + 1) -> Trust:
         change = _handover(maker) if height % 3 == 0 else ()
         branch = b"b" if height >= forked_at else b"a"
         backend.append_block(maker.block(*change, b"height=%d" % height, b"branch=" + branch))
-    first, _ = backend.block(TRUSTED)
+    first, _ = backend.reads.block(TRUSTED)
     backend.close()
     return Trust(maker.genesis.chain_id, TRUSTED, first.hash)
 

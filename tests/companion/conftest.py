@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc import ChainBackend, MemoryBackend, SQLiteBackend
-from flask_noderpc.backends.base.store import ChainStore
+from flask_noderpc import ChainBackend, MemoryChain
+from flask_noderpc.backends.sql.store import ChainStore
 from flask_noderpc.companion.backend import CompanionBackend
 from flask_noderpc.companion.beginning import FetchOptions
 from flask_noderpc.companion.from_settings import companion_from_settings
@@ -78,7 +78,7 @@ def serve_node() -> Iterator[Serve]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SQLiteBackend]:
+def store(tmp_path: Path) -> Iterator[ChainStore]:
     """An empty store."""
     backend = make_store(tmp_path / "copy.db")
     yield backend
@@ -116,9 +116,9 @@ def companion(tmp_path: Path) -> Iterator[Companion]:
         yield make
 
 
-def node_of(chain: SampleChain, height: int = HEIGHTS) -> MemoryBackend:
+def node_of(chain: SampleChain, height: int = HEIGHTS) -> ChainBackend:
     """Return the chain as a node has it, up to a height."""
-    return MemoryBackend(chain.genesis, chain.blocks[:height], state=chain.state)
+    return ChainBackend(MemoryChain(chain.genesis, chain.blocks[:height], state=chain.state))
 
 
 def upstreams_at(*urls: str, limits: UpstreamLimits = LIMITS) -> Upstreams:

@@ -15,6 +15,7 @@ from flask_noderpc.errors import UpstreamUnavailable
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker, make_blocks
 from flask_noderpc.testing.node import app_for
+from tests.helpers.growing import grow
 from tests.helpers.until import until
 
 from .conftest import Companion, Serve, import_all, node_of, upstreams_at
@@ -62,7 +63,7 @@ def test_blocks_that_are_a_little_ahead_are_served(
     )
     followed.follow()
     reaches(followed, NOW + 2 - head_delay)
-    node.append_block(*chain.blocks[NOW + 2 : NOW + 5])
+    grow(node, *chain.blocks[NOW + 2 : NOW + 5])
 
     reaches(followed, NOW + 5 - head_delay)
     assert not reason(followed)
@@ -92,7 +93,7 @@ def test_a_companion_begins_below_the_blocks_that_are_ahead(
     until(lambda: f"block {NOW + 1} is not stored yet" in client.get("/readyz").text, "a note")
     assert client.get("/readyz").status_code == 200
     assert client.get(f"/block?height={NOW - 1}").json["result"]["block_id"]["hash"]  # type: ignore[index]
-    assert followed.latest_height() == NOW - head_delay
+    assert followed.reads.latest_height() == NOW - head_delay
     assert "failing" not in followed.network.upstreams().values()
 
     clock.now += 25 * SECOND
@@ -114,10 +115,10 @@ def test_a_followed_chain_whose_next_block_is_ahead(
     reaches(followed, NOW)
     client = app_for(followed, dialect="comet-0.38").test_client()
     for height in (NOW + 1, NOW + 2):
-        node.append_block(chain.blocks[height - 1])
+        grow(node, chain.blocks[height - 1])
         said = f"block {height} is not stored yet"
         until(lambda said=said: said in client.get("/readyz").text, said)  # type: ignore[misc]
-        assert followed.latest_height() == height - 1
+        assert followed.reads.latest_height() == height - 1
         clock.now = chain.blocks[height - 1].block.header.time - 9 * SECOND
         reaches(followed, height)
 
@@ -131,6 +132,6 @@ def test_an_import_stores_what_is_not_ahead(
     for height in (NOW, NOW + 5):
         with pytest.raises(UpstreamUnavailable, match=f"header {height + 1} is .* s ahead"):
             import_all(store, upstreams_at(url), 1, AHEAD, options)
-        assert store.latest_height() == height
+        assert store.reads.latest_height() == height
         clock.now += 25 * SECOND
     assert import_all(store, upstreams_at(url), 1, AHEAD, options) == (1, AHEAD)

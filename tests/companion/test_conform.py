@@ -29,7 +29,7 @@ from .conftest import LIMITS, Serve, node_of
 from .raw_node import Respond, http, raw_node, sends
 from .test_follow import grown
 from .test_import import NODES
-from .test_lies import Liar
+from .test_lies import Liar, LyingReads
 
 
 def conform(url: str, *words: str) -> Result:
@@ -147,7 +147,7 @@ def test_a_node_that_has_pruned_more_states_than_blocks(
             raise ResultNotFound(f"could not find results for height #{height}")
         return known
 
-    class Pruned(Liar):
+    class Pruned(LyingReads):
         def results(self, height: int) -> BlockResults:
             found: BlockResults = since_20(super().results(height), height)
             return found
@@ -156,7 +156,7 @@ def test_a_node_that_has_pruned_more_states_than_blocks(
             found: ValidatorSet = since_20(super().validators(height), height)
             return found
 
-    done = conform(serve_node(Pruned(node_of(chain, 40))), "--json")
+    done = conform(serve_node(Liar(node_of(chain, 40), Pruned)), "--json")
     shown = json.loads(done.output)
     assert (shown["lowest block"]["value"], shown["lowest results"]["value"]) == (1, 20)
     assert (shown["proven heights"], done.exit_code) == ({"value": 10, "note": ""}, 0)

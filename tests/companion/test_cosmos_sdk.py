@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc import DIALECTS, MemoryBackend, SQLiteBackend
+from flask_noderpc import DIALECTS, MemoryChain, SQLiteBackend
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.companion.forward import ForwardedApplication
 from flask_noderpc.companion.pool import Upstreams
@@ -69,7 +70,7 @@ def test_parameters_that_each_block_repeats_are_asked_for_once_a_chunk(
 ) -> None:
     maker = ChainMaker((10, 7, 3), application=Repeating)
     blocks = [maker.block() for _ in range(HEIGHTS)]
-    inner = MemoryBackend(maker.genesis, blocks, state=maker.state)
+    inner = ChainBackend(MemoryChain(maker.genesis, blocks, state=maker.state))
     node = Liar(inner)
     asked: list[ConsensusParams] = []
 
@@ -83,7 +84,7 @@ def test_parameters_that_each_block_repeats_are_asked_for_once_a_chunk(
     # Of four chunks, and where the store begins.
     assert len(asked) <= 6
     for height in range(1, HEIGHTS):
-        assert store.consensus_params(height) == inner.consensus_params(height)
+        assert store.reads.consensus_params(height) == inner.reads.consensus_params(height)
     assert store.verify() == HEIGHTS - 1
     with closing(sqlite3.connect(tmp_path / "copy.db")) as at:
         (kept,) = at.execute("SELECT count(*) FROM consensus_params").fetchone()

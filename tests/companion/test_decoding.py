@@ -134,7 +134,7 @@ def test_an_import_is_decoded_by_processes_which_end_with_it(
     assert import_all(store, upstreams) == (1, HEIGHTS - 1)
 
     assert decoders.done >= 2 * (HEIGHTS - 1)
-    assert store.block(7)[1] == chain.blocks[6].block
+    assert store.reads.block(7)[1] == chain.blocks[6].block
     upstreams.close()
     assert processes() == set()
 

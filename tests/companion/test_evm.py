@@ -104,7 +104,7 @@ def pair_in(tmp_path: Path, **more: Any) -> Iterator[Pair]:
         own = app_for(followed, dialect="comet-0.38", json_rpc_enable=True, evm_api=API)
         with closing(followed), serve(own) as companion:
             followed.follow()
-            head = chain.latest_height() - settings.value("head_delay")
+            head = chain.reads.latest_height() - settings.value("head_delay")
             reaches(followed, head, settings.value("backfill_from"))
             yield Pair(node, companion, chain.produce)
 

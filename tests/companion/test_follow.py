@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 import pytest
 from flask import Flask
 
-from flask_noderpc import EmbeddedChain, MemoryBackend, NodeRPC
+from flask_noderpc import EmbeddedChain, MemoryChain, NodeRPC
 from flask_noderpc.backends.base.evidence import EvidencePool
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.cometbft import info
@@ -39,6 +39,7 @@ from flask_noderpc.extension import mounts
 from flask_noderpc.protocol.comet.hashes import evidence_hash_of
 from flask_noderpc.testing import SampleChain, make_chain
 from flask_noderpc.testing.node import Node, app_for, run_node, serve
+from tests.helpers.growing import grow
 from tests.helpers.until import PATIENCE, until
 from tests.helpers.websocket import WebSocketClient
 
@@ -52,7 +53,7 @@ from .test_lies import Liar
 def reaches(backend: CompanionBackend, height: int, base: int = 1) -> None:
     """Wait until a companion has blocks from a height to another."""
     until(
-        lambda: backend.latest_height() >= height and backend.base_height() == base,
+        lambda: backend.reads.latest_height() >= height and backend.reads.base_height() == base,
         f"blocks {base} to {height}",
     )
 
@@ -69,7 +70,7 @@ def reason(backend: CompanionBackend) -> str:
 def grown(node: Node, count: int) -> Node:
     """Add blocks with a transaction each."""
     for _ in range(count):
-        height = node.chain.latest_height()
+        height = node.chain.reads.latest_height()
         node.chain.mempool.submit(b"key%d=value" % height)
         node.produce()
     return node
@@ -116,7 +117,7 @@ def test_a_node_that_shows_a_block_s_app_hash_in_the_next_one_is_not_failing(
         followed = companion(grown(node, 5).url)
         followed.follow()
         for height in (4, 5, 8, 9):
-            grown(node, height + 1 - node.chain.latest_height())
+            grown(node, height + 1 - node.chain.reads.latest_height())
             reaches(followed, height)
         assert reason(followed) == ""
     assert "no app hash" not in caplog.text
@@ -194,7 +195,7 @@ def test_evidence_is_forwarded_in_the_dialect_of_the_node(
 ) -> None:
     """The same piece arrives, and the node's refusal comes back."""
     pool = Pool()
-    monkeypatch.setattr(MemoryBackend, "evidence", pool)
+    monkeypatch.setattr(MemoryChain, "evidence", pool)
     followed = companion(serve_node(node_of(chain), dialect))
     followed.follow()
     reaches(followed, HEIGHTS - 1)
@@ -278,18 +279,18 @@ def test_results_that_the_next_header_refutes_are_replaced(
     followed = companion(serve_node(node))
     followed.follow()
     reaches(followed, 30)
-    inner.append_block(chain.blocks[30])
+    grow(inner, chain.blocks[30])
     reaches(followed, 31)
-    assert followed.results(31).tx_results[0].gas_used == 7777
-    version = followed.version()
+    assert followed.reads.results(31).tx_results[0].gas_used == 7777
+    version = followed.reads.version()
 
     lying.clear()
-    inner.append_block(chain.blocks[31])
+    grow(inner, chain.blocks[31])
     reaches(followed, 32)
 
-    assert followed.results(31) == chain.blocks[30].results
+    assert followed.reads.results(31) == chain.blocks[30].results
     assert "refutes the results of block 31" in caplog.text
-    assert followed.version() != version
+    assert followed.reads.version() != version
     assert followed.store.verify() == 32
 
 
@@ -303,10 +304,10 @@ def test_a_liar_alone_stops_the_companion(
     followed.follow()
     reaches(followed, 30)
     node.of_block = lambda block: replace(block, header=replace(block.header, time=1))
-    inner.append_block(chain.blocks[30])
+    grow(inner, chain.blocks[30])
 
     until(lambda: "can be believed" in reason(followed), "the reason")
-    assert followed.latest_height() == 30
+    assert followed.reads.latest_height() == 30
 
 
 def test_one_process_follows_and_another_takes_over(
@@ -323,10 +324,10 @@ def test_one_process_follows_and_another_takes_over(
     first.follow()
     reaches(first, 20)
     second.follow()
-    inner.append_block(*chain.blocks[20:40])
+    grow(inner, *chain.blocks[20:40])
     reaches(second, 40)
     first.close()
-    inner.append_block(*chain.blocks[40:])
+    grow(inner, *chain.blocks[40:])
     reaches(second, HEIGHTS)
 
 
@@ -344,12 +345,12 @@ def test_a_node_that_comes_back_as_another_version(
         followed.follow()
         reaches(followed, 20)
         until(lambda: "comet-0.38" in str(followed.store.identity()), "the dialect")
-    inner.append_block(*chain.blocks[20:40])
+    grow(inner, *chain.blocks[20:40])
     with serve(app_for(inner, dialect="comet-1.0"), _port(url)):
         reaches(followed, 40)
         until(lambda: "comet-1.0" in str(followed.store.identity()), "the new dialect")
         for height in range(1, 41):
-            assert followed.results(height) == chain.blocks[height - 1].results
+            assert followed.reads.results(height) == chain.blocks[height - 1].results
     assert "it is served after a restart" in caplog.text
 
 
@@ -412,9 +413,9 @@ def test_the_head_may_stay_behind(
     followed = companion(serve_node(inner), head_delay=1, backfill_from=11)
     followed.follow()
     reaches(followed, 39, 11)
-    inner.append_block(*chain.blocks[40:45])
+    grow(inner, *chain.blocks[40:45])
     reaches(followed, 44, 11)
-    assert followed.latest_height() == 44
+    assert followed.reads.latest_height() == 44
 
 
 def test_a_delayed_head_has_proven_results(
@@ -428,11 +429,11 @@ def test_a_delayed_head_has_proven_results(
     shown: list[bool] = []
     lying.of_results = lambda results: replace(results, begin_block_events=(), app_hash=b"x")
     for block in chain.blocks[40:60]:
-        for node in (lying.store, honest):
-            node.append_block(block)
+        for node in (lying.inner, honest):
+            grow(node, block)
         height = block.block.header.height - 1
-        until(lambda height=height: followed.latest_height() >= height, "the block")  # type: ignore[misc]
-        shown.append(followed.results(height) == chain.blocks[height - 1].results)
+        until(lambda height=height: followed.reads.latest_height() >= height, "the block")  # type: ignore[misc]
+        shown.append(followed.reads.results(height) == chain.blocks[height - 1].results)
     assert all(shown)
 
 
@@ -451,7 +452,7 @@ def test_answers_that_may_change_are_not_for_caches(
 
     assert is_cacheable(19)
     assert not is_cacheable(20)
-    inner.append_block(chain.blocks[20])
+    grow(inner, chain.blocks[20])
     reaches(followed, 21)
     assert is_cacheable(20)
     assert not is_cacheable(21)
@@ -488,8 +489,8 @@ def test_events_are_compared_with_those_of_another_node(
     followed.follow()
     reaches(followed, 40)
     for block in chain.blocks[40:44]:
-        for node in (lying.store, honest):
-            node.append_block(block)
+        for node in (lying.inner, honest):
+            grow(node, block)
     until(lambda: "are not those that are stored" in caplog.text, "the difference")
     assert any(url in caplog.text for url in urls)
     assert set(followed.network.upstreams().values()) == {"up"}

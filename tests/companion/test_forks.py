@@ -87,4 +87,4 @@ def test_results_in_the_layout_of_an_older_version(
     import_all(store, upstreams, 1, HEIGHTS)
     assert set(upstreams.refused) == {lying}
     assert "results" in upstreams.refused[lying]
-    assert store.results(5) == chain.blocks[4].results
+    assert store.reads.results(5) == chain.blocks[4].results

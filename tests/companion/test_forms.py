@@ -260,7 +260,7 @@ def test_stored_blocks_have_the_form_of_their_node(dialect: str, store: SQLiteBa
             assert get(own + path) == get(node + path), name
             assert (get(node + path) == get(plain + path)) == (name in USUAL), name
         for height in range(1, len(BLOCKS) + 1):
-            path = f"/block_by_hash?hash=0x{store.block_meta(height).block_id.hash.hex()}"
+            path = f"/block_by_hash?hash=0x{store.reads.block_meta(height).block_id.hash.hex()}"
             assert get(own + path) == get(node + path), height
     assert store.verify() == last
 
@@ -294,7 +294,7 @@ def test_headers_have_the_form_that_they_have_in_blocks(
     ):
         import_all(store, upstreams_at(ahead), 1, 9)
 
-        digest = store.block_meta(5).block_id.hash.hex()
+        digest = store.reads.block_meta(5).block_id.hash.hex()
         for path in (
             *(f"/{name}?height={height}" for name in ("commit", "header") for height in (1, 5)),
             "/blockchain?minHeight=1&maxHeight=9",
@@ -440,7 +440,7 @@ def test_no_client_gets_a_forged_part_set(chain: SampleChain, store: SQLiteBacke
     client = app_for(store, dialect="comet-0.38").test_client()
     answer: Any = client.get("/block?height=3").json
     found = answer["result"]["block_id"]
-    assert found["parts"]["hash"] == store.block_meta(3).block_id.parts.hash.hex().upper()
+    assert found["parts"]["hash"] == store.reads.block_meta(3).block_id.parts.hash.hex().upper()
 
 
 def test_a_search_counts_what_a_node_adds(chain: SampleChain, store: SQLiteBackend) -> None:
@@ -449,7 +449,7 @@ def test_a_search_counts_what_a_node_adds(chain: SampleChain, store: SQLiteBacke
 
     with forked_node(node_of(chain, 22), "comet-0.38", {"block": add}) as url:
         import_all(store, upstreams_at(url), 1, 21)
-    metas = [store.block_meta(height) for height in range(1, 21)]
+    metas = [store.reads.block_meta(height) for height in range(1, 21)]
     size = sum(meta.size for meta in metas)
     more = sum(len(meta.form) for meta in metas)
     assert more > 20 * 400
@@ -480,8 +480,8 @@ def test_a_common_block_takes_no_more_room(chain: SampleChain, store: SQLiteBack
     with forked_node(node_of(chain, 10), "comet-0.38", {}) as node:
         import_all(store, upstreams_at(node), 1, 9)
     for height in range(1, 9):
-        results = store.results(height)
-        assert (store.block(height)[1].form, results.form) == (b"", b"")
+        results = store.reads.results(height)
+        assert (store.reads.block(height)[1].form, results.form) == (b"", b"")
         assert not any(each.form for each in results.tx_results)
 
 

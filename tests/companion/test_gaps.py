@@ -26,6 +26,7 @@ from flask_noderpc.domain.block import Commit
 from flask_noderpc.errors import ResultNotFound, UpstreamError
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.growing import grow
 from tests.helpers.until import PATIENCE, until
 from tests.helpers.websocket import WebSocketClient
 
@@ -140,11 +141,11 @@ def test_a_block_is_stored_without_results_that_no_node_can_give(
     assert (gap.height, gap.part) == (BAD, "results")
     assert WAYS[how] in gap.reason
     assert url.removeprefix("http://") in gap.reason
-    assert store.block(BAD)[1] == chain.blocks[BAD - 1].block
+    assert store.reads.block(BAD)[1] == chain.blocks[BAD - 1].block
     with pytest.raises(ResultNotFound):
-        store.results(BAD)
+        store.reads.results(BAD)
     for height in (BAD - 1, BAD + 1):
-        assert store.results(height) == chain.blocks[height - 1].results
+        assert store.reads.results(height) == chain.blocks[height - 1].results
     store.verify()
 
     import_all(store, upstreams_at(url, limits=limits))
@@ -152,8 +153,8 @@ def test_a_block_is_stored_without_results_that_no_node_can_give(
     node.is_broken = False
     import_all(store, upstreams_at(url))
     assert not gaps_of(store)
-    assert store.results(BAD) == chain.blocks[BAD - 1].results
-    assert store.lowest_results() == 1
+    assert store.reads.results(BAD) == chain.blocks[BAD - 1].results
+    assert store.reads.lowest_results() == 1
     store.verify()
 
 
@@ -167,7 +168,7 @@ def test_another_node_is_asked_for_what_one_can_not_give(
     assert import_all(store, upstreams) == (1, HEIGHTS - 1)
 
     assert not gaps_of(store)
-    assert store.lowest_results() == 1
+    assert store.reads.lowest_results() == 1
     assert not upstreams.refused
 
 
@@ -193,14 +194,14 @@ def test_a_node_that_gives_no_results_at_all(
     assert import_all(store, upstreams_at(url)) == (1, HEIGHTS - 1)
 
     assert [*gaps_of(store)] == [*range(1, 50)]
-    assert store.lowest_results() == 50
+    assert store.reads.lowest_results() == 50
     store.verify()
 
     node.is_broken = False
     for _ in range(3):
         import_all(store, upstreams_at(url))
     assert not gaps_of(store)
-    assert store.results(3) == chain.blocks[2].results
+    assert store.reads.results(3) == chain.blocks[2].results
 
 
 def test_results_that_a_node_has_again_below(
@@ -211,9 +212,9 @@ def test_results_that_a_node_has_again_below(
 
     assert import_all(store, upstreams_at(url)) == (1, HEIGHTS - 1)
 
-    assert store.results(10) == chain.blocks[9].results
+    assert store.reads.results(10) == chain.blocks[9].results
     with pytest.raises(ResultNotFound):
-        store.results(30)
+        store.reads.results(30)
 
 
 def test_a_node_that_fails_beside_one_that_discards_results(
@@ -230,7 +231,7 @@ def test_a_node_that_fails_beside_one_that_discards_results(
     for _ in range(2):
         import_all(store, upstreams_at(failing, without))
     assert not gaps_of(store)
-    assert store.results(7) == chain.blocks[6].results
+    assert store.reads.results(7) == chain.blocks[6].results
 
 
 def test_one_broken_node_and_one_that_is_down(broken: Any, store: SQLiteBackend) -> None:
@@ -251,7 +252,7 @@ def test_the_backfill_stops_at_a_block_that_no_node_can_give(
     with pytest.raises(UpstreamError, match=re.escape(WAYS[how].split("_results of")[-1])):
         import_all(store, upstreams_at(url))
 
-    assert store.base_height() == BAD + 1
+    assert store.reads.base_height() == BAD + 1
     (gap,) = gaps_of(store).values()
     assert (gap.height, gap.part) == (BAD, "block")
     store.verify()
@@ -259,7 +260,7 @@ def test_the_backfill_stops_at_a_block_that_no_node_can_give(
     node.is_broken = False
     assert import_all(store, upstreams_at(url)) == (1, HEIGHTS - 1)
     assert not gaps_of(store)
-    assert store.block(BAD)[1] == chain.blocks[BAD - 1].block
+    assert store.reads.block(BAD)[1] == chain.blocks[BAD - 1].block
 
 
 def test_the_command_says_what_is_missing(broken: Any, tmp_path: Path) -> None:
@@ -281,7 +282,9 @@ def test_a_follower_fills_a_gap_later(
     node, url = broken("block_results", "not decodable")
     backend = companion(url)
     backend.follow()
-    until(lambda: backend.store.has_chain() and backend.base_height() == 1, "the backfill")
+    until(
+        lambda: backend.store.has_chain() and backend.reads.base_height() == 1, "the backfill"
+    )
     assert [*gaps_of(backend.store)] == [BAD]
     client = app_for(backend, dialect="comet-0.38", metrics=True).test_client()
     ready = client.get("/readyz")
@@ -293,7 +296,7 @@ def test_a_follower_fills_a_gap_later(
     node.is_broken = False
 
     until(lambda: not gaps_of(backend.store), "the results")
-    assert backend.store.lowest_results() == 1
+    assert backend.store.reads.lowest_results() == 1
     ready = client.get("/readyz")
     assert ready.status_code == 200
     assert "no results" not in ready.text
@@ -324,13 +327,13 @@ def test_a_head_that_stands_still_is_not_ready(
         until(lambda: client.get("/readyz").text.startswith("ready"), "ready")
 
         for block in chain.blocks[BAD - 2 :]:
-            node.append_block(block)
+            grow(node, block)
 
         until(lambda: client.get("/readyz").status_code == 503, "not ready")
         until(lambda: "the store is behind" in client.get("/readyz").text, "the reason")
         proxy.is_broken = False
         until(lambda: client.get("/readyz").status_code == 200, "ready again")
-        assert backend.latest_height() == HEIGHTS
+        assert backend.reads.latest_height() == HEIGHTS
 
 
 def test_a_node_that_is_behind_its_peers_is_not_ready(
@@ -340,7 +343,7 @@ def test_a_node_that_is_behind_its_peers_is_not_ready(
     backend = companion(serve_node(node))
     backend.follow()
     client = app_for(backend, dialect="comet-0.38").test_client()
-    until(lambda: backend.store.latest_height() == HEIGHTS, "the newest block")
+    until(lambda: backend.store.reads.latest_height() == HEIGHTS, "the newest block")
     monkeypatch.setattr(node.network, "catching_up", lambda: True)
 
     said = f"the nodes are behind their peers: the newest block, {HEIGHTS}, is "
@@ -362,7 +365,7 @@ def test_new_blocks_are_stored_without_results_that_no_node_gives(
     with raw_node(proxy.respond) as url:
         backend = companion(url)
         backend.follow()
-        until(lambda: backend.latest_height() == BAD - 2, "the first blocks")
+        until(lambda: backend.reads.latest_height() == BAD - 2, "the first blocks")
         with (
             serve(app_for(backend, dialect="comet-0.38")) as served,
             closing(WebSocketClient(served, timeout=PATIENCE)) as client,
@@ -370,24 +373,29 @@ def test_new_blocks_are_stored_without_results_that_no_node_gives(
             client.call("subscribe", {"query": "tm.event='NewBlock'"}, "blocks")
             assert client.json()["result"] == {}
             for block in chain.blocks[BAD - 2 :]:
-                node.append_block(block)
+                grow(node, block)
 
             while "error" not in (told := client.json()):
                 pass
             assert f"the results of block {BAD} are missing" in told["error"]["data"]
-        until(lambda: backend.latest_height() == HEIGHTS, "the last block")
+        until(lambda: backend.reads.latest_height() == HEIGHTS, "the last block")
         assert {*gaps_of(backend.store)} == {BAD, BAD + 1, BAD + 2}
         with pytest.raises(ResultNotFound):
-            backend.store.results(BAD)
+            backend.store.reads.results(BAD)
         for height in range(1, HEIGHTS + 1):
-            stored, shown = backend.store.validators(height), node.validators(height)
+            stored, shown = (
+                backend.store.reads.validators(height),
+                node.reads.validators(height),
+            )
             assert stored.validators == shown.validators
-            assert backend.store.consensus_params(height) == node.consensus_params(height)
+            assert backend.store.reads.consensus_params(height) == node.reads.consensus_params(
+                height
+            )
         backend.store.verify()
 
         proxy.is_broken = False
         until(lambda: not gaps_of(backend.store), "the results")
-        assert backend.store.results(BAD + 1) == chain.blocks[BAD].results
+        assert backend.store.reads.results(BAD + 1) == chain.blocks[BAD].results
         backend.store.verify()
 
 
@@ -409,11 +417,11 @@ def test_an_import_upwards_goes_on_without_results(
     import_all(store, upstreams_at(url, limits=limits), 1, HEIGHTS - 1)
 
     assert [*gaps_of(store)] == [BAD]
-    assert store.latest_height() == HEIGHTS - 1
+    assert store.reads.latest_height() == HEIGHTS - 1
     store.verify()
     node.is_broken = False
     import_all(store, upstreams_at(url))
-    assert store.results(BAD) == chain.blocks[BAD - 1].results
+    assert store.reads.results(BAD) == chain.blocks[BAD - 1].results
     store.verify()
 
 
@@ -460,7 +468,7 @@ def test_results_of_the_highest_block_are_asked_for_until_the_next_one_proves_th
     import_all(store, upstreams_at(url), 1, BAD + 1)
 
     assert not gaps_of(store)
-    assert store.results(BAD) == chain.blocks[BAD - 1].results
+    assert store.reads.results(BAD) == chain.blocks[BAD - 1].results
     store.verify()
 
 
@@ -508,7 +516,10 @@ def test_a_full_record_of_missing_heights_is_said(
 ) -> None:
     followed = companion(serve_node(node_of(chain)))
     followed.follow()
-    until(lambda: followed.base_height() == 1 and followed.latest_height() == HEIGHTS, "all")
+    until(
+        lambda: followed.reads.base_height() == 1 and followed.reads.latest_height() == HEIGHTS,
+        "all",
+    )
     known, client = Gaps(followed.store), app_for(followed).test_client()
     for height in range(HEIGHTS, HEIGHTS + MAX_GAPS - 1):
         known.note(height, "results", "x")

@@ -20,6 +20,7 @@ from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for
+from tests.helpers.growing import grow
 from tests.helpers.until import until
 
 from .conftest import (
@@ -67,7 +68,7 @@ def test_a_halted_chain_is_served_and_followed_when_it_goes_on(
     assert client.get("/readyz").status_code == 200
     assert "is trusted as it was seen" in caplog.text or trusted
     for height in (HALTED + 1, HALTED + 5):
-        node.append_block(*chain.blocks[node.latest_height() : height])
+        grow(node, *chain.blocks[node.reads.latest_height() : height])
         reaches(followed, height - head_delay)
     assert "not followed" not in caplog.text
     assert followed.store.verify() == HALTED + 5 - head_delay
@@ -103,7 +104,7 @@ def test_a_chain_that_halts_while_it_is_followed_goes_on_by_itself(
     shared_state.set_newest_seen(followed.store, OLD, now[0] - 5 * SECOND)
     again = companion(url, **given)
     again.follow()
-    node.append_block(*recent_chain.blocks[OLD:])
+    grow(node, *recent_chain.blocks[OLD:])
 
     reaches(again, RECENT)
     assert not reason(again)
@@ -137,7 +138,7 @@ def test_a_head_that_was_not_watched_needs_a_trusted_header(
     refused.follow()
     named = companion(url, trust=trust[1], **given)
     until(lambda: refused.store.lease_state().owner != "", "the first follower")
-    node.append_block(chain.blocks[HALTED])
+    grow(node, chain.blocks[HALTED])
     until(lambda: "--trust 50 is not above the head" in reason(refused), "the reason")
     refused.close()
 
@@ -145,7 +146,7 @@ def test_a_head_that_was_not_watched_needs_a_trusted_header(
     named = companion(serve_node(node), trust=trust[1], **given)
     named.follow()
     until(_is_seen_at(named.store, now[0]), "the head is seen")
-    node.append_block(chain.blocks[HALTED])
+    grow(node, chain.blocks[HALTED])
     reaches(named, HALTED + 1)
     assert not reason(named)
 
@@ -165,14 +166,14 @@ def test_a_head_that_is_too_old_does_not_hold_the_history(
     reaches(first, OLD, OLD - 1)
     first.close()
     forget_newest(first)
-    node.append_block(*recent_chain.blocks[OLD:])
+    grow(node, *recent_chain.blocks[OLD:])
 
     filled = companion(url, trust_period=WEEKS)
     filled.follow()
 
     until(lambda: "pass --trust HEIGHT:HASH of a newer header" in reason(filled), "the reason")
     reaches(filled, OLD, 1)
-    assert filled.latest_height() == OLD
+    assert filled.reads.latest_height() == OLD
 
 
 def test_the_command_imports_an_archived_chain(
@@ -220,7 +221,7 @@ def test_old_times_of_nodes_do_not_make_an_old_head_young(
         said = f"the chain looks halted, and the nodes show as its newest header {HEIGHTS}:"
         assert (said in reason(followed)) is not is_catching_up
         reaches(followed, HALTED, 1)
-        assert followed.latest_height() == HALTED
+        assert followed.reads.latest_height() == HALTED
         followed.close()
 
 
@@ -269,7 +270,7 @@ def test_a_time_that_is_yet_to_come_does_not_count(
     trust = TrustOptions(period=int(WEEKS) * SECOND, clock=lambda: now)
     with pytest.raises(ConfigurationError, match="pass --trust HEIGHT:HASH"):
         import_all(store, upstreams, options=FetchOptions(trust))
-    assert store.latest_height() == HALTED
+    assert store.reads.latest_height() == HALTED
 
 
 @pytest.mark.parametrize("is_new", [False, True])
@@ -293,14 +294,14 @@ def test_the_first_block_after_a_long_halt_may_be_trusted(
         reaches(before, OLD - head_delay)
         before.close()
         forget_newest(before)
-        node.append_block(recent_chain.blocks[OLD])
+        grow(node, recent_chain.blocks[OLD])
 
     given |= {"trust_period": WEEKS, "trust": f"{first}:{hash_of(recent_chain, first).hex()}"}
     followed = companion(url, **given)
     followed.follow()
     until(lambda: _newest_seen(followed.store) == first, "the trusted header is the newest")
     for height in range(first, first + 5):
-        node.append_block(*recent_chain.blocks[node.latest_height() : height])
+        grow(node, *recent_chain.blocks[node.reads.latest_height() : height])
         reaches(followed, height - head_delay)
         if height == first + 1:
             followed.close()

@@ -16,7 +16,7 @@ import pytest
 from wsproto import ConnectionType, WSConnection
 from wsproto import events as frames
 
-from flask_noderpc import MemoryBackend
+from flask_noderpc import ChainBackend
 from flask_noderpc.companion.address import Address
 from flask_noderpc.companion.backend import CompanionBackend
 from flask_noderpc.companion.from_settings import companion_from_settings
@@ -27,6 +27,7 @@ from flask_noderpc.errors import ResultNotFound
 from flask_noderpc.settings import read_settings
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.growing import grow
 from tests.helpers.until import PATIENCE, until
 
 from .conftest import HEIGHTS, Serve, node_of
@@ -60,14 +61,14 @@ def follow(tmp_path: Path) -> Iterator[Follow]:
 
 
 def _grows(
-    followed: CompanionBackend, chain: SampleChain, count: int, *nodes: MemoryBackend
+    followed: CompanionBackend, chain: SampleChain, count: int, *nodes: ChainBackend
 ) -> None:
     """Add blocks, each when the one before is followed."""
     for _ in range(count):
-        height = nodes[0].latest_height()
+        height = nodes[0].reads.latest_height()
         for node in nodes:
-            node.append_block(chain.blocks[height])
-        until(lambda height=height: followed.latest_height() > height, "the block")  # type: ignore[misc]
+            grow(node, chain.blocks[height])
+        until(lambda height=height: followed.reads.latest_height() > height, "the block")  # type: ignore[misc]
 
 
 def test_the_node_that_told_a_block_is_asked_for_it(
@@ -80,7 +81,7 @@ def test_the_node_that_told_a_block_is_asked_for_it(
     _grows(followed, chain, 12, inner)
 
 
-def _boastful(node: MemoryBackend) -> Any:
+def _boastful(node: ChainBackend) -> Any:
     """Return an app whose status tells a height that nobody has."""
     app = app_for(node, dialect="comet-0.38")
     answer = app.wsgi_app
@@ -132,7 +133,7 @@ def test_results_that_are_late_are_waited_for(
     node.of_results = results
     followed = follow(serve_node(node))
     reaches(followed, 30)
-    inner.append_block(chain.blocks[30])
+    grow(inner, chain.blocks[30])
     until(lambda: len(asked) > 30, "it is asked again and again")
     executed.set()
     reaches(followed, 31)
@@ -145,10 +146,10 @@ def test_a_backfill_goes_on_when_nodes_have_older_blocks(
     """As when a node is replaced by an archive."""
     caplog.set_level(logging.INFO)
     node = Pruned(node_of(chain), 40, 40)
-    followed = follow(serve_node(node))
+    followed = follow(serve_node(ChainBackend(node)))
     reaches(followed, HEIGHTS, 40)
     until(lambda: "no blocks below 40: they are asked later" in caplog.text, "the reason")
-    node._base = node._lowest_results = 1
+    node.base = node.with_results = 1
     reaches(followed, HEIGHTS)
 
 

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import urlopen
@@ -15,8 +14,6 @@ import pytest
 from click.testing import CliRunner
 
 from flask_noderpc import DIALECTS, ChainBackend, SQLiteBackend
-from flask_noderpc.backends.base.store import ChainStore
-from flask_noderpc.backends.base.store_backend import StoreBackend
 from flask_noderpc.cli import main
 from flask_noderpc.companion import lease
 from flask_noderpc.companion.agreement import agree
@@ -25,7 +22,7 @@ from flask_noderpc.companion.importer import Importer
 from flask_noderpc.companion.lease import held_lease
 from flask_noderpc.companion.trust import TrustOptions
 from flask_noderpc.domain.abci import BlockResults, Event
-from flask_noderpc.domain.block import Block, BlockID, BlockMeta
+from flask_noderpc.domain.block import Block, BlockID
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.errors import (
     ConfigurationError,
@@ -40,6 +37,7 @@ from flask_noderpc.protocol.comet.hashes import header_hash, tx_hash
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker, make_blocks
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.growing import View
 from tests.helpers.stores import make_store
 
 from .conftest import HEIGHTS, RECENT, TRUST, Serve, import_all, node_of, upstreams_at
@@ -60,12 +58,12 @@ def get(url: str) -> bytes:
 
 def paths(backend: ChainBackend) -> Iterator[str]:
     """Yield the calls of all heights that depend on stored blocks alone."""
-    for height in range(1, backend.latest_height()):
+    for height in range(1, backend.reads.latest_height()):
         for route in ("block", "block_results", "consensus_params", "commit", "header"):
             yield f"/{route}?height={height}"
         for page in (1, 2):
             yield f"/validators?height={height}&page={page}&per_page=2"
-        block_id, block = backend.block(height)
+        block_id, block = backend.reads.block(height)
         yield f"/block_by_hash?hash=0x{block_id.hash.hex()}"
         yield f"/header_by_hash?hash=0x{block_id.hash.hex()}"
         for tx in block.txs:
@@ -108,8 +106,8 @@ def test_blocks_are_added_above_and_below(
     assert import_all(store, upstreams) == (1, HEIGHTS)
 
     assert store.verify() == HEIGHTS
-    assert store.genesis() == chain.genesis
-    assert store.results(HEIGHTS) == chain.blocks[-1].results
+    assert store.reads.genesis() == chain.genesis
+    assert store.reads.results(HEIGHTS) == chain.blocks[-1].results
 
 
 def test_what_is_missing_is_counted(
@@ -147,51 +145,53 @@ def test_an_interrupted_import_goes_on(
         with pytest.raises(Interrupted):
             importer.run(interrupt)
 
-    assert store.base_height() == 65 - 3 * 20
+    assert store.reads.base_height() == 65 - 3 * 20
     assert import_all(store, upstreams, 1, 65) == (1, 65)
     assert store.verify() == 65
 
 
-class Pruned(StoreBackend):
-    """A node that has no blocks below a height, and results from another height on."""
+class Pruned(View):
+    """The chain of a node without blocks below a height, and results below another one."""
 
     def __init__(self, inner: ChainBackend, base: int, results: int) -> None:
-        super().__init__(cast(ChainStore, inner))
-        self._base, self._lowest_results = base, results
+        super().__init__(inner)
+        self.base, self.with_results = base, results
 
     def base_height(self) -> int:
-        return self._base
-
-    def base_meta(self) -> BlockMeta:
-        return self.block_meta(self._base)
+        return self.base
 
     def block(self, height: int) -> tuple[BlockID, Block]:
-        if height < self._base:
-            raise HeightNotAvailable(height, self._base, self.latest_height())
+        if height < self.base:
+            raise HeightNotAvailable(height, self.base, self.latest_height())
         return super().block(height)
 
     def results(self, height: int) -> BlockResults:
-        if height < self._lowest_results:
+        if height < self.with_results:
             raise ResultNotFound(f"could not find results for height #{height}")
         return super().results(height)
+
+
+def pruned(inner: ChainBackend, base: int, results: int) -> ChainBackend:
+    """Return a node that has no blocks below a height, and results from another height on."""
+    return ChainBackend(Pruned(inner, base, results))
 
 
 def test_a_pruned_node_gives_what_it_has(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
     """Blocks from one height on, results from another one."""
-    url = serve_node(Pruned(node_of(chain), 12, 33))
+    url = serve_node(pruned(node_of(chain), 12, 33))
 
     assert import_all(store, upstreams_at(url)) == (12, HEIGHTS - 1)
 
-    assert store.lowest_results() == 33
+    assert store.reads.lowest_results() == 33
     with pytest.raises(ResultNotFound):
-        store.results(32)
+        store.reads.results(32)
     # Others have the rest: one of them without results.
-    lacks = serve_node(Pruned(node_of(chain), 3, HEIGHTS))
+    lacks = serve_node(pruned(node_of(chain), 3, HEIGHTS))
     more = upstreams_at(url, lacks, serve_node(node_of(chain)))
     assert import_all(store, more) == (1, HEIGHTS - 1)
-    assert store.results(5) == chain.blocks[4].results
+    assert store.reads.results(5) == chain.blocks[4].results
     store.verify()
 
 
@@ -206,7 +206,7 @@ def test_a_pruned_node_whose_status_names_another_height(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
     """Its lowest block is found by asking for blocks."""
-    url = serve_node(Boastful(node_of(chain), 33, 33))
+    url = serve_node(ChainBackend(Boastful(node_of(chain), 33, 33)))
 
     assert import_all(store, upstreams_at(url)) == (33, HEIGHTS - 1)
 
@@ -218,25 +218,25 @@ def test_a_node_that_is_down_may_have_what_others_lack(
 ) -> None:
     """Nothing is given up, and no results are left out, until it answers."""
     archive = serve_node(node_of(chain))
-    for pruned in (Pruned(node_of(chain), 40, 40), Pruned(node_of(chain), 1, 40)):
-        upstreams = upstreams_at(serve_node(pruned), "http://127.0.0.1:1")
+    for node in (pruned(node_of(chain), 40, 40), pruned(node_of(chain), 1, 40)):
+        upstreams = upstreams_at(serve_node(node), "http://127.0.0.1:1")
         with pytest.raises(UpstreamUnavailable, match="can't be reached"):
             import_all(store, upstreams)
-        assert store.base_height() >= 40
+        assert store.reads.base_height() >= 40
 
     assert import_all(store, upstreams_at(archive)) == (1, HEIGHTS - 1)
-    assert store.lowest_results() == 1
+    assert store.reads.lowest_results() == 1
 
 
 def test_nodes_that_lack_different_results(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
     """Each gives those that it has."""
-    urls = [serve_node(Pruned(node_of(chain), base, base)) for base in (40, 20, 60)]
+    urls = [serve_node(pruned(node_of(chain), base, base)) for base in (40, 20, 60)]
 
     assert import_all(store, upstreams_at(*urls)) == (20, HEIGHTS - 1)
 
-    assert store.lowest_results() == 20
+    assert store.reads.lowest_results() == 20
     store.verify()
 
 
@@ -407,7 +407,7 @@ def test_a_first_block_without_a_hash_of_results_is_verified(
 
     assert import_all(store, upstreams_at(url)) == (1, 9)
 
-    assert store.block(1)[1].header.last_results_hash == b""
+    assert store.reads.block(1)[1].header.last_results_hash == b""
     assert store.verify() == 9
     with pytest.raises(InvalidBlock, match="block 2: last_results_hash is empty"):
         node_of(first_without_results_hash(2), 10)

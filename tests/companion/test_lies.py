@@ -6,14 +6,13 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from flask_noderpc import ChainBackend, SQLiteBackend
 from flask_noderpc.backends.base.capabilities import Network
-from flask_noderpc.backends.base.store import ChainStore
-from flask_noderpc.backends.base.store_backend import StoreBackend
+from flask_noderpc.backends.sql.store import ChainStore
 from flask_noderpc.companion.beginning import FetchOptions
 from flask_noderpc.companion.growth import Growth
 from flask_noderpc.companion.head_age import HeadAge
@@ -28,6 +27,7 @@ from flask_noderpc.domain.validator import PublicKey, Validator, ValidatorSet, V
 from flask_noderpc.errors import ConfigurationError, LeaseLost, UpstreamUnavailable
 from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.testing import SampleChain, make_chain
+from tests.helpers.growing import View
 from tests.helpers.stores import make_store
 
 from .conftest import HEIGHTS, TRUST, Serve, import_all, node_of, upstreams_at
@@ -36,29 +36,40 @@ from .forked import forked_node
 Lie = Callable[["Liar"], object]
 
 
-class Liar(StoreBackend):
-    """A node that tells most of the truth."""
+class Liar(ChainBackend):
+    """A node that tells most of the truth about the chain of another backend."""
 
-    def __init__(self, inner: ChainBackend) -> None:
-        super().__init__(cast(ChainStore, inner))
+    def __init__(
+        self, inner: ChainBackend, kind: Callable[[ChainBackend], LyingReads] | None = None
+    ) -> None:
+        reads = (kind or LyingReads)(inner)
+        reads.liar = self
+        super().__init__(reads)
+        self.inner = inner
         self.of_block: Callable[[Block], Block] = lambda block: block
         self.of_results: Callable[[BlockResults], BlockResults] = lambda results: results
         self.of_commit: Callable[[Commit], Commit] = lambda commit: commit
         self.of_set: Callable[[ValidatorSet], ValidatorSet] = lambda found: found
         self.of_params: Callable[[ConsensusParams], ConsensusParams] = lambda params: params
         self.is_consistent = False
-        self.chain = inner.chain_id()
+        self.chain = inner.reads.chain_id()
 
     @property
     def network(self) -> Network:
-        found = Network(self.chain_id)
+        found = Network(self.reads.chain_id)
         found.info = NodeInfo(id=bytes(20), network=self.chain)
         return found
 
+
+class LyingReads(View):
+    """Reads of a chain with the lies of a node."""
+
+    liar: Liar
+
     def block(self, height: int) -> tuple[BlockID, Block]:
         block_id, block = super().block(height)
-        told = self.of_block(block)
-        if self.is_consistent:
+        told = self.liar.of_block(block)
+        if self.liar.is_consistent:
             # Its hashes fit each other, and not the other blocks.
             block_id = hashes.block_hashes(told).block_id
         return block_id, told
@@ -68,16 +79,16 @@ class Liar(StoreBackend):
         return replace(super().block_meta(height), block_id=block_id, header=block.header)
 
     def results(self, height: int) -> BlockResults:
-        return self.of_results(super().results(height))
+        return self.liar.of_results(super().results(height))
 
     def commit(self, height: int) -> Commit:
-        return self.of_commit(super().commit(height))
+        return self.liar.of_commit(super().commit(height))
 
     def validators(self, height: int) -> ValidatorSet:
-        return self.of_set(super().validators(height))
+        return self.liar.of_set(super().validators(height))
 
     def consensus_params(self, height: int) -> ConsensusParams:
-        return self.of_params(super().consensus_params(height))
+        return self.liar.of_params(super().consensus_params(height))
 
 
 def _header(**changes: object) -> Lie:
@@ -161,8 +172,8 @@ def _chain_id(node: Liar) -> None:
 
 
 def _other_height(node: Liar) -> None:
-    block = node.store.block
-    node.block = lambda height: block(max(1, height - 1))  # type: ignore[method-assign]
+    block = node.inner.reads.block
+    node.reads.block = lambda height: block(max(1, height - 1))  # type: ignore[method-assign]
 
 
 def _signed(change: Callable[[CommitSig], CommitSig]) -> Callable[[Commit], Commit]:
@@ -230,8 +241,8 @@ def test_a_lie_refuses_the_node_and_not_the_chain(
     assert store.verify() == HEIGHTS
     for item in chain.blocks:
         height = item.block.header.height
-        assert store.block(height)[1] == item.block
-        assert store.results(height) == item.results
+        assert store.reads.block(height)[1] == item.block
+        assert store.reads.results(height) == item.results
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -275,7 +286,7 @@ def test_no_store_begins_with_priorities_that_do_not_follow(
     upstreams = upstreams_at(*urls)
     import_all(store, upstreams, 20, 30)
     assert set(upstreams.refused) <= {urls[0]}
-    assert store.validators(25) == node_of(chain).validators(25)
+    assert store.reads.validators(25) == node_of(chain).reads.validators(25)
     with (
         closing(make_store(tmp_path / "alone.db")) as alone,
         pytest.raises(NoUpstream, match="priorities at 31"),
@@ -296,15 +307,18 @@ def test_a_lie_about_old_validators_alone(
         return ValidatorSet((changed, *rest))
 
     liar = Liar(node_of(chain))
-    shown = liar.store.validators
-    liar.validators = lambda height: old(shown(height), height)  # type: ignore[method-assign]
+    shown = liar.inner.reads.validators
+    liar.reads.validators = lambda height: old(shown(height), height)  # type: ignore[method-assign]
     honest, lying = serve_node(node_of(chain)), serve_node(liar)
     import_all(store, upstreams_at(honest), 25, 30)
     upstreams = upstreams_at(*((lying, honest) if is_first else (honest, lying)))
 
     assert import_all(store, upstreams, low, 30) == (low, 30)
     assert honest not in upstreams.refused
-    assert store.validators(low).validators == node_of(chain).validators(low).validators
+    assert (
+        store.reads.validators(low).validators
+        == node_of(chain).reads.validators(low).validators
+    )
 
 
 def test_unknown_keys_are_taken_if_the_operator_says_so(
@@ -318,7 +332,7 @@ def test_unknown_keys_are_taken_if_the_operator_says_so(
     own = frozenset({"validators_hash", "next_validators_hash"})
     upstreams = upstreams_at(serve_node(_liar(chain, _members(_of_unknown_keys))))
     import_all(store, upstreams, 20, 30, FetchOptions(TRUST, unchecked=own))
-    assert store.validators(25).validators[0].pub_key.type == "sr25519"
+    assert store.reads.validators(25).validators[0].pub_key.type == "sr25519"
     assert set(store.all_unchecked()) >= {"validators_hash"}
 
 
@@ -353,8 +367,11 @@ def test_lies_about_the_head_are_replaced(
     assert honest.refused == {}
     assert store.verify() == 58
     for height in range(3, 60):
-        assert store.validators(height).validators == members.validators(height).validators
-        assert store.consensus_params(height) == members.consensus_params(height)
+        assert (
+            store.reads.validators(height).validators
+            == members.reads.validators(height).validators
+        )
+        assert store.reads.consensus_params(height) == members.reads.consensus_params(height)
 
 
 def test_a_signature_beyond_two_thirds(
@@ -371,7 +388,7 @@ def test_a_signature_beyond_two_thirds(
     upstreams = upstreams_at(*urls)
     for height in range(31, 35):
         import_all(store, upstreams, 1, height)
-        assert store.commit(height) == chain.blocks[height - 1].commit
+        assert store.reads.commit(height) == chain.blocks[height - 1].commit
     assert set(upstreams.refused) == {urls[0]}
 
 
@@ -411,7 +428,7 @@ def test_a_trusted_header_above_the_store(
     options = FetchOptions(TrustOptions(40, bytes(32), TRUST.period))
     with pytest.raises(NoUpstream, match="not the trusted one"):
         import_all(store, upstreams, 1, 50, options)
-    assert store.latest_height() < 40
+    assert store.reads.latest_height() < 40
 
 
 def test_a_header_ahead_of_the_clock(
@@ -447,10 +464,10 @@ def test_times_that_nothing_proves_stop_nobody(
         trusted = TrustOptions(30, hashes.header_hash(chain.blocks[29].block.header), 10**20)
         importer = Importer(store, upstreams, FetchOptions(trusted))
         importer.plan(1, 40)
-        assert store.base_height() == (1 if stored else 40)
+        assert store.reads.base_height() == (1 if stored else 40)
         with closing(_growth(store, upstreams)) as growth:
             growth.extend(40, lambda count: None)
-    assert store.latest_height() == 40
+    assert store.reads.latest_height() == 40
 
 
 def _growth(store: ChainStore, upstreams: Upstreams) -> Growth:
@@ -467,7 +484,7 @@ def test_an_overtaken_process_refuses_nobody(
     second = make_store(store.location.path)
 
     def overtake(count: int) -> None:
-        if second.latest_height() < HEIGHTS and lease is not None:
+        if second.reads.latest_height() < HEIGHTS and lease is not None:
             store.release_lease(lease)
             other = second.acquire_lease("other", 600)
             _growth(second, upstreams_at(url)).extend(HEIGHTS, lambda count: None, other)
@@ -490,4 +507,4 @@ def test_nodes_that_show_two_chains_need_a_trusted_header(
     trusted = hashes.header_hash(chain.blocks[49].block.header)
     options = FetchOptions(TrustOptions(50, trusted, TRUST.period))
     import_all(store, upstreams_at(*urls), options=options)
-    assert store.block(60)[1] == chain.blocks[59].block
+    assert store.reads.block(60)[1] == chain.blocks[59].block

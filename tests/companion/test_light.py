@@ -7,7 +7,8 @@ from typing import cast
 
 import pytest
 
-from flask_noderpc import MemoryBackend
+from flask_noderpc import MemoryChain
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.companion.light import (
     CLOCK_DRIFT_NS,
     NotTrusted,
@@ -30,7 +31,7 @@ KEYS = [PrivateKey(bytes([0x50 + number]) * 32) for number in range(6)]
 
 
 @pytest.fixture(scope="module")
-def node() -> MemoryBackend:
+def node() -> ChainBackend:
     """A chain that replaces all of its validators, one each ten blocks."""
     maker = ChainMaker((10, 10, 10))
     first = maker.keys[:]
@@ -43,13 +44,15 @@ def node() -> MemoryBackend:
         else:
             txs.append(_validator_tx(KEYS[number - len(first)], 0))
         blocks += [maker.block(*txs), *(maker.block() for _ in range(9))]
-    return MemoryBackend(maker.genesis, blocks, state=maker.state)
+    return ChainBackend(MemoryChain(maker.genesis, blocks, state=maker.state))
 
 
-def at(node: MemoryBackend, height: int) -> SignedBlock:
+def at(node: ChainBackend, height: int) -> SignedBlock:
     """Return the signed header of a height."""
-    header = node.block_meta(height).header
-    return SignedBlock(SignedHeader(header, node.commit(height)), node.validators(height))
+    header = node.reads.block_meta(height).header
+    return SignedBlock(
+        SignedHeader(header, node.reads.commit(height)), node.reads.validators(height)
+    )
 
 
 class Read:
@@ -57,7 +60,7 @@ class Read:
 
     name = "node"
 
-    def __init__(self, node: MemoryBackend) -> None:
+    def __init__(self, node: ChainBackend) -> None:
         self.node, self.asked = node, list[int]()
 
     def signed_block(self, height: int) -> SignedBlock:
@@ -66,13 +69,13 @@ class Read:
         return at(self.node, height)
 
 
-def test_each_header_follows_from_the_one_before(node: MemoryBackend) -> None:
+def test_each_header_follows_from_the_one_before(node: ChainBackend) -> None:
     """By the validators that it announced."""
-    for height in range(1, node.latest_height()):
+    for height in range(1, node.reads.latest_height()):
         check_follows(at(node, height), at(node, height + 1), NOW)
 
 
-def test_a_third_of_the_trusted_validators_is_enough(node: MemoryBackend) -> None:
+def test_a_third_of_the_trusted_validators_is_enough(node: ChainBackend) -> None:
     """And less is not: a header between the two is needed."""
     trusted = at(node, 5)
     # Of three, two have been replaced at 23, and all at 33.
@@ -87,7 +90,7 @@ def _prove(read: Read, trusted: SignedBlock, block: SignedBlock, period: int = P
     prove(cast(Reader, read), trusted, block, options)
 
 
-def test_bisection_asks_for_few_headers(node: MemoryBackend) -> None:
+def test_bisection_asks_for_few_headers(node: ChainBackend) -> None:
     """And proves a set that has none of the trusted validators."""
     read = Read(node)
     _prove(read, at(node, 2), at(node, 60))
@@ -106,7 +109,7 @@ class Unsigned(Read):
         return replace(found, signed_header=signed)
 
 
-def test_headers_that_never_follow_end_the_bisection(node: MemoryBackend) -> None:
+def test_headers_that_never_follow_end_the_bisection(node: ChainBackend) -> None:
     """With an error that names the node."""
     read = Unsigned(node)
     with pytest.raises(UpstreamMismatch, match="upstream node"):
@@ -114,7 +117,7 @@ def test_headers_that_never_follow_end_the_bisection(node: MemoryBackend) -> Non
     assert len(read.asked) < 20
 
 
-def test_times(node: MemoryBackend) -> None:
+def test_times(node: ChainBackend) -> None:
     """A header is of the past, later than the trusted one, and that is not too old."""
     trusted, later = at(node, 5), at(node, 6)
     time = later.signed_header.header.time
@@ -132,18 +135,18 @@ def test_times(node: MemoryBackend) -> None:
         _prove(Read(node), trusted, later, period=1)
 
 
-def test_what_does_not_fit_is_named(node: MemoryBackend) -> None:
+def test_what_does_not_fit_is_named(node: ChainBackend) -> None:
     """Chain id, commit, validators and signatures."""
     block = at(node, 5)
-    chain_id, signed = node.chain_id(), block.signed_header
+    chain_id, signed = node.reads.chain_id(), block.signed_header
     check_signed(chain_id, block)
     wrong = {
         "of chain": ("another", block),
         "for another block": (
             chain_id,
-            replace(block, signed_header=replace(signed, commit=node.commit(6))),
+            replace(block, signed_header=replace(signed, commit=node.reads.commit(6))),
         ),
-        "other validators": (chain_id, replace(block, validators=node.validators(40))),
+        "other validators": (chain_id, replace(block, validators=node.reads.validators(40))),
         "wrong signature": (
             chain_id,
             replace(

@@ -17,6 +17,7 @@ from flask_noderpc.errors import HeightNotAvailable, NotFound, TxNotFound
 from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for, run_node, serve
+from tests.helpers.growing import grow
 from tests.helpers.until import PATIENCE, until
 
 from .conftest import Companion, Serve, node_of
@@ -62,10 +63,10 @@ def test_they_are_answered_as_by_the_node(dialect: str, companion: Companion) ->
             for path in (*paths(node.chain), *pages):
                 assert get(own + path) == get(node.url + path), path
             assert b"must be less than or equal to" in get(f"{own}/block?height=99")
-            assert followed.base_height() == 20
+            assert followed.reads.base_height() == 20
     # The store's own error, as no node is there to ask.
     with pytest.raises(HeightNotAvailable, match="lowest height is 20"):
-        followed.block(5)
+        followed.reads.block(5)
 
 
 def test_validators_of_stored_heights_are_answered_during_the_backfill(
@@ -77,8 +78,8 @@ def test_validators_of_stored_heights_are_answered_during_the_backfill(
         with raw_node(slow.respond) as url:
             followed = companion(url)
             followed.follow()
-            until(lambda: 1 < followed.base_height() <= BASE + 1, "a part of the blocks")
-            reaches(followed, HEAD, base := followed.base_height())
+            until(lambda: 1 < followed.reads.base_height() <= BASE + 1, "a part of the blocks")
+            reaches(followed, HEAD, base := followed.reads.base_height())
             with serve(app_for(followed, dialect="comet-0.38")) as own:
                 for height in range(base, HEAD):
                     for route in ("validators", "consensus_params"):
@@ -95,7 +96,7 @@ def test_validators_of_stored_heights_are_answered_during_the_backfill(
             slow.is_broken = False
             slow.released.set()
             until(lambda: client.get("/readyz?full").status_code == 200, "all blocks")
-            assert followed.base_height() == 1
+            assert followed.reads.base_height() == 1
 
 
 def followed_from(companion: Companion, *urls: str, head: int = HEAD) -> CompanionBackend:
@@ -178,33 +179,33 @@ Read = Callable[[ChainBackend, int], object]
 
 def _headers(node: Liar) -> None:
     def block_metas(low: int, high: int) -> tuple[BlockMeta, ...]:
-        found = node.store.block_metas(low, high)
+        found = node.inner.reads.block_metas(low, high)
         return tuple(replace(each, header=replace(each.header, time=1)) for each in found)
 
-    node.block_metas = block_metas  # type: ignore[method-assign]
+    node.reads.block_metas = block_metas  # type: ignore[method-assign]
 
 
 LIES: dict[str, tuple[Lie, Read]] = {
     "a transaction": (
         _txs(lambda txs: (b"forged=1", *txs[1:])),
-        lambda node, height: node.block(height),
+        lambda node, height: node.reads.block(height),
     ),
     "a block that fits its own hash": (
         _forged(app_hash=b"x" * 8),
-        lambda node, height: node.block(height),
+        lambda node, height: node.reads.block(height),
     ),
-    "headers on the way down": (_headers, lambda node, height: node.block(height)),
-    "a header": (_headers, lambda node, height: node.block_meta(height)),
+    "headers on the way down": (_headers, lambda node, height: node.reads.block(height)),
+    "a header": (_headers, lambda node, height: node.reads.block_meta(height)),
     "the gas": (
         _results(lambda result: replace(result, gas_used=result.gas_used + 1)),
-        lambda node, height: node.results(height),
+        lambda node, height: node.reads.results(height),
     ),
-    "a vote": (_commit(_no_votes), lambda node, height: node.commit(height)),
+    "a vote": (_commit(_no_votes), lambda node, height: node.reads.commit(height)),
     "a power": (
         _members(lambda found: (replace(found[0], voting_power=99), *found[1:])),
-        lambda node, height: node.validators(height).validators,
+        lambda node, height: node.reads.validators(height).validators,
     ),
-    "a limit": (_parameters, lambda node, height: node.consensus_params(height)),
+    "a limit": (_parameters, lambda node, height: node.reads.consensus_params(height)),
 }
 
 
@@ -240,8 +241,8 @@ def test_a_tx_above_the_head_is_not_found(
     followed = followed_from(companion, serve_node(inner))
     followed.close()
     serving = companion(serve_node(inner))
-    inner.append_block(chain.blocks[HEAD])
+    grow(inner, chain.blocks[HEAD])
     tx_hash = hashes.tx_hash(chain.blocks[HEAD].block.txs[0])
-    assert serving.latest_height() == HEAD
+    assert serving.reads.latest_height() == HEAD
     with pytest.raises(TxNotFound):
-        serving.tx(tx_hash)
+        serving.reads.tx(tx_hash)

@@ -15,22 +15,23 @@ from click.testing import CliRunner
 from flask import Flask
 
 from flask_noderpc import NodeRPC, SQLiteBackend
-from flask_noderpc.backends.base.store import FULL, ChainStore
+from flask_noderpc.backends.sql.store import ChainStore
 from flask_noderpc.backends.sqlite.writer import Writer
 from flask_noderpc.cli import main
 from flask_noderpc.cometbft import info
 from flask_noderpc.companion import genesis, lease, progress
-from flask_noderpc.companion.backend import CompanionBackend
 from flask_noderpc.companion.cached_status import CachedStatus
 from flask_noderpc.companion.comparison import Comparison, unproven
 from flask_noderpc.companion.pool import NoUpstream, Upstreams
+from flask_noderpc.companion.reads import CompanionReads
 from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute
-from flask_noderpc.errors import HeightNotAvailable, StoreError, UpstreamUnavailable
+from flask_noderpc.errors import FULL, HeightNotAvailable, StoreError, UpstreamUnavailable
 from flask_noderpc.extension import mounts
 from flask_noderpc.signals import results_refuted
 from flask_noderpc.testing import SampleChain, make_chain
 from flask_noderpc.testing.node import app_for, run_node, serve
 from flask_noderpc.web import threads
+from tests.helpers.growing import grow
 from tests.helpers.until import PATIENCE, until
 from tests.helpers.websocket import WebSocketClient
 
@@ -68,19 +69,19 @@ def test_results_that_are_replaced_while_they_are_read(
     followed = companion(serve_node(node))
     followed.follow()
     reaches(followed, 30)
-    inner.append_block(chain.blocks[30])
+    grow(inner, chain.blocks[30])
     reaches(followed, 31)
-    read = CompanionBackend.results
+    read = CompanionReads.results
 
-    def results(self: CompanionBackend, height: int) -> BlockResults:
+    def results(self: CompanionReads, height: int) -> BlockResults:
         found = read(self, height)
         if lying:
             lying.clear()
-            inner.append_block(chain.blocks[31])
+            grow(inner, chain.blocks[31])
             reaches(followed, 32)
         return found
 
-    monkeypatch.setattr(CompanionBackend, "results", results)
+    monkeypatch.setattr(CompanionReads, "results", results)
     client = app_for(followed, dialect="comet-0.38").test_client()
     first, second = (client.get("/block_results?height=31") for _ in range(2))
     assert ("7777" in first.text, "Cache-Control" in first.headers) == (True, False)
@@ -103,7 +104,7 @@ def test_a_node_below_the_lowest_block(
     with pytest.raises(UpstreamUnavailable, match="it is catching up, or was reset"):
         reset.mempool.submit(b"a=1")
     with pytest.raises(HeightNotAvailable):
-        reset.block(5)
+        reset.reads.block(5)
     reset.close()
 
     # The lowest block names the hash of the one below it.
@@ -196,17 +197,17 @@ def test_subscribers_to_results_that_are_refuted(
         client.call("subscribe", {"query": "tm.event='NewBlock'"})
         client.call("subscribe", {"query": "tm.event='Tx' AND app.key='none'"}, "others")
         assert [client.json()["result"] for _ in range(2)] == [{}, {}]
-        inner.append_block(chain.blocks[30])
+        grow(inner, chain.blocks[30])
         assert client.json()["result"]["data"]["value"]["block"]["header"]["height"] == "31"
         lying.clear()
-        inner.append_block(chain.blocks[31])
+        grow(inner, chain.blocks[31])
         ended = client.json()
         assert "the next header refuted the results of block 31" in ended["error"]["data"]
         assert ended["id"] != "others"
         client.call("subscribe", {"query": "tm.event='NewBlock'"}, "again")
         assert client.json() == {"jsonrpc": "2.0", "id": "again", "result": {}}
         # Block 32 may be on its way.
-        inner.append_block(chain.blocks[32])
+        grow(inner, chain.blocks[32])
         block = client.json()["result"]["data"]["value"]["block"]
         assert block["header"]["height"] in {"32", "33"}
     until(lambda: heights == [31], "the signal")
@@ -239,15 +240,15 @@ def test_the_genesis_is_not_in_the_way_of_blocks(
         theirs = [get(node.url + path) for path in paths]
         assert theirs[1] != theirs[2]
         with serve(app_for(followed, dialect="comet-0.38")) as own:
-            assert followed.store.genesis_source() is None
+            assert followed.store.reads.genesis_source() is None
             assert [get(own + path) for path in paths] == theirs
             allowed.set()
-            until(lambda: followed.store.genesis_source() is not None, "the genesis")
+            until(lambda: followed.store.reads.genesis_source() is not None, "the genesis")
             assert [get(own + path) for path in paths] == theirs
     with serve(app_for(followed, dialect="comet-0.38")) as own:
         assert [get(own + path) for path in paths] == theirs
     followed.close()
-    verified = CliRunner().invoke(main, ["verify", followed.path])
+    verified = CliRunner().invoke(main, ["verify", followed.store.location.path])
     assert f"not verified: the genesis document, from {node.url}" in verified.output
 
 
@@ -264,7 +265,7 @@ def test_a_genesis_that_is_too_large_is_forwarded(
         with serve(app_for(followed, dialect="comet-0.38")) as own:
             path = "/genesis_chunked?chunk=1"
             assert get(own + path) == get(node.url + path)
-        assert followed.store.genesis_source() is None
+        assert followed.store.reads.genesis_source() is None
 
 
 @contextmanager
@@ -296,11 +297,11 @@ def test_a_full_disk(
     followed.follow()
     reaches(followed, 30)
     with full_disk(monkeypatch):
-        inner.append_block(*chain.blocks[30:40])
+        grow(inner, *chain.blocks[30:40])
         until(lambda: "nothing was written" in caplog.text, "the error")
         for each in (followed, serving):
             assert "nothing was written" in reason(each)
-            assert each.block(30)[1] == chain.blocks[29].block
+            assert each.reads.block(30)[1] == chain.blocks[29].block
     reaches(followed, 40)
     until(lambda: not reason(serving), "readiness")
     assert followed.store.verify() == 40
@@ -357,7 +358,7 @@ def test_nodes_of_several_versions_are_compared_without_an_alarm(
     reaches(followed, 40)
     for block in chain.blocks[40:44]:
         for node in nodes:
-            node.append_block(block)
+            grow(node, block)
     until(lambda: bool(compared), "a comparison")
     assert "are not those that are stored" not in caplog.text
 
@@ -379,7 +380,7 @@ def test_a_status_is_read_anew_after_a_pause(
     inner = node_of(chain, 30)
     network = companion(serve_node(inner)).network
     assert network.upstream_height() == 30
-    inner.append_block(chain.blocks[30])
+    grow(inner, chain.blocks[30])
     # As a second later, and an hour later.
     network._status._read_at -= 3600
     network._status._QUICK_S = PATIENCE

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from flask_noderpc import ChainBackend
 from flask_noderpc.companion import follower, from_settings, head_appender
 from flask_noderpc.companion.backend import CompanionBackend
 from flask_noderpc.domain.block import Block, BlockID, BlockMeta
@@ -14,11 +15,11 @@ from flask_noderpc.errors import HeightNotAvailable, UpstreamUnavailable
 from flask_noderpc.protocol.comet.hashes import header_hash
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for, serve
+from tests.helpers.growing import View, grow
 from tests.helpers.until import until
 
 from .conftest import HEIGHTS, Companion, Serve, node_of
 from .test_follow import reaches, reason
-from .test_lies import Liar
 
 DAY = 86_400
 
@@ -51,14 +52,14 @@ def test_all_nodes_are_down_for_long(
         return set(network.upstreams().values()) == {"failing"}
 
     until(shows_it, "the state")
-    assert followed.block(30)[1] == chain.blocks[29].block
+    assert followed.reads.block(30)[1] == chain.blocks[29].block
     with pytest.raises(UpstreamUnavailable):
         followed.mempool.submit(b"a=1")
     client = app_for(followed, dialect="comet-0.38").test_client()
     assert client.get("/readyz").status_code == 503
     assert '"latest_block_height":"30"' in client.get("/status").text
 
-    inner.append_block(*chain.blocks[30:40])
+    grow(inner, *chain.blocks[30:40])
     with serve(app_for(inner, dialect="comet-0.38"), int(url.rpartition(":")[2])):
         reaches(followed, 40)
         until(lambda: not reason(followed), "readiness")
@@ -92,9 +93,9 @@ def test_a_clock_that_is_wrong(
     reaches(followed, 30)
 
     now[0] = right + seconds
-    inner.append_block(*chain.blocks[30:32])
+    grow(inner, *chain.blocks[30:32])
     until(lambda: text in reason(followed), "the reason")
-    assert followed.latest_height() == 30
+    assert followed.reads.latest_height() == 30
     assert set(followed.network.upstreams().values()) == {"up"}
 
     now[0] = right
@@ -102,8 +103,8 @@ def test_a_clock_that_is_wrong(
     until(lambda: not reason(followed), "readiness")
 
 
-class Pruned(Liar):
-    """A node that prunes its blocks below 25 as soon as one below 50 is read."""
+class Pruned(View):
+    """A chain of a node that prunes its blocks below 25 as soon as one below 50 is read."""
 
     lowest = 1
 
@@ -126,10 +127,10 @@ def test_a_node_prunes_while_the_history_is_fetched(
 ) -> None:
     """All that it still has is stored, and the head is followed on."""
     inner = node_of(chain, 65)
-    followed = companion(serve_node(Pruned(inner)))
+    followed = companion(serve_node(ChainBackend(Pruned(inner))))
     followed.follow()
     reaches(followed, 65, 25)
-    inner.append_block(*chain.blocks[65:])
+    grow(inner, *chain.blocks[65:])
     reaches(followed, HEIGHTS, 25)
     assert followed.store.verify() == HEIGHTS - 24
     assert not reason(followed)

@@ -30,6 +30,7 @@ from flask_noderpc.errors import (
 from flask_noderpc.protocol.comet.hashes import header_hash
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker, make_blocks
+from tests.helpers.growing import grow
 from tests.helpers.until import until
 
 from .conftest import (
@@ -44,7 +45,7 @@ from .conftest import (
     upstreams_at,
 )
 from .test_follow import reaches, reason
-from .test_import import Pruned
+from .test_import import pruned
 from .test_lies import Liar
 
 HEAD = 10
@@ -90,7 +91,7 @@ def test_an_import_goes_on_by_a_newer_trusted_header(
 
     for given in (FetchOptions(), options):
         import_all(old_store, upstreams_at(url), options=given)
-    assert old_store.latest_height() == RECENT - 1
+    assert old_store.reads.latest_height() == RECENT - 1
     assert old_store.verify() == RECENT - 1
 
 
@@ -106,7 +107,7 @@ def test_a_companion_goes_on_by_a_newer_trusted_header(
     reaches(first, HEAD)
     first.close()
     forget_newest(first)
-    node.append_block(*recent_chain.blocks[HEAD : RECENT - 2])
+    grow(node, *recent_chain.blocks[HEAD : RECENT - 2])
     given: dict[str, Any] = {"trust_period": WEEKS, "head_delay": head_delay}
 
     off = companion(url, **given)
@@ -123,7 +124,7 @@ def test_a_companion_goes_on_by_a_newer_trusted_header(
     assert not reason(revived)
     revived.close()
     for number, settings in enumerate((given, given | {"trust": trust})):
-        node.append_block(recent_chain.blocks[RECENT - 2 + number])
+        grow(node, recent_chain.blocks[RECENT - 2 + number])
         again = companion(url, **settings)
         again.follow()
         reaches(again, RECENT - 1 + number - head_delay)
@@ -170,7 +171,7 @@ def test_an_interruption_costs_only_time(
         importer.plan()
         with pytest.raises(Interrupted):
             importer.run(interrupt)
-        assert old_store.latest_height() == head
+        assert old_store.reads.latest_height() == head
 
     assert import_all(old_store, upstreams_at(url), options=options) == (1, RECENT - 1)
     old_store.verify()
@@ -180,17 +181,17 @@ def test_pruned_heights_are_named(
     recent_chain: SampleChain, serve_node: Serve, old_store: SQLiteBackend
 ) -> None:
     """A new store above them is the way out; a node that has them is another one."""
-    pruned = serve_node(Pruned(node_of(recent_chain, RECENT), 33, 33))
+    lacking = serve_node(pruned(node_of(recent_chain, RECENT), 33, 33))
     options = trusting(recent_chain, 60)
 
     with pytest.raises(ConfigurationError, match="pruned blocks 11 to 32") as raised:
-        import_all(old_store, upstreams_at(pruned), options=options)
+        import_all(old_store, upstreams_at(lacking), options=options)
 
     assert "noderpc start --upstream URL --database NEW" in str(raised.value)
-    assert old_store.latest_height() == HEAD
+    assert old_store.reads.latest_height() == HEAD
     archive = serve_node(node_of(recent_chain, RECENT))
-    import_all(old_store, upstreams_at(pruned, archive), options=options)
-    assert old_store.latest_height() == RECENT - 1
+    import_all(old_store, upstreams_at(lacking, archive), options=options)
+    assert old_store.reads.latest_height() == RECENT - 1
 
 
 @pytest.mark.parametrize("period", [TRUST.period, int(WEEKS) * SECOND])
@@ -203,16 +204,16 @@ def test_a_companion_names_pruned_heights(
     reaches(first, HEAD)
     first.close()
     forget_newest(first)
-    pruned = serve_node(Pruned(node_of(recent_chain, RECENT), 33, 33))
+    lacking = serve_node(pruned(node_of(recent_chain, RECENT), 33, 33))
     trust = f"60:{hash_of(recent_chain, 60).hex()}"
 
-    followed = companion(pruned, trust=trust, trust_period=period / SECOND)
+    followed = companion(lacking, trust=trust, trust_period=period / SECOND)
     followed.follow()
 
     until(lambda: "pruned blocks 11 to 32" in reason(followed), "the reason")
-    assert followed.latest_height() == HEAD
+    assert followed.reads.latest_height() == HEAD
     with pytest.raises(HeightNotAvailable):
-        followed.block(HEAD + 1)
+        followed.reads.block(HEAD + 1)
 
 
 @pytest.fixture
@@ -232,14 +233,14 @@ def test_a_trusted_header_of_another_chain_is_refused(
     lowest: int, recent_chain: SampleChain, serve_node: Serve, forked_store: SQLiteBackend
 ) -> None:
     """With both hashes, and the cure; whether or not its nodes have the block of the head."""
-    url = serve_node(Pruned(node_of(recent_chain, RECENT), lowest, lowest))
+    url = serve_node(pruned(node_of(recent_chain, RECENT), lowest, lowest))
 
     with pytest.raises(NodeRPCError, match="another --database") as raised:
         import_all(forked_store, upstreams_at(url), options=trusting(recent_chain, 60))
 
-    assert forked_store.hash_at(HEAD).hex().upper() in str(raised.value)
+    assert forked_store.reads.hash_at(HEAD).hex().upper() in str(raised.value)
     assert hash_of(recent_chain, HEAD).hex().upper() in str(raised.value)
-    assert forked_store.latest_height() == HEAD
+    assert forked_store.reads.latest_height() == HEAD
 
 
 def _wrong_hash(chain: SampleChain) -> TrustOptions:
@@ -277,7 +278,7 @@ def test_trusted_headers_that_revive_nothing(
     """Each error says what was given, and what to do."""
     with pytest.raises(NodeRPCError, match=said):
         import_all(old_store, upstreams_at(url), options=FetchOptions(of(recent_chain)))
-    assert old_store.latest_height() == HEAD
+    assert old_store.reads.latest_height() == HEAD
 
 
 def _other_time(block: Block) -> Block:
@@ -290,7 +291,7 @@ class HeaderLiar(Liar):
     """A node that also lies about ranges of headers."""
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
-        return tuple(self.block_meta(height) for height in range(high, low - 1, -1))
+        return tuple(self.reads.block_meta(height) for height in range(high, low - 1, -1))
 
 
 def test_a_node_that_lies_about_a_header_is_refused(
@@ -327,7 +328,7 @@ def test_a_trusted_header_above_the_head_outweighs_what_nodes_show(
     with pytest.raises(NodeRPCError, match="not the trusted one"):
         import_all(old_store, upstreams_at(serve_node(node_of(forged, RECENT))), 1, 55, options)
 
-    assert old_store.latest_height() == HEAD
+    assert old_store.reads.latest_height() == HEAD
 
 
 def test_linked_headers_that_are_ahead_of_the_clock_wait(
@@ -340,7 +341,7 @@ def test_linked_headers_that_are_ahead_of_the_clock_wait(
     with pytest.raises(UpstreamUnavailable, match="header 42 is 60 s ahead"):
         import_all(old_store, upstreams_at(url), 1, 75, FetchOptions(trust))
 
-    assert old_store.latest_height() == OLD + 1
+    assert old_store.reads.latest_height() == OLD + 1
 
 
 def test_a_young_head_needs_no_headers(
@@ -351,4 +352,4 @@ def test_a_young_head_needs_no_headers(
     wrong = FetchOptions(TrustOptions(60, bytes(32)))
     with pytest.raises(NodeRPCError, match="not the trusted one"):
         import_all(old_store, upstreams_at(url), options=wrong)
-    assert old_store.latest_height() == 50
+    assert old_store.reads.latest_height() == 50

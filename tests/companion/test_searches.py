@@ -10,7 +10,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from flask_noderpc import MemoryBackend
+from flask_noderpc import MemoryChain
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.companion.backend import CompanionBackend
 from flask_noderpc.domain.block import Block, BlockID
 from flask_noderpc.domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits
@@ -110,12 +111,12 @@ def test_windows_that_are_no_pages_of_a_node_are_read_from_two(
     assert search is not None
     for offset in (0, 1, 3, 7, 10_000):
         page = Page(offset, 5, newest_first=offset % 2 == 1)
-        assert followed.search_txs(search, page, SearchLimits()) == node.search_txs(
+        assert followed.reads.search_txs(search, page, SearchLimits()) == node.reads.search_txs(
             search, page, SearchLimits()
         )
 
 
-class Keeping(MemoryBackend):
+class Keeping(MemoryChain):
     """A node that has pruned blocks, and keeps its index."""
 
     searches = 0
@@ -205,7 +206,7 @@ def test_a_search_in_part_is_refused_over_a_websocket(
             assert "total_count" in client.asked(method, bounded)["result"]
 
 
-class Unindexed(MemoryBackend):
+class Unindexed(MemoryChain):
     """A node without an index."""
 
     def search_txs(
@@ -220,20 +221,20 @@ class Unindexed(MemoryBackend):
 def test_without_a_node_that_knows_more_a_search_is_refused_with_the_cure(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    unindexed = Unindexed(chain.genesis, chain.blocks[:HEAD], state=chain.state)
+    unindexed = ChainBackend(Unindexed(chain.genesis, chain.blocks[:HEAD], state=chain.state))
     url = serve_node(unindexed)
     followed = partly(companion, url)
     search = tx_search(parse("app.index_key EXISTS"))
     assert search is not None
     with pytest.raises(SearchIncomplete, match="transaction indexing is disabled") as refused:
-        followed.search_txs(search, Page(0, 5), SearchLimits())
+        followed.reads.search_txs(search, Page(0, 5), SearchLimits())
     assert f"a query with tx.height >= {BASE}" in refused.value.hint
     bounded = tx_search(parse(f"app.index_key EXISTS AND tx.height >= {BASE}"))
     assert bounded is not None
-    assert followed.search_txs(bounded, Page(0, 5), SearchLimits()).total > 0
+    assert followed.reads.search_txs(bounded, Page(0, 5), SearchLimits()).total > 0
     # Another node may know it.
     both = companion(url, serve_node(node_of(chain, HEAD)))
-    assert both.search_txs(search, Page(0, 100), SearchLimits()).total > HEAD - BASE
+    assert both.reads.search_txs(search, Page(0, 100), SearchLimits()).total > HEAD - BASE
 
 
 def test_a_node_that_is_behind_the_store_is_not_asked(
@@ -246,7 +247,7 @@ def test_a_node_that_is_behind_the_store_is_not_asked(
     assert search is not None
     for _ in range(4):
         page = Page(0, 1, newest_first=True)
-        (found,) = followed.search_txs(search, page, SearchLimits()).txs
+        (found,) = followed.reads.search_txs(search, page, SearchLimits()).txs
         assert found.height == HEAD
 
 
@@ -260,10 +261,10 @@ def test_an_archive_that_is_down_may_know_more(
     search = tx_search(parse("app.index_key EXISTS"))
     assert search is not None
     with pytest.raises(SearchIncomplete):
-        followed.search_txs(search, Page(0, 5), SearchLimits())
+        followed.reads.search_txs(search, Page(0, 5), SearchLimits())
 
 
-class Lying(MemoryBackend):
+class Lying(MemoryChain):
     """A node that counts more than it shows."""
 
     def search_txs(
@@ -276,14 +277,16 @@ class Lying(MemoryBackend):
 def test_pages_that_no_search_has_are_those_of_another_node(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    liar = serve_node(Lying(chain.genesis, chain.blocks[:HEAD], state=chain.state))
+    liar = serve_node(
+        ChainBackend(Lying(chain.genesis, chain.blocks[:HEAD], state=chain.state))
+    )
     node = node_of(chain, HEAD)
     followed = partly(companion, liar, serve_node(node))
     search = tx_search(parse("app.index_key EXISTS"))
     assert search is not None
-    expected = node.search_txs(search, Page(0, 5), SearchLimits())
+    expected = node.reads.search_txs(search, Page(0, 5), SearchLimits())
     for _ in range(3):
-        assert followed.search_txs(search, Page(0, 5), SearchLimits()) == expected
+        assert followed.reads.search_txs(search, Page(0, 5), SearchLimits()) == expected
 
 
 def test_they_come_from_the_store_once_it_has_all(companion: Companion) -> None:

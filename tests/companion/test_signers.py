@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.memory import MemoryBackend
+from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.backends.memory import MemoryChain
 from flask_noderpc.domain.block import Commit
 from flask_noderpc.domain.validator import (
     BLS12_381,
@@ -80,11 +81,11 @@ def chain_of(kind: str) -> SampleChain:
     return SampleChain(maker.genesis, maker.state, tuple(blocks))
 
 
-def node_of(chain: SampleChain) -> MemoryBackend:
-    return MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+def node_of(chain: SampleChain) -> ChainBackend:
+    return ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
 
 
-class Forger(MemoryBackend):
+class Forger(MemoryChain):
     """A node whose commits have signatures of other messages."""
 
     def __init__(self, chain: SampleChain, kind: str) -> None:
@@ -116,16 +117,16 @@ def test_commits_of_other_keys_are_verified(
 
     assert store.verify() == LAST
     assert "not verified" not in caplog.text
-    types = {each.pub_key.type for each in store.validators(3).validators}
+    types = {each.pub_key.type for each in store.reads.validators(3).validators}
     assert types == {kind, "ed25519"}
-    assert len(store.block(LAST)[1].evidence) == 1
+    assert len(store.reads.block(LAST)[1].evidence) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_wrong_signature_of_another_key_is_refused(
     kind: str, store: SQLiteBackend, serve_node: Serve
 ) -> None:
-    url = serve_node(Forger(chain_of(kind), kind), "comet-0.40")
+    url = serve_node(ChainBackend(Forger(chain_of(kind), kind)), "comet-0.40")
 
     with pytest.raises(UpstreamError, match="signature"):
         import_all(store, upstreams_at(url))

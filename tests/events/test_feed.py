@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from flask_noderpc import MemoryBackend
+from flask_noderpc import MemoryChain
 from flask_noderpc.domain.block import Block, BlockID
 from flask_noderpc.errors import StoreError
 from flask_noderpc.events.feed import Feed, HeightSource
@@ -16,7 +16,7 @@ from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.until import PATIENCE
 
 
-class Faulty(MemoryBackend):
+class Faulty(MemoryChain):
     """Fails now and then where blocks are read."""
 
     faults: list[Exception]
@@ -79,19 +79,19 @@ def test_faults_lose_nothing_and_repeat_nothing(
 ) -> None:
     caplog.set_level(logging.CRITICAL)
     maker = ChainMaker(initial_height=initial_height)
-    backend = Faulty(maker.genesis, state=maker.state)
-    backend.faults = [StoreError("locked"), ValueError("unforeseen"), StoreError("locked")]
+    chain = Faulty(maker.genesis, state=maker.state)
+    chain.faults = [StoreError("locked"), ValueError("unforeseen"), StoreError("locked")]
     received: list[int] = []
     enough = threading.Event()
 
     def publish(height: int) -> None:
-        received.append(next(messages_at(backend, height)).height)
+        received.append(next(messages_at(chain, height)).height)
         if len(received) == 6:
             enough.set()
 
-    feed = Feed(HeightSource(backend, publish), is_followed=lambda: True)
+    feed = Feed(HeightSource(chain, publish), is_followed=lambda: True)
     feed.follow()
-    backend.append_block(*(maker.block(b"k%d=v" % number) for number in range(6)))
+    chain.append_block(*(maker.block(b"k%d=v" % number) for number in range(6)))
     assert enough.wait(PATIENCE)
     feed.stop()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flask_noderpc import MemoryBackend
+from flask_noderpc import MemoryChain
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.events import RoundState
 from flask_noderpc.events.messages import keys_of, messages_at
@@ -12,13 +13,13 @@ from flask_noderpc.testing import make_chain
 from flask_noderpc.wire.document import DOCUMENT
 
 CHAIN = make_chain(8)
-BACKEND = MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+BACKEND = ChainBackend(MemoryChain(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state))
 ROUND = ["NewRound", "NewRoundStep", "CompleteProposal", "NewRoundStep", "Polka", "ValidBlock"]
 ROUND += ["Lock", "NewRoundStep", "Vote", "Vote", "Vote", "NewRoundStep"]
 
 
 def categories(height: int) -> list[str]:
-    return [message.category for message in messages_at(BACKEND, height)]
+    return [message.category for message in messages_at(BACKEND.reads, height)]
 
 
 def test_a_block_emits_its_round_events_before_its_block_events() -> None:
@@ -28,7 +29,7 @@ def test_a_block_emits_its_round_events_before_its_block_events() -> None:
 
 
 def test_a_block_has_five_steps_of_which_the_last_is_to_the_next_height() -> None:
-    received = [m.value for m in messages_at(BACKEND, 2) if m.category == "NewRoundStep"]
+    received = [m.value for m in messages_at(BACKEND.reads, 2) if m.category == "NewRoundStep"]
 
     assert received == [
         RoundState(height, 0, f"RoundStep{step}")
@@ -50,14 +51,14 @@ def test_evidence_and_validator_updates_are_emitted() -> None:
 
 def test_positions_count_from_zero_at_each_height() -> None:
     for height in range(1, 9):
-        messages = tuple(messages_at(BACKEND, height))
+        messages = tuple(messages_at(BACKEND.reads, height))
 
         assert [message.position for message in messages] == list(range(len(messages)))
         assert {message.height for message in messages} == {height}
 
 
 def test_a_transaction_has_its_hash_its_height_and_its_events_as_keys() -> None:
-    *_, message = (m for m in messages_at(BACKEND, 2) if m.category == "Tx")
+    *_, message = (m for m in messages_at(BACKEND.reads, 2) if m.category == "Tx")
 
     assert message.keys["tm.event"] == ["Tx"]
     assert message.keys["tx.height"] == ["2"]
@@ -76,7 +77,7 @@ def test_bytes_that_are_no_text_become_marks_in_a_key() -> None:
 
 @pytest.mark.parametrize("height", range(1, 9))
 def test_every_message_has_a_shape_in_the_document_dialect(height: int) -> None:
-    for message in messages_at(BACKEND, height):
+    for message in messages_at(BACKEND.reads, height):
         body = DOCUMENT.encode_event(message)
 
         assert body.startswith(b'{"type":"tendermint/event/')

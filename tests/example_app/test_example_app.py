@@ -110,5 +110,5 @@ def test_the_example_app_produces_blocks(
 
     height = int(answer["result"]["height"])
     assert height >= 1
-    assert chain_of(app).wait_for_height(height, PATIENCE) > height
+    assert chain_of(app).reads.wait_for_height(height, PATIENCE) > height
     chain_of(app).close()

@@ -50,7 +50,10 @@ def followed(tmp_path: Path) -> Iterator[Followed]:
         try:
             backend.follow()
             until(
-                lambda: backend.latest_height() >= HEAD and backend.base_height() == BASE,
+                lambda: (
+                    backend.reads.latest_height() >= HEAD
+                    and backend.reads.base_height() == BASE
+                ),
                 "the store",
             )
             app = app_for(backend, dialect="comet-0.38")

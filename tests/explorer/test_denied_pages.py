@@ -47,9 +47,9 @@ def _paths(site: Site) -> list[str]:
 
 def _secrets(site: Site) -> set[str]:
     chain = site.chain
-    block_id, block = chain.block(1)
+    block_id, block = chain.reads.block(1)
     hashes = {block_id.hash.hex(), block.header.app_hash.hex()} - {""}
-    return {chain.chain_id(), *hashes, *(each.upper() for each in hashes)}
+    return {chain.reads.chain_id(), *hashes, *(each.upper() for each in hashes)}
 
 
 def test_every_page_is_refused_or_says_nothing(denied: Site) -> None:

@@ -12,8 +12,9 @@ from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flask_noderpc import CommittedBlock, MemoryBackend, explorer_bp
+from flask_noderpc import CommittedBlock, MemoryChain, explorer_bp
 from flask_noderpc.backends.base.application import ApplicationAccess
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.base.capabilities import Mempool
 from flask_noderpc.domain.abci import Event, EventAttribute, QueryResult
 from flask_noderpc.domain.network import NodeInfo
@@ -43,7 +44,7 @@ values = st.one_of(
 )
 
 
-class Spiteful(MemoryBackend):
+class Spiteful(ChainBackend):
     """A chain whose every text is somebody else's; it becomes another one for each example."""
 
     def __init__(self) -> None:
@@ -52,7 +53,7 @@ class Spiteful(MemoryBackend):
     def become(self, tx: bytes, words: str) -> None:
         maker = ChainMaker()
         blocks = [spoiled(maker.block(tx), tx, words), maker.block()]
-        super().__init__(maker.genesis, blocks, state=maker.state)
+        super().__init__(MemoryChain(maker.genesis, blocks, state=maker.state))
         self._tx, self._words = tx, words
         self.network.info = NodeInfo(bytes(20), "chain", moniker=words)
 

@@ -11,7 +11,8 @@ from urllib.parse import quote
 import pytest
 from flask import Flask, request
 
-from flask_noderpc import ConfigurationError, Denied, MemoryBackend, NodeRPC, explorer_bp
+from flask_noderpc import ConfigurationError, Denied, MemoryChain, NodeRPC, explorer_bp
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
@@ -52,7 +53,7 @@ def test_the_overview_lists_blocks_and_transactions_newest_first(site: Site) -> 
     # The latest block among the figures, the blocks, and those of the transactions.
     assert heights(found) == [3, 3, 2, 1, 3, 1, 1]
     assert found.text.index("b=<2>") < found.text.index("a=1") < found.text.index("name=sat")
-    assert site.chain.chain_id() in found.text
+    assert site.chain.reads.chain_id() in found.text
 
 
 def test_blocks_are_paged_by_their_height(site: Site) -> None:
@@ -74,7 +75,7 @@ def test_blocks_are_paged_by_their_height(site: Site) -> None:
 def test_a_block_shows_its_header_and_transactions(site: Site) -> None:
     site.grow(b"a=1", b"b=2")
     site.grow()
-    block_hash = site.chain.hash_at(1).hex().upper()
+    block_hash = site.chain.reads.hash_at(1).hex().upper()
 
     found = page(site.client, "/block/1")
 
@@ -158,7 +159,7 @@ def test_validators_of_a_height_are_listed(tmp_path: Path) -> None:
     app.register_blueprint(explorer_bp)
     client = app.test_client()
     try:
-        members = store.validators(9)
+        members = store.reads.validators(9)
         assert len(members.validators) == 4
         latest, first = page(client, "/validators"), page(client, "/validators?height=1")
         assert (
@@ -169,7 +170,7 @@ def test_validators_of_a_height_are_listed(tmp_path: Path) -> None:
         assert "50.0 %" in first.text
         assert "proposer" in first.text
         assert "must be less than" in page(client, "/validators?height=99", 404).text
-        accused = [height for height in range(1, 9) if store.block(height)[1].evidence]
+        accused = [height for height in range(1, 9) if store.reads.block(height)[1].evidence]
         assert "1 of misbehaviour" in page(client, f"/block/{accused[0]}").text
     finally:
         store.close()
@@ -284,7 +285,7 @@ def test_a_chain_of_millions_of_blocks_is_read_by_height() -> None:
     first = 30_000_000
     maker = ChainMaker(initial_height=first)
     blocks = [maker.block(b"key%d=value" % number) for number in range(25)]
-    app = app_for(MemoryBackend(maker.genesis, blocks, state=maker.state))
+    app = app_for(ChainBackend(MemoryChain(maker.genesis, blocks, state=maker.state)))
     app.register_blueprint(explorer_bp)
     client = app.test_client()
 

@@ -26,7 +26,7 @@ def found_at(site: Site, text: str) -> str:
 
 
 def test_a_height_a_hash_and_a_key_lead_to_their_pages(grown: Site) -> None:
-    block_hash, tx_hash = grown.chain.hash_at(2).hex(), sha256(b"name=hal").hexdigest()
+    block_hash, tx_hash = grown.chain.reads.hash_at(2).hex(), sha256(b"name=hal").hexdigest()
 
     assert found_at(grown, " 2 ") == "/block/2"
     assert found_at(grown, "0x" + block_hash.upper()) == "/block/2"
@@ -37,7 +37,7 @@ def test_a_height_a_hash_and_a_key_lead_to_their_pages(grown: Site) -> None:
 def test_addresses_lead_to_accounts_and_validators(grown: Site) -> None:
     bech32 = "cosmos1" + "q" * 38
     ethereum = "0x" + "aB" * 20
-    validator = grown.chain.validators(1).validators[0].address.hex()
+    validator = grown.chain.reads.validators(1).validators[0].address.hex()
 
     assert found_at(grown, bech32) == f"/account/{bech32}"
     assert found_at(grown, ethereum) == f"/account/{ethereum}"

@@ -70,7 +70,7 @@ def check() -> str:
     """Copy the store while it is in use, and hash it anew; its height."""
     chain = get_backend()
     assert isinstance(chain, EmbeddedChain)
-    chain.store.backup(f"{chain.path}.copy")
+    chain.store.backup(f"{chain.store.location.path}.copy")
     return str(chain.store.verify())
 
 

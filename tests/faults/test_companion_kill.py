@@ -33,9 +33,9 @@ main(sys.argv[1:])
 
 def _grow(node: Node, count: int) -> int:
     for _ in range(count):
-        node.chain.mempool.submit(b"key%d=value" % node.chain.latest_height())
+        node.chain.mempool.submit(b"key%d=value" % node.chain.reads.latest_height())
         node.produce()
-    return node.chain.latest_height()
+    return node.chain.reads.latest_height()
 
 
 def test_a_killed_follower_is_followed_by_another(tmp_path: Path) -> None:
@@ -60,13 +60,15 @@ def test_a_killed_follower_is_followed_by_another(tmp_path: Path) -> None:
         follower = begin()
         with closing(SQLiteBackend(path)) as store:
             height = _grow(node, 3)
-            until(lambda: store.has_chain() and store.latest_height() == height, "the head")
-            until(lambda: store.base_height() == 1, "the first block")
+            until(
+                lambda: store.has_chain() and store.reads.latest_height() == height, "the head"
+            )
+            until(lambda: store.reads.base_height() == 1, "the first block")
             assert follower.end() == 0
             assert store.verify() == height
             for at in range(1, height + 1):
-                assert store.block(at) == node.chain.block(at)
-                assert store.results(at) == node.chain.results(at)
+                assert store.reads.block(at) == node.chain.reads.block(at)
+                assert store.reads.results(at) == node.chain.reads.results(at)
 
 
 def test_a_killed_import_goes_on(tmp_path: Path) -> None:
@@ -86,11 +88,11 @@ def test_a_killed_import_goes_on(tmp_path: Path) -> None:
             time.sleep(random.Random(moment).uniform(0, 3))
             _grow(node, 2)
             importing.kill()
-        last = node.chain.latest_height() - 1
+        last = node.chain.reads.latest_height() - 1
         assert begin().wait() == 0, (tmp_path / "log").read_text()
         with closing(SQLiteBackend(path)) as store:
-            assert (store.base_height(), store.latest_height()) == (1, last)
+            assert (store.reads.base_height(), store.reads.latest_height()) == (1, last)
             assert store.verify() == last
             for at in range(1, last + 1):
-                assert store.block(at) == node.chain.block(at)
-                assert store.results(at) == node.chain.results(at)
+                assert store.reads.block(at) == node.chain.reads.block(at)
+                assert store.reads.results(at) == node.chain.reads.results(at)

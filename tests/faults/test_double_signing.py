@@ -104,7 +104,7 @@ def kill_one(
     if not nodes:
         signed = witness.note_record()
         with opened(database) as backend:
-            witness.recovered += signed > backend.latest_height()
+            witness.recovered += signed > backend.reads.latest_height()
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
@@ -128,9 +128,9 @@ def test_no_height_and_round_is_signed_for_two_blocks(
         assert last.stop() == 0
 
     with opened(database) as backend:
-        assert backend.verify() == backend.latest_height()
-        for height in range(1, backend.latest_height() + 1):
-            commit = backend.commit(height)
+        assert backend.verify() == backend.reads.latest_height()
+        for height in range(1, backend.reads.latest_height() + 1):
+            commit = backend.reads.commit(height)
             witness.seen[height, commit.round].add(commit.block_id.hash.hex().upper())
     conflicts = {key: blocks for key, blocks in witness.seen.items() if len(blocks) > 1}
     assert conflicts == {}

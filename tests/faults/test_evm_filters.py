@@ -38,7 +38,7 @@ def connections() -> Iterator[ExitStack]:
 
 
 def served(connections: ExitStack, chain: EmbeddedChain, kind: str) -> Server:
-    own = serving(kind, Path(chain.path), produce=False, json_rpc_enable=True)
+    own = serving(kind, Path(chain.store.location.path), produce=False, json_rpc_enable=True)
     return connections.enter_context(own)
 
 
@@ -69,7 +69,7 @@ def told(client: WebSocketClient, subscription: str) -> Any:
 
 
 def block_hashes(chain: EmbeddedChain, first: int, last: int) -> list[str]:
-    return [f"0x{chain.block(height)[0].hash.hex()}" for height in range(first, last + 1)]
+    return [f"0x{chain.reads.block(height)[0].hash.hex()}" for height in range(first, last + 1)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -135,10 +135,10 @@ def lives(pid: int) -> bool:
 
 def check(database: Path, mined: Mined) -> None:
     with opened(database, "evm") as backend:
-        latest = backend.latest_height()
+        latest = backend.reads.latest_height()
         assert backend.verify() == latest
         for raw, height in mined.items():
-            found = backend.tx(tx_hash(raw))
+            found = backend.reads.tx(tx_hash(raw))
             assert (found.height, found.tx, found.result.code) == (height, raw, 0)
         ran = check_state(backend, latest)
         assert ran >= len(mined)
@@ -149,7 +149,7 @@ def check_state(backend: SQLiteBackend, latest: int) -> int:
     evm, ran = EVM_STATE.of(backend), 0
     assert backend.application.info().last_block_height == latest
     for height in range(1, latest + 1):
-        results = backend.results(height)
+        results = backend.reads.results(height)
         root = evm.root(height)
         assert root == results.app_hash
         ran += sum(result.code == 0 for result in results.tx_results)

@@ -38,7 +38,9 @@ def servers(chain: EmbeddedChain) -> Iterator[list[Server]]:
     with ExitStack() as stack:
         yield [
             stack.enter_context(
-                serving(kind, Path(chain.path), produce=False, json_rpc_enable=True)
+                serving(
+                    kind, Path(chain.store.location.path), produce=False, json_rpc_enable=True
+                )
             )
             for kind in KINDS
         ]
@@ -84,7 +86,7 @@ def test_a_block_has_one_hash_everywhere(chain: EmbeddedChain, servers: list[Ser
     until(lambda: all(len(head.hashes) == BLOCKS for head in heads), "all heads are told")
     polled += call(next(turns), "eth_getFilterChanges", wanted)
 
-    own = ["0x" + chain.block(height)[0].hash.hex() for height in range(1, BLOCKS + 1)]
+    own = ["0x" + chain.reads.block(height)[0].hash.hex() for height in range(1, BLOCKS + 1)]
     assert polled == own
     assert [head.hashes for head in heads] == [own] * len(servers)
     for height, expected in enumerate(own, 1):

@@ -64,20 +64,23 @@ class Clients:
 
 def check(database: Path, application: str, committed: dict[bytes, int]) -> None:
     with opened(database, application) as backend:
-        assert backend.verify() == backend.latest_height()
+        assert backend.verify() == backend.reads.latest_height()
         for tx, height in committed.items():
-            assert (backend.tx(tx_hash(tx)).height, backend.tx(tx_hash(tx)).tx) == (height, tx)
+            assert (backend.reads.tx(tx_hash(tx)).height, backend.reads.tx(tx_hash(tx)).tx) == (
+                height,
+                tx,
+            )
         check_state(backend)
 
 
 def check_state(backend: SQLiteBackend) -> None:
     """The application's state is that of the last block, to the pair."""
-    latest = backend.latest_height()
-    txs = [tx for height in range(1, latest + 1) for tx in backend.block(height)[1].txs]
+    latest = backend.reads.latest_height()
+    txs = [tx for height in range(1, latest + 1) for tx in backend.reads.block(height)[1].txs]
     info = backend.application.info()
     assert info.last_block_height == latest
     # It may have been killed before its first block.
-    assert not latest or info.last_block_app_hash == backend.results(latest).app_hash
+    assert not latest or info.last_block_app_hash == backend.reads.results(latest).app_hash
     assert info.data == f'{{"size":{len(txs)}}}'
     for tx in txs[-20:]:
         assert backend.application.query("", tx.split(b"=")[0], 0, False).value == b"value"
@@ -136,7 +139,7 @@ def test_a_node_killed_while_it_makes_its_home_and_store_starts_again(tmp_path: 
             again = start(database, interval=0.01, lease=0.2, empty=True)
             again.wait_until_it_serves()
             with opened(database) as backend:
-                assert backend.wait_for_height(2, PATIENCE) > 2
+                assert backend.reads.wait_for_height(2, PATIENCE) > 2
             assert again.stop() == 0
         with opened(database) as backend:
             assert backend.verify() > 2

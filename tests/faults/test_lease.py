@@ -27,8 +27,8 @@ ROUNDS = 20 if is_long() else 2
 
 
 def grow(backend: SQLiteBackend, blocks: int) -> None:
-    expected = backend.latest_height() + blocks
-    until(lambda: backend.latest_height() >= expected, f"height {expected}")
+    expected = backend.reads.latest_height() + blocks
+    until(lambda: backend.reads.latest_height() >= expected, f"height {expected}")
 
 
 def pause(process: Process, database: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_producer_paused_past_its_lease_does_not_fork_the_chain(tmp_path: Path
             assert producer(database) == other.pid
         assert second.stop() == first.stop() == 0
 
-        assert backend.verify() == backend.latest_height()
+        assert backend.verify() == backend.reads.latest_height()
 
 
 def test_a_paused_producer_takes_over_when_the_other_stops(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_paused_producer_takes_over_when_the_other_stops(tmp_path: Path) -> No
         grow(backend, 3)
 
         assert first.stop() == 0
-        assert backend.verify() == backend.latest_height()
+        assert backend.verify() == backend.reads.latest_height()
 
 
 def test_another_takes_over_from_a_killed_producer_when_its_lease_lapses(
@@ -106,7 +106,7 @@ def test_another_takes_over_from_a_killed_producer_when_its_lease_lapses(
         # The lease, a third of it between two looks, and a machine that is busy.
         check_duration(took, LEASE * 4 / 3 + 3)
         assert second.stop() == 0
-        assert backend.verify() == backend.latest_height()
+        assert backend.verify() == backend.reads.latest_height()
 
 
 def test_a_clean_stop_lets_the_next_in_long_before_the_lease_lapses(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_clean_stop_lets_the_next_in_long_before_the_lease_lapses(tmp_path: Pa
         grow(backend, 2)
 
         assert second.stop() == 0
-        assert backend.verify() == backend.latest_height()
+        assert backend.verify() == backend.reads.latest_height()
 
 
 def test_producers_that_race_in_one_process_never_fork(tmp_path: Path) -> None:
@@ -135,14 +135,14 @@ def test_producers_that_race_in_one_process_never_fork(tmp_path: Path) -> None:
             chain.start()
         for number in range(20):
             chains[number % 3].mempool.submit(b"key%d=value" % number)
-        assert chains[0].wait_for_height(59, PATIENCE) >= 60
+        assert chains[0].reads.wait_for_height(59, PATIENCE) >= 60
     finally:
         for chain in chains:
             chain.close()
 
     with opened(tmp_path / "chain.db") as backend:
-        height = backend.latest_height()
-        txs = [tx for at in range(1, height + 1) for tx in backend.block(at)[1].txs]
+        height = backend.reads.latest_height()
+        txs = [tx for at in range(1, height + 1) for tx in backend.reads.block(at)[1].txs]
         assert backend.verify() == height
         assert sorted(txs) == sorted(b"key%d=value" % number for number in range(20))
 
@@ -165,4 +165,4 @@ def test_producers_that_race_in_processes_never_fork(tmp_path: Path) -> None:
         grow(backend, 20)
         assert [node.stop() for node in nodes] == [0, 0, 0]
 
-        assert backend.verify() == backend.latest_height()
+        assert backend.verify() == backend.reads.latest_height()

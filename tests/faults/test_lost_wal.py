@@ -66,7 +66,7 @@ def cut_wal(database: Path, randomness: random.Random) -> int:
         file.truncate(max(least, keep))
     store = SQLiteBackend(database)
     try:
-        return store.latest_height()
+        return store.reads.latest_height()
     finally:
         store.close()
 
@@ -115,7 +115,7 @@ def test_the_next_start_says_how_many_blocks_are_missing(
         assert node.end(signal.SIGTERM) == 0
     store = SQLiteBackend(database)
     try:
-        assert store.verify() == store.latest_height()
+        assert store.verify() == store.reads.latest_height()
     finally:
         store.close()
     with capsys.disabled():

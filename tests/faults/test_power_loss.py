@@ -35,7 +35,7 @@ KEPT = 40
 _COMMON = """
 import os, sys
 from flask_noderpc import CommittedBlock, SQLiteBackend
-from flask_noderpc.backends.base.store import OlderBlock
+from flask_noderpc.backends.base.new_blocks import OlderBlock
 from flask_noderpc.backends.sqlite.connection import Store
 
 whole, path, trusted = SQLiteBackend(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -48,15 +48,16 @@ def answered(height):
         store.close()
 """
 APPEND = """
-for height in range(trusted + 1, whole.latest_height() + 1):
-    block = whole.block(height)[1]
-    store.append_block(CommittedBlock(block, whole.commit(height), whole.results(height)))
+for height in range(trusted + 1, whole.reads.latest_height() + 1):
+    block = whole.reads.block(height)[1]
+    commit, results = whole.reads.commit(height), whole.reads.results(height)
+    store.append_block(CommittedBlock(block, commit, results))
     answered(height)
 """
 BACKFILL = """
 for height in range(trusted, 0, -1):
-    block, results = whole.block(height)[1], whole.results(height)
-    store.backfill(OlderBlock(block, results, whole.validators(height)))
+    block, results = whole.reads.block(height)[1], whole.reads.results(height)
+    store.backfill(OlderBlock(block, results, whole.reads.validators(height)))
     answered(height)
 """
 PRUNE = """
@@ -146,7 +147,7 @@ def test_blocks_that_were_appended_survive_a_power_loss(
 
     for loss in losses(tmp_path / "before", done, tmp_path):
         with closing(SQLiteBackend(loss.path)) as store, closing(SQLiteBackend(whole)) as chain:
-            assert store.latest_height() >= max(loss.heights, default=0)
+            assert store.reads.latest_height() >= max(loss.heights, default=0)
             check(store, chain)
 
 
@@ -158,7 +159,7 @@ def test_blocks_that_were_filled_in_survive_a_power_loss(
 
     for loss in losses(tmp_path / "before", done, tmp_path):
         with closing(SQLiteBackend(loss.path)) as store, closing(SQLiteBackend(whole)) as chain:
-            lowest = store.base_height() or TRUSTED + 1
+            lowest = store.reads.base_height() or TRUSTED + 1
             assert lowest <= min(loss.heights, default=TRUSTED + 1)
             check(store, chain)
 
@@ -168,7 +169,7 @@ def test_blocks_that_were_pruned_stay_away(tmp_path: Path, whole: Path) -> None:
 
     for loss in losses(tmp_path / "before", done, tmp_path):
         with closing(SQLiteBackend(loss.path)) as store:
-            base = store.base_height()
+            base = store.reads.base_height()
             assert base >= max(loss.heights, default=1)
             assert store.verify() == BLOCKS - base + 1
             assert_no_leftovers(store, base)
@@ -206,5 +207,5 @@ def test_a_store_that_flushed_less_would_lose_blocks(tmp_path: Path, whole: Path
     lost = 0
     for loss in losses(tmp_path / "before", done, tmp_path, 20):
         with closing(SQLiteBackend(loss.path)) as store:
-            lost += store.latest_height() < max(loss.heights, default=0)
+            lost += store.reads.latest_height() < max(loss.heights, default=0)
     assert lost

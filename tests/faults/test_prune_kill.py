@@ -55,7 +55,7 @@ def test_a_store_is_consistent_after_pruning_is_killed(tmp_path: Path) -> None:
         process.wait(PATIENCE)
 
         with opened(database) as store:
-            base = store.base_height()
+            base = store.reads.base_height()
             halfway += base < BLOCKS - retain + 1
             assert store.verify() == BLOCKS - base + 1
             assert_no_leftovers(store, base)
@@ -78,12 +78,12 @@ def test_a_node_that_prunes_is_killed_and_goes_on(tmp_path: Path) -> None:
             node = start(database, 0.005, lease=0.2, empty=True, retain=5)
             node.wait_until_it_serves()
             with opened(database) as store:
-                assert store.wait_for_height(latest + 10, PATIENCE) > latest + 10
+                assert store.reads.wait_for_height(latest + 10, PATIENCE) > latest + 10
             threading.Event().wait(randomness.random() * 0.02)
             node.kill()
 
             with opened(database) as store:
-                base, latest = store.base_height(), store.latest_height()
+                base, latest = store.reads.base_height(), store.reads.latest_height()
                 # The last one may have been killed before it came to it.
                 assert latest - base + 1 in (5, 6)
                 assert store.verify() == latest - base + 1

@@ -35,21 +35,22 @@ from flask_noderpc import CommittedBlock, SQLiteBackend
 
 whole, store = SQLiteBackend(sys.argv[1]), SQLiteBackend(sys.argv[2])
 print("begun", flush=True)
-for height in range(store.head().height + 1, whole.latest_height() + 1):
-    block = whole.block(height)[1]
-    store.append_block(CommittedBlock(block, whole.commit(height), whole.results(height)))
+for height in range(store.head().height + 1, whole.reads.latest_height() + 1):
+    block = whole.reads.block(height)[1]
+    commit, results = whole.reads.commit(height), whole.reads.results(height)
+    store.append_block(CommittedBlock(block, commit, results))
     print(height, flush=True)
 """
 BACKFILL = """
 import sys
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.base.store import OlderBlock
+from flask_noderpc.backends.base.new_blocks import OlderBlock
 
 whole, store = SQLiteBackend(sys.argv[1]), SQLiteBackend(sys.argv[2])
 print("begun", flush=True)
-for height in range((store.base_height() or int(sys.argv[3]) + 1) - 1, 0, -1):
-    block, results = whole.block(height)[1], whole.results(height)
-    store.backfill(OlderBlock(block, results, whole.validators(height)))
+for height in range((store.reads.base_height() or int(sys.argv[3]) + 1) - 1, 0, -1):
+    block, results = whole.reads.block(height)[1], whole.reads.results(height)
+    store.backfill(OlderBlock(block, results, whole.reads.validators(height)))
     print(height, flush=True)
 """
 PRUNE = """
@@ -58,9 +59,9 @@ from flask_noderpc import SQLiteBackend
 
 store = SQLiteBackend(sys.argv[2])
 print("begun", flush=True)
-while store.latest_height() > store.base_height():
-    store.prune(store.latest_height() - store.base_height())
-    print(store.base_height(), flush=True)
+while store.reads.latest_height() > store.reads.base_height():
+    store.prune(store.reads.latest_height() - store.reads.base_height())
+    print(store.reads.base_height(), flush=True)
 """
 COMPACT = """
 import sys
@@ -127,7 +128,7 @@ def test_blocks_that_were_appended_are_there(tmp_path: Path, whole: Path) -> Non
     path = tmp_path / "chain.db"
     for stored in kills(APPEND, whole, path):
         with closing(SQLiteBackend(path)) as store, closing(SQLiteBackend(whole)) as chain:
-            assert store.latest_height() >= max(stored, default=0)
+            assert store.reads.latest_height() >= max(stored, default=0)
             check(store, chain)
 
 
@@ -135,7 +136,9 @@ def test_blocks_that_were_filled_in_are_there(tmp_path: Path, whole: Path) -> No
     path = tmp_path / "chain.db"
     for stored in kills(BACKFILL, whole, path):
         with closing(SQLiteBackend(path)) as store, closing(SQLiteBackend(whole)) as chain:
-            assert (store.base_height() or TRUSTED + 1) <= min(stored, default=TRUSTED + 1)
+            assert (store.reads.base_height() or TRUSTED + 1) <= min(
+                stored, default=TRUSTED + 1
+            )
             check(store, chain)
 
 
@@ -146,8 +149,8 @@ def test_blocks_that_were_not_pruned_are_there(tmp_path: Path, whole: Path) -> N
             path.write_bytes(whole.read_bytes())
         pruned, in_time = killed(PRUNE, randomness, "", path)
         with closing(SQLiteBackend(path)) as store, closing(SQLiteBackend(whole)) as chain:
-            assert store.base_height() >= max(pruned, default=1)
-            assert store.latest_height() == chain.latest_height()
+            assert store.reads.base_height() >= max(pruned, default=1)
+            assert store.reads.latest_height() == chain.reads.latest_height()
             check(store, chain)
         if not in_time:
             remove(path)
@@ -159,7 +162,7 @@ def test_a_compaction_that_was_killed_leaves_a_store(tmp_path: Path, whole: Path
     for _ in range(MOMENTS):
         killed(COMPACT, randomness, "", path)
         with closing(SQLiteBackend(path)) as store, closing(SQLiteBackend(whole)) as chain:
-            assert store.latest_height() == chain.latest_height()
+            assert store.reads.latest_height() == chain.reads.latest_height()
             check(store, chain)
 
     with closing(SQLiteBackend(path)) as store:

@@ -40,7 +40,7 @@ def servers(chain: EmbeddedChain) -> Iterator[list[Server]]:
     """Of one worker each, so that it is known who is told by whom."""
     with ExitStack() as stack:
         running = [
-            stack.enter_context(serving(kind, Path(chain.path), produce=False))
+            stack.enter_context(serving(kind, Path(chain.store.location.path), produce=False))
             for kind in KINDS
         ]
         yield running
@@ -63,7 +63,7 @@ def make_blocks(chain: EmbeddedChain, last: int, followers: Iterable[Follower]) 
     def all_follow() -> bool:
         return all(f.is_away or f.height >= height - MOST_BEHIND for f in followers)
 
-    for height in range(chain.latest_height() + 1, last + 1):
+    for height in range(chain.reads.latest_height() + 1, last + 1):
         for index in range(txs_at(height)):
             chain.mempool.submit(b"key%d.%d=value" % (height, index))
         assert chain.produce() == height

@@ -11,7 +11,8 @@ from flask import Blueprint, Flask, Request, request
 from flask_limiter import Limiter
 from flask_limiter.util import get_remote_address
 
-from flask_noderpc import ConfigurationError, Denied, MemoryBackend, NodeRPC, request_cost
+from flask_noderpc import ConfigurationError, Denied, MemoryChain, NodeRPC, request_cost
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import serve
 
@@ -55,7 +56,7 @@ class Ways:
 
 def ways(app: Flask, **options: Any) -> Iterator[Ways]:
     chain = make_chain()
-    backend = MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+    backend = ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
     NodeRPC(app, backend=backend, json_rpc_enable=True, **options)
     with serve(app) as url:
         yield Ways(app, url)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from flask import Flask
 
-from flask_noderpc import ChainBackend, ConfigurationError, MemoryBackend, NodeRPC
+from flask_noderpc import ChainBackend, ConfigurationError, MemoryChain, NodeRPC
 from flask_noderpc.chain import source as chain_sources
 from flask_noderpc.chain.source import ChainSource
 from flask_noderpc.feature import Feature
@@ -26,7 +26,7 @@ class Archive(ChainSource):
     def backend(self) -> ChainBackend:
         self.check()
         chain = make_chain(HEIGHT)
-        return MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+        return ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
 
     def dialect(self) -> str:
         return "comet-1.0"
@@ -77,7 +77,9 @@ def test_without_the_setting_the_chain_is_embedded(make_app: MakeApp) -> None:
 @pytest.mark.features
 def test_a_backend_of_its_own_keeps_its_dialect(make_app: MakeApp) -> None:
     app, chain = make_app(NODERPC_TRUST="old"), make_chain(6)
-    NodeRPC(app, backend=MemoryBackend(chain.genesis, chain.blocks, state=chain.state))
+    NodeRPC(
+        app, backend=ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
+    )
     assert served(app) == ("6", 404)
 
 

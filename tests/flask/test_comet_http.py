@@ -10,7 +10,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import create_environ, run_wsgi_app
 
-from flask_noderpc import EmbeddedChain, MemoryBackend, NodeRPC, get_backend
+from flask_noderpc import EmbeddedChain, MemoryChain, NodeRPC, get_backend
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.extension import mounts
 from flask_noderpc.testing import make_chain
 from tests.helpers.until import PATIENCE
@@ -21,8 +22,8 @@ CHAIN = make_chain(4)
 FORM = "application/x-www-form-urlencoded"
 
 
-def backend() -> MemoryBackend:
-    return MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+def backend() -> ChainBackend:
+    return ChainBackend(MemoryChain(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state))
 
 
 @pytest.fixture
@@ -247,7 +248,7 @@ def test_a_post_is_cacheable_when_all_its_calls_are(
 
 def test_blocks_that_are_not_there_are_null(make_app: MakeApp) -> None:
     host = make_app()
-    NodeRPC(host, backend=MemoryBackend(CHAIN.genesis), dialect="comet-0.38")
+    NodeRPC(host, backend=ChainBackend(MemoryChain(CHAIN.genesis)), dialect="comet-0.38")
     client = host.test_client()
 
     def result(path: str) -> Any:
@@ -272,7 +273,7 @@ def test_two_dialects_serve_one_chain(make_app: MakeApp) -> None:
     NodeRPC(host, name="comet", url_prefix="/comet", dialect="comet-0.38")
     client = host.test_client()
 
-    assert chain_of(host).wait_for_height(0, PATIENCE) == 1
+    assert chain_of(host).reads.wait_for_height(0, PATIENCE) == 1
     plain = client.get("/block?height=1").get_json()["result"]["block"]
     comet = client.get("/comet/block?height=1").get_json()["result"]["block"]
 
@@ -294,7 +295,7 @@ def test_the_document_dialect_has_no_proof_blocks(make_app: MakeApp) -> None:
     NodeRPC(host)
 
     with host.app_context():
-        assert get_backend().wait_for_height(0, 0.3) == 0
+        assert get_backend().reads.wait_for_height(0, 0.3) == 0
 
 
 @pytest.mark.parametrize("path", ["/nets/5/node", "/nets/5/node/", "/nets/5/node/v1/"])

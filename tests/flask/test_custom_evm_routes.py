@@ -14,12 +14,13 @@ from flask import Flask
 from flask_noderpc import (
     ConfigurationError,
     Context,
-    MemoryBackend,
+    MemoryChain,
     NodeRPC,
     NoParams,
     Route,
     WireSchema,
 )
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import serve
 from flask_noderpc.wire.fields import Number
@@ -54,7 +55,7 @@ def echo(ctx: Context, params: Given) -> dict[str, Any]:
 
 def height(ctx: Context, params: NoParams) -> int:
     """Return the height."""
-    return ctx.backend.latest_height()
+    return ctx.backend.reads.latest_height()
 
 
 def add(ctx: Context, params: NoParams) -> Sum:
@@ -72,7 +73,7 @@ ROWS = (
 
 def app_with(rows: Any = ROWS, **settings: Any) -> Flask:
     chain = make_chain(5)
-    backend = MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+    backend = ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
     app = Flask("host")
     NodeRPC(app, backend=backend, evm_routes=rows, **{"json_rpc_enable": True, **settings})
     return app

@@ -11,11 +11,12 @@ from flask import Flask
 from flask_noderpc import (
     COMETBFT_ROUTES,
     ConfigurationError,
-    MemoryBackend,
+    MemoryChain,
     NodeRPC,
     NodeRPCError,
     Route,
 )
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.domain.responses import Empty
 from flask_noderpc.errors import InvalidParams, NotFound, RPCError, ValueNotAllowed
 from flask_noderpc.jsonrpc.context import Context
@@ -25,9 +26,9 @@ from flask_noderpc.testing import make_chain
 from .conftest import MakeApp
 
 
-def memory() -> MemoryBackend:
+def memory() -> ChainBackend:
     chain = make_chain(5)
-    return MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+    return ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
 
 
 def test_custom_routes_are_served_beside_those_of_the_node(make_app: MakeApp) -> None:
@@ -55,7 +56,7 @@ class Greeting:
 
 def greet(ctx: Context, params: Greeting) -> dict[str, Any]:
     """Greets."""
-    return {"height": ctx.backend.latest_height(), "params": asdict(params)}
+    return {"height": ctx.backend.reads.latest_height(), "params": asdict(params)}
 
 
 @pytest.fixture

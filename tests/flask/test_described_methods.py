@@ -150,7 +150,7 @@ def test_every_method_of_the_node_is_as_described(tmp_path: Path, dialect: str) 
             ),
             "rpc.discover",
         }
-        own_hash = backend.block_meta(2).block_id.hash
+        own_hash = backend.reads.block_meta(2).block_id.hash
         known = {
             "$block": own_hash.hex(),
             "$block64": base64(own_hash),

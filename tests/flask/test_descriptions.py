@@ -93,9 +93,9 @@ def test_live_answers_of_every_route_fit_the_document(tmp_path: Path, dialect: s
         schema["additionalProperties"] = False
     known = {
         "{tx}": "0x" + tx_hash(chain.TX).hex(),
-        "{block}": "0x" + backend.block_meta(2).block_id.hash.hex(),
+        "{block}": "0x" + backend.reads.block_meta(2).block_id.hash.hex(),
         "{evidence}": json.dumps(
-            compiled(Evidence)(backend.block(chain.WITH_EVIDENCE)[1].evidence[0])
+            compiled(Evidence)(backend.reads.block(chain.WITH_EVIDENCE)[1].evidence[0])
         ),
     }
     for path, item in document["paths"].items():

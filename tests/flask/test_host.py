@@ -18,12 +18,13 @@ from werkzeug.test import create_environ, run_wsgi_app
 from flask_noderpc import (
     COMETBFT_ROUTES,
     ConfigurationError,
-    MemoryBackend,
+    MemoryChain,
     NodeRPC,
     Route,
     RouteTable,
     noderpc_bp,
 )
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.domain.responses import Empty
 from flask_noderpc.jsonrpc.params import NoParams
 from flask_noderpc.testing import make_chain
@@ -38,7 +39,9 @@ def app(make_app: MakeApp) -> Flask:
     """A host with a chain of five blocks in it."""
     chain = make_chain(5)
     host = make_app()
-    NodeRPC(host, backend=MemoryBackend(chain.genesis, chain.blocks, state=chain.state))
+    NodeRPC(
+        host, backend=ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
+    )
     return host
 
 

@@ -99,7 +99,7 @@ def test_gauges_show_open_websockets_and_waiting_calls(node: Node) -> None:
         node.produce()
         caller.join()
     assert more("noderpc_waiting_calls") == 0
-    chain = node.chain.chain_id()
+    chain = node.chain.reads.chain_id()
     assert shown(app)[f'noderpc_height{{chain="{chain}"}}'] == 1
 
 

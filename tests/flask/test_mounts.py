@@ -14,11 +14,12 @@ from flask import Blueprint, Flask
 from flask_noderpc import (
     ConfigurationError,
     EmbeddedChain,
-    MemoryBackend,
+    MemoryChain,
     NodeRPC,
     get_backend,
     noderpc_bp,
 )
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.extension import mounts
 from flask_noderpc.testing import SampleChain, make_chain
 from tests.helpers.until import PATIENCE
@@ -28,9 +29,9 @@ from .conftest import MakeApp
 HEALTH = b'{"id":1,"method":"health"}'
 
 
-def memory(chain: SampleChain | None = None) -> MemoryBackend:
+def memory(chain: SampleChain | None = None) -> ChainBackend:
     chain = chain or make_chain(5)
-    return MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+    return ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
 
 
 def posted(app: Flask, path: str, method: str = "health") -> int:
@@ -209,7 +210,7 @@ def test_the_node_mounts_inside_another_blueprint(make_app: MakeApp) -> None:
     assert [posted(app, "/outer/node"), posted(app, "/outer/node/")] == [200, 200]
     assert 'href="/outer/node/health"' in page
     with app.app_context():
-        assert get_backend("outer.noderpc").latest_height() == 0
+        assert get_backend("outer.noderpc").reads.latest_height() == 0
 
 
 def test_get_backend_takes_the_name_of_a_mount(make_app: MakeApp) -> None:
@@ -226,9 +227,9 @@ def test_get_backend_takes_the_name_of_a_mount(make_app: MakeApp) -> None:
             get_backend()
 
 
-@pytest.mark.parametrize("backend", [MemoryBackend, "chain.db", object(), {}])
+@pytest.mark.parametrize("backend", [MemoryChain, "chain.db", object(), {}])
 def test_a_backend_that_is_none_is_refused(make_app: MakeApp, backend: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"backend is .* subclass of ChainBackend"):
+    with pytest.raises(ConfigurationError, match=r"backend is .* a ChainBackend is needed"):
         NodeRPC(make_app(), backend=backend)
 
 
@@ -249,7 +250,7 @@ def test_the_chain_is_started_once_however_many_ask(make_app: MakeApp) -> None:
 
     assert first is second
     assert isinstance(first, EmbeddedChain)
-    assert first.chain_id().startswith("test-chain-")
+    assert first.reads.chain_id().startswith("test-chain-")
 
 
 EXITING = """
@@ -273,7 +274,7 @@ def test_a_process_that_ends_gives_its_lease_back(tmp_path: Path) -> None:
 
     chain = EmbeddedChain(database, produce=False)
     try:
-        assert chain.produce() == chain.latest_height() > 1
+        assert chain.produce() == chain.reads.latest_height() > 1
     finally:
         chain.close()
 

@@ -117,13 +117,13 @@ def test_a_process_that_only_serves_is_not_ready_without_new_blocks(
     with closing(EmbeddedChain(database, produce=False, schedule=schedule)) as serving:
         with closing(EmbeddedChain(database, schedule=schedule)) as producer:
             producer.start()
-            until(lambda: producer.latest_height() > 1, "a block")
+            until(lambda: producer.reads.latest_height() > 1, "a block")
             assert asked(serving).status_code == 200
 
         monkeypatch.setattr(health, "_LATE_S", 0.0)
         until(lambda: asked(serving).status_code == 503, "the newest block is late")
 
-        newest = serving.latest_height()
+        newest = serving.reads.latest_height()
         text = f"no block is produced: the newest block, {newest}, is 0 seconds old"
         assert text in re.sub(r"\d+ seconds old", "0 seconds old", asked(serving).text)
 
@@ -141,7 +141,7 @@ def test_a_process_that_only_serves_does_not_know_the_interval(
         closing(EmbeddedChain(database, produce=False, schedule=often)) as serving,
     ):
         producer.start()
-        until(lambda: producer.latest_height() == 1, "a block")
+        until(lambda: producer.reads.latest_height() == 1, "a block")
 
         assert asked(serving).status_code == asked(producer).status_code == 200
 

@@ -11,7 +11,8 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC, get_backend, noderpc_bp
+from flask_noderpc import ConfigurationError, MemoryChain, NodeRPC, get_backend, noderpc_bp
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.base.capabilities import Network
 from flask_noderpc.cometbft import info
 from flask_noderpc.protocol.comet.hashes import tx_hash
@@ -28,7 +29,9 @@ TX_HASH = tx_hash(CHAIN.blocks[1].block.txs[0]).hex()
 @pytest.fixture
 def app(make_app: MakeApp) -> Flask:
     host = make_app()
-    NodeRPC(host, backend=MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state))
+    NodeRPC(
+        host, backend=ChainBackend(MemoryChain(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state))
+    )
     return host
 
 
@@ -97,7 +100,7 @@ def test_a_genesis_over_one_chunk_is_served_in_pieces_that_join(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maker = ChainMaker(app_state=json.dumps({"accounts": ["x" * 50] * 100}).encode())
-    backend = MemoryBackend(maker.genesis, state=maker.state)
+    backend = ChainBackend(MemoryChain(maker.genesis, state=maker.state))
     large, whole = make_app(), make_app()
     monkeypatch.setattr(info, "GENESIS_CHUNK_BYTES", 1000)
     NodeRPC(large, backend=backend)
@@ -147,12 +150,12 @@ def test_evidence_names_the_validator_as_it_was(app: Flask) -> None:
 
 
 def test_a_byzantine_validator_of_a_pruned_set_has_only_its_address(make_app: MakeApp) -> None:
-    class Pruned(MemoryBackend):
+    class Pruned(MemoryChain):
         def validators(self, height: int):  # type: ignore[no-untyped-def]
             return super().validators(height + 1000)
 
     host = make_app()
-    NodeRPC(host, backend=Pruned(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state))
+    NodeRPC(host, backend=ChainBackend(Pruned(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)))
     height = next(item.block.header.height for item in CHAIN.blocks if item.block.evidence)
 
     answer = host.test_client().get(f"/block?height={height}").get_json()
@@ -169,7 +172,10 @@ def test_a_node_that_fetches_blocks_does_not_know_the_next_height(make_app: Make
         def catching_up(self) -> bool:
             return True
 
-    host, backend = make_app(), MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+    host, backend = (
+        make_app(),
+        ChainBackend(MemoryChain(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)),
+    )
     backend.network = Fetching(lambda: CHAIN.genesis.chain_id)
     NodeRPC(host, backend=backend)
     client = host.test_client()
@@ -239,7 +245,7 @@ def test_a_wrong_chain_id_is_logged_and_not_sent_to_callers(
         get_backend()
 
 
-class Faulty(MemoryBackend):
+class Faulty(MemoryChain):
     def latest_height(self) -> int:
         raise RuntimeError("the secret of the database")
 
@@ -257,7 +263,7 @@ def test_faults_reach_the_test_as_those_of_other_views(
     make_app: MakeApp, config: dict[str, bool], *, raised: bool
 ) -> None:
     host = make_app(**config)
-    NodeRPC(host, backend=Faulty(CHAIN.genesis))
+    NodeRPC(host, backend=ChainBackend(Faulty(CHAIN.genesis)))
     client = host.test_client()
     call = {"jsonrpc": "2.0", "id": 1, "method": "block"}
 
@@ -280,7 +286,7 @@ def test_a_fault_of_a_backend_is_logged_and_not_shown(
     make_app: MakeApp, caplog: pytest.LogCaptureFixture
 ) -> None:
     host = make_app()
-    NodeRPC(host, backend=Faulty(CHAIN.genesis))
+    NodeRPC(host, backend=ChainBackend(Faulty(CHAIN.genesis)))
 
     answer = host.test_client().get("/block")
 

@@ -232,11 +232,12 @@ _ANSWERS = """
 import sys
 if sys.argv[1] == "without":
     sys.modules["opentelemetry"] = None
-from flask_noderpc import MemoryBackend
+from flask_noderpc import ChainBackend, MemoryChain
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
 chain = make_chain(3)
-client = app_for(MemoryBackend(chain.genesis, chain.blocks, state=chain.state)).test_client()
+backend = ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
+client = app_for(backend).test_client()
 for path in ("/health", "/block?height=1", "/block?height=9"):
     print(client.get(path).text)
 print(client.post("/", json=[{"id": 1, "method": "status"}, {"id": 2, "method": "no"}]).text)

@@ -15,12 +15,13 @@ import pytest
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base import location
 from flask_noderpc.backends.base.location import FileLocation, Location
+from flask_noderpc.backends.sql.store import ChainStore
 from flask_noderpc.chain import from_settings
 
 from .postgres import Cluster
 
 
-def make_store(path: str | os.PathLike[str], **options: Any) -> Any:
+def make_store(path: str | os.PathLike[str], **options: Any) -> ChainStore:
     """Return a store, of the options that all have."""
     found = location.location_of(path)
     if isinstance(found, FileLocation):

@@ -68,7 +68,7 @@ class PeeredBackend(SQLiteBackend):
 
     @cached_property
     def network(self) -> PeeredNetwork:
-        return PeeredNetwork(self.chain_id)
+        return PeeredNetwork(self.reads.chain_id)
 
 
 def backend(folder: Path) -> PeeredBackend:

@@ -72,7 +72,7 @@ def test_a_manual_block_includes_async_transactions_sent_before(tmp_path: Path) 
             send(client, b"k%d=v" % number)
         height = chain.produce()
 
-        assert len(chain.block(height)[1].txs) == 50
+        assert len(chain.reads.block(height)[1].txs) == 50
 
 
 @pytest.mark.features

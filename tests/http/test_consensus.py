@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc import MemoryBackend
+from flask_noderpc import MemoryChain
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.domain.block import BlockID, Commit, Vote, VoteType
 from flask_noderpc.testing.chains import ChainMaker, make_chain
 from flask_noderpc.testing.node import app_for
@@ -81,7 +82,7 @@ def test_dump_consensus_state_shows_validators_and_last_commit(
 @EVERY_DIALECT
 def test_before_the_first_block_there_is_no_commit(dialect: str) -> None:
     maker = ChainMaker((10, 7), initial_height=5)
-    empty = MemoryBackend(maker.genesis, ())
+    empty = ChainBackend(MemoryChain(maker.genesis, ()))
 
     state = got(empty, dialect, "/dump_consensus_state")["round_state"]
 
@@ -102,7 +103,7 @@ def test_a_vote_is_printed_in_short() -> None:
     assert vote_repr(vote).split(" @ ")[0].endswith(" 010200000000 000000000000")
 
 
-class _Unsigned(MemoryBackend):
+class _Unsigned(MemoryChain):
     """A chain of a host's own whose commits have no signatures."""
 
     def commit(self, height: int) -> Commit:
@@ -113,7 +114,7 @@ class _Unsigned(MemoryBackend):
 @pytest.mark.parametrize("path", ["/consensus_state", "/dump_consensus_state"])
 def test_commits_may_have_no_signatures(dialect: str, path: str) -> None:
     made = make_chain()
-    backend = _Unsigned(made.genesis, made.blocks, state=made.state)
+    backend = ChainBackend(_Unsigned(made.genesis, made.blocks, state=made.state))
     found = got(backend, dialect, path)["round_state"]
     latest = made.blocks[-1].block.header.height
     shown = found.get("height") or found["height/round/step"].partition("/")[0]

@@ -69,7 +69,7 @@ class Sender:
 
     def __init__(self, url: str, backend: PeeredBackend) -> None:
         self._url = url
-        self._block_hash = backend.block_meta(WITH_TXS).block_id.hash
+        self._block_hash = backend.reads.block_meta(WITH_TXS).block_id.hash
         self._sent = 0
 
     def get(self, name: str, params: dict[str, Value]) -> dict[str, Any]:

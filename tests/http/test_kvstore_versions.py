@@ -42,7 +42,7 @@ def served(folder: Path, dialect: str) -> Iterator[FlaskClient]:
     chain = mount.backend
     assert isinstance(chain, EmbeddedChain)
     chain.start()
-    if not chain.latest_height():
+    if not chain.reads.latest_height():
         chain.produce()
     try:
         yield app.test_client()
@@ -96,7 +96,7 @@ def test_the_fixtures_chain_has_that_of_their_dialect(tmp_path: Path) -> None:
         node.produce()
 
         assert node.chain.application.info().version == ABCI["0.34"]
-        assert node.chain.block_meta(1).header.app_hash == b""
+        assert node.chain.reads.block_meta(1).header.app_hash == b""
 
 
 def test_a_version_that_is_not_known_is_refused(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ README_TESTS = [block for block in BLOCKS if "def test_" in block]
 
 ANOTHER_TEST = """
 def test_each_test_gets_a_new_chain(noderpc_chain):
-    assert noderpc_chain.latest_height() == 0
+    assert noderpc_chain.reads.latest_height() == 0
 """
 
 

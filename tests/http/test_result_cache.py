@@ -6,7 +6,6 @@ import gc
 import tracemalloc
 from base64 import b64decode
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -107,7 +106,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
 
 @pytest.mark.sqlite  # PostgreSQL: within poll_s, tests/postgres
 def test_a_commit_of_one_process_is_visible_in_another_at_once(chain: EmbeddedChain) -> None:
-    other = make_store(chain.path)
+    other = make_store(chain.store.location.path)
     client = app_for(other).test_client()
     for number in range(1, 30):
         chain.mempool.submit(b"k%d=v" % number)
@@ -122,7 +121,7 @@ def test_a_commit_of_one_process_is_visible_in_another_at_once(chain: EmbeddedCh
 
 @pytest.mark.sqlite  # PostgreSQL: within poll_s, tests/postgres
 def test_abci_query_answers_are_cached_per_state(chain: EmbeddedChain) -> None:
-    other = EmbeddedChain(chain.path, produce=False)
+    other = EmbeddedChain(chain.store.location.path, produce=False)
     client = app_for(other, dialect="comet-0.38").test_client()
     path = f"/abci_query?data={text('name')}"
     for number in range(1, 10):
@@ -159,9 +158,11 @@ class MoodyAccess(Moody, ApplicationAccess):
 
 
 class MoodyBackend(EmbeddedChain):
-    @cached_property
+    @property
     def application(self) -> ApplicationAccess:
-        return MoodyAccess()
+        return self._moody
+
+    _moody = MoodyAccess()
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,7 @@ def test_the_calls_of_a_batch_read_one_snapshot(chain: EmbeddedChain, cache_byte
 
         with rpc_called.connected_to(grow):
             replies = client.post("/", json=calls).get_json()
-        assert chain.latest_height() == before + len(calls)
+        assert chain.reads.latest_height() == before + len(calls)
         status, block, header, commit, again, validators, last = (
             reply["result"] for reply in replies
         )
@@ -228,7 +229,7 @@ def test_the_calls_of_a_batch_read_one_snapshot(chain: EmbeddedChain, cache_byte
         assert validators["block_height"] == str(before + 1)
         # What was told of it is no answer of today.
         latest = answer(client, "/block")["result"]["block"]["header"]["height"]
-        assert latest == str(chain.latest_height())
+        assert latest == str(chain.reads.latest_height())
 
 
 def test_a_search_in_a_batch_reads_the_current_state(chain: EmbeddedChain) -> None:

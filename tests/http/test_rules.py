@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc import MemoryBackend
+from flask_noderpc import MemoryChain
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.errors import BodyEncoded, BodyTooLarge, OriginRefused, ParseError
 from flask_noderpc.ethereum.rpc.admission import admission
 from flask_noderpc.jsonrpc.reply import Reply
@@ -134,7 +135,8 @@ class Unread(BytesIO):
 def test_a_refused_origin_is_answered_before_its_body_is_read() -> None:
     chain = make_chain()
     app = app_for(
-        MemoryBackend(chain.genesis, chain.blocks, state=chain.state), read_origins=()
+        ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state)),
+        read_origins=(),
     )
     headers = {"Origin": "https://evil.example", "Expect": "100-continue"}
     answer = app.test_client().post("/", input_stream=Unread(b"{}"), headers=headers)

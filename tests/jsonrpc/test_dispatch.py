@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc import COMETBFT_ROUTES, MemoryBackend
+from flask_noderpc import COMETBFT_ROUTES, MemoryChain
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.cometbft import blocks
 from flask_noderpc.cometbft.blocks import AtHeight
 from flask_noderpc.domain.block import Commit
@@ -35,7 +36,7 @@ NODES = replace(DOCUMENT, envelope=ListsEnvelope())
 
 
 def context(dialect: Dialect) -> Context:
-    backend = MemoryBackend(make_chain(5).genesis)
+    backend = ChainBackend(MemoryChain(make_chain(5).genesis))
     return Context(
         backend,
         Settings(),
@@ -109,14 +110,14 @@ def test_readiness_is_checked_before_each_call_but_not_for_notifications() -> No
 def test_a_commit_is_not_canonical_when_a_block_arrives_while_it_is_read() -> None:
     chain = make_chain(6)
 
-    class Growing(MemoryBackend):
+    class Growing(MemoryChain):
         def commit(self, height: int) -> Commit:
             found = super().commit(height)
             if self.latest_height() < len(chain.blocks):
                 self.append_block(chain.blocks[self.latest_height()])
             return found
 
-    growing = Growing(chain.genesis, chain.blocks[:-1], state=chain.state)
+    growing = ChainBackend(Growing(chain.genesis, chain.blocks[:-1], state=chain.state))
     ctx = replace(context(DOCUMENT), backend=growing)
 
     first = blocks.commit(ctx, AtHeight(5))

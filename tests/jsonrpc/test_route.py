@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc import COMETBFT_ROUTES, ConfigurationError, MemoryBackend, Route, RouteTable
+from flask_noderpc import COMETBFT_ROUTES, ConfigurationError, MemoryChain, Route, RouteTable
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.domain.responses import Empty
 from flask_noderpc.errors import Busy, SearchTooCostly
 from flask_noderpc.jsonrpc.context import Context
@@ -126,14 +127,14 @@ def test_waiters_are_counted_and_released() -> None:
 
 def test_the_client_with_the_most_waiters_loses_one() -> None:
     waiters = WaiterLimit(3, "NODERPC_X")
-    backend = MemoryBackend(make_chain().genesis)
+    backend = ChainBackend(MemoryChain(make_chain().genesis))
     hog = [waiters.acquire("hog") for _ in range(3)]
     first, second, _ = [each.__enter__() for each in hog]
     with waiters.acquire("guest") as guest:
         with pytest.raises(Busy, match=r"3 of this client.*NODERPC_X raises this"):
-            first.wait_for_height(backend, 10, 30)
+            first.wait_for_height(backend.reads, 10, 30)
         for waiting in (second, guest):
-            assert waiting.wait_for_height(backend, 10, 0) < 10
+            assert waiting.wait_for_height(backend.reads, 10, 0) < 10
         with pytest.raises(Busy):
             waiters.acquire("hog").__enter__()
     hog[0].__exit__(None, None, None)

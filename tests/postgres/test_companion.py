@@ -41,10 +41,10 @@ def test_a_store_is_revived_on_one_host_and_followed_on_another(open_host: Open)
             import_all(other, upstreams_at(url), options=FetchOptions())
 
         import_all(host, upstreams_at(url), 1, OLD + 5, FetchOptions(trust))
-        assert other.latest_height() == OLD + 5
+        assert other.reads.latest_height() == OLD + 5
         import_all(other, upstreams_at(url), options=FetchOptions())
 
-    assert host.latest_height() == RECENT - 1
+    assert host.reads.latest_height() == RECENT - 1
     assert host.verify() == RECENT - 1
 
 

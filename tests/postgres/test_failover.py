@@ -85,14 +85,16 @@ def test_hosts_go_on_with_the_standby_that_was_promoted(
     writing, reading = open_host(), open_host(read_url=url)
     writing.init_chain(maker.genesis, maker.state)
     writing.append_block(*(maker.block(b"a=%d" % number) for number in range(3)))
-    blocks = {height: writing.block(height) for height in (1, 2, 3)}
+    blocks = {height: writing.reads.block(height) for height in (1, 2, 3)}
     ended, wrong, heads = threading.Event(), list[object](), [0]
 
     def read() -> None:
         while not ended.is_set():
             try:
-                heads.append(reading.latest_height())
-                wrong.extend(each for at, each in blocks.items() if reading.block(at) != each)
+                heads.append(reading.reads.latest_height())
+                wrong.extend(
+                    each for at, each in blocks.items() if reading.reads.block(at) != each
+                )
             except StoreError:
                 ended.wait(0.01)
 
@@ -137,18 +139,18 @@ def test_a_head_that_went_back_is_not_served(
     standby.catch_up()
     standby.stop()
     store.append_block(maker.block(b"a=2"))
-    assert store.latest_height() == 2
+    assert store.reads.latest_height() == 2
     primary.stop("immediate")
     standby.start()
     standby.promote()
 
     until(lambda: "was 2" in refusal(store), "it is noticed")
-    assert open_host().latest_height() == 1
+    assert open_host().reads.latest_height() == 1
 
 
 def refusal(store: PostgresBackend) -> str:
     try:
-        store.latest_height()
+        store.reads.latest_height()
     except StoreError as error:
         return str(error)
     return ""

@@ -67,12 +67,12 @@ def test_a_connection_that_is_cut_anywhere_in_a_block_leaves_it_whole_or_out(
             try:
                 store.append_block(block)
             except StoreError:
-                assert first.latest_height() == 0, places[-1]
+                assert first.reads.latest_height() == 0, places[-1]
             else:
                 break
     assert places[-1] == "after COMMIT"
     assert len(places) > 50
-    assert first.latest_height() == first.verify() == 1
+    assert first.reads.latest_height() == first.verify() == 1
 
 
 def test_reads_go_on_when_their_idle_connections_were_ended(
@@ -80,15 +80,15 @@ def test_reads_go_on_when_their_idle_connections_were_ended(
 ) -> None:
     """The answer to the last ROLLBACK is still to be taken when they end."""
     host.append_block(maker.block(b"a=1"))
-    found = host.block(1)
+    found = host.reads.block(1)
     for _ in range(3):
-        with host.read_view() as version:
-            assert (version, host.block(1)) == (host.version(), found)
+        with host.reads.read_view() as version:
+            assert (version, host.reads.block(1)) == (host.reads.version(), found)
         cluster.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <>"
             " pg_backend_pid() AND backend_type = 'client backend'"
         )
-        assert (host.latest_height(), host.block(1)) == (1, found)
+        assert (host.reads.latest_height(), host.reads.block(1)) == (1, found)
 
 
 def test_a_restart_of_the_database_is_waited_for(maker: ChainMaker) -> None:
@@ -100,12 +100,12 @@ def test_a_restart_of_the_database_is_waited_for(maker: ChainMaker) -> None:
     try:
         store.init_chain(maker.genesis, maker.state)
         store.append_block(maker.block(b"a=0"))
-        first = store.block(1)
+        first = store.reads.block(1)
 
         def read() -> None:
             while not ended.is_set():
                 try:
-                    if (found := store.block(1)) != first:
+                    if (found := store.reads.block(1)) != first:
                         wrong.append(found)
                 except StoreError:
                     ended.wait(0.01)
@@ -163,27 +163,32 @@ def test_killed_producers_are_taken_over_without_a_fork(url: str, tmp_path: Path
         hashes: dict[int, bytes] = {}
         try:
             for number in range(KILLS):
-                before = chain.latest_height()
-                until(lambda: chain.latest_height() > before + 2, "blocks")  # noqa: B023
+                before = chain.reads.latest_height()
+                until(lambda: chain.reads.latest_height() > before + 2, "blocks")  # noqa: B023
                 for tx in (b"k%d.%d=v" % (number, each) for each in range(5)):
                     chain.mempool.submit(tx)
                     sent.append(tx)
-                hashes |= {at: chain.hash_at(at) for at in range(1, chain.latest_height() + 1)}
+                hashes |= {
+                    at: chain.reads.hash_at(at)
+                    for at in range(1, chain.reads.latest_height() + 1)
+                }
                 _kill_owner(chain, producers)
                 producers.append(_producer(url, keys))
-            last = chain.latest_height()
-            until(lambda: chain.latest_height() > last + 2, "somebody took over")
+            last = chain.reads.latest_height()
+            until(lambda: chain.reads.latest_height() > last + 2, "somebody took over")
             until(lambda: chain.mempool.pending_count().total == 0, "all are in blocks")
         finally:
             for each in producers:
                 each.kill()
                 each.communicate()
         txs = [
-            tx for at in range(1, chain.latest_height() + 1) for tx in chain.block(at)[1].txs
+            tx
+            for at in range(1, chain.reads.latest_height() + 1)
+            for tx in chain.reads.block(at)[1].txs
         ]
         assert sorted(txs) == sorted(sent)
-        assert {at: chain.hash_at(at) for at in hashes} == hashes
-        assert chain.store.verify() == chain.latest_height()
+        assert {at: chain.reads.hash_at(at) for at in hashes} == hashes
+        assert chain.store.verify() == chain.reads.latest_height()
 
 
 def _producer(url: str, keys: Path) -> subprocess.Popen[str]:
@@ -218,8 +223,8 @@ def test_a_connection_that_the_server_ended_is_replaced(
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
         # Neither a read nor a write fails for it.
-        assert store.latest_height() == number + 1
-        assert store.block(1)[1].txs == (b"a=0",)
+        assert store.reads.latest_height() == number + 1
+        assert store.reads.block(1)[1].txs == (b"a=0",)
     assert store.verify() == 3
 
 
@@ -236,7 +241,7 @@ def test_readers_beyond_the_limit_wait(open_host: Open, host: PostgresBackend) -
     for each in threads:
         each.start()
     began.wait(PATIENCE)
-    late = threading.Thread(target=lambda: found.append(host.latest_height()))
+    late = threading.Thread(target=lambda: found.append(host.reads.latest_height()))
     late.start()
     resume.set()
     for each in (*threads, late):
@@ -253,7 +258,7 @@ def test_a_chain_whose_keys_are_elsewhere_is_served(
             other.start()
             other.mempool.submit(b"a=1")
             first.produce()
-            until(lambda: other.latest_height() == 1, "it is seen")
+            until(lambda: other.reads.latest_height() == 1, "it is seen")
             with pytest.raises(NodeRPCError, match="no keys"):
                 other.produce()
     assert "another one produces the blocks" in caplog.text
@@ -274,12 +279,12 @@ waiting.start()
 block = maker.block(b"a=2")
 child = os.fork()
 if not child:
-    assert store.latest_height() == 1
+    assert store.reads.latest_height() == 1
     store.append_block(block)
     store.close()
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
-assert store.latest_height() == 2
+assert store.reads.latest_height() == 2
 store.append_block(maker.block(b"a=3"))
 waiting.join(120)
 assert store.verify() == 3
@@ -345,8 +350,8 @@ def test_reads_go_on_after_one_that_failed(host: PostgresBackend, maker: ChainMa
     for _ in range(3):
         # It prepares what is repeated.
         for _ in range(10):
-            assert host.block(1)[1].txs == (b"a=1",)
-            assert host.latest_height() == 1
+            assert host.reads.block(1)[1].txs == (b"a=1",)
+            assert host.reads.latest_height() == 1
         with pytest.raises(StoreError, match="division by zero"):
             host._open().read(lambda at: at.execute("SELECT 1 / 0").fetchone())
-    assert host.block(1)[1].txs == (b"a=1",)
+    assert host.reads.block(1)[1].txs == (b"a=1",)

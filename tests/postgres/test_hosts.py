@@ -36,7 +36,7 @@ def listeners(url: str) -> list[int]:
 
 def waiting(store: PostgresBackend, after: int, found: list[int]) -> threading.Thread:
     def wait() -> None:
-        found.append(store.wait_for_height(after, PATIENCE))
+        found.append(store.reads.wait_for_height(after, PATIENCE))
 
     thread = threading.Thread(target=wait)
     thread.start()
@@ -94,12 +94,12 @@ def test_the_version_is_that_of_the_block_that_another_host_committed(
     host: PostgresBackend, open_host: Open, maker: ChainMaker
 ) -> None:
     other = open_host()
-    before = other.version()
+    before = other.reads.version()
     host.append_block(maker.block(b"a=1"))
 
     # At most one interval of polling later.
-    until(lambda: other.version() != before, "the version is new")
-    assert other.version() == host.version()
+    until(lambda: other.reads.version() != before, "the version is new")
+    assert other.reads.version() == host.reads.version()
 
 
 def test_a_process_sees_its_own_writes_at_once(
@@ -107,11 +107,11 @@ def test_a_process_sees_its_own_writes_at_once(
 ) -> None:
     host.append_block(*(maker.block(b"a=%d" % number) for number in range(5)))
     own = open_host(poll_s=NEVER_POLLS)
-    full = own.version()
+    full = own.reads.version()
 
     own.prune(2)
 
-    assert own.version() != full
+    assert own.reads.version() != full
 
 
 def test_a_version_is_as_old_as_the_url_allows_but_no_older_than_a_told_head(
@@ -119,12 +119,12 @@ def test_a_version_is_as_old_as_the_url_allows_but_no_older_than_a_told_head(
 ) -> None:
     host.append_block(maker.block(b"a=1"))
     with closing(open_store(f"{url}&poll_interval={NEVER_POLLS}")) as other:
-        before = other.version()
+        before = other.reads.version()
         host.append_block(maker.block(b"a=2"))
-        assert other.version() == before
+        assert other.reads.version() == before
 
-        assert other.latest_height() == 2
-        assert other.version() == host.version() != before
+        assert other.reads.latest_height() == 2
+        assert other.reads.version() == host.reads.version() != before
 
 
 @pytest.mark.parametrize("interval", ["0", "-1", "soon", "nan", ""])
@@ -145,7 +145,7 @@ def test_a_lease_is_taken_by_one_host_and_fences_the_other(
 
     with pytest.raises(LeaseLost):
         host.append_block(maker.block(b"a=1"), lease=lease)
-    assert (host.latest_height(), host.renew_lease(lease, 5)) == (0, False)
+    assert (host.reads.latest_height(), host.renew_lease(lease, 5)) == (0, False)
 
 
 def test_leases_expire_by_the_clock_of_the_database(
@@ -188,7 +188,7 @@ def test_a_host_that_was_cut_off_in_a_block_leaves_no_lock(
 
     resume.set()
     thread.join(PATIENCE)
-    assert paused.latest_height() == 1
+    assert paused.reads.latest_height() == 1
     paused.append_block(maker.block(b"a=2"))
 
 

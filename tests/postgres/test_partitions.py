@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from flask_noderpc.backends.base.store import CommittedBlock, OlderBlock
+from flask_noderpc.backends.base.new_blocks import CommittedBlock, OlderBlock
 from flask_noderpc.domain.search import Page, Search, SearchLimits, Term
 from flask_noderpc.errors import HeightNotAvailable, InvalidBlock, StoreError, TxNotFound
 from flask_noderpc.postgres import backend as postgres_backend
@@ -113,7 +113,7 @@ EVERY = Search((Term("app.key"),))
 
 
 def places(store: PostgresBackend, search: Search, page: Page) -> list[tuple[int, int]]:
-    found = store.search_txs(search, page, SearchLimits())
+    found = store.reads.search_txs(search, page, SearchLimits())
     return [(record.height, record.index) for record in found.txs]
 
 
@@ -153,7 +153,7 @@ def test_two_hosts_that_add_blocks_add_partitions_once(
     for thread in threads:
         thread.join(PATIENCE)
 
-    assert host.latest_height() == BLOCKS
+    assert host.reads.latest_height() == BLOCKS
     assert host.verify() == BLOCKS
     expect_partitions(url, *range(0, BLOCKS + 6, HEIGHTS))
 
@@ -166,7 +166,7 @@ def test_no_block_waits_for_a_partition_that_is_not_needed_yet(
         # As ANALYZE does.
         at.execute("LOCK TABLE txs IN SHARE UPDATE EXCLUSIVE MODE")
         host.append_block(maker.block(b"c=1"))
-        assert host.latest_height() == HEIGHTS - 1
+        assert host.reads.latest_height() == HEIGHTS - 1
     expect_partitions(url, 0)
 
     host.append_block(maker.block(b"c=2"))
@@ -175,12 +175,16 @@ def test_no_block_waits_for_a_partition_that_is_not_needed_yet(
 
 def begin_above(store: PostgresBackend, full: PostgresBackend, height: int) -> None:
     store.init_at(
-        full.chain_id(),
+        full.reads.chain_id(),
         1,
-        full.block_meta(height).header,
-        full.commit(height),
-        (full.validators(height), full.validators(height + 1), full.validators(height + 2)),
-        full.consensus_params(height + 1),
+        full.reads.block_meta(height).header,
+        full.reads.commit(height),
+        (
+            full.reads.validators(height),
+            full.reads.validators(height + 1),
+            full.reads.validators(height + 2),
+        ),
+        full.reads.consensus_params(height + 1),
     )
 
 
@@ -203,7 +207,9 @@ def test_a_backfill_adds_partitions_below(
     assert listed(url)[0] == (24, 32)
 
     lowest = replace(
-        older(blocks[0]), validators=full.validators(1), params=full.consensus_params(1)
+        older(blocks[0]),
+        validators=full.reads.validators(1),
+        params=full.reads.consensus_params(1),
     )
     trusting.backfill(*map(older, blocks[26:0:-1]), lowest)
 
@@ -239,10 +245,10 @@ def test_a_look_up_by_hash_finds_any_partition(
     full: PostgresBackend, blocks: list[CommittedBlock]
 ) -> None:
     for height in (1, 7, 8, 9, 33, BLOCKS):
-        assert full.tx(tx_hash(b"a=%d" % height)).height == height
-        assert full.height_of(full.hash_at(height)) == height
+        assert full.reads.tx(tx_hash(b"a=%d" % height)).height == height
+        assert full.reads.height_of(full.reads.hash_at(height)) == height
     with pytest.raises(TxNotFound):
-        full.tx(tx_hash(b"nothing"))
+        full.reads.tx(tx_hash(b"nothing"))
 
 
 # Statements of reads of one height, and of the ends of the chain.
@@ -286,20 +292,20 @@ def test_pruning_drops_whole_partitions(url: str, full: PostgresBackend) -> None
 
 def check_pruned(store: PostgresBackend, base: int) -> None:
     """Look at a store of blocks from a height on."""
-    assert store.base_height() == base
+    assert store.reads.base_height() == base
     assert store.verify() == BLOCKS - base + 1
     expected = [(height, index) for height in range(base, BLOCKS + 1) for index in (0, 1)]
     assert places(store, EVERY, Page(0, 100)) == expected
     assert places(store, Search((), 0, BLOCKS), Page(0, 100)) == expected
-    latest = [(record.height, record.index) for record in store.latest_txs(200)]
+    latest = [(record.height, record.index) for record in store.reads.latest_txs(200)]
     assert latest == expected[::-1]
     for height in (base - 1, 1):
         with pytest.raises(HeightNotAvailable):
-            store.block(height)
+            store.reads.block(height)
         with pytest.raises(HeightNotAvailable):
-            store.results(height)
+            store.reads.results(height)
         with pytest.raises(TxNotFound):
-            store.tx(tx_hash(b"a=%d" % height))
+            store.reads.tx(tx_hash(b"a=%d" % height))
 
 
 def prune_in_part(store: PostgresBackend, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -373,7 +379,7 @@ def test_a_partition_that_others_read_is_dropped_later(
             impatient.setattr(partitions, "_is_read", lambda *_: False)
         full.prune(20)
         impatient.undo()
-        assert full.base_height() == 31
+        assert full.reads.base_height() == 31
         assert full.verify() == 20
         # The reader goes on with what it saw, and so do blocks.
         assert other.execute("SELECT count(*) FROM txs").fetchone() == (2 * BLOCKS,)
@@ -421,7 +427,7 @@ def test_where_a_partition_is_being_removed_no_block_is_added(
     with reading(url):
         full.prune(42)
         impatient.undo()
-        assert full.base_height() == 9
+        assert full.reads.base_height() == 9
         with pytest.raises(StoreError, match="are being removed: prune again"):
             full.backfill(*map(older, reversed(blocks[:8])))
 
@@ -450,8 +456,8 @@ def test_others_read_while_partitions_are_dropped(
     def read() -> None:
         while not ended.is_set():
             try:
-                assert other.block(BLOCKS)[1].header.height == BLOCKS
-                found = other.search_txs(EVERY, Page(0, 100), SearchLimits())
+                assert other.reads.block(BLOCKS)[1].header.height == BLOCKS
+                found = other.reads.search_txs(EVERY, Page(0, 100), SearchLimits())
                 assert len(found.txs) == found.total
             except Exception as error:
                 errors.append(error)
@@ -475,9 +481,9 @@ def test_a_rewind_goes_over_a_bound(
 
     full.rewind(13, {}, lease)
 
-    assert full.latest_height() == 13
+    assert full.reads.latest_height() == 13
     assert full.verify() == 13
     with pytest.raises(TxNotFound):
-        full.tx(tx_hash(b"a=14"))
+        full.reads.tx(tx_hash(b"a=14"))
     full.append_block(*blocks[13:])
     assert full.verify() == BLOCKS

@@ -19,11 +19,11 @@ from tests.helpers.until import PATIENCE, until
 from .test_partitions import wait_for_others
 
 READS: dict[str, Callable[[PostgresBackend], object]] = {
-    "block": lambda store: store.block(20),
-    "results": lambda store: store.results(20),
-    "commit": lambda store: store.commit(20),
-    "tx": lambda store: store.tx(tx_hash(b"a=19")),
-    "search": lambda store: store.search_txs(
+    "block": lambda store: store.reads.block(20),
+    "results": lambda store: store.reads.results(20),
+    "commit": lambda store: store.reads.commit(20),
+    "tx": lambda store: store.reads.tx(tx_hash(b"a=19")),
+    "search": lambda store: store.reads.search_txs(
         Search(low=20, high=20), Page(0, 9), SearchLimits(PATIENCE)
     ),
 }
@@ -71,7 +71,7 @@ def test_a_snapshot_of_the_replica_has_it(
     replica.catch_up()
     until(lambda: _is_on_replica(host, replica), "the replica is read")
 
-    with host.read_view():
+    with host.reads.read_view():
         pruning = threading.Thread(target=host.prune, args=(5,))
         pruning.start()
         pruning.join(PATIENCE)
@@ -79,7 +79,7 @@ def test_a_snapshot_of_the_replica_has_it(
         assert read(host) == whole
     replica.catch_up()
     with pytest.raises(HeightNotAvailable):
-        host.block(20)
+        host.reads.block(20)
 
 
 _WAITS = (
@@ -92,5 +92,5 @@ def _is_on_replica(host: PostgresBackend, replica: Standby) -> bool:
     """Return true if a snapshot of this host is one of the replica."""
     asked = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     before = replica.log().count(asked)
-    with host.read_view():
+    with host.reads.read_view():
         return replica.log().count(asked) > before

@@ -91,8 +91,8 @@ def test_a_url_without_the_mode_of_the_pooler_names_the_cure(url: str, pooler: P
             opened = [stack.enter_context(closing(PostgresBackend(plain))) for _ in range(4)]
             for _ in range(20):
                 for store in opened:
-                    with store.read_view():
-                        store.latest_height()
+                    with store.reads.read_view():
+                        store.reads.latest_height()
 
     with pytest.raises(StoreError, match="add pool_mode=transaction to the URL"):
         read_by_turns()

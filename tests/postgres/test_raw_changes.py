@@ -49,4 +49,4 @@ def test_verify_names_what_has_changed(
     assert message in found.output
     if table == "app_state":
         with pytest.raises(StoreError, match="0x0102 is damaged"):
-            host.app_state().get(b"\1\2")
+            host.app_state.get(b"\1\2")

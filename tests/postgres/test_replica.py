@@ -65,7 +65,7 @@ def reading(
     host = open_host(read_url=read_url)
     host.init_chain(maker.genesis, maker.state)
     host.append_block(*(maker.block(b"a=%d" % number) for number in range(3)))
-    until(lambda: is_read(replica, lambda: host.block(1)), "the replica is read")
+    until(lambda: is_read(replica, lambda: host.reads.block(1)), "the replica is read")
     return host
 
 
@@ -99,16 +99,16 @@ def test_what_the_replica_has_is_read_from_it(
     replica.catch_up()
     alone = open_host()
     reads: list[Callable[[PostgresBackend], object]] = [
-        lambda store: store.block(2),
-        lambda store: store.block_metas(1, 3),
-        lambda store: store.commit(3),
-        lambda store: store.results(3),
-        lambda store: store.validators(3),
-        lambda store: store.consensus_params(3),
-        lambda store: store.tx(tx_hash(b"a=1")),
-        lambda store: store.height_of(store.hash_at(3)),
-        lambda store: store.search_txs(A_KEY, Page(0, 10), LIMITS),
-        lambda store: store.search_blocks(Search(low=2, high=3), Page(0, 10), LIMITS),
+        lambda store: store.reads.block(2),
+        lambda store: store.reads.block_metas(1, 3),
+        lambda store: store.reads.commit(3),
+        lambda store: store.reads.results(3),
+        lambda store: store.reads.validators(3),
+        lambda store: store.reads.consensus_params(3),
+        lambda store: store.reads.tx(tx_hash(b"a=1")),
+        lambda store: store.reads.height_of(store.reads.hash_at(3)),
+        lambda store: store.reads.search_txs(A_KEY, Page(0, 10), LIMITS),
+        lambda store: store.reads.search_blocks(Search(low=2, high=3), Page(0, 10), LIMITS),
     ]
     for number, read in enumerate(reads):
         found: list[object] = []
@@ -122,13 +122,13 @@ def test_what_a_lagging_replica_lacks_is_read_from_the_primary(
     with paused(replica):
         reading.append_block(maker.block(b"new=1"))
 
-        assert reading.latest_height() == 4
-        assert reading.block(4)[1].txs == (b"new=1",)
+        assert reading.reads.latest_height() == 4
+        assert reading.reads.block(4)[1].txs == (b"new=1",)
         # The commit of the next block is what counts.
-        assert reading.commit(3) == reading.block(4)[1].last_commit
-        assert reading.search_txs(Search(low=4), Page(0, 9), LIMITS).total == 1
-        assert is_read(replica, lambda: reading.block(2))
-    until(lambda: is_read(replica, lambda: reading.block(4)), "it has the block")
+        assert reading.reads.commit(3) == reading.reads.block(4)[1].last_commit
+        assert reading.reads.search_txs(Search(low=4), Page(0, 9), LIMITS).total == 1
+        assert is_read(replica, lambda: reading.reads.block(2))
+    until(lambda: is_read(replica, lambda: reading.reads.block(4)), "it has the block")
 
 
 def test_blocks_that_were_pruned_or_replaced_are_not_read_from_a_lagging_replica(
@@ -139,31 +139,31 @@ def test_blocks_that_were_pruned_or_replaced_are_not_read_from_a_lagging_replica
     with paused(replica):
         reading.prune(2)
         with pytest.raises(HeightNotAvailable):
-            reading.block(1)
+            reading.reads.block(1)
 
         reading.rewind(2, {}, lease)
         with pytest.raises(HeightNotAvailable):
-            reading.block(3)
-        assert reading.latest_height() == 2
+            reading.reads.block(3)
+        assert reading.reads.latest_height() == 2
 
 
 def test_a_batch_reads_one_snapshot_of_the_replica(
     reading: PostgresBackend, replica: Standby, maker: ChainMaker
 ) -> None:
     replica.catch_up()
-    reading.latest_height()
+    reading.reads.latest_height()
 
     def read() -> None:
-        with reading.read_view() as version:
+        with reading.reads.read_view() as version:
             reading.append_block(maker.block(b"new=1"))
-            assert reading.latest_height() == 3
-            assert version != reading.version()
+            assert reading.reads.latest_height() == 3
+            assert version != reading.reads.version()
             with pytest.raises(HeightNotAvailable):
-                reading.block(4)
+                reading.reads.block(4)
 
     assert is_read(replica, read)
-    with reading.read_view() as version:
-        assert (version, reading.latest_height()) == (reading.version(), 4)
+    with reading.reads.read_view() as version:
+        assert (version, reading.reads.latest_height()) == (reading.reads.version(), 4)
 
 
 @pytest.mark.parametrize("cancelled", [1, 2, 3])
@@ -208,13 +208,13 @@ def test_a_replica_that_is_gone_is_not_waited_for(
 ) -> None:
     replica.stop("immediate")
     try:
-        assert reading.block(1)[1].txs == (b"a=0",)
+        assert reading.reads.block(1)[1].txs == (b"a=0",)
         reading.append_block(maker.block(b"new=1"))
-        assert reading.block(4)[1].txs == (b"new=1",)
+        assert reading.reads.block(4)[1].txs == (b"new=1",)
     finally:
         replica.start()
     assert caplog.text.count("the primary is read") == 1
-    until(lambda: is_read(replica, lambda: reading.block(1)), "it is read again")
+    until(lambda: is_read(replica, lambda: reading.reads.block(1)), "it is read again")
 
 
 def test_a_store_on_a_standby_polls_for_blocks(
@@ -224,7 +224,7 @@ def test_a_store_on_a_standby_polls_for_blocks(
     found: list[int] = []
     with closing(PostgresBackend(read_url, read_only=True)) as store:
         waiting = threading.Thread(
-            target=lambda: found.append(store.wait_for_height(3, PATIENCE))
+            target=lambda: found.append(store.reads.wait_for_height(3, PATIENCE))
         )
         waiting.start()
         asked = "SELECT pg_is_in_recovery()"
@@ -244,7 +244,7 @@ def test_the_recipe_serves_what_the_replica_has(
     app = run_path(str(RECIPE))["create_app"](str(tmp_path), url, read_url)
     try:
         with app.app_context():
-            until(lambda: is_read(replica, lambda: get_backend().block(1)), "it is read")
+            until(lambda: is_read(replica, lambda: get_backend().reads.block(1)), "it is read")
         assert app.test_client().get("/block?height=3").status_code == 200
         assert is_read(replica, lambda: app.test_client().get("/block?height=2"))
     finally:

@@ -86,7 +86,7 @@ def test_a_host_goes_on_where_a_newer_version_has_added_to_the_tables(
 
     host.append_block(maker.block(b"a=1"))
     with closing(open_store(url)) as store:
-        assert store.latest_height() == 1
+        assert store.reads.latest_height() == 1
 
 
 def test_a_host_stops_where_a_newer_version_has_removed_from_the_tables(
@@ -101,7 +101,7 @@ def test_a_host_stops_where_a_newer_version_has_removed_from_the_tables(
     for call in (
         lambda: host.append_block(maker.block(b"a=2")),
         lambda: host.mempool.submit(b"b=1"),
-        host.latest_height,
+        host.reads.latest_height,
         host.check_ready,
     ):
         with pytest.raises(StoreError, match="made by a newer") as caught:
@@ -177,7 +177,7 @@ def test_tables_of_an_earlier_version_are_migrated_once(
 
     def look() -> None:
         with closing(open_store(first_version)) as store:
-            found.append(store.latest_height())
+            found.append(store.reads.latest_height())
 
     threads = [threading.Thread(target=look) for _ in range(5)]
     for thread in threads:
@@ -195,10 +195,13 @@ def goes_on(url: str, maker: ChainMaker) -> None:
     """Look at a chain of 20 blocks, and add others."""
     with closing(PostgresBackend(url, application=KVStore)) as store:
         assert store.verify() == 20
-        assert store.app_state().get(b"pair:a") == b"19"
+        assert store.app_state.get(b"pair:a") == b"19"
         assert store.metadata("note") == b"left by a process"
-        assert [store.height_of(store.hash_at(height)) for height in (1, 20)] == [1, 20]
-        assert store.tx(tx_hash(b"a=7")).height == 8
+        assert [store.reads.height_of(store.reads.hash_at(height)) for height in (1, 20)] == [
+            1,
+            20,
+        ]
+        assert store.reads.tx(tx_hash(b"a=7")).height == 8
         store.append_block(*(maker.block(b"b=%d" % number) for number in range(20)))
         assert store.verify() == 40
         assert store.prune(11) == 29

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backends.base.store import FULL
 from flask_noderpc.backends.sql import lookups
 from flask_noderpc.backends.sql.connection import Connection
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.domain.search import SearchLimits
-from flask_noderpc.errors import StoreError
+from flask_noderpc.errors import FULL, StoreError
 from flask_noderpc.postgres import database, green
 from flask_noderpc.postgres.backend import PostgresBackend
 from flask_noderpc.testing.chains import ChainMaker
@@ -48,10 +47,10 @@ def test_a_chain_goes_on_beside_a_database_that_is_far_away(
             chain.start()
             chain.mempool.submit(b"a=1")
             until(lambda: chain.mempool.pending_count().total == 0, "the transaction's block")
-            assert chain.block(chain.latest_height())[1].txs == (b"a=1",)
+            assert chain.reads.block(chain.reads.latest_height())[1].txs == (b"a=1",)
             assert chain.store.lease_state().last_error == ""
     with closing(PostgresBackend(url)) as store:
-        assert store.verify() == store.latest_height() > 0
+        assert store.verify() == store.reads.latest_height() > 0
 
 
 def test_reads_of_a_database_that_hangs_end_with_an_error(
@@ -139,7 +138,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost(
         store.init_chain(maker.genesis, maker.state)
         store.append_block(maker.block(b"a=1"))
         # PostgreSQL writes a file for the first connection after tables were made.
-        assert store.latest_height() == 1
+        assert store.reads.latest_height() == 1
         # Blocks of it do not fit into what PostgreSQL has allocated.
         large = maker.block(b"b=" + os.urandom(4_000_000).hex().encode())
         filler = disk / "filler"
@@ -148,8 +147,8 @@ def test_a_full_disk_is_named_and_nothing_is_lost(
         with pytest.raises(StoreError, match=FULL):
             store.append_block(large)
 
-        assert store.latest_height() == 1
-        assert store.block(1)[1].txs == (b"a=1",)
+        assert store.reads.latest_height() == 1
+        assert store.reads.block(1)[1].txs == (b"a=1",)
 
         filler.unlink()
         store.append_block(large)

@@ -152,8 +152,8 @@ def hosts(url: str, tmp_path: Path) -> Iterator[list[Host]]:
 
 
 def all_places(store: PostgresBackend) -> list[tuple[int, int]]:
-    heights = range(1, store.latest_height() + 1)
-    return [(at, n) for at in heights for n in range(len(store.block(at)[1].txs))]
+    heights = range(1, store.reads.latest_height() + 1)
+    return [(at, n) for at in heights for n in range(len(store.reads.block(at)[1].txs))]
 
 
 def run(
@@ -172,13 +172,15 @@ def run(
         places = all_places(store)
         txs = [
             tx.decode()
-            for at in range(1, store.latest_height() + 1)
-            for tx in store.block(at)[1].txs
+            for at in range(1, store.reads.latest_height() + 1)
+            for tx in store.reads.block(at)[1].txs
         ]
         # One may have been taken whose sender was not told so.
         assert len(txs) == len(set(txs))
         assert set(load.sent) <= set(txs)
-        assert store.search_txs(Search(), Page(0, 1), SearchLimits(PATIENCE)).total == len(txs)
+        assert store.reads.search_txs(
+            Search(), Page(0, 1), SearchLimits(PATIENCE)
+        ).total == len(txs)
         assert store.verify() >= places[-1][0]
     for each in subscribers:
         if not each.is_away:

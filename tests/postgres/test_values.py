@@ -42,7 +42,7 @@ def filled(open_host: object) -> PostgresBackend:
 
 
 def heights(store: PostgresBackend, term: Term) -> list[int]:
-    found = store.search_blocks(Search((term,)), Page(0, 10), SearchLimits())
+    found = store.reads.search_blocks(Search((term,)), Page(0, 10), SearchLimits())
     return list(found.heights)
 
 
@@ -76,9 +76,9 @@ def test_numbers_of_any_length_are_compared(filled: PostgresBackend) -> None:
 
 
 def test_any_key_of_the_state_is_read(filled: PostgresBackend) -> None:
-    assert filled.get(LONG.encode()) == b"long"
-    assert filled.get(b"\0") == b"zero"
-    assert filled.get(LONG.encode() + b"x") is None
+    assert filled.app_state.get(LONG.encode()) == b"long"
+    assert filled.app_state.get(b"\0") == b"zero"
+    assert filled.app_state.get(LONG.encode() + b"x") is None
 
 
 def test_a_chain_of_such_values_verifies_and_can_be_pruned(filled: PostgresBackend) -> None:

@@ -24,12 +24,12 @@ _SOURCE = """
 from contextlib import contextmanager
 from pathlib import Path
 
-from flask_noderpc import MemoryBackend
+from flask_noderpc import MemoryChain
 from flask_noderpc.chain.source import ChainSource, Process
 from flask_noderpc.testing import make_chain
 
 
-class Archived(MemoryBackend):
+class Archived(MemoryChain):
     def follow(self):
         FOLDER.joinpath("followed").write_text("x")
 

@@ -95,7 +95,7 @@ def test_the_last_line_says_why_a_node_has_stopped_and_its_height(
     assert found, last
     assert found[1] == number.name
     with closing(open_store(str(tmp_path / "data" / "noderpc.db"), read_only=True)) as store:
-        assert store.latest_height() == int(found[2])
+        assert store.reads.latest_height() == int(found[2])
 
 
 def test_the_last_line_says_that_a_process_was_killed(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
 
 
 def test_commits_of_another_process_invalidate_the_cache(chain: EmbeddedChain) -> None:
-    other = make_store(chain.path)
+    other = make_store(chain.store.location.path)
     with serving(app_for(other), ResponseCache(ROOM)) as served:
         for number in range(1, 20):
             chain.mempool.submit(b"k%d=v" % number)
@@ -376,7 +376,7 @@ def test_responses_of_the_evm_layer_are_cached_too(tmp_path: Path) -> None:
             return without_clocks(exchange(sock, request))
 
         for turn in range(3):
-            height = made.control.mine() and made.latest_height()
+            height = made.control.mine() and made.reads.latest_height()
             for request_id in (1, 2):
                 received = ask(request_id, "eth_blockNumber")
                 assert received.endswith(
@@ -529,7 +529,7 @@ def test_a_connection_with_a_pending_lookup_is_not_evicted(
     chain.mempool.submit(b"a=1")
     chain.produce()
     looking, may_go_on = threading.Event(), threading.Event()
-    version = chain.version
+    version = chain.reads.version
 
     def slow() -> Any:
         looking.set()
@@ -543,7 +543,7 @@ def test_a_connection_with_a_pending_lookup_is_not_evicted(
             socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)
         ) as sock:
             first = exchange(sock, get("/status"))
-            monkeypatch.setattr(chain, "version", slow)
+            monkeypatch.setattr(chain.reads, "version", slow)
             sock.sendall(get("/status"))
             assert looking.wait(PATIENCE)
             with closing(socket.create_connection(("127.0.0.1", served.port))) as other:

@@ -28,7 +28,9 @@ MANY = 40
 @contextmanager
 def locked(node: Node) -> Iterator[None]:
     """Another program writes into the node's store, which waits."""
-    with closing(sqlite3.connect(node.chain.path, isolation_level=None)) as other:
+    with closing(
+        sqlite3.connect(node.chain.store.location.path, isolation_level=None)
+    ) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
         other.execute("ROLLBACK")

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import pytest
 from flask import Flask
 
-from flask_noderpc import MemoryBackend, hang_up
+from flask_noderpc import MemoryChain, hang_up
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for, serve
 from flask_noderpc.web.connection import Timing
 from flask_noderpc.web.connections import Connections
+from tests.helpers.growing import grow
 
 from ..helpers.http import get
 from ..helpers.until import PATIENCE
@@ -24,8 +26,8 @@ PATHS = ["/websocket", "/evm/ws"]
 @pytest.fixture
 def app() -> Flask:
     maker = ChainMaker()
-    backend = MemoryBackend(maker.genesis, state=maker.state)
-    backend.append_block(maker.block())
+    backend = ChainBackend(MemoryChain(maker.genesis, state=maker.state))
+    grow(backend, maker.block())
     return app_for(backend, json_rpc_enable=True)
 
 

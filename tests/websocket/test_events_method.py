@@ -24,7 +24,7 @@ def events(node: Node, **params: Any) -> Any:
 
 def produce(node: Node, blocks: int, txs: int = 2) -> None:
     for _ in range(blocks):
-        height = node.chain.latest_height() + 1
+        height = node.chain.reads.latest_height() + 1
         for index in range(txs):
             node.chain.mempool.submit(b"k%d.%d=v" % (height, index))
         node.produce()

@@ -210,7 +210,7 @@ def test_a_failed_subscription_does_not_count_toward_the_limit(
 
     node = start(max_subscription_clients=1)
     with monkeypatch.context() as patched:
-        patched.setattr(node.chain, "latest_height", fails)
+        patched.setattr(node.chain.reads, "latest_height", fails)
         assert "no such luck" in connect(node).asked("subscribe", BLOCKS)["error"]["data"]
 
     assert connect(node).asked("subscribe", BLOCKS)["result"] == {}

@@ -61,15 +61,15 @@ def answers(backend: chain.PeeredBackend, dialect: Dialect) -> Iterator[Any]:
         "{tx}": tx_hash(chain.TX).hex(),
         # It is in a block already.
         "{evidence}": json.dumps(
-            compiled(Evidence)(backend.block(chain.WITH_EVIDENCE)[1].evidence[0])
+            compiled(Evidence)(backend.reads.block(chain.WITH_EVIDENCE)[1].evidence[0])
         ),
-        "{block}": backend.block_meta(2).block_id.hash.hex(),
+        "{block}": backend.reads.block_meta(2).block_id.hash.hex(),
     }
     for route in COMETBFT_ROUTES + UNSAFE_ROUTES:
         for values in ARGUMENTS.get(route.name, [{}]):
             given = {name: known.get(text, text) for name, text in values.items()}
             yield route.call(ctx, ParamLoader(route.params).from_uri(given))
-    yield backend.genesis()
+    yield backend.reads.genesis()
 
 
 def schema_of(dialect: Dialect, answer: Any) -> type[WireSchema]:

@@ -20,7 +20,7 @@ def _object(schema: type[WireSchema], loaded: Any) -> Any:
     for name, field in schema().fields.items():
         assert isinstance(field, WireField)
         value = loaded[field.attribute or name]
-        if not field.omits(value):
+        if value or not (field.omit_empty or (field.omit_none and value is None)):
             again[field.data_key or name] = _value(field, value)
     return again
 

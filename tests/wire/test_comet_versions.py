@@ -194,7 +194,9 @@ def test_before_0_38_a_header_comes_with_the_keys_of_its_block(
 ) -> None:
     made = {
         message.category: message
-        for message in dialect.behaviours.filter_events(messages_at(backend, chain.WITH_EVENTS))
+        for message in dialect.behaviours.filter_events(
+            messages_at(backend.reads, chain.WITH_EVENTS)
+        )
     }
 
     assert made["NewBlockHeader"].keys == {
@@ -209,6 +211,6 @@ def test_before_0_38_a_header_comes_with_the_keys_of_its_block(
 def test_since_0_38_the_events_of_a_block_have_a_category(
     backend: chain.PeeredBackend, dialect: Dialect
 ) -> None:
-    everything = list(messages_at(backend, chain.WITH_EVENTS))
+    everything = list(messages_at(backend.reads, chain.WITH_EVENTS))
 
     assert list(dialect.behaviours.filter_events(everything)) == everything

@@ -54,7 +54,7 @@ def test_every_event_is_dumped_like_its_schema(
 ) -> None:
     seen = set()
     for height in range(1, chain.LATEST + 1):
-        for message in dialect.behaviours.filter_events(messages_at(backend, height)):
+        for message in dialect.behaviours.filter_events(messages_at(backend.reads, height)):
             schema = dialect.events[type(message.value)]
             assert compiled(schema)(message.value) == schema().dump(message.value)
             seen.add(type(message.value))

@@ -141,8 +141,8 @@ def test_document_examples_are_decoded(backend: chain.PeeredBackend) -> None:
 
 
 def test_evidence_of_the_document_is_not_decoded(backend: chain.PeeredBackend) -> None:
-    block_id, block = backend.block(chain.WITH_EVIDENCE)
-    accused = tuple(map(backend.byzantine_validators, block.evidence))
+    block_id, block = backend.reads.block(chain.WITH_EVIDENCE)
+    accused = tuple(map(backend.reads.byzantine_validators, block.evidence))
     document = DOCUMENT.encode(responses.ResultBlock(block_id, block, accused))
 
     with pytest.raises(DecodeError, match="block: its evidence has no votes"):
@@ -316,7 +316,7 @@ def test_null_lists_are_empty_as_in_go() -> None:
 
 def test_the_kind_of_evidence_must_be_that_of_its_value(backend: chain.PeeredBackend) -> None:
     dialect = DIALECTS["comet-0.38"]
-    block_id, block = backend.block(chain.WITH_EVIDENCE)
+    block_id, block = backend.reads.block(chain.WITH_EVIDENCE)
     document = dialect.encode(responses.ResultBlock(block_id, block))
     other = document.replace(b"DuplicateVoteEvidence", b"LightClientAttackEvidence")
 

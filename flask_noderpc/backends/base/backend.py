@@ -1,8 +1,8 @@
-"""Backend that the routes read: a few required reads, and optional capabilities.
+"""Backend that the routes use: a chain that they read, and optional capabilities.
 
 The author of a read-only backend implements the abstract methods of
 :class:`~flask_noderpc.backends.base.reads.ChainReads`. Everything else a backend can do is an
-object of its own with a refusing default, which a backend replaces.
+object of its own with a refusing default, which a subclass replaces.
 """
 
 from __future__ import annotations
@@ -12,11 +12,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from ...domain.block import Evidence, LightClientAttackEvidence
-from ...domain.genesis import GenesisSource
 from ...domain.network import BackfillProgress
-from ...domain.validator import ED25519, PublicKey, Validator
-from ...errors import GenesisNotAvailable, NotFound, NotReady
+from ...errors import NotReady
 from .application import ApplicationAccess
 from .capabilities import (
     Capability,
@@ -26,13 +23,19 @@ from .capabilities import (
     no_control,
 )
 from .evidence import EvidencePool
-from .filters import Clock, Filters, MemoryFilters
+from .filters import Filters, MemoryFilters
 from .health import Health
-from .reads import SearchedChain
+from .reads import ChainReads
 
 
-class ChainBackend(SearchedChain):
-    """A chain that the routes read, with its capabilities."""
+class ChainBackend:
+    """A backend of a mount: it has the reads of a chain, and capabilities."""
+
+    def __init__(self, reads: ChainReads) -> None:
+        self.reads = reads
+        """The chain, as the routes read it."""
+        self.filters: Filters = MemoryFilters()
+        """Polled filters; by default those of this process in memory."""
 
     # Capabilities, each built once.
 
@@ -54,17 +57,7 @@ class ChainBackend(SearchedChain):
     @cached_property
     def network(self) -> Network:
         """The node and its peers; by default a node without peers."""
-        return Network(self.chain_id)
-
-    @property
-    def filters(self) -> Filters:
-        """Polled filters; by default those of this process in memory."""
-        # Of several threads that come first together, one's object is stored.
-        stored: dict[str, MemoryFilters] = self.__dict__
-        return stored.setdefault("_memory_filters", MemoryFilters(self.filter_clock))
-
-    filter_clock: Clock = time.time_ns
-    """Clock of the filters' deadlines."""
+        return Network(self.reads.chain_id)
 
     @property
     def control(self) -> Control:
@@ -84,46 +77,14 @@ class ChainBackend(SearchedChain):
         machine's."""
         return time.time_ns()
 
-    def reorgs_since(self, number: int) -> tuple[int, int | None]:
-        """Return the number of the last reorg, and the lowest height left since reorg
-        ``number``; ``None`` where there was none."""
-        return number, None
-
-    def refuted_since(self, number: int) -> tuple[int, tuple[int, ...]]:
-        """Return the number of refutations of results, and the heights of those after number
-        ``number``; by default results are final."""
-        return number, ()
-
-    def genesis_source(self) -> GenesisSource | None:
-        """Return where the chunks of the genesis document are from, if they are stored as
-        another node sent them; by default they are not."""
-        return None
-
-    def genesis_chunk(self, number: int) -> bytes:
-        """Return such a chunk; raise :exc:`~flask_noderpc.errors.GenesisNotAvailable`."""
-        raise GenesisNotAvailable
-
     @property
     def health(self) -> Health:
-        """Health of what the chain depends on; by default nothing but :meth:`latest_height`."""
+        """Health of what the chain depends on; by default that its height can be read."""
         return Health()
 
     def backfill_progress(self) -> BackfillProgress | None:
         """Return the progress of a backfill from other nodes; by default there is none."""
         return None
-
-    def byzantine_validators(self, evidence: Evidence) -> tuple[Validator, ...]:
-        """The validators that a piece of evidence accuses, as they were at its height."""
-        if isinstance(evidence, LightClientAttackEvidence):
-            return evidence.byzantine_validators
-        address = evidence.vote_a.validator_address
-        try:
-            known = self.validators(evidence.height).by_address.get(address)
-        except NotFound:
-            known = None
-        # Where that set was pruned, the address is all that is known.
-        unknown = Validator(address, PublicKey(ED25519, b""), evidence.validator_power)
-        return (known[1] if known else unknown,)
 
     # Lifecycle.
 
@@ -142,7 +103,7 @@ class ChainBackend(SearchedChain):
     def check_ready(self) -> None:
         """Raise :exc:`~flask_noderpc.errors.BackendError` if calls can't be answered, or
         :attr:`health` has a problem."""
-        self.latest_height()
+        self.reads.latest_height()
         if problem := self.health.problem():
             raise NotReady(problem)
 
@@ -160,6 +121,7 @@ class ChainBackend(SearchedChain):
 
     def close(self) -> None:
         """Close files and stop threads; the next call opens them again."""
+        self.reads.close()
 
 
 _NO_APPLICATION = ApplicationAccess()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -21,6 +22,9 @@ Clock = Callable[[], int]
 
 class Filters(ABC):
     """Store of filters; each expires ``DEADLINE`` after its last poll."""
+
+    clock: Clock = staticmethod(time.time_ns)
+    """Clock of the deadlines."""
 
     @abstractmethod
     def add(self, added: PolledFilter, cap: int) -> None:
@@ -50,15 +54,14 @@ class Filters(ABC):
 class MemoryFilters(Filters):
     """Filters of one process."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._live: dict[str, tuple[PolledFilter, int]] = {}
         self._limit = FairLimit[str](0)
         """Ids of the filters, the least recently polled first."""
 
     def add(self, added: PolledFilter, cap: int) -> None:
-        now = self._clock()
+        now = self.clock()
         with self._lock:
             for name in [name for name, live in self._live.items() if live[1] < now]:
                 self._remove(name)
@@ -78,12 +81,12 @@ class MemoryFilters(Filters):
     def get(self, filter_id: str) -> PolledFilter:
         with self._lock:
             found, expires = self._live.get(filter_id, _NO_OWNER)
-        if found is None or expires < self._clock():
+        if found is None or expires < self.clock():
             raise FilterNotFound
         return found
 
     def move(self, polled: PolledFilter, cursor: int) -> bool:
-        now = self._clock()
+        now = self.clock()
         with self._lock:
             found, expires = self._live.get(polled.id, _NO_OWNER)
             if found != polled or expires < now:
@@ -95,7 +98,7 @@ class MemoryFilters(Filters):
     def drop(self, filter_id: str) -> bool:
         with self._lock:
             found, expires = self._remove(filter_id)
-        return found is not None and expires >= self._clock()
+        return found is not None and expires >= self.clock()
 
 
 _NO_OWNER = (None, 0)

@@ -1,4 +1,7 @@
-"""Reads of a chain: version, blocks, state, transactions; and searches without an index."""
+"""Reads of a chain: blocks, state, transactions, and searches, by default without an index.
+
+The author of a backend implements the abstract methods of :class:`ChainReads`.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,19 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, TypeVar
 
 from ...domain.abci import BlockResults
-from ...domain.block import Block, BlockID, BlockMeta, Commit, SignedHeader
-from ...domain.genesis import ConsensusParams, Genesis
+from ...domain.block import (
+    Block,
+    BlockID,
+    BlockMeta,
+    Commit,
+    Evidence,
+    LightClientAttackEvidence,
+    SignedHeader,
+)
+from ...domain.genesis import ConsensusParams, Genesis, GenesisSource
 from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
-from ...domain.validator import ValidatorSet
-from ...errors import SearchTooCostly, TxNotFound
+from ...domain.validator import ED25519, PublicKey, Validator, ValidatorSet
+from ...errors import GenesisNotAvailable, NotFound, SearchTooCostly, TxNotFound
 from ...event_aliases import searchable
 from ...protocol.comet.hashes import tx_hash, tx_proof
 
@@ -28,7 +39,7 @@ class ChainVersion(NamedTuple):
 
 
 class ChainReads(ABC):
-    """Blocks, state and transactions of a chain; the abstract methods are required.
+    """Reads of blocks, state and transactions of a chain; the abstract methods are required.
 
     All values are domain types; a missing one is a typed error and never ``None``.
     """
@@ -128,12 +139,31 @@ class ChainReads(ABC):
         """The metas of a range, both ends included, highest first."""
         return tuple(self.block_meta(height) for height in range(high, low - 1, -1))
 
+    def reorgs_since(self, number: int) -> tuple[int, int | None]:
+        """Return the number of the last reorg, and the lowest height left since reorg
+        ``number``; ``None`` where there was none."""
+        return number, None
+
+    def refuted_since(self, number: int) -> tuple[int, tuple[int, ...]]:
+        """Return the number of refutations of results, and the heights of those after number
+        ``number``; by default results are final."""
+        return number, ()
+
     # State.
 
     @abstractmethod
     def genesis(self) -> Genesis:
         """The document the chain started from; raise
         :exc:`~flask_noderpc.errors.GenesisNotAvailable` where it is not known."""
+
+    def genesis_source(self) -> GenesisSource | None:
+        """Return where the chunks of the genesis document are from, if they are stored as
+        another node sent them; by default they are not."""
+        return None
+
+    def genesis_chunk(self, number: int) -> bytes:
+        """Return such a chunk; raise :exc:`~flask_noderpc.errors.GenesisNotAvailable`."""
+        raise GenesisNotAvailable
 
     def chain_id(self) -> str:
         """The chain's id, which is known without the genesis document."""
@@ -166,33 +196,45 @@ class ChainReads(ABC):
         """The newest transactions, newest first; the default knows none."""
         return ()
 
+    def search_txs(
+        self, search: Search, page: Page, limits: SearchLimits, prove: bool = False
+    ) -> FoundTxs:
+        """The transactions found by attributes of their events, with proofs where asked for;
+        raise :exc:`~flask_noderpc.errors.SearchTooCostly`.
+
+        By default one block after another is looked at; a backend with an index of its own is
+        faster.
+        """
+        return scan_txs(self, search, page, limits, prove)
+
+    def search_blocks(self, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
+        """The heights of the blocks found; raise ``SearchTooCostly``."""
+        return scan_blocks(self, search, page, limits)
+
     # Events are cursors over heights, not callbacks.
 
     @abstractmethod
     def wait_for_height(self, after: int, timeout: float) -> int:
         """The latest height, as soon as it is above ``after`` or ``timeout`` seconds on."""
 
+    def byzantine_validators(self, evidence: Evidence) -> tuple[Validator, ...]:
+        """The validators that a piece of evidence accuses, as they were at its height."""
+        if isinstance(evidence, LightClientAttackEvidence):
+            return evidence.byzantine_validators
+        address = evidence.vote_a.validator_address
+        try:
+            known = self.validators(evidence.height).by_address.get(address)
+        except NotFound:
+            known = None
+        # Where that set was pruned, the address is all that is known.
+        unknown = Validator(address, PublicKey(ED25519, b""), evidence.validator_power)
+        return (known[1] if known else unknown,)
+
+    def close(self) -> None:
+        """Close files and connections; the next read opens them again."""
+
 
 T = TypeVar("T")
-
-
-class SearchedChain(ChainReads):
-    """A chain that finds blocks and transactions by the attributes of their events.
-
-    The default looks at one block after another, which any backend can; one with an index
-    of its own does better.
-    """
-
-    def search_txs(
-        self, search: Search, page: Page, limits: SearchLimits, prove: bool = False
-    ) -> FoundTxs:
-        """The transactions found, with proofs where asked for; raise
-        :exc:`~flask_noderpc.errors.SearchTooCostly`."""
-        return scan_txs(self, search, page, limits, prove)
-
-    def search_blocks(self, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
-        """The heights of the blocks found; raise ``SearchTooCostly``."""
-        return scan_blocks(self, search, page, limits)
 
 
 def scan_txs(

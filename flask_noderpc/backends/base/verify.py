@@ -15,13 +15,13 @@ from ...protocol.comet import validators
 from ...protocol.comet.chain_state import ChainState, check_signatures
 from ...protocol.comet.hashes import block_hashes
 from ...protocol.comet.merkle import EMPTY_HASH
-from .backend import ChainBackend
+from .reads import ChainReads
 
 log = logging.getLogger("flask_noderpc.verify")
 
 
 def verify_chain(
-    backend: ChainBackend, progress: Callable[[int], None] | None = None, first: int = 0
+    reads: ChainReads, progress: Callable[[int], None] | None = None, first: int = 0
 ) -> int:
     """Return the number of blocks checked; raise :exc:`~flask_noderpc.errors.InvalidBlock`.
 
@@ -29,7 +29,7 @@ def verify_chain(
     its content, that more than two thirds of the power signed it, that validator sets
     follow from the updates, and that each transaction is found by its hash.
     """
-    low, high = max(first, backend.base_height()), backend.latest_height()
+    low, high = max(first, reads.base_height()), reads.latest_height()
     if high == 0:
         return 0
     height, checked = low, 0
@@ -38,9 +38,9 @@ def verify_chain(
     unsupported = set[str]()
     while height <= high:
         try:
-            head = _check(backend, head or _before(backend, height), height, unsupported)
+            head = _check(reads, head or _before(reads, height), height, unsupported)
         except (InvalidBlock, NotFound, ValueError) as error:
-            lowest = backend.base_height()
+            lowest = reads.base_height()
             if lowest > height:
                 # Another process prunes: continue from the lowest stored block.
                 height, head = lowest, None
@@ -57,58 +57,58 @@ def verify_chain(
     return checked
 
 
-def _before(backend: ChainBackend, height: int) -> ChainState:
-    """The head that the block at ``height`` must follow, from the backend."""
-    block = backend.block(height)[1]
+def _before(reads: ChainReads, height: int) -> ChainState:
+    """The head that the block at ``height`` must follow, from what is stored."""
+    block = reads.block(height)[1]
     header = block.header
-    initial = backend.initial_height()
+    initial = reads.initial_height()
     first = height == initial
     if first:
-        _check_first_sets(backend, height)
-    last_validators = None if first else _set_below(backend, height)
+        _check_first_sets(reads, height)
+    last_validators = None if first else _set_below(reads, height)
     unchecked = frozenset[str]()
     if last_validators is None and not first:
         unchecked = frozenset({"last_commit.signatures", "time"})
     return ChainState(
-        chain_id=backend.chain_id(),
+        chain_id=reads.chain_id(),
         initial_height=initial,
         height=height - 1,
         # What came before the lowest block is not there: it is what that block says.
         block_id=NO_BLOCK if first else header.last_block_id,
-        time=_genesis_time(backend, header) if first else header.time,
+        time=_genesis_time(reads, header) if first else header.time,
         app_hash=header.app_hash,
         results_hash=EMPTY_HASH if first else header.last_results_hash,
         commit=NO_COMMIT if first else block.last_commit,
         last_validators=last_validators or ValidatorSet(),
-        validators=backend.validators(height),
-        next_validators=backend.validators(height + 1),
-        params=backend.consensus_params(height),
+        validators=reads.validators(height),
+        next_validators=reads.validators(height + 1),
+        params=reads.consensus_params(height),
         unchecked=unchecked,
     )
 
 
-def _genesis_time(backend: ChainBackend, header: Header) -> int:
+def _genesis_time(reads: ChainReads, header: Header) -> int:
     try:
-        return backend.genesis().genesis_time
+        return reads.genesis().genesis_time
     except GenesisNotAvailable:
         return header.time
 
 
-def _set_below(backend: ChainBackend, height: int) -> ValidatorSet | None:
+def _set_below(reads: ChainReads, height: int) -> ValidatorSet | None:
     """Return the set that signed the parent, which a chain that began here has not."""
     try:
-        return backend.validators(height - 1)
+        return reads.validators(height - 1)
     except ResultNotFound:
         return None
 
 
-def _check_first_sets(backend: ChainBackend, height: int) -> None:
+def _check_first_sets(reads: ChainReads, height: int) -> None:
     """A chain's first two sets follow from the powers alone."""
-    found = backend.validators(height)
+    found = reads.validators(height)
     first = validators.genesis_set(
         ValidatorUpdate(v.pub_key, v.voting_power) for v in found.validators
     )
-    following = backend.validators(height + 1)
+    following = reads.validators(height + 1)
     if _differ(found, first) or _differ(following, validators.rotated(first)):
         raise InvalidBlock(f"block {height}: the first validators are not in their order")
 
@@ -121,51 +121,51 @@ def _differ(one: ValidatorSet, other: ValidatorSet) -> bool:
 
 
 def _check(
-    backend: ChainBackend, head: ChainState, height: int, unsupported: set[str]
+    reads: ChainReads, head: ChainState, height: int, unsupported: set[str]
 ) -> ChainState:
-    if unchecked := backend.unchecked(height):
+    if unchecked := reads.unchecked(height):
         head = replace(head, unchecked=head.unchecked | unchecked)
-    stored_id, block = backend.block(height)
-    commit, results = backend.commit(height), _results(backend, height)
+    stored_id, block = reads.block(height)
+    commit, results = reads.commit(height), _results(reads, height)
     hashes = head.check(block, commit, results, block_hashes(block))
     block_id = hashes.block_id
     meta = BlockMeta(block_id, hashes.size, block.header, len(block.txs), block.form)
-    if (stored_id, backend.block_meta(height)) != (block_id, meta):
+    if (stored_id, reads.block_meta(height)) != (block_id, meta):
         raise InvalidBlock(
             f"block {height}: stored with another id, size or count than its own"
         )
-    if backend.height_of(block_id.hash) != height:
+    if reads.height_of(block_id.hash) != height:
         raise InvalidBlock(f"block {height}: found under another hash than its own")
     unsupported |= check_signatures(head.chain_id, commit, head.validators)
     if results is None:
-        sets = backend.validators(height + 2), backend.consensus_params(height + 1)
+        sets = reads.validators(height + 2), reads.consensus_params(height + 1)
         return head.after_unknown(block_id, block.header.time, commit, *sets)
     for tx, tx_hash in zip(block.txs, hashes.tx_hashes, strict=True):
-        _check_tx(backend, height, tx, tx_hash)
+        _check_tx(reads, height, tx, tx_hash)
     after = head.next_state(block_id, block.header.time, commit, results)
     with suppress(ResultNotFound):
         # A chain that was filled downwards does not know the priorities of all heights.
-        if _differ(backend.validators(height + 2), after.next_validators):
+        if _differ(reads.validators(height + 2), after.next_validators):
             raise InvalidBlock(
                 f"block {height}: validators at {height + 2} do not follow from it"
             )
-    if backend.consensus_params(height + 1) != after.params:
+    if reads.consensus_params(height + 1) != after.params:
         raise InvalidBlock(f"block {height}: parameters at {height + 1} do not follow from it")
     return after
 
 
-def _results(backend: ChainBackend, height: int) -> BlockResults | None:
+def _results(reads: ChainReads, height: int) -> BlockResults | None:
     try:
-        return backend.results(height)
+        return reads.results(height)
     except ResultNotFound:
-        if height >= backend.lowest_results():
+        if height >= reads.lowest_results():
             raise
         return None
 
 
-def _check_tx(backend: ChainBackend, height: int, tx: bytes, tx_hash: bytes) -> None:
+def _check_tx(reads: ChainReads, height: int, tx: bytes, tx_hash: bytes) -> None:
     try:
-        found = backend.tx(tx_hash)
+        found = reads.tx(tx_hash)
     except NotFound:
         found = None
     if found is None or found.tx != tx:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base.application import Changes
-from .connection import Connection, Engine
+from .connection import Connection
 from .packed.row import checked, key_checksum
 
 # Rows of an earlier version that get a checksum in one transaction, and rows that a
@@ -41,14 +41,6 @@ def fill_some(at: Connection) -> bool:
         [(key_checksum(key, content), key) for key, content in found],
     )
     return bool(found)
-
-
-def select_one(engine: Engine) -> str:
-    """Return the statement that selects the value and the checksum of a key."""
-    return (
-        "SELECT content, checksum FROM app_state"
-        f" WHERE {engine.long('key')} = {engine.long('?')}"
-    )
 
 
 def value(key: bytes, content: bytes, checksum: int | None) -> bytes:

@@ -18,7 +18,7 @@ from ...protocol.comet import hashes
 from ...protocol.comet.chain_state import Expected, compare
 from ...protocol.comet.hashes import BlockHashes
 from ...protocol.comet.key_types import are_known
-from ..base.store import OlderBlock
+from ..base.new_blocks import OlderBlock
 from . import (
     block_writes,
     blocks,

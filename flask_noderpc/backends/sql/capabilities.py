@@ -1,4 +1,4 @@
-"""Capabilities of SQL stores: evidence pool, indexes of features, and filters that survive."""
+"""Parts of SQL stores: state, evidence pool, indexes of features, filters that survive."""
 
 from __future__ import annotations
 
@@ -7,16 +7,54 @@ from collections.abc import Callable, Sequence
 from ...domain.block import Evidence
 from ...domain.search import FilterKind, PolledFilter, SearchLimits
 from ...domain.time import SECOND
-from ...errors import FilterNotFound
+from ...errors import FilterNotFound, StoreError
 from ...protocol.comet.hashes import evidence_hash_of
-from ..base.application import Application
+from ..base.application import Application, Waiting
 from ..base.capabilities import Capability
 from ..base.evidence import EvidencePool, check_evidence
-from ..base.filters import DEADLINE, Clock, Filters, filters_to_evict
+from ..base.filters import DEADLINE, Filters, filters_to_evict
 from ..base.reads import ChainReads
-from . import evidence, hits
-from .connection import Connection
-from .opened_store import ProcessHandles
+from . import app_state, evidence, hits, mempool
+from .connection import Connection, Engine
+from .handles import StoreHandles
+from .packed.row import DamagedRow
+
+
+class SQLAppState:
+    """The committed state in a store, and the transactions that wait for a block."""
+
+    def __init__(self, files: StoreHandles, engine: Engine) -> None:
+        self._files = files
+        self._select_one = (
+            "SELECT content, checksum FROM app_state"
+            f" WHERE {engine.long('key')} = {engine.long('?')}"
+        )
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key; ``None`` without one."""
+        row = self._files().readers.one(self._select_one, key)
+        if row is None:
+            return None
+        try:
+            return bytes(app_state.value(key, *row))
+        except DamagedRow as error:
+            raise StoreError(str(error), self._files.location.shown) from None
+
+    def range(
+        self, prefix: bytes, after: bytes | None = None, limit: int = 1000
+    ) -> tuple[tuple[bytes, bytes], ...]:
+        """Return the first pairs whose keys begin with the prefix and follow ``after``."""
+        with self._files().readers.snapshot() as at:
+            return app_state.read_range(at, prefix, after, limit)
+
+    def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:
+        """Return the oldest transactions that wait behind a cursor."""
+        files = self._files()
+        # First, so that none is missed that is stored meanwhile.
+        incoming = files.incoming.txs()
+        with files.readers.snapshot() as at:
+            stored = mempool.after(at, cursor, limit)
+            return Waiting(stored, incoming, mempool.count(at).total)
 
 
 class SQLEvidencePool(EvidencePool):
@@ -24,11 +62,11 @@ class SQLEvidencePool(EvidencePool):
 
     def __init__(
         self,
-        open_store: Callable[[], ProcessHandles],
+        open_store: StoreHandles,
         application: Callable[[], Application],
-        chain: ChainReads,
+        reads: ChainReads,
     ) -> None:
-        self._open, self._app, self._chain = open_store, application, chain
+        self._open, self._app, self._reads = open_store, application, reads
 
     def submit(self, piece: Evidence) -> bytes:
         self._app()
@@ -36,7 +74,7 @@ class SQLEvidencePool(EvidencePool):
         with files.readers.snapshot() as at:
             known = evidence.is_known(at, evidence_hash)
         if not known:
-            check_evidence(self._chain, piece)
+            check_evidence(self._reads, piece)
             files.mempool_writer.run(lambda at: evidence.add(at, piece))
             files.changes.notify()
         return evidence_hash
@@ -45,7 +83,7 @@ class SQLEvidencePool(EvidencePool):
 class SQLHits:
     """Searches of the indexes that features declare."""
 
-    def __init__(self, open_store: Callable[[], ProcessHandles]) -> None:
+    def __init__(self, open_store: StoreHandles) -> None:
         self._open = open_store
         self._kept: set[str] = set()
 
@@ -91,18 +129,18 @@ _SLACK = 30 * SECOND
 class SQLFilters(Filters):
     """Filters in a table. The writer's thread writes them, together with what else waits."""
 
-    def __init__(self, files: ProcessHandles, clock: Clock) -> None:
-        self._files, self._clock = files, clock
+    def __init__(self, open_store: StoreHandles) -> None:
+        self._open = open_store
 
     def add(self, added: PolledFilter, cap: int) -> None:
-        self._files.mempool_writer.run(lambda at: _add(at, added, cap, self._clock()))
+        self._open().mempool_writer.run(lambda at: _add(at, added, cap, self.clock()))
 
     def get(self, filter_id: str) -> PolledFilter:
-        row = self._files.readers.one(
+        row = self._open().readers.one(
             "SELECT id, kind, cursor, criteria, owner FROM filters"
             " WHERE id = ? AND expires >= ?",
             filter_id,
-            self._clock(),
+            self.clock(),
         )
         if row is None:
             raise FilterNotFound
@@ -112,21 +150,21 @@ class SQLFilters(Filters):
     def move(self, polled: PolledFilter, cursor: int) -> bool:
         if cursor == polled.cursor and self._is_fresh(polled):
             return True
-        return self._files.mempool_writer.run(
-            lambda at: _move(at, polled, cursor, self._clock())
+        return self._open().mempool_writer.run(
+            lambda at: _move(at, polled, cursor, self.clock())
         )
 
     def _is_fresh(self, polled: PolledFilter) -> bool:
-        found = self._files.readers.one(
+        found = self._open().readers.one(
             "SELECT 1 FROM filters WHERE id = ? AND cursor = ? AND expires >= ?",
             polled.id,
             polled.cursor,
-            self._clock() + DEADLINE,
+            self.clock() + DEADLINE,
         )
         return found is not None
 
     def drop(self, filter_id: str) -> bool:
-        return self._files.mempool_writer.run(lambda at: _drop(at, filter_id, self._clock()))
+        return self._open().mempool_writer.run(lambda at: _drop(at, filter_id, self.clock()))
 
 
 def _add(at: Connection, added: PolledFilter, cap: int, now: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...domain.abci import BlockResults
-from ..base.store import OlderBlock
+from ..base.new_blocks import OlderBlock
 from . import block_writes, blocks, hits, index_steps
 from .connection import Connection
 from .hits import BlockTxs

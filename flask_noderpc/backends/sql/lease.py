@@ -6,11 +6,30 @@ which each block's transaction compares.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...domain.time import SECOND
 from ...errors import LeaseLost
 from ..base.process import has_ended
-from ..base.store import Lease
 from .connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to produce blocks; a later epoch overrules an earlier one."""
+
+    owner: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseState:
+    """Owner and expiry (ns) of the lease, or the error for which it was released."""
+
+    owner: str = ""
+    expires: int = 0
+    last_error: str = ""
+
 
 # Longer than any lease that is set with thought.
 _MAX_LEASE = 60 * SECOND

@@ -12,7 +12,7 @@ from ...errors import InvalidBlock
 from ...protocol.comet.chain_state import ChainState
 from ...protocol.comet.hashes import BlockHashes, tx_hash
 from ...protocol.comet.validators import is_rescaled_next
-from ..base.store import BlockWithoutResults, CommittedBlock, OlderBlock
+from ..base.new_blocks import BlockWithoutResults, CommittedBlock, OlderBlock
 from . import backfill, block_writes, chain, prune, state
 from .app_state import write_changes
 from .batch import Batch, NewBlock

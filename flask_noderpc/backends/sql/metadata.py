@@ -8,6 +8,14 @@ from __future__ import annotations
 from .connection import Connection
 from .packed.row import checked, key_checksum
 
+GENESIS = "genesis"
+"""Name of where the chunks of a genesis document are from, as another node sent them."""
+
+
+def chunk_name(number: int) -> str:
+    """Return the name of such a chunk."""
+    return f"genesis.{number}"
+
 
 def read(at: Connection, name: str) -> bytes | None:
     """Return a value; ``None`` if there is none."""

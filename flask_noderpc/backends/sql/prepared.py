@@ -9,7 +9,7 @@ from ...concurrency import next_turn
 from ...domain.block import Block
 from ...protocol.comet import hashes
 from ...protocol.comet.hashes import BlockHashes
-from ..base.store import BlockWithoutResults, CommittedBlock, OlderBlock
+from ..base.new_blocks import BlockWithoutResults, CommittedBlock, OlderBlock
 from . import block_writes
 
 B = TypeVar("B", CommittedBlock, BlockWithoutResults, OlderBlock)

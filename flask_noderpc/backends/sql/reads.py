@@ -4,124 +4,107 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import cached_property
 from typing import TypeVar
 
+from ... import jsoncodec
 from ...domain.abci import BlockResults
 from ...domain.block import Block, BlockID, BlockMeta, Commit, SignedHeader
-from ...domain.genesis import ConsensusParams, Genesis
+from ...domain.genesis import ConsensusParams, Genesis, GenesisSource
 from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
 from ...domain.validator import ValidatorSet
 from ...errors import (
     BlockNotFound,
+    GenesisNotAvailable,
     HeightNotAvailable,
     ResultNotFound,
     StoreError,
     TxNotFound,
 )
-from ..base.identity import Identity
-from ..base.reads import ChainVersion
-from . import app_state, blocks, chain, hits, metadata, state
+from ..base.reads import ChainReads, ChainVersion
+from . import blocks, chain, metadata, state
 from . import search as index_search
 from .connection import Connection, Engine
-from .opened_store import OpenedStore
-from .packed.row import DamagedRow
+from .handles import StoreHandles
+from .metadata import GENESIS, chunk_name
 
 T = TypeVar("T")
 
 
-class SQLReads(OpenedStore):
-    """Reads of the chain, each in one snapshot."""
+class SQLReads(ChainReads):
+    """Reads of the chain in a store, each in one snapshot."""
 
-    engine: Engine
-
-    @cached_property
-    def _state_sql(self) -> str:
-        return app_state.select_one(self.engine)
+    def __init__(self, files: StoreHandles, engine: Engine) -> None:
+        self.files, self.engine = files, engine
+        self._genesis: Genesis | None = None
+        self._beginning: chain.Beginning | None = None
 
     # Blocks.
 
     def latest_height(self) -> int:
-        return self._open().latest_height()
+        return self.files().latest_height()
 
     def base_height(self) -> int:
-        row = self._open().readers.one(f"SELECT min(height) FROM {self.engine.heights}")
+        row = self.files().readers.one(f"SELECT min(height) FROM {self.engine.heights}")
         return row[0] or 0
 
     def unchecked(self, height: int) -> frozenset[str]:
-        return self._open().read(lambda at: blocks.unchecked(at, height), height)
-
-    def all_unchecked(self) -> dict[str, blocks.Range]:
-        with self._open().readers.snapshot() as at:
-            return blocks.all_unchecked(at)
-
-    def unread_indexes(self) -> tuple[str, ...]:
-        with self._open().readers.snapshot() as at:
-            return hits.unread(at)
-
-    def all_unverified(self) -> dict[str, blocks.Range]:
-        with self._open().readers.snapshot() as at:
-            return blocks.all_unverified(at)
-
-    def sources(self) -> dict[str, blocks.Range]:
-        with self._open().readers.snapshot() as at:
-            return blocks.sources(at)
+        return self.files().read(lambda at: blocks.unchecked(at, height), height)
 
     def lowest_results(self) -> int:
-        row = self._open().readers.one("SELECT max(height) FROM results WHERE results IS NULL")
+        row = self.files().readers.one("SELECT max(height) FROM results WHERE results IS NULL")
         return row[0] + 1 if row[0] else self.base_height()
 
     def lowest_indexed(self) -> int:
-        row = self._open().readers.one("SELECT max(height) FROM blocks WHERE events IS NULL")
+        row = self.files().readers.one("SELECT max(height) FROM blocks WHERE events IS NULL")
         return row[0] + 1 if row[0] else self.base_height()
 
     def base_meta(self) -> BlockMeta:
         chain_id = self.chain_id()
-        with self._open().readers.snapshot() as at:
+        with self.files().readers.snapshot() as at:
             found = blocks.lowest_meta(at, chain_id)
         if found is None:
             raise self._missing(0)
         return found
 
     def version(self) -> ChainVersion | None:
-        return self._open().readers.version()
+        return self.files().readers.version()
 
     def read_view(self) -> AbstractContextManager[ChainVersion | None]:
-        return self._open().read_view()
+        return self.files().read_view()
 
     def _missing(self, height: int) -> HeightNotAvailable:
         return HeightNotAvailable(height, self.base_height(), self.latest_height())
 
     def block(self, height: int) -> tuple[BlockID, Block]:
         chain_id = self.chain_id()
-        found = self._open().read(lambda at: blocks.block(at, height, chain_id), height)
+        found = self.files().read(lambda at: blocks.block(at, height, chain_id), height)
         if found is None:
             raise self._missing(height)
         return found
 
     def block_meta(self, height: int) -> BlockMeta:
         chain_id = self.chain_id()
-        found = self._open().read(lambda at: blocks.meta(at, height, chain_id), height)
+        found = self.files().read(lambda at: blocks.meta(at, height, chain_id), height)
         if found is None:
             raise self._missing(height)
         return found
 
     def block_txs(self, height: int) -> tuple[BlockMeta, tuple[bytes, ...]]:
         chain_id = self.chain_id()
-        found = self._open().read(lambda at: blocks.with_txs(at, height, chain_id), height)
+        found = self.files().read(lambda at: blocks.with_txs(at, height, chain_id), height)
         if found is None:
             raise self._missing(height)
         return found
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         chain_id = self.chain_id()
-        return self._open().read(lambda at: blocks.metas(at, low, high, chain_id), high)
+        return self.files().read(lambda at: blocks.metas(at, low, high, chain_id), high)
 
     def hash_at(self, height: int) -> bytes:
         return self.block_meta(height).block_id.hash
 
     def height_of(self, block_hash: bytes) -> int:
-        found = self._open().read(lambda at: blocks.height_of(at, block_hash))
+        found = self.files().read(lambda at: blocks.height_of(at, block_hash))
         if found is None:
             raise BlockNotFound(block_hash)
         return found
@@ -135,7 +118,7 @@ class SQLReads(OpenedStore):
     def _signed(self, height: int) -> tuple[SignedHeader, bool]:
         chain_id = self.chain_id()
         # The next block carries another commit than was seen here.
-        found = self._open().read(
+        found = self.files().read(
             lambda at: blocks.signed_header(at, height, chain_id), height + 1
         )
         if found is None:
@@ -147,7 +130,7 @@ class SQLReads(OpenedStore):
             found = blocks.results(at, height)
             return found, found is not None or blocks.is_there(at, height)
 
-        found, is_there = self._open().read(look, height)
+        found, is_there = self.files().read(look, height)
         if not is_there:
             raise self._missing(height)
         if found is None:
@@ -158,7 +141,7 @@ class SQLReads(OpenedStore):
         return found
 
     def tx(self, tx_hash: bytes) -> TxResult:
-        found = self._open().read(lambda at: blocks.tx(at, tx_hash))
+        found = self.files().read(lambda at: blocks.tx(at, tx_hash))
         if found is None:
             raise TxNotFound(tx_hash, self._begins_above())
         return found
@@ -171,7 +154,7 @@ class SQLReads(OpenedStore):
         return f"results begin at height {results}, the index at {indexed}"
 
     def latest_txs(self, limit: int) -> tuple[TxResult, ...]:
-        return self._open().read(lambda at: blocks.latest_txs(at, limit))
+        return self.files().read(lambda at: blocks.latest_txs(at, limit))
 
     # Searching.
 
@@ -192,7 +175,7 @@ class SQLReads(OpenedStore):
     def _search(
         self, work: Callable[[Connection], T], search: Search, limits: SearchLimits
     ) -> T:
-        files = self._open()
+        files = self.files()
         if search.is_one_height:
             return files.read(work, search.high)
         return files.search_pool.run(work, limits, search.high)
@@ -203,7 +186,7 @@ class SQLReads(OpenedStore):
         # A local name: another thread may close the backend, which clears the attribute.
         found = self._genesis
         if found is None:
-            with self._open().readers.snapshot() as at:
+            with self.files().readers.snapshot() as at:
                 found = self._genesis = chain.stored_genesis(at)
         return found
 
@@ -216,30 +199,39 @@ class SQLReads(OpenedStore):
     def _begins(self) -> chain.Beginning:
         found = self._beginning
         if found is None:
-            with self._open().readers.snapshot() as at:
+            with self.files().readers.snapshot() as at:
                 found = chain.beginning(at)
             if found is None:
                 raise StoreError(
-                    "no chain here yet, init_chain or init_at comes first", self._location.shown
+                    "no chain here yet, init_chain or init_at comes first",
+                    self.files.location.shown,
                 )
             self._beginning = found
         return found
 
-    def has_chain(self) -> bool:
-        """Return true after :meth:`init_chain`."""
-        return self._open().readers.one("SELECT 1 FROM chain") is not None
+    def genesis_source(self) -> GenesisSource | None:
+        found = self._metadata(GENESIS)
+        return jsoncodec.decode(found, GenesisSource) if found else None
 
-    def identity(self) -> Identity | None:
-        """Return the chain id and the application of the store."""
-        with self._open().readers.snapshot() as at:
-            return chain.identity(at)
+    def genesis_chunk(self, number: int) -> bytes:
+        found = self._metadata(chunk_name(number))
+        if found is None:
+            raise GenesisNotAvailable
+        return found
 
-    def metadata(self, name: str) -> bytes | None:
-        with self._open().readers.snapshot() as at:
+    def _metadata(self, name: str) -> bytes | None:
+        with self.files().readers.snapshot() as at:
             return metadata.read(at, name)
 
+    def reorgs_since(self, number: int) -> tuple[int, int | None]:
+        found = self.files().readers.one(
+            "SELECT max(number), min(height) FROM rewinds WHERE number > ?", number
+        )
+        latest, lowest = found or (None, None)
+        return latest or number, lowest
+
     def refuted_since(self, number: int) -> tuple[int, tuple[int, ...]]:
-        with self._open().readers.snapshot() as at:
+        with self.files().readers.snapshot() as at:
             rows = at.execute(
                 "SELECT number, height FROM refuted_results WHERE number > ? ORDER BY number",
                 (number,),
@@ -253,7 +245,7 @@ class SQLReads(OpenedStore):
                 blocks.check_validators(at, height, found)
             return found
 
-        found = self._open().read(look, height)
+        found = self.files().read(look, height)
         if found is None:
             raise ResultNotFound(f"could not find validator set for height #{height}")
         return found
@@ -264,7 +256,7 @@ class SQLReads(OpenedStore):
         known = height == first or max(first, self.base_height()) <= height
         known = known and height <= self._next_height()
         found = (
-            self._open().read(lambda at: state.params(at, height), height) if known else None
+            self.files().read(lambda at: state.params(at, height), height) if known else None
         )
         if found is None:
             raise ResultNotFound(f"could not find consensus params for height #{height}")
@@ -275,19 +267,19 @@ class SQLReads(OpenedStore):
         before = initial_height - 1 if trusted is None else trusted.header.height
         return (self.latest_height() or before) + 1
 
-    def get(self, key: bytes) -> bytes | None:
-        """A value of the application's committed state."""
-        row = self._open().readers.one(self._state_sql, key)
-        if row is None:
-            return None
-        try:
-            return bytes(app_state.value(key, *row))
-        except DamagedRow as error:
-            raise StoreError(str(error), self._location.shown) from None
+    # Events.
 
-    def range(
-        self, prefix: bytes, after: bytes | None = None, limit: int = 1000
-    ) -> tuple[tuple[bytes, bytes], ...]:
-        """Pairs of the application's committed state."""
-        with self._open().readers.snapshot() as at:
-            return app_state.read_range(at, prefix, after, limit)
+    def wait_for_height(self, after: int, timeout: float) -> int:
+        latest = after
+
+        def is_higher() -> bool:
+            nonlocal latest
+            latest = self.latest_height()
+            return latest > after
+
+        self.files().changes.wait_until(is_higher, timeout)
+        return latest
+
+    def close(self) -> None:
+        self._genesis = self._beginning = None
+        self.files.close()

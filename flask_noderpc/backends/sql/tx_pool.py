@@ -14,7 +14,7 @@ from ...protocol.comet.chain_state import MAX_BLOCK_BYTES
 from ..base.application import Application
 from ..base.capabilities import Mempool, MempoolLimits, Submission
 from . import mempool
-from .opened_store import ProcessHandles
+from .handles import StoreHandles
 
 
 class SQLMempool(Mempool):
@@ -22,7 +22,7 @@ class SQLMempool(Mempool):
 
     def __init__(
         self,
-        open_store: Callable[[], ProcessHandles],
+        open_store: StoreHandles,
         application: Callable[[], Application],
         limits: MempoolLimits,
     ) -> None:
@@ -40,12 +40,9 @@ class SQLMempool(Mempool):
                 mempool.refuse_unfit(at, tx, limits, files.incoming)
 
     def submit(self, tx: bytes) -> ExecTxResult:
-        return self._submit(tx, self._app().check_tx, self._limits).wait()
+        return self.begin_submit(tx).wait()
 
     def begin_submit(self, tx: bytes) -> Submission:
-        if type(self).submit is not SQLMempool.submit:
-            # A subclass may accept others.
-            return super().begin_submit(tx)
         return self._submit(tx, self._app().check_tx, self._limits)
 
     def submit_local(self, tx: bytes, *, replaces: bool) -> ExecTxResult:

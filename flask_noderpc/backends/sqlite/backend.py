@@ -11,8 +11,7 @@ from ...concurrency import NativeThread
 from ...errors import InvalidBlock, StoreError
 from ..base.application import Application, AppState
 from ..base.capabilities import MempoolLimits
-from ..sql.backend import SQLBackend
-from ..sql.opened_store import ProcessHandles
+from ..sql.store import ChainStore
 from . import backup, compact
 from .connection import Store
 from .engine import SQLite
@@ -22,7 +21,7 @@ from .handles import SQLiteHandles
 _MIN_FREE_BYTES = 1 << 16
 
 
-class SQLiteBackend(SQLBackend):
+class SQLiteBackend(ChainStore):
     """A chain in one SQLite file: blocks, results, state, index and mempool.
 
     ``path`` is a file name or a ``file:`` URI. The file is opened, and made when it is
@@ -33,8 +32,6 @@ class SQLiteBackend(SQLBackend):
     is emptied, as soon as nobody reads from it. Any error of the file is
     a :exc:`~flask_noderpc.errors.StoreError`.
     """
-
-    engine = SQLite()
 
     def __init__(
         self,
@@ -47,11 +44,13 @@ class SQLiteBackend(SQLBackend):
         poll_s: float = 0.05,
     ) -> None:
         self._store = Store(path, max_pages, max_log_bytes)
-        self._poll_s = poll_s
-        super().__init__(self._store, application, limits)
-
-    def _new_handles(self) -> ProcessHandles:
-        return SQLiteHandles(self._store, self._poll_s)
+        super().__init__(
+            self._store,
+            SQLite(),
+            lambda: SQLiteHandles(self._store, poll_s),
+            application,
+            limits,
+        )
 
     def has_free_space(self) -> bool:
         return shutil.disk_usage(self._store.real_file.parent).free >= _MIN_FREE_BYTES

@@ -12,10 +12,9 @@ from types import TracebackType
 from typing import TypeVar
 from urllib.parse import urlencode
 
-from ...errors import InvalidSetting, StoreError, StoreUnavailable
+from ...errors import FULL, InvalidSetting, StoreError, StoreUnavailable
 from ..base.location import FileLocation
 from ..base.reads import ChainVersion
-from ..base.store import FULL
 from ..sql import hits, readers
 from ..sql.packed.row import DamagedRow
 from ..sql.readers import read_version

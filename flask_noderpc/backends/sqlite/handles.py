@@ -7,7 +7,7 @@ is gone, and lose it.
 
 from __future__ import annotations
 
-from ..sql.opened_store import ProcessHandles
+from ..sql.handles import ProcessHandles
 from .change_watcher import ChangeWatcher
 from .connection import Readers, Store
 from .search_pool import SearchPool

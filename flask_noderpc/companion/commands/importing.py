@@ -17,7 +17,7 @@ from ...settings.kinds import PERIOD
 from .options import addresses_of, store_path, upstream_header
 
 if TYPE_CHECKING:
-    from ...backends.base.store import ChainStore
+    from ...backends.sql.store import ChainStore
     from ..beginning import FetchOptions
     from ..pool import Upstreams
 
@@ -208,8 +208,8 @@ def _import(
     with Progress("importing", importer.plan(first, last)) as bar:
         low, high = importer.run(bar.add)
     shown = store.location.shown
-    click.echo(f"{shown} has blocks {low} to {high} of {store.chain_id()}")
-    if low > max(first, store.initial_height()):
+    click.echo(f"{shown} has blocks {low} to {high} of {store.reads.chain_id()}")
+    if low > max(first, store.reads.initial_height()):
         click.echo(f"the nodes have no blocks below {low} any more")
     for gap in gaps_of(store).values():
         click.echo(f"the {gap.part} of height {gap.height} could not be fetched: {gap.reason}")

@@ -10,7 +10,7 @@ import os
 import sys
 
 from ...backends import open_store
-from ...backends.base.store import ChainStore
+from ...backends.sql.store import ChainStore
 from ...errors import BlockNotFound, HeightNotAvailable
 from ...executors.process import serve
 from ...lru import CacheMemory
@@ -22,13 +22,13 @@ class StoredNodes(CachedNodeStore):
     """State nodes and block hashes from the chain's store."""
 
     def __init__(self, store: ChainStore, cache_bytes: int) -> None:
-        super().__init__(store.app_state().get, CacheMemory(cache_bytes))
+        super().__init__(store.app_state.get, CacheMemory(cache_bytes))
         self._store = store
 
     def block_hash(self, height: int) -> bytes | None:
         """Return the hash of a block, or ``None`` if it is not stored."""
         try:
-            return self._store.hash_at(height)
+            return self._store.reads.hash_at(height)
         except (HeightNotAvailable, BlockNotFound):
             return None
 

@@ -70,11 +70,11 @@ class EvmLayer(Layer):
         }
         self._hub = EvmHub(ctx)
         self._blocks = Feed(
-            HeightSource(ctx.backend, self._hub.publish_block, self._hub.cancel_newest),
+            HeightSource(ctx.backend.reads, self._hub.publish_block, self._hub.cancel_newest),
             lambda: self._hub.has_block_subscribers,
         )
         self._waiting = Feed(
-            MempoolSource(ctx.backend, self._hub.publish_pending),
+            MempoolSource(ctx.backend.mempool, self._hub.publish_pending),
             lambda: self._hub.has_pending_subscribers,
         )
 

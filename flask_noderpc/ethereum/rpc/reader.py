@@ -92,12 +92,12 @@ class Reader:
     @property
     def latest(self) -> int:
         """Height of the newest block; 0 is the genesis."""
-        return self._backend.latest_height()
+        return self._backend.reads.latest_height()
 
     @property
     def first(self) -> int:
         """Height of the chain's first block; before it there is block 0 alone."""
-        return self._backend.initial_height()
+        return self._backend.reads.initial_height()
 
     def genesis(self) -> Block | None:
         """Block 0; ``None`` where the genesis document is not known."""
@@ -114,7 +114,7 @@ class Reader:
                 return number
             case Tag.EARLIEST:
                 # A node that forgot its first blocks begins at what it has.
-                base = self._backend.base_height()
+                base = self._backend.reads.base_height()
                 return base if base > self.first or self.genesis() is None else 0
             case _:
                 return self.latest
@@ -127,7 +127,7 @@ class Reader:
             return None
         try:
             # By its hash: a chain of tests may have another one there by now.
-            found = self._blocks.get(self._backend.hash_at(height))
+            found = self._blocks.get(self._backend.reads.hash_at(height))
             return found or self._keep(self._made(height))
         except (HeightNotAvailable, ResultNotFound):
             return None
@@ -154,7 +154,7 @@ class Reader:
         if genesis is not None and block_hash == genesis.header.hash:
             return genesis
         try:
-            return self.at(self._backend.height_of(block_hash))
+            return self.at(self._backend.reads.height_of(block_hash))
         except BlockNotFound:
             return None
 
@@ -169,7 +169,7 @@ class Reader:
             return self.pending()
         height = self.height(number_or_hash)
         found = self.at(height)
-        if found is None and self.first <= height < self._backend.base_height():
+        if found is None and self.first <= height < self._backend.reads.base_height():
             if number_or_hash is Tag.EARLIEST:
                 # Forgotten between two looks: the next one is.
                 return self.block(number_or_hash)
@@ -198,13 +198,13 @@ class Reader:
         return self._decoded.put(raw, ethereum_transactions(raw)) if found is None else found
 
     def _made_genesis(self) -> Block | None:
-        genesis = self._backend.genesis()
+        genesis = self._backend.reads.genesis()
         if self._node is not None:
             return self._node_genesis(genesis)
         evm = EVM_STATE.find(self._backend)
         if evm is None:
             return genesis_block(genesis)
-        params = self._backend.consensus_params(genesis.initial_height)
+        params = self._backend.reads.consensus_params(genesis.initial_height)
         return genesis_block(genesis, params, evm.root(0), evm.initial_base_fee)
 
     def _node_genesis(self, genesis: Genesis) -> Block | None:
@@ -212,17 +212,17 @@ class Reader:
         found = self._node.genesis() if self._node else None
         if found is None:
             return None
-        params = self._backend.consensus_params(genesis.initial_height)
+        params = self._backend.reads.consensus_params(genesis.initial_height)
         return genesis_block(genesis, params, found.root, found.base_fee)
 
     def _made(self, height: int) -> Block:
-        meta, txs = self._backend.block_txs(height)
+        meta, txs = self._backend.reads.block_txs(height)
         return ethereum_block(
             meta.block_id.hash,
             meta.header,
             txs,
-            self._backend.results(height),
-            self._backend.consensus_params(height),
+            self._backend.reads.results(height),
+            self._backend.reads.consensus_params(height),
             self._genesis_hash() if height == self.first else b"",
         )
 

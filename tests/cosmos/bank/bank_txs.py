@@ -121,7 +121,7 @@ def delivered(chain: EmbeddedChain, *raw: bytes) -> Sequence[ExecTxResult]:
     for tx in raw:
         check = chain.mempool.submit(tx)
         assert check.code == 0, check.log
-    return chain.results(chain.produce()).tx_results
+    return chain.reads.results(chain.produce()).tx_results
 
 
 def ask(chain: EmbeddedChain, method: str, request: bytes, height: int = 0) -> QueryResult:

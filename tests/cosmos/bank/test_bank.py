@@ -537,7 +537,7 @@ def test_several_transactions_of_an_account_wait(chain: EmbeddedChain) -> None:
     assert again.log == (
         "account sequence mismatch, expected 5, got 4: incorrect account sequence"
     )
-    results = chain.results(chain.produce()).tx_results
+    results = chain.reads.results(chain.produce()).tx_results
     assert [result.code for result in results] == [0] * 5
     assert account(chain, ALICE) == (0, 5)
 
@@ -575,7 +575,7 @@ def test_what_is_no_longer_valid_is_dropped_after_a_block(chain: EmbeddedChain) 
     chain.store.drop_pending([timely])
 
     # The first is gone: the second never becomes valid, and leaves with its block.
-    (result,) = chain.results(chain.produce()).tx_results
+    (result,) = chain.reads.results(chain.produce()).tx_results
 
     assert result.code == 32
     assert chain.mempool.pending_count().total == 0
@@ -628,7 +628,7 @@ def test_a_lower_number_of_retained_heights_removes_the_older_ones(open_chain: O
             chain.produce()
         chain.close()
     chain = opened(open_chain)
-    state = chain.store.app_state()
+    state = chain.store.app_state
 
     assert len(state.range(b"written/", None, 100)) == 2
     assert len(state.range(b"old/", None, 100)) == 2
@@ -748,7 +748,7 @@ def test_a_price_of_gas_is_required_where_it_is_set(open_chain: Open) -> None:
     assert chain.mempool.submit(Draft(fee=(coin(2000, "stake"),)).signed()).code == 0
     for text in ("stake", "1", "-1stake", "0.1s"):
         with pytest.raises(InvalidSetting, match="min_gas_prices"):
-            Bank(chain.store.app_state(), min_gas_prices=text)
+            Bank(chain.store.app_state, min_gas_prices=text)
 
 
 def _genesis(change: Callable[[Any], None]) -> bytes:
@@ -923,7 +923,7 @@ def test_a_mistake_of_a_handler_is_an_error_of_its_transaction(
     # Its fee is paid, and nothing else is written.
     assert sent.code == 0
     assert account(chain, ALICE) == (0, 2)
-    assert chain.store.app_state().get(b"acme/key") is None
+    assert chain.store.app_state.get(b"acme/key") is None
 
 
 def run_block(app: Bank, state: DictState, height: int, *raw: bytes) -> list[ExecTxResult]:
@@ -993,7 +993,7 @@ def test_the_example_of_a_message_is_signed_and_stored(open_chain: Open) -> None
     assert long.log.endswith("101 characters: note is too long")
     assert f"note author={ALICE} msg_index=0" in shown(short.events)
     assert Message(Message(short.data).blob(2)).text(1) == "/acme.notes.v1.MsgWriteResponse"
-    stored = chain.store.app_state().get(b"notes/" + KEYS[0].public.address)
+    stored = chain.store.app_state.get(b"notes/" + KEYS[0].public.address)
     assert stored == b"hello"
 
 

@@ -56,14 +56,14 @@ def refusal(node: BankNode, method: str, **params: Any) -> str:
 
 
 def handed_in(node: BankNode, **fields: Any) -> tuple[bytes, dict[str, Any]]:
-    raw = Draft(chain_id=node.chain.genesis().chain_id, **fields).signed()
+    raw = Draft(chain_id=node.chain.reads.genesis().chain_id, **fields).signed()
     check = call(node, "broadcast_tx_sync", tx=b64encode(raw).decode())
     return tx_hash(raw), check
 
 
 def is_in_block(node: BankNode, found: bytes) -> bool:
     try:
-        node.chain.tx(found)
+        node.chain.reads.tx(found)
     except TxNotFound:
         return False
     return True
@@ -71,17 +71,17 @@ def is_in_block(node: BankNode, found: bytes) -> bool:
 
 def result_of(node: BankNode, found: bytes) -> ExecTxResult:
     until(lambda: is_in_block(node, found), "the transaction is in a block")
-    return node.chain.tx(found).result
+    return node.chain.reads.tx(found).result
 
 
 def test_blocks_are_made_by_hand_and_taken_back(noderpc_bank: BankNode) -> None:
-    before = noderpc_bank.chain.latest_height()
+    before = noderpc_bank.chain.reads.latest_height()
     number = call(noderpc_bank, "dev_snapshot")
 
     assert call(noderpc_bank, "dev_mine") == before + 1
     assert call(noderpc_bank, "dev_mine", blocks=3) == before + 4
     assert call(noderpc_bank, "dev_revert", id=number) is True
-    assert noderpc_bank.chain.latest_height() == before
+    assert noderpc_bank.chain.reads.latest_height() == before
     assert call(noderpc_bank, "dev_revert", id=number) is False
     assert "blocks is from 0 to 100000" in refusal(noderpc_bank, "dev_mine", blocks=100_001)
 
@@ -95,24 +95,24 @@ def test_many_blocks_are_made_and_taken_back(noderpc_bank: BankNode) -> None:
         until(lambda: not chain.mempool.pending(1).txs, "it is in a block")
 
     pay()
-    height = chain.latest_height()
+    height = chain.reads.latest_height()
     with node.snapshot():
         assert node.mine(620) == height + 620
         pay()
         node.mine(120)
-        assert verify_chain(chain) == chain.latest_height()
+        assert verify_chain(chain.reads) == chain.reads.latest_height()
         assert chain.store.abci is not None
-        chain.store.abci.verify_state(chain)
-    assert chain.latest_height() == height
+        chain.store.abci.verify_state(chain.reads)
+    assert chain.reads.latest_height() == height
     pay()
     node.mine(3)
-    assert verify_chain(chain) == chain.latest_height()
+    assert verify_chain(chain.reads) == chain.reads.latest_height()
 
 
 def test_the_clock_of_the_chain_goes_ahead(noderpc_bank: BankNode) -> None:
     def time() -> int:
-        height = noderpc_bank.chain.latest_height()
-        return noderpc_bank.chain.block_meta(height).header.time // 10**9
+        height = noderpc_bank.chain.reads.latest_height()
+        return noderpc_bank.chain.reads.block_meta(height).header.time // 10**9
 
     before = time()
     assert call(noderpc_bank, "dev_increaseTime", seconds=86_400) >= 86_400
@@ -165,7 +165,7 @@ def test_a_frozen_mempool_lets_transactions_wait(noderpc_bank: BankNode) -> None
     assert check["code"] == 0
     height = call(noderpc_bank, "dev_mine", blocks=2)
     assert not is_in_block(noderpc_bank, waiting)
-    assert not chain.block(height)[1].txs
+    assert not chain.reads.block(height)[1].txs
     assert call(noderpc_bank, "num_unconfirmed_txs")["n_txs"] == "1"
     call(noderpc_bank, "dev_freezeMempool", on=False)
     assert result_of(noderpc_bank, waiting).code == 0
@@ -219,9 +219,9 @@ def test_only_those_on_this_machine_control_the_chain(noderpc_bank: BankNode) ->
         for method in METHODS:
             answer = reply(noderpc_bank.url, method, headers)
             assert "error" in answer, method
-    before = noderpc_bank.chain.latest_height()
+    before = noderpc_bank.chain.reads.latest_height()
     reply(noderpc_bank.url, "dev_mine", {"X-Forwarded-For": "192.0.2.1"})
-    assert noderpc_bank.chain.latest_height() == before
+    assert noderpc_bank.chain.reads.latest_height() == before
 
 
 def test_other_nodes_have_no_such_methods(noderpc_node: Node) -> None:
@@ -238,7 +238,7 @@ def test_a_failed_block_leaves_the_failure_for_the_next_one(open_chain: Open) ->
     # One that its own check refuses is not the next.
     for number, raw in enumerate((draft(0).signed(), draft(1).signed())):
         assert chain.mempool.submit(raw).code == 0, number
-    found = chain.results(chain.produce()).tx_results
+    found = chain.reads.results(chain.produce()).tx_results
 
     assert [each.code for each in found] == [9, 0]
 
@@ -260,7 +260,7 @@ def test_the_faucet_pays_for_gas(open_chain: Open) -> None:
     _, check = send(chain, NOBODY, "1token")
 
     assert check.code == 0, check.log
-    (found,) = chain.results(chain.produce()).tx_results
+    (found,) = chain.reads.results(chain.produce()).tx_results
     assert found.code == 0
     assert balance(chain, ALICE, "stake") == 1_000_000_000_000 - 5_000
     with pytest.raises(ValueNotAllowed, match="hrp does not match"):
@@ -270,7 +270,7 @@ def test_the_faucet_pays_for_gas(open_chain: Open) -> None:
 def test_a_mount_of_a_host_controls_its_chain(open_chain: Open) -> None:
     chain = open_chain(application=Bank, chain_id=CHAIN_ID, app_state=dev.app_state(), dev=True)
     with serve(app_for(chain, dev=True)) as url:
-        before = chain.latest_height()
+        before = chain.reads.latest_height()
         assert reply(url, "dev_mine", blocks=2)["result"] == before + 2
 
 
@@ -300,7 +300,7 @@ def test_what_waited_waits_again_after_a_revert(noderpc_bank: BankNode) -> None:
 def test_what_came_after_a_snapshot_is_gone_after_the_revert(noderpc_bank: BankNode) -> None:
     number = call(noderpc_bank, "dev_snapshot")
     call(noderpc_bank, "dev_freezeMempool")
-    raw = Draft(chain_id=noderpc_bank.chain.genesis().chain_id).signed()
+    raw = Draft(chain_id=noderpc_bank.chain.reads.genesis().chain_id).signed()
     sent = {"tx": b64encode(raw).decode()}
     assert call(noderpc_bank, "broadcast_tx_sync", **sent)["code"] == 0
 
@@ -319,7 +319,7 @@ def test_balances_at_old_heights_are_those_of_the_chain_it_is_now(
 ) -> None:
     chain = noderpc_bank.chain
     noderpc_bank.mine()
-    before = chain.latest_height()
+    before = chain.reads.latest_height()
     number = call(noderpc_bank, "dev_snapshot")
     gone = noderpc_bank.faucet(NOBODY, "7token")
     assert result_of(noderpc_bank, bytes.fromhex(gone)).code == 0
@@ -330,7 +330,7 @@ def test_balances_at_old_heights_are_those_of_the_chain_it_is_now(
     assert result_of(noderpc_bank, bytes.fromhex(kept)).code == 0
     noderpc_bank.mine()
 
-    heights = range(before, chain.latest_height() + 1)
+    heights = range(before, chain.reads.latest_height() + 1)
     assert {balance(chain, NOBODY, height=height) for height in heights} == {0, 2}
     assert balance(chain, NOBODY, height=before) == 0
     assert "not found" in str(reply(noderpc_bank.url, "tx", hash=b64_of(gone))["error"])
@@ -377,14 +377,14 @@ def test_wrong_parameters_are_one_error(
     params: dict[str, Any],
     words: str,
 ) -> None:
-    before = noderpc_bank.chain.latest_height()
+    before = noderpc_bank.chain.reads.latest_height()
 
     error = reply(noderpc_bank.url, method, **params)["error"]
 
     assert words in f"{error['message']} {error['data']}"
     assert len(str(error)) < 1_000
     assert "Traceback" not in caplog.text
-    assert noderpc_bank.chain.latest_height() == before
+    assert noderpc_bank.chain.reads.latest_height() == before
 
 
 def test_the_faucet_says_what_it_does_not_have(noderpc_bank: BankNode) -> None:
@@ -412,7 +412,7 @@ def test_a_failure_asked_for_while_a_block_is_made_is_for_the_next(open_chain: O
         chain.produce()
     assert [chain.mempool.submit(draft(at).signed()).code for at in range(2)] == [0, 0]
 
-    found = chain.results(chain.produce()).tx_results
+    found = chain.reads.results(chain.produce()).tx_results
 
     assert [each.code for each in found] == [9, 0]
 
@@ -433,7 +433,7 @@ def test_a_revert_too_far_is_refused_and_changes_nothing(open_chain: Open) -> No
         error = reply(url, "dev_revert", id=number)["error"]
 
         assert "NODERPC_BANK_HEIGHTS" in str(error["data"])
-        assert chain.latest_height() == height
+        assert chain.reads.latest_height() == height
         # It waits, and gets into the next block.
         reply(url, "dev_mine")
         assert account(chain, ALICE)[1] == 1
@@ -446,10 +446,10 @@ def test_any_chain_is_made_by_hand_and_only_a_bank_fails_on_request(open_chain: 
         reply(url, "dev_freezeMempool")
         chain.mempool.submit(b"a=1")
         assert reply(url, "dev_mine", blocks=2)["result"] == 2
-        assert chain.block(2)[1].txs == ()
+        assert chain.reads.block(2)[1].txs == ()
         reply(url, "dev_freezeMempool", on=False)
         reply(url, "dev_mine")
-        assert chain.block(3)[1].txs == (b"a=1",)
+        assert chain.reads.block(3)[1].txs == (b"a=1",)
         cure = "NODERPC_APPLICATION = 'bank'"
         for method, params in (
             ("dev_revert", {"id": number}),
@@ -457,11 +457,11 @@ def test_any_chain_is_made_by_hand_and_only_a_bank_fails_on_request(open_chain: 
             ("dev_faucet", {"address": NOBODY, "coins": "1token"}),
         ):
             assert cure in reply(url, method, **params)["error"]["data"], method
-        assert chain.latest_height() == 3
+        assert chain.reads.latest_height() == 3
         # Others go on as before.
         chain.mempool.submit(b"b=2")
         reply(url, "dev_mine")
-        assert chain.block(4)[1].txs == (b"b=2",)
+        assert chain.reads.block(4)[1].txs == (b"b=2",)
 
 
 def test_a_chain_that_is_not_for_development_names_what_brings_control(
@@ -479,7 +479,7 @@ def test_a_chain_that_is_not_for_development_names_what_brings_control(
     with serve(app_for(chain, dev=True)) as url:
         error = reply(url, "dev_mine")["error"]
         assert "NODERPC_DEV makes one that is" in str(error)
-    assert chain.latest_height() == 0
+    assert chain.reads.latest_height() == 0
 
 
 def test_a_process_that_produces_no_blocks_names_the_cure(open_chain: Open) -> None:
@@ -493,14 +493,14 @@ def test_a_process_that_produces_no_blocks_names_the_cure(open_chain: Open) -> N
 
 
 def test_pages_of_other_sites_control_nothing_by_a_link(noderpc_bank: BankNode) -> None:
-    before = noderpc_bank.chain.latest_height()
+    before = noderpc_bank.chain.reads.latest_height()
     link = f"{noderpc_bank.url}/dev_mine?blocks=2"
     for header in ({"Sec-Fetch-Site": "cross-site"}, {"Referer": "https://other.example/"}):
         with pytest.raises(HTTPError):
             urlopen(Request(link, headers=header))
-    assert noderpc_bank.chain.latest_height() == before
+    assert noderpc_bank.chain.reads.latest_height() == before
     with urlopen(link):
-        assert noderpc_bank.chain.latest_height() == before + 2
+        assert noderpc_bank.chain.reads.latest_height() == before + 2
 
 
 @pytest.mark.parametrize("coins", ["5nothing", "5stake,7nothing"])

@@ -69,7 +69,7 @@ def _chain(folder: Path) -> EmbeddedChain:
             chain.mempool.submit(b64decode(tx["bytes"]))
         clock.advance(1)
         chain.produce()
-    while chain.latest_height() < LAST:
+    while chain.reads.latest_height() < LAST:
         clock.advance(1)
         chain.produce()
     return chain

@@ -69,8 +69,8 @@ def test_searches_are_the_nodes_whatever_the_store_has(
     companion = companion_from_settings(read_settings({}, given), tmp_path / "chain.db")
     try:
         companion.follow()
-        until(lambda: companion.store.latest_height() == lowest, "the store has the head")
-        assert companion.base_height() >= lowest - 1
+        until(lambda: companion.store.reads.latest_height() == lowest, "the store has the head")
+        assert companion.reads.base_height() >= lowest - 1
         client = app_for(companion, rest=True, dialect="comet-0.38").test_client()
         path = f"{TXS}?query=tx.height%3E0"
         reply = client.get(path)

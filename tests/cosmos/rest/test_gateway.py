@@ -115,7 +115,7 @@ def test_parameters_of_the_consensus_are_those_of_the_genesis(client: FlaskClien
 def test_a_transaction_is_simulated_by_its_bytes_and_by_its_json(
     client: FlaskClient, chain: EmbeddedChain
 ) -> None:
-    simulate, (raw,) = "/cosmos/tx/v1beta1/simulate", chain.block(2)[1].txs
+    simulate, (raw,) = "/cosmos/tx/v1beta1/simulate", chain.reads.block(2)[1].txs
     shown = client.get(f"{TXS}/{tx_hash(raw).hex()}").get_json()["tx"]
 
     by_bytes = client.post(simulate, json={"tx_bytes": b64encode(raw).decode()})

@@ -191,14 +191,14 @@ def test_an_embedded_chain_of_it_survives_a_restart(tmp_path: Path) -> None:
         for tx in (transfer(1), transfer(0)):
             chain.mempool.submit(tx)
         chain.produce()
-        _, block = chain.block(1)
+        _, block = chain.reads.block(1)
         assert block.txs == (transfer(0), transfer(1))
     with closing(opened()) as chain:
         chain.start()
         chain.mempool.submit(emitting(2, EmittedLog((TOPIC,))))
         chain.produce()
-        block_id, block = chain.block(2)
+        block_id, block = chain.reads.block(2)
         made = ethereum_block(
-            block_id.hash, block.header, block.txs, chain.results(2), ConsensusParams()
+            block_id.hash, block.header, block.txs, chain.reads.results(2), ConsensusParams()
         )
     assert [log.topics for receipt in made.receipts for log in receipt.logs] == [(TOPIC,)]

@@ -446,7 +446,12 @@ def test_an_executor_that_is_killed_costs_its_call_alone(tmp_path: Path) -> None
             assert busy["code"] == -32002
             assert "NODERPC_EVM_EXECUTORS" in busy["message"]
             found = subprocess.run(
-                ["pgrep", "-f", f"ethereum.application.executor {re.escape(node.chain.path)}"],
+                [
+                    "pgrep",
+                    "-f",
+                    "ethereum.application.executor "
+                    + re.escape(node.chain.store.location.path),
+                ],
                 capture_output=True,
                 text=True,
                 check=True,

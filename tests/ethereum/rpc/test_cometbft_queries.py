@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base.backend import ChainBackend
-from flask_noderpc.backends.base.reads import SearchedChain
+from flask_noderpc.backends.base.reads import scan_txs
 from flask_noderpc.testing.node import app_for, serve
 from tests.ethereum.protocol.signing import TO
 from tests.helpers.websocket import WebSocketClient
@@ -22,12 +23,6 @@ KEYS = ["ethereum.recipient", "ethereum_tx.recipient"]
 def found_by(backend: ChainBackend, query: str) -> Any:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tx_search", "params": {"query": query}}
     return app_for(backend).test_client().post("/", json=call).get_json()["result"]["txs"]
-
-
-class Scanned(EmbeddedChain):
-    """Searched without its index, as a backend of others is."""
-
-    search_txs = SearchedChain.search_txs
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -53,10 +48,12 @@ def test_tx_search_finds_an_evm_transaction_by_recipient(
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("text", LETTERS)
 def test_a_transaction_is_found_by_its_recipient(
-    chain: EmbeddedChain, key: str, text: str
+    chain: EmbeddedChain, key: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With the index, and without one as a backend of others."""
     amount = key.replace("recipient", "amount")
-    scanned = Scanned(chain.path, home=chain.home, produce=False)
+    scanned = EmbeddedChain(chain.store.location.path, home=chain.home, produce=False)
+    monkeypatch.setattr(scanned.reads, "search_txs", partial(scan_txs, scanned.reads))
     for backend in (chain, scanned):
         (found,) = found_by(backend, f"{key}='{text}' AND {amount}='5'")
         assert int(found["height"]) == 2

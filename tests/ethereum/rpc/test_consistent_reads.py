@@ -30,7 +30,7 @@ def block_comes(node: Running, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
     """Have a block made before or after the chain is asked for something the next time."""
 
     def when(name: str, before: bool) -> None:
-        owner = node.chain.mempool if name == "pending_by_sender" else node.chain
+        owner: Any = node.chain.mempool if name == "pending_by_sender" else node.chain.reads
         ask = getattr(owner, name)
 
         def asked(*args: Any) -> Any:

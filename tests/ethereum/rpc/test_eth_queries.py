@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc import EmbeddedChain, MemoryBackend
+from flask_noderpc import EmbeddedChain, MemoryChain
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.domain.abci import BlockResults, ExecTxResult
@@ -76,7 +76,7 @@ def ask(chain: EmbeddedChain) -> Ask:
 
 def test_a_block_is_the_nodes_block(chain: EmbeddedChain, ask: Ask) -> None:
     for height in (1, 2, 3):
-        block_id, _ = chain.block(height)
+        block_id, _ = chain.reads.block(height)
         shown = ask("eth_getBlockByNumber", hex(height), False)
 
         assert shown.keys() >= REQUIRED
@@ -84,7 +84,7 @@ def test_a_block_is_the_nodes_block(chain: EmbeddedChain, ask: Ask) -> None:
         assert ask("eth_getBlockByHash", shown["hash"], False) == shown
         parent = ask("eth_getBlockByNumber", hex(height - 1), False)
         assert shown["parentHash"] == parent["hash"]
-        after = chain.results(height).app_hash.hex()
+        after = chain.reads.results(height).app_hash.hex()
         assert shown["stateRoot"] == "0x" + after.rjust(64, "0")
 
 
@@ -267,7 +267,7 @@ def test_of_a_hash_in_two_blocks_the_one_that_succeeded_counts_or_the_newest(
     maker = ChainMaker(application=Full)
     # Wrapped anew, it is another transaction for the node.
     blocks = [maker.block(raw), maker.block(wrapped(cosmos_evm_message(raw)))]
-    ask = asking(MemoryBackend(maker.genesis, blocks, state=maker.state))
+    ask = asking(ChainBackend(MemoryChain(maker.genesis, blocks, state=maker.state)))
     own_hash = "0x" + keccak(raw).hex()
 
     receipt = ask("eth_getTransactionReceipt", own_hash)
@@ -353,7 +353,7 @@ def test_a_sent_transaction_can_be_waited_for(tmp_path: Path) -> None:
         chain.close()
 
 
-class NotYet(MemoryBackend):
+class NotYet(MemoryChain):
     """A foreign node that has a block before its results."""
 
     def results(self, height: int) -> BlockResults:
@@ -362,7 +362,7 @@ class NotYet(MemoryBackend):
 
 def test_a_pending_block_on_an_unreadable_head_is_null() -> None:
     sample = make_chain(3)
-    ask = asking(NotYet(sample.genesis, sample.blocks, state=sample.state))
+    ask = asking(ChainBackend(NotYet(sample.genesis, sample.blocks, state=sample.state)))
 
     assert ask("eth_getBlockByNumber", "pending", False) is None
     assert ask("eth_getBlockByNumber", "latest", False) is None

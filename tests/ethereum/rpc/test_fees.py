@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc import EmbeddedChain, MemoryBackend
+from flask_noderpc import EmbeddedChain, MemoryChain
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.ethereum.domain.records import Header
 from flask_noderpc.ethereum.ethermint_double import EthermintDouble
 from flask_noderpc.ethereum.protocol.blocks import fee_after
@@ -121,7 +122,7 @@ def test_a_suggested_tip_is_that_of_the_latest_blocks(tmp_path: Path) -> None:
 
 def test_without_a_fee_market_gas_costs_nothing() -> None:
     made = make_chain(3)
-    backend = MemoryBackend(made.genesis, made.blocks, state=made.state)
+    backend = ChainBackend(MemoryChain(made.genesis, made.blocks, state=made.state))
 
     assert ask(backend, "eth_gasPrice") == ask(backend, "eth_baseFee") == "0x0"
 
@@ -168,7 +169,7 @@ def test_fee_history_predicts_the_next_base_fee(chain: EmbeddedChain) -> None:
 
 def test_after_block_0_comes_the_first_block_of_any_height() -> None:
     maker = ChainMaker(initial_height=50, application=EthermintDouble)
-    backend = MemoryBackend(maker.genesis, [maker.block()], state=maker.state)
+    backend = ChainBackend(MemoryChain(maker.genesis, [maker.block()], state=maker.state))
 
     assert ask(backend, HISTORY, 1, "earliest")["baseFeePerGas"] == ["0x0", hex(GWEI)]
 
@@ -183,7 +184,9 @@ def test_blobs_cost_the_least(chain: EmbeddedChain) -> None:
 
 def test_fee_history_begins_at_the_initial_height() -> None:
     maker = ChainMaker(initial_height=50)
-    backend = MemoryBackend(maker.genesis, [maker.block(), maker.block()], state=maker.state)
+    backend = ChainBackend(
+        MemoryChain(maker.genesis, [maker.block(), maker.block()], state=maker.state)
+    )
 
     history = ask(backend, HISTORY, 100, "latest")
 

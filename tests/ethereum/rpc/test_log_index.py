@@ -15,8 +15,10 @@ from flask.testing import FlaskClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flask_noderpc import CommittedBlock, MemoryBackend, SQLiteBackend
+from flask_noderpc import CommittedBlock, MemoryChain
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.sql import hits
+from flask_noderpc.backends.sql.store import ChainStore
 from flask_noderpc.cli import main
 from flask_noderpc.domain.search import SearchLimits
 from flask_noderpc.errors import SearchTooCostly
@@ -93,7 +95,7 @@ def chain_of(parts: Any) -> Made:
 
 
 @contextmanager
-def stored(chain: Made, folder: Path) -> Iterator[SQLiteBackend]:
+def stored(chain: Made, folder: Path) -> Iterator[ChainStore]:
     maker, blocks = chain
     with closing(make_store(folder / "chain.db")) as backend:
         backend.init_chain(maker.genesis, maker.state)
@@ -115,7 +117,7 @@ def call(client: FlaskClient, method: str, *params: object) -> Any:
 @given(contents, st.lists(asked, min_size=1, max_size=12))
 def test_index_search_equals_a_full_scan(parts: Any, filters: list[dict[str, object]]) -> None:
     maker, blocks = chain_of(parts)
-    scanned = client_of(MemoryBackend(maker.genesis, blocks, state=maker.state))
+    scanned = client_of(ChainBackend(MemoryChain(maker.genesis, blocks, state=maker.state)))
     with TemporaryDirectory() as folder, stored((maker, blocks), Path(folder)) as backend:
         indexed = client_of(backend)
         for expected in filters:

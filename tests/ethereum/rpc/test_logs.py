@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from flask_noderpc import MemoryBackend, SQLiteBackend
+from flask_noderpc import MemoryChain
+from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.backends.sql.store import ChainStore
 from flask_noderpc.domain.abci import BlockResults
 from flask_noderpc.errors import ResultNotFound
 from flask_noderpc.ethereum.ethermint_double import (
@@ -52,9 +54,9 @@ def sample() -> SampleChain:
     return SampleChain(maker.genesis, maker.state, blocks)
 
 
-def scanned() -> MemoryBackend:
+def scanned() -> ChainBackend:
     chain = sample()
-    return MemoryBackend(chain.genesis, chain.blocks, state=chain.state)
+    return ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
 
 
 @pytest.fixture(scope="module", params=["scanned", "indexed"])
@@ -74,9 +76,9 @@ def say(request: pytest.FixtureRequest, client: FlaskClient) -> Iterator[Say]:
         yield talk
 
 
-def indexed(folder: Path) -> SQLiteBackend:
+def indexed(folder: Path) -> ChainStore:
     chain = sample()
-    backend: SQLiteBackend = make_store(folder / "chain.db")
+    backend: ChainStore = make_store(folder / "chain.db")
     backend.init_chain(chain.genesis, chain.state)
     backend.append_block(*chain.blocks)
     return backend
@@ -182,14 +184,14 @@ def test_a_cap_counts_the_difference(client: FlaskClient) -> None:
     assert len(ask(client_of(scanned(), evm_logs_cap=5), "eth_getLogs", expected)) == 5
 
 
-class Pruned(MemoryBackend):
+class Pruned(MemoryChain):
     """A node that forgot its first two blocks."""
 
     def base_height(self) -> int:
         return 3
 
 
-class Late(MemoryBackend):
+class Late(MemoryChain):
     """A foreign node that has the results of its last block late."""
 
     is_late = True
@@ -202,7 +204,7 @@ class Late(MemoryBackend):
 
 @pytest.mark.parametrize("last", ["0x1", "0x3"])
 def test_logs_of_pruned_blocks_are_an_error_and_not_omitted(last: str) -> None:
-    pruned = Pruned(sample().genesis, sample().blocks, state=sample().state)
+    pruned = ChainBackend(Pruned(sample().genesis, sample().blocks, state=sample().state))
 
     refused = ask(client_of(pruned), "eth_getLogs", {"fromBlock": "0x0", "toBlock": last})
 
@@ -210,7 +212,7 @@ def test_logs_of_pruned_blocks_are_an_error_and_not_omitted(last: str) -> None:
 
 
 def test_logs_that_can_not_be_read_yet_are_not_left_out() -> None:
-    late = Late(sample().genesis, sample().blocks, state=sample().state)
+    late = ChainBackend(Late(sample().genesis, sample().blocks, state=sample().state))
 
     refused = ask(client_of(late), "eth_getLogs", {"fromBlock": "0x0"})
 
@@ -221,7 +223,7 @@ def test_logs_that_can_not_be_read_yet_are_not_left_out() -> None:
 def test_a_filter_waits_for_logs_that_can_not_be_read_yet() -> None:
     maker = ChainMaker(application=EthermintDouble)
     late = Late(maker.genesis, [maker.block()], state=maker.state)
-    client = client_of(late)
+    client = client_of(ChainBackend(late))
     request_id = ask(client, "eth_newFilter", {})
     logs = log_calldata(EmittedLog((A,)))
     call = transfer(0, to=to_checksum(log_contract(1)), value=0, data=logs, gas=200_000)
@@ -234,7 +236,9 @@ def test_a_filter_waits_for_logs_that_can_not_be_read_yet() -> None:
 
 def test_a_chain_that_begins_later_has_no_logs_before() -> None:
     maker = ChainMaker(application=EthermintDouble, initial_height=50)
-    client = client_of(MemoryBackend(maker.genesis, [maker.block()], state=maker.state))
+    client = client_of(
+        ChainBackend(MemoryChain(maker.genesis, [maker.block()], state=maker.state))
+    )
 
     assert ask(client, "eth_getLogs", {"fromBlock": "0x0", "toBlock": "0x5"}) == []
     assert ask(client, "eth_getLogs", {"fromBlock": "earliest"}) == []
@@ -247,7 +251,8 @@ def test_only_heights_that_have_blocks_count_for_a_range(first: str) -> None:
     call = transfer(0, to=to_checksum(log_contract(1)), value=0, data=logs, gas=200_000)
     blocks = [maker.block(call), maker.block(), maker.block()]
     client = client_of(
-        MemoryBackend(maker.genesis, blocks, state=maker.state), evm_block_range_cap=3
+        ChainBackend(MemoryChain(maker.genesis, blocks, state=maker.state)),
+        evm_block_range_cap=3,
     )
     expected = {"fromBlock": first, "toBlock": hex(1_000_002)}
 

@@ -143,7 +143,7 @@ def test_transactions_of_a_pruned_block_are_not_found(chain: EmbeddedChain, say:
 @pytest.mark.sqlite  # Its table is looked into.
 def test_nothing_of_it_stays_in_the_index(chain: EmbeddedChain) -> None:
     chain.store.prune(1)
-    with closing(sqlite3.connect(chain.path)) as at:
+    with closing(sqlite3.connect(chain.store.location.path)) as at:
         places = at.execute(
             "SELECT min(place >> 20), max(place >> 20) FROM evm_hits"
         ).fetchone()
@@ -154,13 +154,13 @@ def test_earliest_resolves_during_pruning(
     chain: EmbeddedChain, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chain.store.prune(5)
-    real = chain.hash_at
+    real = chain.reads.hash_at
 
     def forgetting(height: int) -> bytes:
         chain.store.prune(3)
         return real(height)
 
-    monkeypatch.setattr(chain, "hash_at", forgetting)
+    monkeypatch.setattr(chain.reads, "hash_at", forgetting)
 
     assert asked(say, "eth_getBlockByNumber", "earliest", False)["result"]["number"] == "0x6"
 

@@ -24,7 +24,7 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
 
 def _calls(chain: EmbeddedChain) -> Iterator[tuple[str, list[Any]]]:
     ask = asking(chain)
-    heights = [hex(height) for height in range(chain.latest_height() + 2)]
+    heights = [hex(height) for height in range(chain.reads.latest_height() + 2)]
     yield "eth_blockNumber", []
     for block in (*heights, "latest", "safe", "finalized", "earliest", "pending"):
         yield "eth_getBlockReceipts", [block]

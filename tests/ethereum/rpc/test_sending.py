@@ -223,7 +223,7 @@ def test_unfunded_transactions_are_not_mined(node: Running) -> None:
     assert nonces(node)[0] == 1
     assert pool(node) == (0, 0)
     assert len(node.ask("eth_getBlockByNumber", "latest", False)["transactions"]) == 1
-    assert len(node.chain.block(node.chain.latest_height())[1].txs) == 1
+    assert len(node.chain.reads.block(node.chain.reads.latest_height())[1].txs) == 1
 
 
 def test_a_contract_counts_over_blocks(node: Running) -> None:

@@ -9,7 +9,8 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from flask_noderpc import ConfigurationError, MemoryBackend, NodeRPC
+from flask_noderpc import ConfigurationError, MemoryChain, NodeRPC
+from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.jsonrpc import context
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
@@ -21,7 +22,7 @@ CALL = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}'
 
 
 def app(**settings: Any) -> Flask:
-    backend = MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+    backend = ChainBackend(MemoryChain(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state))
     return app_for(backend, json_rpc_enable=True, **settings)
 
 
@@ -46,7 +47,7 @@ def test_a_message_is_answered_as_geth_answers_it(
 
 
 def test_without_the_setting_there_is_no_layer() -> None:
-    backend = MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+    backend = ChainBackend(MemoryChain(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state))
 
     assert app_for(backend).test_client().post("/evm", data=CALL).status_code == 404
 
@@ -235,7 +236,7 @@ def test_a_host_route_at_the_evm_path_wins_and_is_logged(
 ) -> None:
     host = Flask("host")
     host.add_url_rule("/evm", "own", lambda: "own", methods=["POST"])
-    backend = MemoryBackend(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
+    backend = ChainBackend(MemoryChain(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state))
 
     NodeRPC(host, backend=backend, json_rpc_enable=True)
 

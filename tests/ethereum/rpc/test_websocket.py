@@ -78,7 +78,7 @@ def test_new_heads_are_those_of_the_blocks(
     client: WebSocketClient, chain: EmbeddedChain, params: list[Any]
 ) -> None:
     own = subscribed(client, *params)
-    first = chain.latest_height() + 1
+    first = chain.reads.latest_height() + 1
     chain.mempool.submit(transfer(3))
     for _ in range(100):
         chain.produce()
@@ -90,7 +90,7 @@ def test_new_heads_are_those_of_the_blocks(
         header = client.asked("eth_getHeaderByNumber", [head["number"]])["result"]
         assert head == {**header, **dict.fromkeys(OF_LATER_FORKS)}
         block = client.asked("eth_getBlockByNumber", [head["number"], False])["result"]
-        node_hash = chain.block(int(head["number"], 16))[0].hash
+        node_hash = chain.reads.block(int(head["number"], 16))[0].hash
         assert head["hash"] == block["hash"] == f"0x{node_hash.hex()}"
     assert all(one["hash"] == other["parentHash"] for one, other in pairwise(heads))
 
@@ -316,13 +316,13 @@ def test_blocks_are_converted_once_and_only_for_subscribers(
     serving: Serve, chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[int] = []
-    results = chain.results
+    results = chain.reads.results
 
     def counted(height: int) -> BlockResults:
         made.append(height)
         return results(height)
 
-    monkeypatch.setattr(chain, "results", counted)
+    monkeypatch.setattr(chain.reads, "results", counted)
     connect = serving()
     clients = [connect() for _ in range(3)]
     chain.produce()

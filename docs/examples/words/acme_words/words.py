@@ -46,4 +46,4 @@ words_bp = Blueprint("words", __name__, url_prefix="/words")
 @words_bp.get("/")
 def overview() -> str:
     """Show the height."""
-    return f"<h1>{get_backend().latest_height()} blocks of words</h1>"
+    return f"<h1>{get_backend().reads.latest_height()} blocks of words</h1>"

@@ -374,6 +374,6 @@ def set_gas_limit(ctx: Context, params: GasLimitParams) -> bool:
     """Set the gas limit from the next block on."""
     if not _MIN_GAS <= params.limit <= _MAX_GAS:
         raise EvmError(f"a block's gas limit is from {_MIN_GAS} to {hex.quantity(_MAX_GAS)}")
-    before = ctx.backend.consensus_params(ctx.backend.latest_height() + 1).block
+    before = ctx.backend.reads.consensus_params(ctx.backend.reads.latest_height() + 1).block
     change(ctx, Change(block=replace(before, max_gas=params.limit)))
     return True

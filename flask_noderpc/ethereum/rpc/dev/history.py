@@ -34,7 +34,7 @@ def rollback(ctx: Context, params: RollbackParams) -> None:
 
 
 def _check_depth(ctx: Context, depth: int, what: str) -> None:
-    height = ctx.backend.latest_height()
+    height = ctx.backend.reads.latest_height()
     if depth > height:
         raise EvmError(
             f"{what} depth must not exceed current chain height: current height {height},"

@@ -179,10 +179,12 @@ def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
     # In hex.
     body = ctx.settings.of(EthereumSettings).evm_max_body_bytes - _CALL_BYTES
     yield body // 2, "NODERPC_EVM_MAX_BODY_BYTES raises it"
-    height = ctx.backend.latest_height() + 1
-    members = len(ctx.backend.validators(height).validators)
+    height = ctx.backend.reads.latest_height() + 1
+    members = len(ctx.backend.reads.validators(height).validators)
     # As base64.
-    space = max_data_bytes(ctx.backend.consensus_params(height).block, members) - _CALL_BYTES
+    space = (
+        max_data_bytes(ctx.backend.reads.consensus_params(height).block, members) - _CALL_BYTES
+    )
     yield space * 3 // 4, "block.max_bytes of the genesis raises it"
 
 

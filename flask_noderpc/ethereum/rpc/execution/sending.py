@@ -47,12 +47,12 @@ def settle(ctx: Context, tx: Transaction) -> None:
         return
     latest = state.AccountParams(tx.sender, Tag.LATEST)
     deadline = time.monotonic() + _MAX_AUTOMINE_WAIT_S
-    seen = ctx.backend.latest_height()
+    seen = ctx.backend.reads.latest_height()
     while state.transaction_count(ctx, latest) <= tx.nonce:
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             return
-        seen = ctx.backend.wait_for_height(seen, remaining)
+        seen = ctx.backend.reads.wait_for_height(seen, remaining)
 
 
 def _at_once(ctx: Context) -> bool:
@@ -245,7 +245,7 @@ def receipt_of(
 ) -> Receipt:
     """Send a transaction, and wait for its receipt."""
     with ctx.waiters.acquire(ctx.client) as waiter:
-        seen = ctx.backend.latest_height()
+        seen = ctx.backend.reads.latest_height()
         tx_hash = send()
         deadline = time.monotonic() + min(timeout, _MAX_WAIT_S)
         while (found := find(ctx, tx_hash)) is None:

@@ -46,7 +46,7 @@ def priority_fee(ctx: Context, params: NoParams) -> int:
 def _latest_tips(ctx: Context) -> Iterator[int]:
     """Return the lowest tips of each block."""
     chain = reader(ctx)
-    first, block = ctx.backend.base_height(), chain.block(Tag.LATEST)
+    first, block = ctx.backend.reads.base_height(), chain.block(Tag.LATEST)
     for _ in range(_SAMPLED_BLOCKS):
         if block is None or block.partial_header.number < first:
             return

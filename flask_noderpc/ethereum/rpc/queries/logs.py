@@ -62,7 +62,7 @@ def logs_by_height(
     search = LogSearch(log_filter.addresses, log_filter.topics, span[0], span[-1])
     for height in index.log_heights(ctx.backend, search, budget.limits):
         block = chain.at(height)
-        if block is None and height < ctx.backend.base_height():
+        if block is None and height < ctx.backend.reads.base_height():
             raise PrunedHistory
         if block is None:
             # A client that got no logs would not ask for this block again.
@@ -91,7 +91,7 @@ def heights(ctx: Context, chain: Reader, log_filter: LogFilter) -> range:
     """The heights of a filter; raise :exc:`~flask_noderpc.errors.InvalidParams`."""
     _refuse_pending(log_filter)
     first, last = chain.height(log_filter.first), chain.height(log_filter.last)
-    lowest = ctx.backend.lowest_readable()
+    lowest = ctx.backend.reads.lowest_readable()
     if log_filter.first is Tag.EARLIEST and first > chain.first:
         # The store may have pruned further blocks by now, and other nodes may have them.
         first = lowest

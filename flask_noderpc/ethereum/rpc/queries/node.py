@@ -81,7 +81,7 @@ def chain_id(ctx: Context, params: NoParams) -> int:
 
 def block_number(ctx: Context, params: NoParams) -> int:
     """The height of the latest block."""
-    return ctx.backend.latest_height()
+    return ctx.backend.reads.latest_height()
 
 
 def syncing(ctx: Context, params: NoParams) -> bool | dict[str, int]:
@@ -89,9 +89,9 @@ def syncing(ctx: Context, params: NoParams) -> bool | dict[str, int]:
     backend = ctx.backend
     if not backend.network.catching_up():
         return False
-    latest = backend.latest_height()
+    latest = backend.reads.latest_height()
     return {
-        "startingBlock": backend.base_height(),
+        "startingBlock": backend.reads.base_height(),
         "currentBlock": latest,
         "highestBlock": latest,
     }

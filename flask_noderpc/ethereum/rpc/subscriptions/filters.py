@@ -39,7 +39,7 @@ def changes(ctx: Context, polled: PolledFilter) -> Changes:
 
 def _new_heights(ctx: Context, polled: PolledFilter) -> range:
     latest = reader(ctx).latest
-    first = max(polled.cursor + 1, ctx.backend.base_height())
+    first = max(polled.cursor + 1, ctx.backend.reads.base_height())
     return range(first, min(latest, first + _MAX_BLOCKS - 1) + 1)
 
 
@@ -47,7 +47,7 @@ def _blocks(ctx: Context, polled: PolledFilter) -> Changes:
     span = _new_heights(ctx, polled)
     if not span:
         return (), span.start - 1
-    metas = ctx.backend.block_metas(span[0], span[-1])
+    metas = ctx.backend.reads.block_metas(span[0], span[-1])
     return tuple(meta.block_id.hash for meta in reversed(metas)), span[-1]
 
 

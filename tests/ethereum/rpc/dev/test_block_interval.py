@@ -105,8 +105,8 @@ def test_future_nonces_neither_block_their_sender_nor_produce_blocks(
     done(w3, "evm_setAutomine", True)
     behind = sent(w3, nonce=w3.eth.get_transaction_count(FIRST) + 1)
     # One block may be made to see that, and none after it.
-    one_more = chain.latest_height() + 1
-    assert chain.wait_for_height(one_more, 0.5) <= one_more
+    one_more = chain.reads.latest_height() + 1
+    assert chain.reads.wait_for_height(one_more, 0.5) <= one_more
     sent(w3)
     assert w3.eth.wait_for_transaction_receipt(behind, timeout=PATIENCE)["status"] == 1
 
@@ -117,9 +117,9 @@ def test_no_block_is_mined_once_automine_is_off(paced: tuple[EmbeddedChain, Any]
     sent(w3)
     assert done(w3, "evm_setAutomine", False) is None
     assert done(w3, "anvil_getAutomine") is False
-    height = chain.latest_height()
+    height = chain.reads.latest_height()
     tx_hash = sent(w3)
-    assert chain.wait_for_height(height, 0.3) == height
+    assert chain.reads.wait_for_height(height, 0.3) == height
     done(w3, "evm_mine")
     assert w3.eth.get_block("latest")["transactions"] == [tx_hash]
 
@@ -133,12 +133,12 @@ def test_interval_mining_mines_blocks(
     chain, w3 = paced
     done(w3, method, number)
     assert done(w3, "anvil_getAutomine") is False
-    height = chain.latest_height()
+    height = chain.reads.latest_height()
     for _ in range(2):
         height += 1
-        assert chain.wait_for_height(height - 1, PATIENCE) >= height
+        assert chain.reads.wait_for_height(height - 1, PATIENCE) >= height
     done(w3, method, 0)
     # A block may just be made.
     chain.control.mine()
-    height = chain.latest_height()
-    assert chain.wait_for_height(height, 0.3) == height
+    height = chain.reads.latest_height()
+    assert chain.reads.wait_for_height(height, 0.3) == height

@@ -330,7 +330,7 @@ def test_later_blocks_have_the_gas_limit_that_is_set(w3: Any, chain: EmbeddedCha
     receipt = settled(chain, w3, {**tx, "gas": 30_000})
     assert w3.eth.get_block(receipt["blockNumber"])["gasLimit"] == 30_000
     assert w3.eth.get_block("pending")["gasLimit"] == 30_000
-    assert chain.consensus_params(chain.latest_height()).block.max_gas == 30_000
+    assert chain.reads.consensus_params(chain.reads.latest_height()).block.max_gas == 30_000
     done(w3, "evm_revert", chain_was)
     done(w3, "evm_mine")
     assert w3.eth.get_block("latest")["gasLimit"] == limit
@@ -434,7 +434,7 @@ def old_dump(chain: EmbeddedChain) -> bytes:
     application = chain.store.abci
     assert isinstance(application, EvmApplication)
     state = EVM_STATE.of(application)
-    root = state.root(chain.latest_height())
+    root = state.root(chain.reads.latest_height())
     return zlib.compress(rlp.encode([root, list(accounts.records(state.record, root))]))
 
 

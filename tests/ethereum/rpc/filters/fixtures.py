@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backends.base.backend import ChainBackend
-from flask_noderpc.backends.base.filters import Clock
+from flask_noderpc.backends.base.filters import Clock, MemoryFilters
 from flask_noderpc.ethereum.ethermint_double import EmittedLog, EthermintDouble
 from flask_noderpc.testing.node import app_for
 
@@ -26,7 +26,9 @@ MINUTE = 60 * 10**9
 class InMemory(EmbeddedChain):
     """Keeps its filters as a backend does that has no place for them."""
 
-    filters = ChainBackend.filters
+    def __init__(self, database: str | PathLike[str], **settings: Any) -> None:
+        super().__init__(database, **settings)
+        self.filters = MemoryFilters()
 
 
 class Time:
@@ -42,7 +44,7 @@ class Time:
 def opened(folder: Path, kind: type[EmbeddedChain], clock: Clock) -> EmbeddedChain:
     """A chain over the folder's store; several are several workers."""
     chain = kind(folder / "noderpc.db", application=EthermintDouble, produce=False)
-    chain.filter_clock = chain.store.filter_clock = clock
+    chain.filters.clock = clock
     chain.start()
     return chain
 

@@ -51,7 +51,7 @@ def test_a_flood_of_filters_does_not_slow_other_clients(chain: EmbeddedChain) ->
     assert made(flood()) == []
     height = chain.produce()
 
-    assert guest("getFilterChanges", own) == [data(chain.block(height)[0].hash)]
+    assert guest("getFilterChanges", own) == [data(chain.reads.block(height)[0].hash)]
 
 
 def test_the_client_with_the_most_filters_is_evicted_first(chain: EmbeddedChain) -> None:

@@ -37,7 +37,7 @@ def test_each_change_is_returned_once_across_workers(tmp_path: Path, clock: Time
         received += workers[1]("getFilterChanges", own)
 
         assert sorted(received) == sorted(
-            data(one.block(height)[0].hash) for height in range(1, 21)
+            data(one.reads.block(height)[0].hash) for height in range(1, 21)
         )
 
 

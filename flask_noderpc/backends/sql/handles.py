@@ -15,14 +15,11 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
-from ...domain.genesis import Genesis
 from ...domain.search import HIGHEST, SearchLimits
 from ...errors import StoreError
 from ..base.location import Location
 from ..base.reads import ChainVersion
-from ..base.store import ChainStore
 from . import ledger
-from .chain import Beginning
 from .connection import Connection
 from .mempool import Incoming
 from .writer import Writer
@@ -165,34 +162,19 @@ class ProcessHandles(ABC):
         """Close everything."""
 
 
-class OpenedStore(ChainStore):
-    """Opens the store at the first use in each process."""
+class StoreHandles:
+    """Opens a store at the first use in each process: call it for the handles."""
 
-    def __init__(self, location: Location) -> None:
-        self._location = location
+    def __init__(self, location: Location, new: Callable[[], ProcessHandles]) -> None:
+        self.location, self._new = location, new
         self._opening = threading.Lock()
         self._files: ProcessHandles | None = None
-        self._genesis: Genesis | None = None
-        self._beginning: Beginning | None = None
 
-    @abstractmethod
-    def _new_handles(self) -> ProcessHandles:
-        """Return handles that are not open yet."""
+    def is_open(self) -> bool:
+        """Return true if a process has opened the store, and has not closed it."""
+        return self._files is not None
 
-    @property
-    def path(self) -> str:
-        """The location, as given."""
-        return self._location.path
-
-    @property
-    def location(self) -> Location:
-        return self._location
-
-    @property
-    def read_only(self) -> bool:
-        return self._location.read_only
-
-    def _open(self) -> ProcessHandles:
+    def __call__(self) -> ProcessHandles:
         files = self._files
         if files is not None and files.process == _process_id:
             return files
@@ -202,9 +184,9 @@ class OpenedStore(ChainStore):
                     raise StoreError(
                         "this process was forked while the store was being read; fork before"
                         " the first call, or between calls",
-                        self._location.shown,
+                        self.location.shown,
                     )
-                files = self._new_handles()
+                files = self._new()
                 try:
                     files.open()
                 except BaseException:
@@ -215,9 +197,7 @@ class OpenedStore(ChainStore):
             return self._files
 
     def close(self) -> None:
-        self._genesis = self._beginning = None
-        if self.abci is not None:
-            self.abci.close()
+        """Close what this process has opened."""
         files, self._files = self._files, None
         if files is not None and files.process == _process_id:
             files.close()

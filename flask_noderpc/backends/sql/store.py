@@ -1,0 +1,476 @@
+"""``ChainStore``: a store and backend in a database that several processes share."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from ... import jsoncodec
+from ...domain.block import Block, Commit, Evidence, Header
+from ...domain.genesis import ConsensusParams, Genesis, GenesisSource
+from ...domain.validator import ValidatorSet
+from ...errors import InvalidBlock, NotSupported, StoreError, ValueNotAllowed
+from ...protocol.comet.chain_state import ChainState
+from ..base.application import (
+    Application,
+    ApplicationAccess,
+    AppState,
+    BlockLimits,
+    Changes,
+    InitChain,
+)
+from ..base.backend import ChainBackend
+from ..base.capabilities import Capability, MempoolLimits
+from ..base.identity import Identity
+from ..base.location import Location
+from ..base.new_blocks import BlockWithoutResults, CommittedBlock, OlderBlock
+from ..base.verify import verify_chain
+from . import app_state, chain, evidence, hits, ledger, lookups, mempool, metadata, prune
+from . import blocks as blocks_table
+from . import lease as leases
+from .blocks import Range
+from .capabilities import HITS, SQLAppState, SQLEvidencePool, SQLFilters, SQLHits
+from .connection import Connection, Engine
+from .handles import ProcessHandles, StoreHandles
+from .lease import Lease, LeaseState
+from .prepared import prepare
+from .reads import SQLReads
+from .tx_pool import SQLMempool
+
+# What helps where a block does not fit those that are stored.
+_CURE = (
+    "what is stored stays: add the blocks of its own chain, or begin another store for these"
+)
+
+# How long others have the lock, at least, between two steps of a long write.
+_YIELD_S = 0.005
+
+
+class _NoApplication(ApplicationAccess):
+    refusal = "this backend has no application; give it one"
+
+
+_NO_APPLICATION = _NoApplication()
+
+
+class ChainStore(ChainBackend):
+    """A chain in a database: blocks, results, state, index and mempool.
+
+    A subclass for a database gives its ``engine``, and ``new_handles``, which makes the
+    connections of a process. ``application`` makes the application of an embedded chain from
+    its committed state.
+    """
+
+    reads: SQLReads
+
+    def __init__(
+        self,
+        location: Location,
+        engine: Engine,
+        new_handles: Callable[[], ProcessHandles],
+        application: Callable[[AppState], Application] | None,
+        limits: MempoolLimits | None,
+    ) -> None:
+        self.location = location
+        """The file or URL of the store, as given."""
+        self._open = StoreHandles(location, new_handles)
+        self._limits = limits or MempoolLimits()
+        super().__init__(SQLReads(self._open, engine))
+        self.app_state = SQLAppState(self._open, engine)
+        """The application's committed state."""
+        self.abci = application(self.app_state) if application else None
+        """The application of an embedded chain, which checks pending transactions."""
+        self.mempool = SQLMempool(self._open, self._app, self._limits)
+        self.evidence = SQLEvidencePool(self._open, self._app, self.reads)
+        self._hits = SQLHits(self._open)
+        if not self.read_only:
+            self.filters = SQLFilters(self._open)
+
+    @property
+    def read_only(self) -> bool:
+        """True if nothing can be written."""
+        return self.location.read_only
+
+    # Capabilities.
+
+    @property
+    def application(self) -> ApplicationAccess:
+        return _NO_APPLICATION if self.abci is None else self.abci
+
+    def _app(self) -> Application:
+        if self.abci is None:
+            raise NotSupported(_NO_APPLICATION.refusal)
+        return self.abci
+
+    @property
+    def capabilities(self) -> Mapping[Capability[Any], Any]:
+        of_application = {} if self.abci is None else self.abci.capabilities
+        return {STORE: self, HITS: self._hits, **of_application}
+
+    # Reads of the store itself.
+
+    def is_made(self) -> bool:
+        """Return true if there is a store already, which the first other call would make."""
+        return self.location.may_have_chain()
+
+    def has_chain(self) -> bool:
+        """Return true after :meth:`init_chain`."""
+        return self._open().readers.one("SELECT 1 FROM chain") is not None
+
+    def identity(self) -> Identity | None:
+        """Return the chain id and the application of the store; ``None`` without a chain."""
+        with self._open().readers.snapshot() as at:
+            return chain.identity(at)
+
+    def metadata(self, name: str) -> bytes | None:
+        """Return what :meth:`set_metadata` stored; ``None`` if it did not."""
+        with self._open().readers.snapshot() as at:
+            return metadata.read(at, name)
+
+    def all_unchecked(self) -> dict[str, Range]:
+        """Return the fields that this chain computes in another way than CometBFT, each with
+        the number of its blocks, the lowest and the highest height."""
+        with self._open().readers.snapshot() as at:
+            return blocks_table.all_unchecked(at)
+
+    def unread_indexes(self) -> tuple[str, ...]:
+        """Return the names of indexes of features that can't be verified, as the feature or its
+        packages are missing."""
+        with self._open().readers.snapshot() as at:
+            return hits.unread(at)
+
+    def all_unverified(self) -> dict[str, Range]:
+        """Return what was not looked at when blocks were stored, each with the number of its
+        blocks, the lowest and the highest height."""
+        with self._open().readers.snapshot() as at:
+            return blocks_table.all_unverified(at)
+
+    def sources(self) -> dict[str, Range]:
+        """Return the sources that blocks were stored from, each with the number of its blocks,
+        the lowest and the highest height."""
+        with self._open().readers.snapshot() as at:
+            return blocks_table.sources(at)
+
+    def has_free_space(self) -> bool:
+        """Return true if there is space for a block, as far as can be known."""
+        return True
+
+    def risk_of_loss(self) -> str:
+        """Return why stored blocks may be lost where another server takes over; empty where
+        they are not."""
+        return ""
+
+    # Pending transactions and evidence.
+
+    def wait_for_pending(self, timeout: float) -> bool:
+        """Wait until transactions or evidence are pending, ``timeout`` seconds at most; return
+        true if any are."""
+        return self._open().changes.wait_until(self._has_pending, timeout)
+
+    def _has_pending(self) -> bool:
+        with self._open().readers.snapshot() as at:
+            return mempool.count(at).total > 0 or evidence.waits(at)
+
+    def settle(self) -> None:
+        """Wait until what this process was sent is stored, or refused."""
+        self._open().incoming.wait()
+
+    def reap(self, limits: BlockLimits) -> tuple[bytes, ...]:
+        """Waiting transactions that fit a block, oldest first."""
+        with self._open().readers.snapshot() as at:
+            return mempool.reap(at, limits)
+
+    def drop_pending(self, txs: Sequence[bytes]) -> None:
+        """Remove pending transactions, so that they may be sent again."""
+        self._open().mempool_writer.run(lambda at: mempool.drop(at, txs))
+
+    def reap_evidence(self, max_bytes: int) -> tuple[Evidence, ...]:
+        """Waiting evidence that fits a block, of the earliest offences first."""
+        with self._open().readers.snapshot() as at:
+            return evidence.reap(at, max_bytes)
+
+    # Writing.
+
+    def init_chain(self, genesis: Genesis, state: InitChain) -> None:
+        """Store the genesis of an empty store; the same genesis again changes nothing."""
+        name = self.abci.name if self.abci else ""
+        self._open().writer.run(lambda at: chain.init_chain(at, genesis, state, name))
+
+    def init_at(
+        self,
+        chain_id: str,
+        initial_height: int,
+        header: Header,
+        commit: Commit,
+        validators: tuple[ValidatorSet, ValidatorSet, ValidatorSet],
+        params: ConsensusParams,
+    ) -> None:
+        """Begin an empty store above a trusted block, without a genesis; the same again changes
+        nothing.
+
+        ``commit`` is for the block of ``header``, whose signatures are checked. ``validators``
+        are the sets of its height and of the two following ones, ``params`` those of the
+        following height. The first block that is appended follows it; it and those before it
+        can be added by :meth:`backfill`. Raise :exc:`~flask_noderpc.errors.InvalidBlock` for
+        parts that do not fit each other.
+        """
+        trusted = header, commit, validators, params
+        self._open().writer.run(
+            lambda at: chain.init_at(at, chain_id, initial_height, *trusted)
+        )
+
+    def set_genesis(self, genesis: Genesis) -> None:
+        """Store the genesis document of a chain that began at a trusted block."""
+        self._open().writer.run(lambda at: chain.set_genesis(at, genesis))
+
+    def set_dialect(self, dialect: str) -> None:
+        """Store the dialect of the nodes that the chain comes from."""
+        self._open().writer.run(
+            lambda at: at.execute("UPDATE chain SET dialect = ?", (dialect,))
+        )
+
+    def set_metadata(self, name: str, value: bytes) -> None:
+        """Store a value by its name, beside the chain, for other processes; by default it is
+        not stored."""
+        self._open().writer.run(lambda at: metadata.write(at, name, value))
+
+    def set_genesis_chunks(self, source: GenesisSource, chunks: Sequence[bytes]) -> None:
+        """Store the genesis document as a node sent it; nothing proves it."""
+        for number, chunk in enumerate(chunks):
+            self.set_metadata(metadata.chunk_name(number), chunk)
+        # Last: with it they are complete.
+        self.set_metadata(metadata.GENESIS, jsoncodec.encode(source))
+
+    def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
+        """Store blocks that follow the head, all of them or none.
+
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a block that does not follow
+        or does not match its own hashes, and with a lease
+        :exc:`~flask_noderpc.errors.LeaseLost` when another producer has taken over.
+        """
+        files, prepared = self._open(), prepare(blocks)
+
+        def work(at: Connection) -> ChainState:
+            if lease is not None:
+                leases.fence(at, lease)
+            head = files.ledger.append(at, prepared)
+            ledger.forget(at, prepared, self._limits.cache_size)
+            evidence.settle(at, [item.block for item in blocks])
+            if any(item.results.consensus_param_updates for item in blocks):
+                mempool.drop_unfit(at)
+            at.engine.announce(at)
+            return head
+
+        with self._adding(item.block for item in blocks):
+            files.ledger.committed(files.writer.run(work))
+        files.changes.notify()
+
+    def append_without_results(self, item: BlockWithoutResults, lease: Lease) -> None:
+        """Store the next block without results, which :meth:`backfill` may add later.
+
+        The caller has checked its validators and parameters against the next header. Raise as
+        ``append_block`` does.
+        """
+        files, (prepared,) = self._open(), prepare([item])
+
+        def work(at: Connection) -> ChainState:
+            leases.fence(at, lease)
+            head = files.ledger.append_without_results(at, prepared)
+            ledger.forget(at, [prepared], self._limits.cache_size)
+            evidence.settle(at, [item.block])
+            at.engine.announce(at)
+            return head
+
+        with self._adding([item.block]):
+            files.ledger.committed(files.writer.run(work))
+        files.changes.notify()
+
+    def replace_head(self, item: CommittedBlock) -> None:
+        """Replace results and commit of the latest block, such as those that an upstream had
+        seen by others', and count it for :meth:`refuted_since`. Raise
+        :exc:`~flask_noderpc.errors.InvalidBlock` for another block."""
+        files, (prepared,) = self._open(), prepare([item])
+
+        def work(at: Connection) -> None:
+            files.ledger.replace_head(at, prepared)
+            ledger.forget(at, [prepared], self._limits.cache_size)
+            at.engine.announce(at)
+
+        with self._adding([item.block]):
+            files.writer.run(work)
+        files.changes.notify()
+
+    def backfill(self, *blocks: OlderBlock) -> None:
+        """Store blocks below the lowest one, highest first, in several short transactions.
+
+        Those that are stored already are left as they are. Raise
+        :exc:`~flask_noderpc.errors.InvalidBlock` for a block that the one above it does not
+        follow; those before it are stored then.
+        """
+        files, prepared = self._open(), prepare(blocks)
+        while prepared:
+            left = prepared
+            with self._adding(item.block for item, *_ in left):
+                added = files.writer.run(lambda at: files.ledger.backfill(at, left))  # noqa: B023
+            prepared = prepared[added:]
+            files.changes.notify()
+
+    @contextmanager
+    def _adding(self, blocks: Iterable[Block]) -> Iterator[None]:
+        """Name the file in errors, and the first of the blocks that are not added."""
+        try:
+            yield
+        except InvalidBlock as error:
+            raise InvalidBlock(
+                f"{self.location.shown}: {error.text}", _CURE
+            ) from error.__cause__
+        except StoreError as error:
+            first = [f"; block {block.header.height} was not added" for block in blocks][:1]
+            reason = error.reason + "".join(first)
+            raise StoreError(reason, self.location.shown) from error.__cause__
+
+    def rewind(self, height: int, changes: Changes, lease: Lease) -> None:
+        """Remove the blocks above a height; ``changes`` undo what they wrote into the
+        application's state. Raise :exc:`~flask_noderpc.errors.LeaseLost`."""
+        files = self._open()
+
+        def work(at: Connection) -> None:
+            leases.fence(at, lease)
+            prune.rewind(at, height, changes)
+            at.engine.announce(at)
+
+        files.writer.run(work)
+        files.changes.notify()
+
+    def head(self) -> ChainState:
+        """Return the chain's state; raise ``StoreError`` before :meth:`init_chain`."""
+        files = self._open()
+        return files.writer.run(files.ledger.head)
+
+    def acquire_lease(self, owner: str, seconds: float) -> Lease | None:
+        """The lease, when it is free, lapsed or the owner's; else ``None``."""
+        return self._open().writer.run(lambda at: leases.acquire(at, owner, seconds))
+
+    def renew_lease(self, lease: Lease, seconds: float) -> bool:
+        """Extend the lease by ``seconds``; return false if it was lost."""
+        return self._open().writer.run(lambda at: leases.renew(at, lease, seconds))
+
+    def release_lease(self, lease: Lease, last_error: str = "") -> None:
+        """Release the lease; ``last_error`` is the reason why no block could be produced."""
+        self._open().writer.run(lambda at: leases.release(at, lease, last_error))
+
+    def lease_state(self) -> LeaseState:
+        """Return the owner, expiry and last error of the lease."""
+        row = self._open().readers.one("SELECT owner, expires, last_error FROM lease")
+        return LeaseState(*row) if row else LeaseState()
+
+    # Keeping.
+
+    def prune(self, retain: int, progress: Callable[[int], None] | None = None) -> int:
+        """Retain the latest blocks, prune those before; return how many were pruned.
+
+        ``progress`` is called with the number pruned by each of many short transactions,
+        between which others write.
+        """
+        self._check_retain(retain)
+        base, pruned = self.reads.latest_height() - retain + 1, 0
+        while True:
+            began = time.monotonic()
+            few = self.prune_some(base)
+            if not few:
+                return pruned
+            pruned += few
+            if progress is not None:
+                progress(few)
+            # Other writers may have to poll for the lock.
+            time.sleep(max(_YIELD_S, time.monotonic() - began))
+
+    def _check_retain(self, retain: int) -> None:
+        minimum = self.abci.needs_blocks if self.abci else 1
+        if retain < minimum:
+            raise ValueNotAllowed(
+                f"{retain} blocks are too few to keep, the chain needs the last {minimum}"
+            )
+
+    def backup(
+        self,
+        target: str | os.PathLike[str],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Copy the store to a new file while it is in use.
+
+        ``progress`` is called with the number of remaining pages, and of all.
+        """
+        raise NotSupported("this store can't be copied to a file")
+
+    def compact(self, progress: Callable[[int, int], None] | None = None) -> tuple[int, int]:
+        """Make the store as small as it can be; return its bytes before and after.
+
+        Nobody else may have it open. ``progress`` is called with the number of bytes that were
+        copied, and of all.
+        """
+        raise NotSupported("this store can't be compacted")
+
+    def migrate(self, progress: Callable[[int], None] | None = None) -> int:
+        """Migrate a store of an earlier version; return the number of blocks that were copied.
+
+        Nobody else may have it open. It can be interrupted, and goes on when it is called
+        again. ``progress`` is called with the number of blocks that are left.
+        """
+        raise NotSupported("this store has no earlier versions")
+
+    def prune_some(self, base: int) -> int:
+        """Remove a few of the oldest blocks below a height, never the latest; return how many.
+
+        Bounded, so that other writers wait briefly.
+        """
+        while True:
+            removed = self._open().writer.run(lambda at: prune.prune_some(at, base))
+            if removed is not None:
+                return removed
+            # A large block; those who wait for the lock may have to poll it.
+            time.sleep(_YIELD_S)
+
+    def verify(self, progress: Callable[[int], None] | None = None, first: int = 0) -> int:
+        """Check every block's hashes and signatures, from ``first`` on, and the index; return
+        the number of blocks.
+
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` or ``StoreError``.
+        """
+
+        def check_lookups(height: int) -> None:
+            with self._open().readers.snapshot() as at:
+                lookups.check_block(at, height)
+            if progress is not None:
+                progress(height)
+
+        checked = verify_chain(self.reads, check_lookups, first)
+        if self.abci is not None:
+            # One snapshot: a block that is committed meanwhile would change the state.
+            with self.reads.read_view():
+                self.abci.verify_state(self.reads)
+        with self._open().readers.snapshot() as at:
+            lookups.check_counts(at)
+            lookups.check_waiting(at)
+            metadata.check(at)
+        self._check_state()
+        return checked
+
+    def _check_state(self) -> None:
+        files = self._open()
+        last = files.read(partial(app_state.check_some, after=None))
+        while last is not None:
+            last = files.read(partial(app_state.check_some, after=last))
+
+    def close(self) -> None:
+        if self.abci is not None:
+            self.abci.close()
+        super().close()
+
+
+STORE: Capability[ChainStore] = Capability("the backend has no store")
+"""The store of a backend."""

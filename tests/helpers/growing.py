@@ -1,0 +1,19 @@
+"""Chains in memory: their growth behind a backend, and other views of them."""
+
+from __future__ import annotations
+
+from flask_noderpc import ChainBackend, CommittedBlock, MemoryChain
+
+
+def grow(backend: ChainBackend, *blocks: CommittedBlock) -> None:
+    """Append blocks to the chain."""
+    assert isinstance(backend.reads, MemoryChain)
+    backend.reads.append_block(*blocks)
+
+
+class View(MemoryChain):
+    """A view of the chain of a backend, which grows with it: a subclass shows it otherwise."""
+
+    def __init__(self, inner: ChainBackend) -> None:
+        assert isinstance(inner.reads, MemoryChain)
+        self.__dict__.update(inner.reads.__dict__)
