@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -135,16 +136,27 @@ def in_thread(function: Callable[[], T]) -> T:
     return result
 
 
-class _Promise(Protocol):
-    def get(self) -> object: ...
+@dataclass(frozen=True, slots=True)
+class Pending(Generic[T]):
+    """Work that has begun, or is queued."""
 
-    def wait(self, timeout: float | None = None) -> object: ...
+    result: Callable[[], T]
+    """Waits for the result; returns it, or raises what the work raised. To be called once."""
+    is_done: Callable[[float], bool] = lambda seconds: True
+    """Returns true as soon as :attr:`result` would not wait, or false so many seconds on."""
+
+
+class _Done(Protocol):
+    def wait(self, timeout: float | None = None) -> object:
+        """Wait until the job is done or the timeout ends."""
 
 
 class _Runner(Protocol):
-    def spawn(self, job: Callable[[], None]) -> _Promise: ...
+    def spawn(self, job: Callable[[], None]) -> _Done:
+        """Queue a job."""
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """End the thread once its queued jobs are done."""
 
 
 class _Job(Generic[T]):
@@ -154,12 +166,14 @@ class _Job(Generic[T]):
         self._function = function
         self._values: list[T] = []
         self._error: BaseException | None = None
+        self.is_done = False
 
     def work(self) -> None:
         try:
             self._values.append(self._function())
         except BaseException as error:
             self._error = error
+        self.is_done = True
 
     def result(self) -> T:
         if self._error is not None:
@@ -169,23 +183,6 @@ class _Job(Generic[T]):
                 # Its traceback holds this frame, which holds it.
                 self._error = None
         return self._values[0]
-
-
-class PendingResult(Generic[T]):
-    """Result of a job that a thread runs or has queued."""
-
-    def __init__(self, promise: _Promise, job: _Job[T]) -> None:
-        self._promise = promise
-        self._job = job
-
-    def wait(self, seconds: float | None = None) -> None:
-        """Wait until the job is done or the timeout ends."""
-        self._promise.wait(seconds)
-
-    def result(self) -> T:
-        """Wait for the job and return its result, or raise its exception."""
-        self._promise.get()
-        return self._job.result()
 
 
 class NativeThread:
@@ -203,16 +200,25 @@ class NativeThread:
         """Run a job and return its result, or raise its exception."""
         return self.begin(job).result()
 
-    def begin(self, job: Callable[[], T]) -> PendingResult[T]:
-        """Queue a job; return its pending result."""
+    def begin(self, job: Callable[[], T]) -> Pending[T]:
+        """Queue a job."""
         queued = _Job(job)
         with self._lock:
             if self._runner is None:
                 self._runner = _GeventRunner() if is_patched() else _ThreadRunner(self._name)
             # Under the lock, before another thread can stop the runner: a job queued after
             # that never runs.
-            promise = self._runner.spawn(queued.work)
-        return PendingResult(promise, queued)
+            done = self._runner.spawn(queued.work)
+
+        def result() -> T:
+            done.wait()
+            return queued.result()
+
+        def is_done(seconds: float) -> bool:
+            done.wait(seconds)
+            return queued.is_done
+
+        return Pending(result, is_done)
 
     def stop(self) -> None:
         """End the thread once its queued jobs are done."""
@@ -246,9 +252,9 @@ class _GeventRunner:
                 return
         self._pool = ThreadPool(1)
 
-    def spawn(self, job: Callable[[], None]) -> _Promise:
-        promise: _Promise = self._pool.spawn(job)
-        return promise
+    def spawn(self, job: Callable[[], None]) -> _Done:
+        done: _Done = self._pool.spawn(job)
+        return done
 
     def stop(self) -> None:
         if self._pool.pid != os.getpid():
@@ -259,13 +265,6 @@ class _GeventRunner:
             self._pool.kill()
 
 
-class _Done(threading.Event):
-    """Event with the interface of gevent's results."""
-
-    def get(self) -> None:
-        self.wait()
-
-
 class _ThreadRunner:
     """A daemon thread with a queue.
 
@@ -274,12 +273,12 @@ class _ThreadRunner:
     """
 
     def __init__(self, name: str) -> None:
-        self._jobs: queue.SimpleQueue[tuple[Callable[[], None], _Done] | None]
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], None], threading.Event] | None]
         self._jobs = queue.SimpleQueue()
         threading.Thread(target=self._work, name=name, daemon=True).start()
 
-    def spawn(self, job: Callable[[], None]) -> _Promise:
-        done = _Done()
+    def spawn(self, job: Callable[[], None]) -> _Done:
+        done = threading.Event()
         self._jobs.put((job, done))
         return done
 

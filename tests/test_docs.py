@@ -126,7 +126,7 @@ def test_the_page_of_the_architecture_has_the_figures_of_a_call() -> None:
         text=True,
         timeout=PATIENCE,
     )
-    found = re.findall(r"(\d+) files, (\d+) moves", done.stdout)
+    found = re.findall(r": (\d+) files, (\d+) moves;", done.stdout)
 
     # Python 3.12 and later inline comprehensions, which are calls before.
     assert abs(int(found[0][1]) - int(count)) <= 5, done.stderr

@@ -130,7 +130,7 @@ COMETBFT_ROUTES = RouteTable(
             txs.TxParams,
             responses.ResultBroadcastTx,
             writes=True,
-            begin=txs.begin_broadcast_tx_sync,
+            waits=True,
             tag="Transactions",
         ),
         Route(
@@ -139,7 +139,7 @@ COMETBFT_ROUTES = RouteTable(
             txs.TxParams,
             responses.ResultBroadcastTx,
             writes=True,
-            begin=txs.begin_broadcast_tx_async,
+            waits=True,
             tag="Transactions",
         ),
         Route("check_tx", txs.check_tx, txs.TxParams, abci.ExecTxResult, tag="Application"),

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 
 from ..backends.base.backend import ChainBackend
-from ..backends.base.capabilities import Submission
+from ..concurrency import Pending
 from ..domain.abci import ExecTxResult
 from ..domain.responses import (
     PendingCount,
@@ -26,7 +26,6 @@ from ..errors import (
 )
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams, Params, param
-from ..jsonrpc.route import StartedCall
 from ..jsonrpc.waiters import Waiter
 from ..protocol.comet import hashes
 from ..wire.params import Bytes, Flag, Hash, Int
@@ -88,7 +87,7 @@ class TxParams(Params):
     tx: bytes = param(Bytes(), default=b"", doc="The transaction, encoded.")
 
 
-def _begin_submit(ctx: Context, tx: bytes) -> Submission:
+def _begin_submit(ctx: Context, tx: bytes) -> tuple[ExecTxResult, Pending[ExecTxResult]]:
     """Check a transaction, which is on its way to wait for a block if it passed."""
     _refuse_while_catching_up(ctx)
     return ctx.backend.mempool.begin_submit(tx)
@@ -115,38 +114,29 @@ def _require_passed(
         )
 
 
-def broadcast_tx_sync(ctx: Context, params: TxParams) -> ResultBroadcastTx:
+def broadcast_tx_sync(ctx: Context, params: TxParams) -> Pending[ResultBroadcastTx]:
     """Add a transaction to the mempool; return the result of the application's check."""
-    return begin_broadcast_tx_sync(ctx, params).finish()
+    (_, stored), tx_hash = _begin_submit(ctx, params.tx), hashes.tx_hash(params.tx)
 
-
-def begin_broadcast_tx_sync(ctx: Context, params: TxParams) -> StartedCall[ResultBroadcastTx]:
-    """Start ``broadcast_tx_sync``, up to where it waits for the store."""
-    submission, tx_hash = _begin_submit(ctx, params.tx), hashes.tx_hash(params.tx)
-
-    def wait() -> ResultBroadcastTx:
-        check = submission.wait()
+    def result() -> ResultBroadcastTx:
+        check = stored.result()
         _require_passed(ctx, check, tx_hash, _REFUSED)
         return ResultBroadcastTx(check.code, check.data, check.log, check.codespace, tx_hash)
 
-    return StartedCall(wait, submission.is_stored)
+    return Pending(result, stored.is_done)
 
 
-def broadcast_tx_async(ctx: Context, params: TxParams) -> ResultBroadcastTx:
+def broadcast_tx_async(ctx: Context, params: TxParams) -> Pending[ResultBroadcastTx]:
     """Send a transaction; return its hash, without the result of the check."""
     _refuse_while_catching_up(ctx)
     # Its sender does not learn what the store says later.
     ctx.backend.mempool.check_limits(params.tx)
-    submission, tx_hash = _begin_submit(ctx, params.tx), hashes.tx_hash(params.tx)
-    ctx.async_txs.add(submission, len(params.tx))
-    _require_passed(ctx, submission.check, tx_hash)
-    return ResultBroadcastTx(0, b"", "", "", tx_hash)
-
-
-def begin_broadcast_tx_async(ctx: Context, params: TxParams) -> StartedCall[ResultBroadcastTx]:
-    """Answer ``broadcast_tx_async`` in the order of the calls that wait."""
-    result = broadcast_tx_async(ctx, params)
-    return StartedCall(lambda: result)
+    (check, stored), tx_hash = _begin_submit(ctx, params.tx), hashes.tx_hash(params.tx)
+    ctx.async_txs.add(stored, len(params.tx))
+    _require_passed(ctx, check, tx_hash)
+    result = ResultBroadcastTx(0, b"", "", "", tx_hash)
+    # In the order of the calls that wait.
+    return Pending(lambda: result)
 
 
 def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxCommit:
@@ -155,7 +145,7 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxComm
     with ctx.waiters.acquire(ctx.client) as waiter:
         before = ctx.backend.reads.latest_height()
         try:
-            check = _begin_submit(ctx, params.tx).wait()
+            check = _begin_submit(ctx, params.tx)[1].result()
         except (TxRejected, MempoolFull) as error:
             kind = TxRejected if isinstance(error, TxRejected) else BackendError
             text = f"error on broadcastTxCommit: {error.text}"

@@ -15,7 +15,6 @@ from ..domain.responses import ResultTxSearch
 from ..errors import ForwardedCallFailed, NodeRPCError
 from ..extension import mount_named
 from ..jsonrpc.context import Context
-from ..jsonrpc.guard import check_authorized
 
 T = TypeVar("T")
 
@@ -53,7 +52,7 @@ class Node:
     def check(self, method: str) -> None:
         """Raise :exc:`~flask_noderpc.errors.NotAuthorized` if the host's ``authorize`` denies a
         method to the reader."""
-        check_authorized(self._mount.views.permissions(), method)
+        self._mount.views.permissions().check(method)
 
     def evm(self, method: str, *params: Any) -> Any:
         """Return the JSON value of a method of Ethereum's JSON-RPC; raise

@@ -10,7 +10,8 @@ import time
 from contextlib import suppress
 
 from ..backends.base.backend import ChainBackend
-from ..backends.base.capabilities import Submission
+from ..concurrency import Pending
+from ..domain.abci import ExecTxResult
 from ..signals import async_tx_refused, emit
 
 log = logging.getLogger("flask_noderpc.mempool")
@@ -40,13 +41,13 @@ class AsyncTxs:
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._submissions: queue.Queue[Submission] = queue.Queue(_MAX_QUEUED)
+        self._submissions: queue.Queue[Pending[ExecTxResult]] = queue.Queue(_MAX_QUEUED)
         self._is_running = False
         self._refused = 0
         self._last_error: Exception | None = None
         self._next_log = 0.0
 
-    def add(self, submission: Submission, size: int) -> None:
+    def add(self, submission: Pending[ExecTxResult], size: int) -> None:
         """Queue a submission, of so many bytes of transaction, to wait for its result."""
         if size > _MAX_BYTES:
             self._finish(submission)
@@ -80,9 +81,9 @@ class AsyncTxs:
             for submission in gathered:
                 self._finish(submission)
 
-    def _finish(self, submission: Submission) -> None:
+    def _finish(self, submission: Pending[ExecTxResult]) -> None:
         try:
-            submission.wait()
+            submission.result()
         except Exception as error:
             self._report(error)
 

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, Protocol
 
 from ..backends.base.backend import ChainBackend
 from ..backends.base.reads import ChainReads, ChainVersion
-from ..errors import AnswerTooLarge, BatchTimedOut, RPCError
+from ..errors import AnswerTooLarge, BatchTimedOut, NotAuthorized, RPCError
 from ..lru import CacheMemory
 from ..settings import Settings
 from ..wire.dialect import Behaviours
 from .async_txs import AsyncTxs
-from .guard import Denied
+from .guard import HEALTH, Denied
 from .waiters import ScanLimit, WaiterLimit
 
 
@@ -108,6 +108,16 @@ class Permissions(NamedTuple):
     """The host's decision about a method: ``None``, or its refusal."""
     fields: Mapping[str, Any] = _NO_FIELDS
     """Header fields of the request, or of the websocket's handshake, by their CGI names."""
+
+    def check(self, method: str) -> None:
+        """Raise :exc:`~flask_noderpc.errors.NotAuthorized` unless the host lets the sender call
+        a method.
+
+        Everybody may call ``health``: load balancers do, and its result says nothing.
+        """
+        denied = self.denial(method) if self.denial and method != HEALTH else None
+        if denied is not None:
+            raise NotAuthorized(method, denied.status, denied.headers, denied.message)
 
 
 ANONYMOUS = Permissions()

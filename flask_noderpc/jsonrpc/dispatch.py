@@ -12,14 +12,15 @@ servers raise while a body is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..backends.base import provenance
-from ..concurrency import next_turn
+from ..concurrency import Pending, next_turn
 from ..errors import (
     AnswerTooLarge,
     InvalidRequest,
@@ -33,12 +34,12 @@ from ..errors import (
 from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .context import ANONYMOUS, BatchBudget, BatchView, ChainView, Context, Permissions
-from .guard import OPEN, Guard, check_authorized
+from .guard import OPEN, Guard
 from .instrumentation import Instrumentation
 from .params import MemoizedLoader, P, ParamLoader, Params
 from .reply import Answer, Reply, Reproducible, to_rpc_error
 from .result_cache import CachedResult, ResultCache
-from .route import Route, RouteTable, StartedCall
+from .route import Route, RouteTable
 
 # Calls of a batch between two yields to other requests.
 _CALLS_BEFORE_YIELD = 20
@@ -61,8 +62,16 @@ class Endpoint:
     error_member: bool
 
 
-SessionMethods = Mapping[str, Callable[[bytes], bytes]]
-"""Methods of one connection: parameters to the encoded result."""
+SessionMethods = Mapping[str, Callable[[bytes, bytes], bytes]]
+"""Methods of one connection: the request's id and parameters to the encoded result."""
+
+_NO_METHODS: SessionMethods = MappingProxyType({})
+
+Given = bytes | Mapping[str, str]
+"""Parameters as they came: JSON, a query string, or the values of a URI and a form."""
+
+_Steps = Generator[Pending[Any], None, Answer]
+"""Steps of a call: what it waits for, if it waits, and then its answer."""
 
 
 class _Caller(NamedTuple):
@@ -71,7 +80,7 @@ class _Caller(NamedTuple):
     permissions: Permissions
     transport: str
     chain_view: ChainView
-    session_methods: SessionMethods | None = None
+    session_methods: SessionMethods = _NO_METHODS
 
 
 class Dispatcher:
@@ -130,30 +139,12 @@ class Dispatcher:
             self._loaders[key] = ParamLoader(params, self._dialect.params, ignored)
         return self._loaders[key]
 
-    def get(
-        self, name: str, values: bytes | Mapping[str, str], permissions: Permissions = ANONYMOUS
-    ) -> Reply:
+    def get(self, name: str, values: Given, permissions: Permissions = ANONYMOUS) -> Reply:
         """Answer a GET with a query string, or with the values of a URI and a form."""
         try:
-            with self.instrumented(name, "get", permissions):
-                caller = _Caller(permissions, "get", ChainView(self.backend.reads))
-                endpoint = self._endpoint(name, caller)
-                self._make_ready(endpoint)
-                if isinstance(values, bytes):
-                    params = endpoint.from_query(values)
-                else:
-                    params = endpoint.loader.from_uri(values)
-                answer = self._success(caller, endpoint, params, URI_ID)
-            reproducible = Reproducible(self, endpoint.route, answer.encoded, "get")
-            cacheable = answer.cacheable and permissions.denial is None
-            return Reply(
-                HTTPStatus.OK,
-                answer.body,
-                cacheable,
-                answer.encoded.etag,
-                reproducible,
-                answer.headers,
-            )
+            caller = _Caller(permissions, "get", ChainView(self.backend.reads))
+            answer = _finished(self._execute(name, values, URI_ID, caller))
+            return self._reply(answer, caller, is_cacheable=permissions.denial is None)
         except Exception as error:
             self._propagate(error)
             return self._get_error_reply(URI_ID, error)
@@ -168,6 +159,29 @@ class Dispatcher:
     def _denied(self, error: NotAuthorized, body: bytes) -> Reply:
         """Return a reply with the status and headers of the host's refusal."""
         return Reply(HTTPStatus(error.status), body, headers=tuple(error.headers.items()))
+
+    def _reply(self, answer: Answer, caller: _Caller, *, is_cacheable: bool) -> Reply:
+        """Return the reply to a single call."""
+        if answer.denied is not None:
+            return self._denied(answer.denied, answer.body)
+        etag, reproducible = "", None
+        if answer.route is not None:
+            reproducible = Reproducible(
+                answer.route,
+                answer.encoded,
+                caller.transport,
+                self.backend.reads,
+                self.instrumented,
+            )
+            etag = answer.encoded.etag if caller.transport == "get" else ""
+        return Reply(
+            HTTPStatus.OK,
+            answer.body,
+            answer.cacheable and is_cacheable,
+            etag,
+            reproducible,
+            answer.headers,
+        )
 
     def error_reply(self, error: NodeRPCError, request_id: bytes | None = None) -> Reply:
         """Return the reply to a request that is no call, or is forbidden before it is read."""
@@ -185,7 +199,10 @@ class Dispatcher:
         permissions: Permissions = ANONYMOUS,
         session_methods: SessionMethods | None = None,
     ) -> Reply:
-        """Answer a JSON-RPC body; the reply is empty if it has only notifications."""
+        """Answer a JSON-RPC body; the reply is empty if it has only notifications.
+
+        Only a websocket has session methods.
+        """
         try:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
@@ -193,12 +210,11 @@ class Dispatcher:
         chain_view = (
             BatchView(self.backend.reads) if calls.is_batch else ChainView(self.backend.reads)
         )
-        # Only a websocket has session methods.
         caller = _Caller(
             permissions,
             "post" if session_methods is None else "websocket",
             chain_view,
-            session_methods,
+            session_methods or _NO_METHODS,
         )
         if not calls.is_batch:
             return self._answer_single(calls.items[0], caller)
@@ -232,19 +248,7 @@ class Dispatcher:
             self._notify(item, caller)
             return Reply(HTTPStatus.OK, b"")
         answer = self._answer(item, item.id, caller)
-        if answer.denied is not None:
-            return self._denied(answer.denied, answer.body)
-        cacheable = answer.cacheable and self._is_cacheable(caller)
-        reproducible = (
-            Reproducible(self, answer.route, answer.encoded, "post") if answer.route else None
-        )
-        return Reply(
-            HTTPStatus.OK,
-            answer.body,
-            cacheable,
-            reproducible=reproducible,
-            headers=answer.headers,
-        )
+        return self._reply(answer, caller, is_cacheable=self._is_cacheable(caller))
 
     def _answers(self, calls: Calls, caller: _Caller) -> list[Answer]:
         answers: list[Answer] = []
@@ -280,13 +284,19 @@ class Dispatcher:
 
     def _answer(self, call: Call, request_id: bytes, caller: _Caller) -> Answer:
         try:
-            return self._execute(call, request_id, caller)
+            return _finished(self._execute(call.method, call.params, request_id, caller))
         except Exception as error:
             if caller.transport == "post":
                 self._propagate(error)
-            denied = error if isinstance(error, NotAuthorized) else None
-            body = self.envelope.failure(request_id, to_rpc_error(error))
-            return Answer(body, denied=denied)
+            return self._failed(error, request_id, caller)
+
+    def _failed(self, error: Exception, request_id: bytes, caller: _Caller) -> Answer:
+        """Return the answer to a call that raised an error."""
+        denied = error if isinstance(error, NotAuthorized) else None
+        rpc_error = to_rpc_error(error)
+        if caller.transport == "websocket":
+            rpc_error = self.envelope.over_websocket(rpc_error)
+        return Answer(self.envelope.failure(request_id, rpc_error), denied=denied)
 
     def _propagate(self, error: Exception) -> None:
         """Raise an unexpected exception where the app propagates exceptions; calls of a
@@ -294,89 +304,89 @@ class Dispatcher:
         if not isinstance(error, NodeRPCError) and self._context.propagates():
             raise error
 
-    def over_websocket(
-        self, call: Call, request_id: bytes, permissions: Permissions = ANONYMOUS
-    ) -> bytes:
-        """Return the reply to one call of a websocket."""
-        try:
-            caller = _Caller(permissions, "websocket", ChainView(self.backend.reads))
-            return self._execute(call, request_id, caller).body
-        except Exception as error:
-            return self.failure_over_websocket(request_id, error)
-
-    def begins(self, method: str) -> bool:
-        """Return true if :meth:`begin_over_websocket` takes calls of a method."""
+    def waits(self, method: str) -> bool:
+        """Return true if a call of a method may wait for the store after it has begun."""
         endpoint = self._endpoints.get(method)
-        return endpoint is not None and endpoint.route.begin is not None
+        return endpoint is not None and endpoint.route.waits
 
-    def begin_over_websocket(
-        self, call: Call, request_id: bytes, permissions: Permissions = ANONYMOUS
-    ) -> StartedCall[bytes]:
-        """Start a call, up to where it waits for the store."""
-        steps = self._in_two_steps(call, request_id, permissions)
-        first = next(steps)
-        if isinstance(first, bytes):
-            return StartedCall(lambda: first)
-        return StartedCall(partial(next, steps), first)
+    def begin(
+        self,
+        call: Call,
+        request_id: bytes,
+        permissions: Permissions,
+        session_methods: SessionMethods,
+    ) -> Pending[bytes]:
+        """Execute one call of a websocket, up to where it waits for the store; return its
+        reply."""
+        view = ChainView(self.backend.reads)
+        caller = _Caller(permissions, "websocket", view, session_methods)
+        steps = self._execute(call.method, call.params, request_id, caller)
 
-    def _in_two_steps(
-        self, call: Call, request_id: bytes, permissions: Permissions
-    ) -> Iterator[Any]:
-        """Yield the ``is_ready`` of a call that has begun, and then its reply."""
+        def reply() -> bytes:
+            try:
+                return _finished(steps).body
+            except Exception as error:
+                return self._failed(error, request_id, caller).body
+
         try:
-            with self.instrumented(call.method, "websocket", permissions, in_steps=True):
-                caller = _Caller(permissions, "websocket", ChainView(self.backend.reads))
-                endpoint = self._endpoint(call.method, caller)
-                self._make_ready(endpoint)
-                params = endpoint.from_json(call.params)
-                assert endpoint.route.begin is not None
-                started = endpoint.route.begin(self._context_of(caller), params)
-                yield started.is_ready
-                result = self._dialect.encode(started.finish())
-                reply = self.envelope.success(request_id, result, endpoint.error_member)
+            waited = next(steps)
+        except StopIteration as done:
+            body = done.value.body
         except Exception as error:
-            reply = self.failure_over_websocket(request_id, error)
-        yield reply
+            body = self._failed(error, request_id, caller).body
+        else:
+            return Pending(reply, waited.is_done)
+        return Pending(lambda: body)
 
-    def failure_over_websocket(self, request_id: bytes | None, error: Exception) -> bytes:
-        """Return the reply to a call of a websocket that failed."""
-        rpc_error = self.envelope.over_websocket(to_rpc_error(error))
-        return self.envelope.failure(request_id, rpc_error)
-
-    def _execute(self, call: Call, request_id: bytes, caller: _Caller) -> Answer:
-        method = (caller.session_methods or {}).get(call.method)
+    def _execute(self, name: str, given: Given, request_id: bytes, caller: _Caller) -> _Steps:
+        """Execute a call, whichever way it came; raise what it raises."""
+        method = caller.session_methods.get(name)
+        waits = self.waits(name)
         with self.instrumented(
-            call.method,
+            name,
             caller.transport,
             caller.permissions,
             is_session_method=method is not None,
+            in_steps=waits and caller.transport == "websocket",
         ):
             if method is not None:
-                self.check_session_method(call.method, caller.permissions)
+                self._check_session_method(name, caller.permissions)
                 self._ready()
                 # A subscription begins now, whatever earlier calls have read.
                 caller.chain_view.invalidate()
-                result = method(call.params)
+                assert isinstance(given, bytes)
+                result = method(request_id, given)
                 return Answer(self.envelope.success(request_id, result, error_member=False))
-            endpoint = self._endpoint(call.method, caller)
+            endpoint = self._endpoint(name, caller)
             if not caller.chain_view.is_held:
                 self._make_ready(endpoint)
-            params = endpoint.from_json(call.params)
-            return self._success(caller, endpoint, params, request_id)
+            params = self._params(endpoint, given, caller)
+            if waits:
+                caller.chain_view.invalidate()
+                pending = endpoint.route.call(self._context_of(caller), params)
+                yield pending
+                encoded = CachedResult(self._dialect.encode(pending.result()))
+            else:
+                encoded = self._result(caller, endpoint, params)
+            if request_id is URI_ID and encoded.reply:
+                return Answer(encoded.reply, encoded, endpoint.route)
+            body = self.envelope.success(request_id, encoded.result, endpoint.error_member)
+            return Answer(body, encoded, endpoint.route)
 
     def _make_ready(self, endpoint: Endpoint) -> None:
         # Immutable results are served even if the store can't be read.
         if not endpoint.route.is_immutable:
             self._ready()
 
-    def _success(
-        self, caller: _Caller, endpoint: Endpoint, params: Params, request_id: bytes
-    ) -> Answer:
-        encoded = self._result(caller, endpoint, params)
-        if request_id is URI_ID and encoded.reply:
-            return Answer(encoded.reply, encoded, endpoint.route)
-        body = self.envelope.success(request_id, encoded.result, endpoint.error_member)
-        return Answer(body, encoded, endpoint.route)
+    def _params(self, endpoint: Endpoint, given: Given, caller: _Caller) -> Params:
+        found: Params
+        if not isinstance(given, bytes):
+            found = endpoint.loader.from_uri(given)
+        elif caller.transport == "get":
+            found = endpoint.from_query(given)
+        else:
+            found = endpoint.from_json(given)
+        return found
 
     def _result(self, caller: _Caller, endpoint: Endpoint, params: Params) -> CachedResult:
         route = endpoint.route
@@ -434,20 +444,21 @@ class Dispatcher:
         """
         with self.instrumented(name, transport, permissions):
             route, ctx = self.admit(name, permissions)
-            return route.call(ctx, params)
+            found = route.call(ctx, params)
+            return found.result() if route.waits else found
 
     def _context_of(self, caller: _Caller) -> Context:
         return self._context_of_client(caller.permissions.client)
 
-    def check_session_method(self, name: str, permissions: Permissions) -> None:
+    def _check_session_method(self, name: str, permissions: Permissions) -> None:
         """Raise unless a session method is served, and the sender may call it."""
         # First: who may not call learns nothing of the methods that there are.
-        check_authorized(permissions, name)
+        permissions.check(name)
         if not self.guard.has(name):
             raise self.envelope.unknown_method(name, _EXCLUDED)
 
     def _endpoint(self, name: str, caller: _Caller) -> Endpoint:
-        check_authorized(caller.permissions, name)
+        caller.permissions.check(name)
         endpoint = self._endpoints.get(name)
         if endpoint is None:
             hint = self._hints.get(name, "") if self.guard.has(name) else _EXCLUDED
@@ -460,3 +471,13 @@ class Dispatcher:
         if endpoint.route.signs and not caller.permissions.may_sign:
             raise SigningRefused
         return endpoint
+
+
+def _finished(steps: _Steps) -> Answer:
+    """Return the answer, after what the call waits for."""
+    try:
+        while True:
+            next(steps)
+    except StopIteration as done:
+        answer: Answer = done.value
+        return answer

@@ -9,12 +9,9 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..errors import InvalidSetting, NotAuthorized, short_repr
-
-if TYPE_CHECKING:
-    from .context import Permissions
+from ..errors import InvalidSetting, short_repr
 
 log = logging.getLogger("flask_noderpc.guard")
 
@@ -82,18 +79,6 @@ def bound(authorize: Authorize, request: object) -> Callable[[str], Denied | Non
         return found if isinstance(found, Denied) else Denied()
 
     return denial
-
-
-def check_authorized(permissions: Permissions, method: str) -> None:
-    """Raise :exc:`~flask_noderpc.errors.NotAuthorized` unless the host lets the sender call.
-
-    Everybody may call ``health``: load balancers do, and its result says nothing.
-    """
-    if method == HEALTH:
-        return
-    denied = permissions.denial(method) if permissions.denial else None
-    if denied is not None:
-        raise NotAuthorized(method, denied.status, denied.headers, denied.message)
 
 
 class Guard:

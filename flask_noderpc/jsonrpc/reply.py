@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ..backends.base.reads import ChainReads
 from ..errors import (
     CallFailed,
     ConfigurationError,
@@ -19,10 +21,6 @@ from ..errors import (
 )
 from .result_cache import CachedResult
 from .route import Route
-
-if TYPE_CHECKING:
-    from .dispatch import Dispatcher
-
 
 log = logging.getLogger("flask_noderpc.jsonrpc")
 
@@ -103,10 +101,12 @@ class Answer(NamedTuple):
 class Reproducible(NamedTuple):
     """Result of one call, with what is needed to decide if it is still valid."""
 
-    dispatcher: Dispatcher
     route: Route[Any]
     encoded: CachedResult
     transport: str
+    reads: ChainReads
+    instrumented: Callable[[str, str], AbstractContextManager[None]]
+    """Returns the context of a call, by its method and transport."""
 
     @property
     def may_hold(self) -> bool:
@@ -117,8 +117,8 @@ class Reproducible(NamedTuple):
         """Return true if the result is still valid."""
         if self.route.is_immutable:
             return True
-        return self.encoded.holds(self.dispatcher.backend.reads.version())
+        return self.encoded.holds(self.reads.version())
 
-    def instrumented(self) -> AbstractContextManager[None]:
+    def reported(self) -> AbstractContextManager[None]:
         """Report a cached response to ``rpc_called`` and the log of calls."""
-        return self.dispatcher.instrumented(self.route.name, self.transport)
+        return self.instrumented(self.route.name, self.transport)

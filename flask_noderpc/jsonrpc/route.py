@@ -51,16 +51,6 @@ WHEN_FOUND = Cache(always=True, final=lambda answer: answer is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class StartedCall(Generic[T]):
-    """A call that has started, and waits for the store."""
-
-    finish: Callable[[], T]
-    """Returns the answer; to be called once."""
-    is_ready: Callable[[float], bool] = lambda seconds: True
-    """Returns true as soon as :attr:`finish` would not wait, or false so many seconds on."""
-
-
-@dataclass(frozen=True, slots=True)
 class Route(Generic[P]):
     """One method of the interface; mypy holds its handler to its parameters and result."""
 
@@ -78,9 +68,9 @@ class Route(Generic[P]):
     """True if its answer never changes."""
     writes: bool = False
     """True if it changes state, which not every sender may."""
-    begin: Callable[[Context, Any], StartedCall[Any]] | None = None
-    """Handler in two steps, for a call that waits for the store: a websocket is read
-    in between."""
+    waits: bool = False
+    """True if its handler returns a :class:`~flask_noderpc.concurrency.Pending`, which waits
+    for the store: a websocket is read meanwhile."""
     signs: bool = False
     """True if it uses the node's keys, which only senders on its machine may."""
     schema: type[WireSchema] | None = None

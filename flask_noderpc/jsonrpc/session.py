@@ -10,16 +10,16 @@ from math import inf
 from typing import Generic, Protocol, TypeVar
 
 from .. import jsoncodec
+from ..concurrency import Pending
 from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
 from ..events.messages import check_offered
 from ..events.query import Query, check_length, parse
-from ..wire.envelope import BadCall, Call
+from ..wire.envelope import BadCall
 from ..wire.params import Text
 from .context import ANONYMOUS, Permissions
 from .dispatch import Dispatcher
 from .params import NoParams, Params, param
 from .query_hub import QueryHub
-from .route import StartedCall
 from .subscriptions import ClientSubscriptions, EventBuffers, Subscription
 
 K = TypeVar("K", bound=Hashable)
@@ -157,7 +157,7 @@ class Session(WebSocketSession[Query, Query]):
         self._limits = limits
         self._query_params = dispatcher.loader(QueryParams)
         self._no_params = dispatcher.loader(NoParams)
-        self._started: list[tuple[StartedCall[bytes], int]] = []
+        self._started: list[tuple[Pending[bytes], int]] = []
         """Calls that wait for the store, with the bytes of their messages."""
         steps = (self._subscribe, self._unsubscribe, self._unsubscribe_all)
         self._methods = dict(zip(WEBSOCKET_METHODS, steps, strict=True))
@@ -171,20 +171,20 @@ class Session(WebSocketSession[Query, Query]):
             self.settle()
             self._send(self._envelope.failure(None, error))
             return
-        if not isinstance(call, BadCall) and self._dispatcher.begins(call.method):
-            if call.id is not None:
-                self._begin(call, call.id, len(body))
-            return
-        self.settle()
+        waits = not isinstance(call, BadCall) and self._dispatcher.waits(call.method)
+        if not waits:
+            self.settle()
         if isinstance(call, BadCall):
             self._send(self._envelope.failure(call.id, call.error))
-        elif call.id is not None and call.method in self._methods:
-            self._answer(call, call.id)
         elif call.id is not None:
-            self._send(self._dispatcher.over_websocket(call, call.id, self._permissions))
+            begun = self._dispatcher.begin(call, call.id, self._permissions, self._methods)
+            if waits:
+                self._add(begun, len(body))
+            else:
+                self._send(begun.result())
+                self._subscriptions.begin()
 
-    def _begin(self, call: Call, request_id: bytes, size: int) -> None:
-        begun = self._dispatcher.begin_over_websocket(call, request_id, self._permissions)
+    def _add(self, begun: Pending[bytes], size: int) -> None:
         self._started.append((begun, size))
         if len(self._started) % _GROUP and size < _MAX_STARTED_BYTES // _GROUP:
             return
@@ -202,26 +202,13 @@ class Session(WebSocketSession[Query, Query]):
             timeouts = chain((seconds,), repeat(0.0))
             calls = (call for call, _ in self._started)
             pairs = zip(calls, timeouts, strict=False)
-            count = sum(1 for _ in takewhile(lambda pair: pair[0].is_ready(pair[1]), pairs))
+            count = sum(1 for _ in takewhile(lambda pair: pair[0].is_done(pair[1]), pairs))
         done, self._started = self._started[:count], self._started[count:]
         if done:
-            self._send(*[call.finish() for call, _ in done])
+            self._send(*[call.result() for call, _ in done])
         return bool(self._started)
 
-    def _answer(self, call: Call, request_id: bytes) -> None:
-        try:
-            with self._dispatcher.instrumented(
-                call.method, "websocket", self._permissions, is_session_method=True
-            ):
-                self._dispatcher.check_session_method(call.method, self._permissions)
-                self._methods[call.method](request_id, call.params)
-        except Exception as error:
-            self._send(self._dispatcher.failure_over_websocket(request_id, error))
-            return
-        self._send(self._envelope.success(request_id, _EMPTY, error_member=False))
-        self._subscriptions.begin()
-
-    def _subscribe(self, request_id: bytes, params: bytes) -> None:
+    def _subscribe(self, request_id: bytes, params: bytes) -> bytes:
         text = self._query_params.from_json(params).query
         # CometBFT: in this order.
         if not self._subscriptions and self._hub.clients >= self._limits.clients:
@@ -245,6 +232,7 @@ class Session(WebSocketSession[Query, Query]):
             + jsoncodec.encode(text)
         )
         self._open(query, query, request_id, head + b',"data":')
+        return _EMPTY
 
     def _parsed(self, text: str) -> Query:
         check_length(text)
@@ -253,16 +241,18 @@ class Session(WebSocketSession[Query, Query]):
         except NodeRPCError as error:
             raise ValueNotAllowed(f"failed to parse query: {error}") from None
 
-    def _unsubscribe(self, request_id: bytes, params: bytes) -> None:
+    def _unsubscribe(self, request_id: bytes, params: bytes) -> bytes:
         query = self._parsed(self._query_params.from_json(params).query)
         if not self._subscriptions.end(query, "unsubscribed"):
             raise ValueNotAllowed("subscription not found")
+        return _EMPTY
 
-    def _unsubscribe_all(self, request_id: bytes, params: bytes) -> None:
+    def _unsubscribe_all(self, request_id: bytes, params: bytes) -> bytes:
         self._no_params.from_json(params)
         if not self._subscriptions:
             raise ValueNotAllowed("subscription not found")
         self._subscriptions.close("unsubscribed")
+        return _EMPTY
 
     def close(self) -> None:
         """Finish all calls, and end all subscriptions."""

@@ -94,13 +94,14 @@ class PostgresBackend(ChainStore):
         files = self._open()
         if time.monotonic() < self._drops_after or files.readers.one(UNUSED) is None:
             return
-        pooled = self._database.url.is_pooled
         self._drops_after = time.monotonic() + _DROP_AGAIN_S
         try:
             with self._database.connect() as raw:
                 at = Connection(raw)
+                # Behind PgBouncer only a transaction keeps its settings and locks.
+                at_once = self._database.url.is_pooled or raw.info.server_version < 140_000
                 for low in files.writer.run(partitions.begin_to_drop):
-                    if not partitions.drop(at, low, is_pooled=pooled):
+                    if not partitions.drop(at, low, at_once=at_once):
                         return
                     files.writer.run(partial(partitions.forget, low=low))
         except psycopg.Error as error:

@@ -13,7 +13,7 @@ from ..errors import ConfigurationError, InvalidSetting, short_repr
 if TYPE_CHECKING:
     from ..backends.base.capabilities import MempoolLimits
     from ..backends.base.identity import Identity
-    from .backend import PostgresBackend
+    from ..backends.sql.store import ChainStore
 
 _MAX_POLL_S = 1_000_000
 
@@ -84,7 +84,7 @@ def open_store(
     read_only: bool,
     limits: MempoolLimits | None,
     poll_s: float,
-) -> PostgresBackend:
+) -> ChainStore:
     """Return the store of a URL, which reads from ``replica`` as far as that has come."""
     with _extra():
         from .backend import PostgresBackend

@@ -13,7 +13,6 @@ reads of transactions begin at the lowest block. Then the partition is detached 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from psycopg import errors
 
@@ -21,9 +20,6 @@ from ..backends.sql.blocks import LAST_HEIGHT, places
 from ..backends.sql.connection import Connection as AnyConnection
 from ..backends.sql.packed.results import POSITION_BITS
 from ..errors import StoreError
-
-if TYPE_CHECKING:
-    from .connection import Connection
 
 HEIGHTS = 1 << 18
 """Heights of a partition: 115 partitions are 30 million blocks. A search of all heights plans
@@ -205,12 +201,12 @@ def begin_to_drop(at: AnyConnection) -> list[int]:
     return lows
 
 
-def drop(at: Connection, low: int, *, is_pooled: bool) -> bool:
-    """Detach a marked partition and drop it, from wherever that was interrupted; return false
-    if another process does, or reads it.
+def drop(at: AnyConnection, low: int, *, at_once: bool) -> bool:
+    """Detach a marked partition and drop it, also after an interruption; return false if
+    another process drops or reads it.
 
-    ``at`` is outside of a transaction. Raises :exc:`psycopg.Error` where others read the tables
-    for long.
+    ``at`` is outside of a transaction, and ``at_once`` drops in one.
+    Raises :exc:`psycopg.Error` where others read the tables for long.
     """
     deadline = time.monotonic() + _PATIENCE_S
     while _is_read(at, low):
@@ -218,8 +214,7 @@ def drop(at: Connection, low: int, *, is_pooled: bool) -> bool:
             return False
         time.sleep(_POLL_S)
     for table in TABLES:
-        # Behind PgBouncer only a transaction keeps its settings and locks.
-        if is_pooled or at.raw.info.server_version < 140_000:
+        if at_once:
             is_dropped = _drop_at_once(at, table, name(table, low))
         else:
             is_dropped = _drop_concurrently(at, table, name(table, low))
@@ -248,22 +243,21 @@ _IS_DETACHING = (
 )
 
 
-def _drop_at_once(at: Connection, table: str, partition: str) -> bool:
-    at.script(f"BEGIN; SET LOCAL lock_timeout = '{_DETACH_TIMEOUT}'")
-    try:
-        (is_first,) = at.execute("SELECT pg_try_advisory_xact_lock(?)", (_LOCK,)).fetchone()
-        if is_first:
-            attached = _IS_DETACHING.format(pending="false")
-            if at.execute(attached, (partition, table)).fetchone():
-                at.execute(f"ALTER TABLE {table} DETACH PARTITION {partition}")
-            at.execute(f"DROP TABLE IF EXISTS {partition}")
-        at.execute("COMMIT")
-    finally:
-        at.rollback()
+def _drop_at_once(at: AnyConnection, table: str, partition: str) -> bool:
+    # If this fails, the caller closes the connection, and so ends the transaction.
+    at.execute("BEGIN")
+    at.execute(f"SET LOCAL lock_timeout = '{_DETACH_TIMEOUT}'")
+    (is_first,) = at.execute("SELECT pg_try_advisory_xact_lock(?)", (_LOCK,)).fetchone()
+    if is_first:
+        attached = _IS_DETACHING.format(pending="false")
+        if at.execute(attached, (partition, table)).fetchone():
+            at.execute(f"ALTER TABLE {table} DETACH PARTITION {partition}")
+        at.execute(f"DROP TABLE IF EXISTS {partition}")
+    at.execute("COMMIT")
     return bool(is_first)
 
 
-def _drop_concurrently(at: Connection, table: str, partition: str) -> bool:
+def _drop_concurrently(at: AnyConnection, table: str, partition: str) -> bool:
     """Do it without a lock for which reads have to wait."""
     (is_first,) = at.execute("SELECT pg_try_advisory_lock(?)", (_LOCK,)).fetchone()
     if not is_first:

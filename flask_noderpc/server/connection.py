@@ -5,20 +5,18 @@ from __future__ import annotations
 import errno
 import logging
 import socket
-import time
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from io import BufferedReader
-from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from gevent import GreenletExit
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from ..concurrency import next_turn
 from ..web.rules.client_address import ClientLimit, client_key, unmapped
-from .direct import Answer
+from .direct import Answer, DirectAdapter
 from .http import (
     Body,
     ExpectationFailed,
@@ -28,11 +26,9 @@ from .http import (
     RequestHead,
     RequestTooLong,
 )
-from .response_cache import RawRequest
-from .wsgi import WSGIResponse
-
-if TYPE_CHECKING:
-    from .server import NodeServer
+from .places import Phase, Place, Places
+from .response_cache import RawRequest, ResponseCache
+from .wsgi import WSGI, WSGIResponse
 
 log = logging.getLogger("flask_noderpc.server")
 
@@ -47,8 +43,6 @@ _EXPECTATION_FAILED = _last_response("417 Expectation Failed")
 _ERRORS = {"400 Bad Request": b"", "500 Internal Server Error": b"Internal Server Error"}
 # A socket that was shut down while a greenlet waited at it, too.
 _GONE = (errno.EPIPE, errno.ECONNRESET, errno.EBADF)
-# A client that is slower than this may be evicted, where there is no space for others.
-PATIENCE_S = 1.0
 # Read at the end, so that the client gets the response before the connection is reset.
 _LINGER_BYTES = 16_384
 
@@ -65,35 +59,35 @@ class Limits:
     per_client: ClientLimit | None = None
 
 
-class Phase(Enum):
-    """Phases in which a connection waits for its client."""
+@dataclass(slots=True)
+class Service:
+    """Objects that the connections of a server share."""
 
-    NOTHING = "nothing, the request is processed"
-    REQUEST = "its next request"
-    HEADERS = "the rest of the headers"
-    BODY = "the rest of the body"
-    READER = "it to read the response"
+    application: WSGI
+    base_environ: dict[str, Any]
+    limits: Limits
+    places: Places
+    response_cache: ResponseCache | None
+    direct: DirectAdapter | None
+    proxy_fix: ProxyFix | None
+    """Puts what trusted proxies say of the client into a WSGI environ."""
+    ending: bool = False
 
 
-class Connection:
-    """One connection, and until when its peer must have done what it is waited for."""
+class Connection(Place):
+    """One connection to a client."""
 
-    def __init__(self, sock: Any, address: Any, server: NodeServer) -> None:
+    def __init__(self, sock: Any, address: Any, service: Service) -> None:
         if sock.family != socket.AF_UNIX:
             # The client may have left.
             with suppress(OSError):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.server = server
+        super().__init__(client_of(address))
+        self._service = service
         self._sock, self._address = sock, address
         self._bytes = InTurns(sock.makefile("rb", 0))
         self._rfile = BufferedReader(self._bytes)
         self._heads = HeadReader(self._rfile)
-        self.client = client_of(address)
-        self.deadline = inf
-        self.since = time.monotonic()
-        self.phase = Phase.REQUEST
-        self.exempt = 0
-        """Above 0 for a websocket and while a call waits: other limits count these."""
 
     def serve(self) -> None:
         """Answer requests until one is the last; close the socket."""
@@ -101,7 +95,7 @@ class Connection:
             while self._serve_one():
                 self.phase = Phase.NOTHING
                 if self.exempt:
-                    self.server.places.exempt(self, 0)
+                    self._service.places.exempt(self, 0)
                 next_turn()
                 self._bytes.has_read = False
         finally:
@@ -124,7 +118,7 @@ class Connection:
                 return False
             # With a request the connection is not idle while it waits.
             self.phase = Phase.NOTHING
-            self.server.places.await_turn(self)
+            self._service.places.await_turn(self)
             raw_request = self._repeatable()
             cached = self._cached(raw_request)
             return self._send_parts(cached) if cached else self._serve_next(raw_request)
@@ -133,13 +127,13 @@ class Connection:
 
     def _repeatable(self) -> RawRequest | None:
         """Return the next request, if all of it is there and it may be a repeated one."""
-        if self.server.response_cache is None:
+        if self._service.response_cache is None:
             return None
         return RawRequest.read(self._rfile.peek(1))
 
     def _cached(self, raw_request: RawRequest | None) -> tuple[bytes, ...]:
         """Return the cached response to a repeated request, and leave out the request."""
-        direct, response_cache = self.server.direct, self.server.response_cache
+        direct, response_cache = self._service.direct, self._service.response_cache
         # While the store is read, the client is not waited for.
         self.phase = Phase.NOTHING
         if not (raw_request and direct and response_cache) or direct.is_bypassed():
@@ -156,11 +150,11 @@ class Connection:
 
     def _has_next(self) -> bool:
         """Wait for a request; return true if there is one."""
-        self._await(Phase.REQUEST, self.server.limits.idle_s)
-        return not self.server.ending and bool(self._rfile.peek(1))
+        self.await_(Phase.REQUEST, self._service.limits.idle_s)
+        return not self._service.ending and bool(self._rfile.peek(1))
 
     def _serve_next(self, raw_request: RawRequest | None) -> bool:
-        self._await(Phase.HEADERS, self.server.limits.header_s)
+        self.await_(Phase.HEADERS, self._service.limits.header_s)
         try:
             head = self._heads.read()
         except ValueError as error:
@@ -194,10 +188,10 @@ class Connection:
         raw_request: RawRequest | None,
     ) -> None:
         """Answer a call of the node directly; everything else is the application's."""
-        direct = self.server.direct
+        direct = self._service.direct
         answer = direct.answer(environ) if direct else None
         if answer is None:
-            response.run(self.server.application, environ)
+            response.run(self._service.application, environ)
             return
         response.send_response(answer.response)
         self._store(head, response, raw_request, answer)
@@ -225,7 +219,7 @@ class Connection:
 
     def _environ(self, head: RequestHead) -> dict[str, Any]:
         """Return the WSGI environ (PEP 3333)."""
-        environ = self.server.base_environ | head.fields.environ
+        environ = self._service.base_environ | head.fields.environ
         path = head.path
         if "%" in path:
             path = unquote_to_bytes(path.encode("latin-1")).decode("latin-1")
@@ -234,8 +228,8 @@ class Connection:
         if isinstance(self._address, tuple):
             environ["REMOTE_ADDR"] = unmapped(str(self._address[0]))
             environ["REMOTE_PORT"] = str(self._address[1])
-        if self.server.proxy_fix is not None:
-            self.server.proxy_fix(environ, lambda *_: lambda _: None)
+        if self._service.proxy_fix is not None:
+            self._service.proxy_fix(environ, lambda *_: lambda _: None)
         # Also where an upgrade is asked for: what an app would read past the body's end is
         # the next request.
         sock = self._sock if head.expects_continue else None
@@ -251,7 +245,7 @@ class Connection:
         answer: Answer,
     ) -> None:
         """Cache the response to a call that may be repeated."""
-        response_cache = self.server.response_cache
+        response_cache = self._service.response_cache
         if (
             response_cache is not None
             and raw_request is not None
@@ -265,7 +259,7 @@ class Connection:
 
     def _send(self, data: bytes) -> None:
         before = self.phase, self.deadline, self.since
-        self._await(Phase.READER, self.server.limits.write_s)
+        self.await_(Phase.READER, self._service.limits.write_s)
         try:
             sent = self._sock.send(data)
             if sent < len(data):
@@ -276,24 +270,11 @@ class Connection:
         # Who was answered before all was read has as long as before for the rest.
         self.phase, self.deadline, self.since = before
 
-    def _await(self, what: Phase, seconds: float) -> None:
-        self.since = time.monotonic()
-        self.phase, self.deadline = what, self.since + seconds
-
     def _await_body(self) -> None:
-        self._await(Phase.BODY, self.server.limits.body_s)
+        self.await_(Phase.BODY, self._service.limits.body_s)
 
-    def is_overdue(self, now: float) -> bool:
-        """True if the client is past the deadline of its phase."""
-        return self.deadline < now and self._is_awaited()
-
-    def may_go(self, now: float) -> bool:
-        """True if it may be evicted: idle, or slow."""
-        if self.phase is Phase.REQUEST:
-            return True
-        return self.since < now - PATIENCE_S and self._is_awaited()
-
-    def _is_awaited(self) -> bool:
+    @property
+    def is_awaited(self) -> bool:
         """True if the server waits for the client."""
         if self.phase is Phase.BODY:
             # Only while it is read: an application may leave it for later.

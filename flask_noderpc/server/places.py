@@ -3,19 +3,66 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from enum import Enum
+from math import inf
 
 import gevent
 from gevent.event import Event
 
 from ..concurrency import next_turn
-from .connection import Phase
+from ..web.rules.client_address import ClientLimit
 
-if TYPE_CHECKING:
-    from ..web.rules.client_address import ClientLimit
-    from .connection import Connection
+# A client that is slower than this may be evicted, where there is no space for others.
+PATIENCE_S = 1.0
+
+
+class Phase(Enum):
+    """Phases in which a connection waits for its client."""
+
+    NOTHING = "nothing, the request is processed"
+    REQUEST = "its next request"
+    HEADERS = "the rest of the headers"
+    BODY = "the rest of the body"
+    READER = "it to read the response"
+
+
+class Place(ABC):
+    """Place of a connection, and until when its client must have done what it is waited for."""
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        self.deadline = inf
+        self.since = time.monotonic()
+        self.phase = Phase.REQUEST
+        self.exempt = 0
+        """Above 0 for a websocket and while a call waits: other limits count these."""
+
+    @property
+    @abstractmethod
+    def is_awaited(self) -> bool:
+        """True if the server waits for the client."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Shut the connection down."""
+
+    def await_(self, what: Phase, seconds: float) -> None:
+        """Begin to wait for the client, so many seconds at most."""
+        self.since = time.monotonic()
+        self.phase, self.deadline = what, self.since + seconds
+
+    def is_overdue(self, now: float) -> bool:
+        """Return true if the client is past the deadline of its phase."""
+        return self.deadline < now and self.is_awaited
+
+    def may_go(self, now: float) -> bool:
+        """Return true if it may be evicted: idle, or slow."""
+        return self.phase is Phase.REQUEST or (
+            self.since < now - PATIENCE_S and self.is_awaited
+        )
 
 
 def _refusal(said: bytes) -> bytes:
@@ -47,9 +94,9 @@ class _Group:
     """Connections that share a limit, and those that may be evicted next."""
 
     def __init__(self, most: int | None = None) -> None:
-        self.connections: set[Connection] = set()
+        self.connections: set[Place] = set()
         self._most = most
-        self._candidates: deque[tuple[Connection, float]] = deque()
+        self._candidates: deque[tuple[Place, float]] = deque()
         self._scanned_at = 0.0
         self._finds_more = False
         self._turn, self._in_turn = 0.0, 0
@@ -82,7 +129,7 @@ class _Group:
             for _ in range(min(_MOST_IN_TURN, len(self._waiting))):
                 self._waiting.popleft().set()
 
-    def next_to_go(self) -> Connection | None:
+    def next_to_go(self) -> Place | None:
         """Return the connection that has been idle the longest, or else slow the longest."""
         now = time.monotonic()
         if now - self._scanned_at > _SCAN_S:
@@ -100,7 +147,7 @@ class _Group:
         self._finds_more = bool(found) and self._most is None
         self._candidates = deque((each, each.since) for each in found[: self._most])
 
-    def _next_candidate(self, now: float) -> Connection | None:
+    def _next_candidate(self, now: float) -> Place | None:
         while self._candidates:
             connection, since = self._candidates.popleft()
             is_same = connection in self.connections and connection.since == since
@@ -118,7 +165,7 @@ class Places:
         self._clients: dict[str, _Group] = {}
         self._exempt = 0
 
-    def __iter__(self) -> Iterator[Connection]:
+    def __iter__(self) -> Iterator[Place]:
         return iter(tuple(self._all.connections))
 
     def refusal(self, client: str) -> bytes:
@@ -143,13 +190,13 @@ class Places:
         self.remove(connection)
         return True
 
-    def add(self, connection: Connection) -> None:
+    def add(self, connection: Place) -> None:
         """Count a connection."""
         self._all.connections.add(connection)
         group = self._clients.setdefault(connection.client, _Group(_MOST_OF_CLIENT))
         group.connections.add(connection)
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: Place) -> None:
         """Stop counting a connection that is closed or evicted."""
         if connection not in self._all.connections:
             return
@@ -160,7 +207,7 @@ class Places:
         if not group.connections:
             del self._clients[connection.client]
 
-    def await_turn(self, connection: Connection) -> None:
+    def await_turn(self, connection: Place) -> None:
         """Wait while the client of a connection has its share of the event loop's time."""
         client = connection.client
         group = self._clients.get(client)
@@ -170,7 +217,7 @@ class Places:
             return
         group.await_turn()
 
-    def exempt(self, connection: Connection, count: int) -> None:
+    def exempt(self, connection: Place, count: int) -> None:
         """Say by how many other limits a connection is counted: above 0 the total limit does
         not count it."""
         if connection in self._all.connections:

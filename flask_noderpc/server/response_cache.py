@@ -119,7 +119,7 @@ class ResponseCache:
             # The dispatcher meets the same error, and answers it.
             return None
         entered = context() if rpc_called.receivers else _NO_CONTEXT
-        with entered, cached.reproducible.instrumented():
+        with entered, cached.reproducible.reported():
             return cached.parts(raw_request.request_id, self._now())
 
     def store(

@@ -16,9 +16,9 @@ from gevent.socket import socket as gevent_socket
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
-from .connection import PATIENCE_S, Connection, Limits, Phase, client_of
+from .connection import Connection, Limits, Service, client_of
 from .direct import DirectAdapter
-from .places import Places
+from .places import PATIENCE_S, Phase, Places
 from .response_cache import ResponseCache
 from .wsgi import WSGI
 
@@ -90,15 +90,16 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
     ) -> None:
         # A pool can be waited for.
         super().__init__(listener, spawn=Pool(), **options)
-        self.application = app
-        self.base_environ = _base_environ(listener, "ssl_context" in options) | (environ or {})
-        self.limits = limits
-        self.response_cache = response_cache
-        self.direct = direct
-        self.proxy_fix = _proxy_fix(proxies) if proxies else None
-        """Puts what trusted proxies say of the client into a WSGI environ."""
-        self.ending = False
-        self.places = Places(limits.connections, limits.per_client)
+        self._limits, self._places = limits, Places(limits.connections, limits.per_client)
+        self._service = Service(
+            app,
+            _base_environ(listener, "ssl_context" in options) | (environ or {}),
+            limits,
+            self._places,
+            response_cache,
+            direct,
+            _proxy_fix(proxies) if proxies else None,
+        )
         self._starting = 0
         """Accepted connections whose greenlets have not begun."""
         self._served: dict[Any, Connection] = {}
@@ -127,7 +128,7 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
             except BlockingIOError:
                 return None
             try:
-                refusal = b"" if self.ssl_enabled else self.places.refusal(client_of(address))
+                refusal = b"" if self.ssl_enabled else self._places.refusal(client_of(address))
             except BaseException:
                 os.close(descriptor)
                 raise
@@ -137,8 +138,8 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
             sock = gevent_socket(listener.family, listener.type, listener.proto, descriptor)
             if self.ssl_enabled:
                 return sock, address
-            connection = Connection(sock, address, self)
-            self.places.add(connection)
+            connection = Connection(sock, address, self._service)
+            self._places.add(connection)
             self._starting += 1
             return sock, connection
         return None
@@ -146,20 +147,20 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
     def do_close(self, sock: Any, served: Any) -> None:
         """Close a connection, whose place is free again."""
         if isinstance(served, Connection):
-            self.places.remove(served)
+            self._places.remove(served)
         sock.close()
 
     def wrap_socket_and_handle(self, sock: Any, address: Any) -> None:
         """Agree on TLS, within the time for headers, and serve."""
-        client, limit = client_of(address), self.limits.per_client
+        client, limit = client_of(address), self._limits.per_client
         pending = sum(client == other for other, _ in self._tls_pending.values())
         if limit is not None and limit.counts(client) and pending >= limit.count:
             return
-        if len(self._tls_pending) >= self.limits.connections and not self._evict_handshake():
+        if len(self._tls_pending) >= self._limits.connections and not self._evict_handshake():
             return
         self._tls_pending[sock] = client, time.monotonic()
         try:
-            with gevent.Timeout(self.limits.header_s, TimeoutError()):
+            with gevent.Timeout(self._limits.header_s, TimeoutError()):
                 if sock.recv(1, socket.MSG_PEEK).isalpha():
                     # A TLS record begins with its type, 22.
                     sock.recv(_PLAIN_BYTES)
@@ -172,12 +173,12 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         finally:
             self._tls_pending.pop(sock, None)
         with suppress(OSError), closing(wrapped):
-            refusal = self.places.refusal(client)
+            refusal = self._places.refusal(client)
             if refusal:
                 wrapped.sendall(refusal)
                 return
-            connection = Connection(wrapped, address, self)
-            self.places.add(connection)
+            connection = Connection(wrapped, address, self._service)
+            self._places.add(connection)
             self.handle(wrapped, connection)
 
     def handle(self, _sock: Any, connection: Connection) -> None:
@@ -191,7 +192,7 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
                 connection.serve()
         finally:
             del self._served[greenlet]
-            self.places.remove(connection)
+            self._places.remove(connection)
 
     def _evict_handshake(self) -> bool:
         """Drop the oldest TLS handshake if it is slow; return false if it is not."""
@@ -212,20 +213,20 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
     def _count_exemptions(self, more: int) -> None:
         connection = self._served.get(gevent.getcurrent())
         if connection is not None:
-            self.places.exempt(connection, max(0, connection.exempt + more))
+            self._places.exempt(connection, max(0, connection.exempt + more))
 
     def _enforce_deadlines(self) -> None:
         while True:
             gevent.sleep(_TICK_S)
             now = time.monotonic()
-            for connection in [each for each in self.places if each.is_overdue(now)]:
+            for connection in [each for each in self._places if each.is_overdue(now)]:
                 connection.drop()
 
     def stop(self, timeout: float | None = None) -> None:
         """Accept no connection, drop idle ones, and wait for the others."""
-        self.ending = True
+        self._service.ending = True
         self.close()
-        for connection in [each for each in self.places if each.phase is Phase.REQUEST]:
+        for connection in [each for each in self._places if each.phase is Phase.REQUEST]:
             connection.drop()
         super().stop(timeout)
         if self._clock is not None:

@@ -17,7 +17,7 @@ from .. import jsoncodec
 from ..errors import BodyTooLarge, InvalidRequest, NodeRPCError, NotAuthorized
 from ..jsonrpc.context import Permissions
 from ..jsonrpc.dispatch import Dispatcher
-from ..jsonrpc.guard import STATUS, Authorize, bound, check_authorized
+from ..jsonrpc.guard import STATUS, Authorize, bound
 from ..jsonrpc.params import check_text, is_utf8, not_utf8, values_of
 from ..jsonrpc.reply import Reply
 from ..wire.envelope import URI_ID
@@ -262,7 +262,7 @@ class Views:
     def refuse(self, method: str) -> Response | None:
         """Return the response to a request whose sender may not call a method."""
         try:
-            check_authorized(self.permissions(), method)
+            self.permissions().check(method)
         except NotAuthorized as error:
             headers = error.headers.items()
             return to_flask(plain_text(str(error), HTTPStatus(error.status), *headers))

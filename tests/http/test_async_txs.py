@@ -15,8 +15,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backends.base.capabilities import MempoolLimits, Submission
+from flask_noderpc.backends.base.capabilities import MempoolLimits
 from flask_noderpc.chain.clock import ManualClock
+from flask_noderpc.concurrency import Pending
 from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.jsonrpc.async_txs import AsyncTxs
 from flask_noderpc.signals import async_tx_refused
@@ -135,12 +136,12 @@ def test_the_queue_is_read_again_after_refusals_are_logged(
         taken = threading.Semaphore(0)
         try:
             for _ in range(2):
-                txs.add(Submission(result, refuse), 1)
+                txs.add(Pending(refuse), 1)
             assert handler.is_blocked.wait(PATIENCE)
 
             def send_many() -> None:
                 for _ in range(600):
-                    txs.add(Submission(result, lambda: result), 1)
+                    txs.add(Pending(lambda: result), 1)
                     taken.release()
 
             sender = threading.Thread(target=send_many, daemon=True)

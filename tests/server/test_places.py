@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
 from flask_noderpc.server import places
-from flask_noderpc.server.connection import Connection, Phase
-from flask_noderpc.server.places import Places
+from flask_noderpc.server.places import Phase, Place, Places
 from flask_noderpc.web.rules.client_address import ClientLimit, client_key
 
 OPEN = 900
@@ -22,15 +20,19 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "time", SimpleNamespace(monotonic=lambda: 1000.0))
 
 
-class Open:
+class Open(Place):
     """An open connection that counts how often it is looked at."""
 
     looks = 0
 
     def __init__(self, client: str, since: float, phase: Phase, can_go: bool = True) -> None:
-        self.client, self.since, self.phase, self.can_go = client, since, phase, can_go
-        self.exempt = 0
+        super().__init__(client)
+        self.since, self.phase, self.can_go = since, phase, can_go
         self.is_open = True
+
+    @property
+    def is_awaited(self) -> bool:
+        return True
 
     def may_go(self, _now: float) -> bool:
         Open.looks += 1
@@ -44,7 +46,7 @@ def _filled(client: str, count: int, *, can_go: bool) -> tuple[Places, list[Open
     taken = Places(count, None)
     found = [Open(client, float(number), Phase.HEADERS, can_go) for number in range(count)]
     for each in found:
-        taken.add(cast(Connection, each))
+        taken.add(each)
     Open.looks = 0
     return taken, found
 
@@ -54,11 +56,11 @@ def test_the_idle_one_goes_first_and_all_are_looked_at_once() -> None:
     found[99].phase = Phase.REQUEST
     assert taken.refusal(GUEST) == b""
     assert not found[99].is_open
-    taken.add(cast(Connection, Open(GUEST, 1e9, Phase.NOTHING, False)))
+    taken.add(Open(GUEST, 1e9, Phase.NOTHING, False))
 
     for _ in range(99):
         assert taken.refusal(GUEST) == b""
-        taken.add(cast(Connection, Open(GUEST, 1e9, Phase.NOTHING, False)))
+        taken.add(Open(GUEST, 1e9, Phase.NOTHING, False))
 
     # The idle one first, then those that have been slow the longest.
     assert [each for each in found if not each.is_open] == found[:100]
@@ -79,14 +81,14 @@ def test_a_client_at_its_limit_is_refused_after_a_few_of_its_connections() -> No
     _, found = _filled(HOG, 256, can_go=True)
     taken = Places(OPEN, ClientLimit())
     for each in found:
-        taken.add(cast(Connection, each))
+        taken.add(each)
 
     refused = 0
     for _ in range(100):
         if taken.refusal(HOG):
             refused += 1
         else:
-            taken.add(cast(Connection, Open(HOG, 1e9, Phase.REQUEST)))
+            taken.add(Open(HOG, 1e9, Phase.REQUEST))
 
     assert refused == 98
     assert taken.refusal(GUEST) == b""

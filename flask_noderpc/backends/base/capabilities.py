@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from ... import jsoncodec
+from ...concurrency import Pending
 from ...domain.abci import ExecTxResult
 from ...domain.genesis import GenesisChunk
 from ...domain.network import NetInfo, NodeInfo
@@ -51,19 +52,6 @@ class Capability(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
-    """A transaction on its way to where it waits for a block."""
-
-    check: ExecTxResult
-    """The result of the application's check."""
-    wait: Callable[[], ExecTxResult]
-    """Returns the check once the transaction is pending; raises if it can't be. To be called
-    once."""
-    is_stored: Callable[[float], bool] = lambda seconds: True
-    """Returns true as soon as :attr:`wait` would not wait, or false so many seconds on."""
-
-
-@dataclass(frozen=True, slots=True)
 class MempoolLimits:
     """Limits of a store's mempool; the defaults are CometBFT's."""
 
@@ -88,11 +76,11 @@ class Mempool:
         """Raise as :meth:`submit` does for a full mempool, a transaction that is too large or
         one that was seen before. The default leaves that to :meth:`submit`."""
 
-    def begin_submit(self, tx: bytes) -> Submission:
-        """Check a transaction as :meth:`submit` does, and have it stored meanwhile; raise what
-        is known at once. The default stores it first."""
+    def begin_submit(self, tx: bytes) -> tuple[ExecTxResult, Pending[ExecTxResult]]:
+        """Return the application's check, and the same once the transaction waits for a block;
+        raise what is known at once. The default stores it first."""
         check = self.submit(tx)
-        return Submission(check, lambda: check)
+        return check, Pending(lambda: check)
 
     def submit_local(self, tx: bytes, *, replaces: bool) -> ExecTxResult:
         """Submit a transaction that this node made, which its application may accept unsigned

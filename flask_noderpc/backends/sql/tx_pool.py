@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 
+from ...concurrency import Pending
 from ...domain.abci import ExecTxResult
 from ...domain.responses import PendingCount, PendingTxs
 from ...errors import TxRejected
 from ...protocol.comet.chain_state import MAX_BLOCK_BYTES
 from ..base.application import Application
-from ..base.capabilities import Mempool, MempoolLimits, Submission
+from ..base.capabilities import Mempool, MempoolLimits
 from . import mempool
 from .handles import StoreHandles
 
@@ -40,15 +41,15 @@ class SQLMempool(Mempool):
                 mempool.refuse_unfit(at, tx, limits, files.incoming)
 
     def submit(self, tx: bytes) -> ExecTxResult:
-        return self.begin_submit(tx).wait()
+        return self.begin_submit(tx)[1].result()
 
-    def begin_submit(self, tx: bytes) -> Submission:
+    def begin_submit(self, tx: bytes) -> tuple[ExecTxResult, Pending[ExecTxResult]]:
         return self._submit(tx, self._app().check_tx, self._limits)
 
     def submit_local(self, tx: bytes, *, replaces: bool) -> ExecTxResult:
         # A loaded state is one transaction, limited by the size of a block.
         limits = dataclasses.replace(self._limits, max_tx_bytes=MAX_BLOCK_BYTES)
-        return self._submit(tx, self._app().recheck_tx, limits, replaces=replaces).wait()
+        return self._submit(tx, self._app().recheck_tx, limits, replaces=replaces)[1].result()
 
     def _submit(
         self,
@@ -57,7 +58,7 @@ class SQLMempool(Mempool):
         limits: MempoolLimits,
         *,
         replaces: bool = True,
-    ) -> Submission:
+    ) -> tuple[ExecTxResult, Pending[ExecTxResult]]:
         files, app = self._open(), self._app()
         if files.incoming.may_exceed(tx, limits):
             self._check_limits(tx, limits)
@@ -67,7 +68,7 @@ class SQLMempool(Mempool):
                 # CometBFT: its limits come before the application's check. One that passed is
                 # checked against them when it is added.
                 self._check_limits(tx, limits)
-                return Submission(result, lambda: result)
+                return result, Pending(lambda: result)
             gas, sender_nonce = result.gas_wanted, app.sender_nonce(tx)
             write = files.mempool_writer.begin(
                 lambda at: mempool.add(at, tx, gas, limits, sender_nonce, replaces=replaces)
@@ -81,13 +82,13 @@ class SQLMempool(Mempool):
                 if app.sender_nonce(tx) == sender_nonce:
                     raise
                 # A block came in between, and took those that this one is to follow.
-                return self._submit(tx, check, limits, replaces=replaces).wait()
+                return self._submit(tx, check, limits, replaces=replaces)[1].result()
             finally:
                 forget()
             files.changes.notify()
             return result
 
-        return Submission(result, wait, write.is_done)
+        return result, Pending(wait, write.is_done)
 
     def pending(self, limit: int) -> PendingTxs:
         self._open().incoming.wait()

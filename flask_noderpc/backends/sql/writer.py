@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
-from ...concurrency import NativeThread, PendingResult
+from ...concurrency import NativeThread, Pending
 from .connection import Connection
 
 T = TypeVar("T")
@@ -24,6 +24,8 @@ class Job(Generic[T]):
         self.error: BaseException | None = None
         self.is_done = False
         """True when it is on disk, or never will be."""
+        self.transaction: Pending[None] | None = None
+        """The one that its owner waits for."""
 
     def do(self, connection: Connection) -> None:
         """Work inside a savepoint, so that one failure does not undo its neighbours."""
@@ -47,43 +49,6 @@ class Job(Generic[T]):
         if self.error is not None:
             raise self.error
         return self._value[0]
-
-
-class Write(Generic[T]):
-    """A write on its way, as its owner sees it, who must ask for the result.
-
-    It begins when somebody waits for it or for another, so that it shares a transaction with
-    those that have come until then.
-    """
-
-    def __init__(
-        self,
-        job: Job[T],
-        drain: Callable[[], PendingResult[None]],
-        errors: Callable[[], AbstractContextManager[None]],
-    ) -> None:
-        self._job = job
-        self._drain = drain
-        self._errors = errors
-        self._begun: PendingResult[None] | None = None
-
-    def is_done(self, seconds: float) -> bool:
-        """Return true when it is on disk or has failed, false after the timeout."""
-        if not self._job.is_done:
-            self._wait(seconds)
-        return self._job.is_done
-
-    def _wait(self, seconds: float | None) -> None:
-        # Behind what is being written, which it may be part of.
-        self._begun = self._begun or self._drain()
-        self._begun.wait(seconds)
-
-    def result(self) -> T:
-        """Return the result of the work, once it is on disk; raise what it raised."""
-        if not self._job.is_done:
-            self._wait(None)
-        with self._errors():
-            return self._job.result()
 
 
 class _Drain:
@@ -116,13 +81,32 @@ class Writer(ABC):
         """Return the result of ``work``, once it is on disk."""
         return self.begin(work).result()
 
-    def begin(self, work: Callable[[Connection], T]) -> Write[T]:
-        """Have work done with what is written next."""
+    def begin(self, work: Callable[[Connection], T]) -> Pending[T]:
+        """Have work done with what is written next.
+
+        The transaction begins when somebody waits for it or for another, so that it has all
+        writes that have come until then.
+        """
         job = Job(work)
         self._waiting.append(job)
-        return Write(job, self._begin_drain, self._errors)
 
-    def _begin_drain(self) -> PendingResult[None]:
+        def is_done(seconds: float) -> bool:
+            if not job.is_done:
+                # Behind what is being written, which it may be part of.
+                job.transaction = job.transaction or self._begin_drain()
+                job.transaction.is_done(seconds)
+            return job.is_done
+
+        def result() -> T:
+            if not job.is_done:
+                job.transaction = job.transaction or self._begin_drain()
+                job.transaction.result()
+            with self._errors():
+                return job.result()
+
+        return Pending(result, is_done)
+
+    def _begin_drain(self) -> Pending[None]:
         """Return the transaction that has all jobs that wait now."""
         with self._lock:
             # To queue one for each job would take longer than the job.

@@ -16,7 +16,7 @@ from eth_typing import Address
 
 from ..domain.execution import CODE_SIZE_LIMIT
 from .base import CALLS, CREATES, SELFDESTRUCT, SSTORE, Tracer
-from .pyevm_frames import Frame, Refused, Step
+from .pyevm_frames import Frame, Refused, ShownComputation, Step
 from .pyevm_instructions import IntStack, execute, table
 from .pyevm_precompiles import TEXTS, error_text, missing_gas, precompiles
 
@@ -61,15 +61,12 @@ _OPCODES = {
 _INSTRUCTIONS = table(_OPCODES)
 
 
-class Computation(PragueComputation):
+class Computation(ShownComputation):
     """py-evm's with a tracer, and with fewer steps from one instruction to the next."""
 
     opcodes = _OPCODES
-    _precompiles = precompiles()
+    _precompiles: Any = precompiles()
     code_size_limit = CODE_SIZE_LIMIT
-    step: Step | None = None
-    frame: Frame
-    opcode = 0
     offered = 0
     """The gas that was left when it was last asked for: a CREATE gives all but a 64th."""
 
@@ -305,11 +302,6 @@ class Computation(PragueComputation):
         if stack and not self.msg.is_static:
             beneficiary = stack[-1].to_bytes(32)[12:]
             tracer.selfdestruct(address, beneficiary, self.state.get_balance(address))
-
-    def words(self) -> list[int]:
-        """The stack."""
-        stack: Any = self._stack
-        return list(stack.values)
 
     def add_log_entry(self, account: Any, topics: tuple[int, ...], data: bytes) -> None:
         """Keep what a contract reports."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from eth.vm.forks.prague.computation import PragueComputation
 from eth_typing import Address
 
 from .base import CALLS, CREATES, SSTORE
-
-if TYPE_CHECKING:
-    from .pyevm_code import Computation
 
 _LOOKED_AT = frozenset((*CREATES, *CALLS, SSTORE))
 
@@ -39,7 +37,7 @@ class Frame:
 class Refused(Frame):
     """A message that can't begin, read from the stack of the instruction."""
 
-    def __init__(self, computation: Computation, step: Step, gas: int) -> None:
+    def __init__(self, computation: ShownComputation, step: Step, gas: int) -> None:
         creates = step.op in CREATES
         self.kind = CREATES[step.op] if creates else CALLS[step.op]
         self.depth, self.gas = computation.msg.depth + 1, gas
@@ -67,7 +65,7 @@ class Step:
 
     __slots__ = ("_computation", "gas", "op", "pc", "words")
 
-    def __init__(self, computation: Computation, opcode: int) -> None:
+    def __init__(self, computation: ShownComputation, opcode: int) -> None:
         self._computation, self.op = computation, opcode
         computation.opcode = opcode
         self.pc = computation.code.program_counter
@@ -101,3 +99,16 @@ class Step:
     def storage(self, address: bytes, slot: int) -> int:
         """A word of storage as it is now."""
         return int(self._computation.state.get_storage(Address(address), slot))
+
+
+class ShownComputation(PragueComputation):
+    """py-evm's computation, with what its steps and messages are read from."""
+
+    step: Step | None = None
+    frame: Frame
+    opcode = 0
+
+    def words(self) -> list[int]:
+        """The stack."""
+        stack: Any = self._stack
+        return list(stack.values)

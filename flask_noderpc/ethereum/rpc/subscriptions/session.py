@@ -157,7 +157,7 @@ class EvmSession(WebSocketSession[str, Topic]):
             self._send(reply.body)
         self._subscriptions.begin()
 
-    def _subscribe(self, params: bytes) -> bytes:
+    def _subscribe(self, request_id: bytes, params: bytes) -> bytes:
         subscription_params = self._dispatcher.loader(kind_of(params)).from_json(params)
         topic = subscription_params.topic()
         self._hub.check_limits(len(self._subscriptions))
@@ -168,7 +168,7 @@ class EvmSession(WebSocketSession[str, Topic]):
         self._open(name, topic, shown, head + shown + b',"result":')
         return shown
 
-    def _unsubscribe(self, params: bytes) -> bytes:
+    def _unsubscribe(self, request_id: bytes, params: bytes) -> bytes:
         name = self._dispatcher.loader(_ById).from_json(params).id
         if not self._subscriptions.end(name, "unsubscribed"):
             raise EvmError("subscription not found")
