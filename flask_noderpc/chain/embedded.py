@@ -7,14 +7,16 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from ..backends import open_store
 from ..backends.base.application import Application, ApplicationAccess, AppState
 from ..backends.base.backend import ChainBackend
-from ..backends.base.capabilities import Capability, Control, MempoolLimits
+from ..backends.base.capabilities import Capability, Control, Mempool, MempoolLimits
+from ..backends.base.evidence import EvidencePool
+from ..backends.base.filters import Filters
 from ..backends.base.health import Health
 from ..backends.base.identity import check_identity
 from ..backends.sql.store import ChainStore
@@ -94,8 +96,6 @@ class EmbeddedChain(ChainBackend):
         super().__init__(database.reads)
         self.store = database
         """The store of the chain: its blocks, index, state and mempool."""
-        self.mempool, self.evidence = database.mempool, database.evidence
-        self.filters = database.filters
         state = BatchState(database.app_state)
         self._batch_state = state if database.abci is None else None
         self._app = database.abci or application(state)
@@ -133,6 +133,18 @@ class EmbeddedChain(ChainBackend):
         self._block_scheduler: BlockScheduler | None = None
         self._prepare_keys: Callable[[], None] | None = None
         self._is_copy = False
+
+    @cached_property
+    def mempool(self) -> Mempool:
+        return self.store.mempool
+
+    @cached_property
+    def evidence(self) -> EvidencePool:
+        return self.store.evidence
+
+    @property
+    def filters(self) -> Filters:
+        return self.store.filters
 
     @property
     def application(self) -> ApplicationAccess:

@@ -14,7 +14,7 @@ log = logging.getLogger("flask_noderpc.lease")
 
 
 class OwnedLease:
-    """The lease of a store, which one thread of one process acquires, renews and releases."""
+    """The lease of a store, as one process acquires, renews and releases it."""
 
     def __init__(self, store: ChainStore, lease_s: float) -> None:
         self._store, self._lease_s = store, lease_s

@@ -13,6 +13,7 @@ from ..backends.base.application import ApplicationAccess
 from ..backends.base.backend import ChainBackend
 from ..backends.base.capabilities import FORWARDED_CALLS, Capability, Mempool
 from ..backends.base.evidence import EvidencePool
+from ..backends.base.filters import Filters
 from ..backends.base.health import Health
 from ..backends.sql.store import ChainStore
 from ..domain.network import BackfillProgress
@@ -63,7 +64,6 @@ class CompanionBackend(ChainBackend):
         )
         self.store = store
         """The store that the chain is followed into."""
-        self.filters = store.filters
         self._connect, self._connect_forward = connect, connect_forward
         self._connect_evm, self._options = connect_evm, options
         self.reserve: Reserve = nullcontext
@@ -105,6 +105,10 @@ class CompanionBackend(ChainBackend):
             self.reads.latest_height,
             self._options.head_delay,
         )
+
+    @property
+    def filters(self) -> Filters:
+        return self.store.filters
 
     @property
     def capabilities(self) -> Mapping[Capability[Any], Any]:

@@ -81,21 +81,23 @@ class HeightSource:
 class MempoolSource:
     """Source of transactions that enter the mempool, each delivered once."""
 
-    def __init__(self, mempool: Mempool, deliver: Callable[[Sequence[bytes]], None]) -> None:
+    def __init__(
+        self, mempool: Callable[[], Mempool], deliver: Callable[[Sequence[bytes]], None]
+    ) -> None:
         self._mempool = mempool
         self._deliver = deliver
 
     def now(self) -> int:
         """Return the cursor of the newest transaction."""
-        return self._mempool.latest_pending()
+        return self._mempool().latest_pending()
 
     def poll(self, after: int, patience_s: float) -> int:
         """Deliver the transactions that have arrived, if any."""
-        if not self._mempool.wait_for_pending_after(after, patience_s):
+        if not self._mempool().wait_for_pending_after(after, patience_s):
             return after
         # Read first: transactions removed since then are behind this cursor and not found.
-        latest = self._mempool.latest_pending()
-        arrived = self._mempool.arrived_after(after, _BATCH)
+        latest = self._mempool().latest_pending()
+        arrived = self._mempool().arrived_after(after, _BATCH)
         self._deliver([tx for _, tx in arrived])
         return arrived[-1][0] if arrived else latest
 

@@ -110,7 +110,8 @@ class Dispatcher:
             lambda client: replace(context, client=client)
         )
         self.backend = context.backend
-        self._ready = ready
+        self.ready = ready
+        """Starts the backend, unless it has begun in this process."""
         self._hints = hints or {}
         cache_bytes = context.settings.cache_bytes
         self._cache = ResultCache(cache_bytes, context.memory) if cache_bytes else None
@@ -351,7 +352,6 @@ class Dispatcher:
         ):
             if method is not None:
                 self._check_session_method(name, caller.permissions)
-                self._ready()
                 # A subscription begins now, whatever earlier calls have read.
                 caller.chain_view.invalidate()
                 assert isinstance(given, bytes)
@@ -363,7 +363,9 @@ class Dispatcher:
             params = self._params(endpoint, given, caller)
             if waits:
                 caller.chain_view.invalidate()
-                pending = endpoint.route.call(self._context_of(caller), params)
+                pending = endpoint.route.call(
+                    self._context_of_client(caller.permissions.client), params
+                )
                 yield pending
                 encoded = CachedResult(self._dialect.encode(pending.result()))
             else:
@@ -376,7 +378,7 @@ class Dispatcher:
     def _make_ready(self, endpoint: Endpoint) -> None:
         # Immutable results are served even if the store can't be read.
         if not endpoint.route.is_immutable:
-            self._ready()
+            self.ready()
 
     def _params(self, endpoint: Endpoint, given: Given, caller: _Caller) -> Params:
         found: Params
@@ -412,7 +414,7 @@ class Dispatcher:
         # Before the read: a block that comes meanwhile may replace what was provisional.
         is_final = self._is_final(route, params)
         provenance.begin_reads()
-        answer = route.call(self._context_of(caller), params)
+        answer = route.call(self._context_of_client(caller.permissions.client), params)
         if caller.transport == "websocket":
             provenance.check_complete()
         marks = provenance.marks()
@@ -435,7 +437,7 @@ class Dispatcher:
         caller = _Caller(permissions, "page", ChainView(self.backend.reads))
         endpoint = self._endpoint(name, caller)
         self._make_ready(endpoint)
-        return endpoint.route, self._context_of(caller)
+        return endpoint.route, self._context_of_client(caller.permissions.client)
 
     def call(self, name: str, params: Params, permissions: Permissions, transport: str) -> Any:
         """Return the result of a call that came in another protocol than JSON-RPC.
@@ -446,9 +448,6 @@ class Dispatcher:
             route, ctx = self.admit(name, permissions)
             found = route.call(ctx, params)
             return found.result() if route.waits else found
-
-    def _context_of(self, caller: _Caller) -> Context:
-        return self._context_of_client(caller.permissions.client)
 
     def _check_session_method(self, name: str, permissions: Permissions) -> None:
         """Raise unless a session method is served, and the sender may call it."""

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from flask_noderpc import ChainReads, MemoryChain, SQLiteBackend
+from flask_noderpc import ChainReads, EmbeddedChain, MemoryChain, SQLiteBackend
 from flask_noderpc.backends.base.application import InitChain
 from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.base.capabilities import Mempool
+from flask_noderpc.backends.base.evidence import EvidencePool
+from flask_noderpc.backends.base.filters import Filters, MemoryFilters
 from flask_noderpc.backends.base.verify import verify_chain
+from flask_noderpc.backends.sql.tx_pool import SQLMempool
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParamsUpdate
 from flask_noderpc.domain.network import NetInfo
-from flask_noderpc.errors import InvalidBlock, NotSupported, StoreError
+from flask_noderpc.errors import ConfigurationError, InvalidBlock, NotSupported, StoreError
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.chains import ChainMaker
@@ -158,3 +163,38 @@ def test_a_row_that_breaks_the_tables_is_an_invalid_block(
         store.append_block(second.block(evidence=[first_vote]))
 
     assert store.reads.latest_height() == 0
+
+
+def test_a_subclass_replaces_the_capabilities_of_a_chain(tmp_path: Path) -> None:
+    class Own(EmbeddedChain):
+        @property
+        def mempool(self) -> Mempool:  # type: ignore[override]
+            return own
+
+        @cached_property
+        def evidence(self) -> EvidencePool:
+            return own_evidence
+
+        @property
+        def filters(self) -> Filters:
+            return own_filters
+
+    own, own_evidence, own_filters = Mempool(), EvidencePool(), MemoryFilters()
+    with closing(Own(tmp_path / "chain.db", produce=False)) as chain:
+        assert (chain.mempool, chain.evidence, chain.filters) == (
+            own,
+            own_evidence,
+            own_filters,
+        )
+        assert chain.store.mempool is not own
+
+
+@pytest.mark.parametrize("reads", [None, "chain.db", ChainBackend])
+def test_what_can_not_be_read_is_refused(reads: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"reads is .*: a ChainReads is needed"):
+        ChainBackend(reads)
+
+
+def test_a_mempool_of_a_store_has_no_subclass() -> None:
+    with pytest.raises(TypeError, match="Filtered: a mempool of your own is a Mempool whose"):
+        type("Filtered", (SQLMempool,), {})

@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 import pytest
 from flask import Flask
 
-from flask_noderpc import EmbeddedChain, MemoryChain, NodeRPC
+from flask_noderpc import ChainBackend, EmbeddedChain, NodeRPC
 from flask_noderpc.backends.base.evidence import EvidencePool
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.cometbft import info
@@ -195,7 +195,7 @@ def test_evidence_is_forwarded_in_the_dialect_of_the_node(
 ) -> None:
     """The same piece arrives, and the node's refusal comes back."""
     pool = Pool()
-    monkeypatch.setattr(MemoryChain, "evidence", pool)
+    monkeypatch.setattr(ChainBackend, "evidence", pool)
     followed = companion(serve_node(node_of(chain), dialect))
     followed.follow()
     reaches(followed, HEIGHTS - 1)

@@ -142,7 +142,7 @@ def searched(
 ) -> Iterator[str]:
     """Follow a node as far as it has blocks; yield the URL of a search that it answers in the
     same way."""
-    node = serve_node(kind(chain.genesis, chain.blocks[:HEAD], state=chain.state))
+    node = serve_node(ChainBackend(kind(chain.genesis, chain.blocks[:HEAD], state=chain.state)))
     followed = companion(node)
     followed.follow()
     reaches(followed, HEAD, BASE)
@@ -191,7 +191,7 @@ def test_a_search_in_part_is_refused_over_a_websocket(
 ) -> None:
     """Responses have no headers there, so nothing would say which heights are left out."""
     node = Forgetful(chain.genesis, chain.blocks[:HEAD], state=chain.state)
-    followed = companion(serve_node(node))
+    followed = companion(serve_node(ChainBackend(node)))
     followed.follow()
     reaches(followed, HEAD, BASE)
     with (
@@ -254,7 +254,9 @@ def test_a_node_that_is_behind_the_store_is_not_asked(
 def test_an_archive_that_is_down_may_know_more(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    pruned = serve_node(Forgetful(chain.genesis, chain.blocks[:HEAD], state=chain.state))
+    pruned = serve_node(
+        ChainBackend(Forgetful(chain.genesis, chain.blocks[:HEAD], state=chain.state))
+    )
     followed = companion(pruned, "http://127.0.0.1:9")
     followed.follow()
     reaches(followed, HEAD, BASE)

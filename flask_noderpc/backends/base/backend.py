@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from ...domain.network import BackfillProgress
-from ...errors import NotReady
+from ...errors import ConfigurationError, NotReady, short_repr
 from .application import ApplicationAccess
 from .capabilities import (
     Capability,
@@ -32,10 +32,10 @@ class ChainBackend:
     """A backend of a mount: it has the reads of a chain, and capabilities."""
 
     def __init__(self, reads: ChainReads) -> None:
+        if not isinstance(reads, ChainReads):
+            raise ConfigurationError(f"reads is {short_repr(reads)}: a ChainReads is needed")
         self.reads = reads
         """The chain, as the routes read it."""
-        self.filters: Filters = MemoryFilters()
-        """Polled filters; by default those of this process in memory."""
 
     # Capabilities, each built once.
 
@@ -58,6 +58,13 @@ class ChainBackend:
     def network(self) -> Network:
         """The node and its peers; by default a node without peers."""
         return Network(self.reads.chain_id)
+
+    @property
+    def filters(self) -> Filters:
+        """Polled filters; by default those of this process in memory."""
+        # Of several threads that come first together, one's object is stored.
+        stored: dict[str, MemoryFilters] = self.__dict__
+        return stored.setdefault("_memory_filters", MemoryFilters())
 
     @property
     def control(self) -> Control:

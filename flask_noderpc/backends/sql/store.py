@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from ... import jsoncodec
@@ -24,7 +24,9 @@ from ..base.application import (
     InitChain,
 )
 from ..base.backend import ChainBackend
-from ..base.capabilities import Capability, MempoolLimits
+from ..base.capabilities import Capability, Mempool, MempoolLimits
+from ..base.evidence import EvidencePool
+from ..base.filters import Filters
 from ..base.identity import Identity
 from ..base.location import Location
 from ..base.new_blocks import BlockWithoutResults, CommittedBlock, OlderBlock
@@ -84,11 +86,10 @@ class ChainStore(ChainBackend):
         """The application's committed state."""
         self.abci = application(self.app_state) if application else None
         """The application of an embedded chain, which checks pending transactions."""
-        self.mempool = SQLMempool(self._open, self._app, self._limits)
-        self.evidence = SQLEvidencePool(self._open, self._app, self.reads)
         self._hits = SQLHits(self._open)
-        if not self.read_only:
-            self.filters = SQLFilters(self._open)
+        self._filters = None if location.read_only else SQLFilters(self._open)
+        # Two threads that come first together would make one each.
+        self._made = self.mempool, self.evidence
 
     @property
     def read_only(self) -> bool:
@@ -105,6 +106,18 @@ class ChainStore(ChainBackend):
         if self.abci is None:
             raise NotSupported(_NO_APPLICATION.refusal)
         return self.abci
+
+    @cached_property
+    def mempool(self) -> Mempool:
+        return SQLMempool(self._open, self._app, self._limits)
+
+    @cached_property
+    def evidence(self) -> EvidencePool:
+        return SQLEvidencePool(self._open, self._app, self.reads)
+
+    @property
+    def filters(self) -> Filters:
+        return self._filters or super().filters
 
     @property
     def capabilities(self) -> Mapping[Capability[Any], Any]:

@@ -30,6 +30,12 @@ class SQLMempool(Mempool):
         self._open, self._app, self._limits = open_store, application, limits
         self._turn = threading.Lock()
 
+    def __init_subclass__(cls) -> None:
+        raise TypeError(
+            f"{cls.__name__}: a mempool of your own is a Mempool whose submit calls that of the"
+            " store, as some transactions begin without it"
+        )
+
     def check_limits(self, tx: bytes) -> None:
         self._check_limits(tx, self._limits)
 

@@ -100,6 +100,7 @@ class Writer(ABC):
         def result() -> T:
             if not job.is_done:
                 job.transaction = job.transaction or self._begin_drain()
+                # It raises nothing: errors are those of its jobs.
                 job.transaction.result()
             with self._errors():
                 return job.result()

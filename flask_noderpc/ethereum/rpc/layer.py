@@ -74,7 +74,7 @@ class EvmLayer(Layer):
             lambda: self._hub.has_block_subscribers,
         )
         self._waiting = Feed(
-            MempoolSource(ctx.backend.mempool, self._hub.publish_pending),
+            MempoolSource(lambda: ctx.backend.mempool, self._hub.publish_pending),
             lambda: self._hub.has_pending_subscribers,
         )
 

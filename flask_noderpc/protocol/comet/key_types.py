@@ -29,7 +29,7 @@ from ...domain.validator import (
     PublicKey,
     ValidatorSet,
 )
-from ...errors import InvalidTransaction
+from ...errors import ConfigurationError, InvalidTransaction
 
 
 class UnsupportedKey(ValueError):
@@ -104,7 +104,7 @@ def _secp256k1_address(key: bytes) -> bytes:
     try:
         return hashlib.new("ripemd160", hashed, usedforsecurity=False).digest()
     except ValueError:
-        raise UnsupportedKey(
+        raise ConfigurationError(
             f"{SECP256K1} keys need RIPEMD-160, which {ssl.OPENSSL_VERSION} does not offer: "
             "use OpenSSL 3.0.7 or later, or activate the legacy provider in openssl.cnf"
         ) from None

@@ -158,6 +158,7 @@ class EvmSession(WebSocketSession[str, Topic]):
         self._subscriptions.begin()
 
     def _subscribe(self, request_id: bytes, params: bytes) -> bytes:
+        self._dispatcher.ready()
         subscription_params = self._dispatcher.loader(kind_of(params)).from_json(params)
         topic = subscription_params.topic()
         self._hub.check_limits(len(self._subscriptions))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
-from os import PathLike
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from flask_noderpc import EmbeddedChain
-from flask_noderpc.backends.base.filters import Clock, MemoryFilters
+from flask_noderpc.backends.base.filters import Clock, Filters, MemoryFilters
 from flask_noderpc.ethereum.ethermint_double import EmittedLog, EthermintDouble
 from flask_noderpc.testing.node import app_for
 
@@ -26,9 +25,9 @@ MINUTE = 60 * 10**9
 class InMemory(EmbeddedChain):
     """Keeps its filters as a backend does that has no place for them."""
 
-    def __init__(self, database: str | PathLike[str], **settings: Any) -> None:
-        super().__init__(database, **settings)
-        self.filters = MemoryFilters()
+    @cached_property
+    def filters(self) -> Filters:
+        return MemoryFilters()
 
 
 class Time:
