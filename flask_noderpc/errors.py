@@ -350,15 +350,10 @@ class ExecutionFailed(BackendError):
 class ExecutorsBusy(ExecutionFailed):
     """All executors are busy and their queue is full."""
 
-    def __init__(self, count: int, hint: str = "") -> None:
+    def __init__(self, count: int) -> None:
         super().__init__(
-            "too many calls are being executed", hint or f"NODERPC_EVM_EXECUTORS is {count}"
+            "too many calls are being executed", f"NODERPC_EVM_EXECUTORS is {count}"
         )
-
-    @classmethod
-    def of_client(cls, limit: int) -> ExecutorsBusy:
-        """Return the error of a client that has reached its limit of waiting calls."""
-        return cls(limit, f"NODERPC_MAX_WAITING_CALLS_PER_CLIENT is {limit}")
 
 
 class ExecutionTimedOut(ExecutionFailed):

@@ -120,6 +120,8 @@ class UrlStore:
     identity: str
     """Function that returns the identity of the chain at a location without opening it, or
     ``None``."""
+    replica_setting: str = ""
+    """Setting that names a replica of the store; empty for a store that has no replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +253,12 @@ def features() -> tuple[Feature, ...]:
     found = own + tuple(_loaded(each) for each in sorted(entry_points(group=GROUP)))
     _check_names(found)
     return found
+
+
+def replica_settings() -> list[str]:
+    """Return the settings that name replicas of stores."""
+    stores = (store for each in features() for store in each.stores.values())
+    return sorted({store.replica_setting for store in stores} - {""})
 
 
 _NAMED = {

@@ -94,7 +94,6 @@ class Mount:
                 settings.max_waiting_calls,
                 "NODERPC_MAX_WAITING_CALLS",
                 self.backend,
-                settings.max_waiting_calls_per_client,
                 partial(reserve_thread, settings.server_threads),
             ),
             scans=ScanLimit(settings.search_timeout),
@@ -141,7 +140,7 @@ class Mount:
         settings = self.settings
         self._connections = Connections(
             self.backend,
-            limit=settings.max_websockets,
+            limit=settings.max_open_connections,
             per_client=ClientLimit(settings.max_connections_per_client),
         )
         server = WebSocketServer(self.views, self._connections, settings.server_threads)

@@ -51,6 +51,7 @@ def replica_of(store: Location, read_database: str | None) -> Location | None:
     """Return the URL of a store's replica, if one is named; raise
     :exc:`~flask_noderpc.errors.ConfigurationError` for one that can't be."""
     from ..errors import InvalidSetting
+    from ..feature import replica_settings
     from .base.location import location_of
 
     if not read_database:
@@ -58,9 +59,10 @@ def replica_of(store: Location, read_database: str | None) -> Location | None:
     found = location_of(read_database)
     if found.takes_replicas and type(found) is type(store):
         return found
+    keys = " or ".join(f"NODERPC_{name.upper()}" for name in replica_settings())
     raise InvalidSetting(
-        "NODERPC_READ_DATABASE is the postgresql:// URL of a replica of NODERPC_DATABASE, a"
-        " postgresql:// URL as well: leave it out for a store of SQLite"
+        f"{keys} is the URL of a replica of NODERPC_DATABASE, a URL of the same kind: leave it"
+        " out for a store of SQLite"
     )
 
 

@@ -79,7 +79,6 @@ def _block_schedule(settings: Settings) -> BlockSchedule:
         interval_s=settings.block_interval,
         empty_blocks=settings.empty_blocks,
         first_block=application_kinds()[settings.application].makes_first_block,
-        lease_s=settings.lease_seconds,
     )
     if settings.dev and schedule.at_once:
         # The same as after evm_setAutomine: a transaction does not wait for the interval.
@@ -122,6 +121,6 @@ def chain_from_settings(
         produce=settings.produce,
         accept_loss=settings.accept_loss,
         limits=MempoolLimits(settings.max_tx_bytes, settings.mempool_size),
-        read_database=settings.read_database,
+        read_database=settings.replica(),
         retain_blocks=settings.retain_blocks,
     )

@@ -12,7 +12,7 @@ import click
 from ..server.banner import page_sets
 from ..server.flags import given_settings, node_flags
 from ..server.logs import LogOptions
-from ..settings import PREFIX, all_settings, check_chain_id, no_setting
+from ..settings import DROPPED, PREFIX, all_settings, check_chain_id, no_setting
 from .command import GroupedCommand, OneLineGroup
 from .log_flags import VARIABLES, log, log_flags
 
@@ -33,6 +33,7 @@ def _warn_of_environment() -> None:
     """Warn of variables that look like settings but are none. They are no errors: Kubernetes
     names some after a service, which may be called noderpc."""
     known = {*VARIABLES, *(row.key for row in all_settings())}
+    known |= {PREFIX + name.upper() for name in DROPPED}
     for name in sorted(os.environ):
         key = name.removeprefix("FLASK_")
         if key.startswith(PREFIX) and key not in known:

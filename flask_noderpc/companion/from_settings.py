@@ -129,7 +129,7 @@ def companion_from_settings(settings: Settings, path: str | Path) -> CompanionBa
     )
     connect_evm = partial(_evm_of, settings) if own.evm_upstream else None
     return CompanionBackend(
-        open_store(path, read_database=settings.read_database),
+        open_store(path, read_database=settings.replica()),
         partial(upstreams_of, settings, _FOLLOW_PATIENCE_S),
         partial(_forward_of, settings),
         options,

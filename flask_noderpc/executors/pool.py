@@ -31,19 +31,13 @@ class Executors:
 
     ``command`` starts one; a socket's number is added to it. A job runs in the process that is
     free first, so it never waits for another one's start. What waits for a free one is
-    bounded by ``queue_size`` and shared out among clients, who are served by turns; each has
-    at most ``per_client`` jobs, if that is given. Works the same under threads and gevent.
+    bounded by ``queue_size`` and shared out among clients, who are served by turns. Works the
+    same under threads and gevent.
     """
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        count: int,
-        queue_size: int,
-        per_client: int | None = None,
-    ) -> None:
+    def __init__(self, command: Sequence[str], count: int, queue_size: int) -> None:
         self._command = tuple(command)
-        self._count, self._queue_size, self._per_client = count, queue_size, per_client
+        self._count, self._queue_size = count, queue_size
         self._lock = threading.Lock()
         self._process = 0
         self._pool = WorkerPool(0)
@@ -99,9 +93,6 @@ class Executors:
         with self._lock:
             self._use_own_pool()
             pool = self._pool
-            # Whose address nobody knows are many.
-            if client and self._per_client is not None:
-                pool.check(client, self._per_client)
             ticket = Ticket(pool, client)
             # Each that starts, or may, has a job to come.
             started = len(pool.idle) + pool.starting + pool.missing
@@ -224,12 +215,6 @@ class WorkerPool:
         for ticket in tuple(self.queue):
             ticket.called.set()
             self.queue.release(ticket)
-
-    def check(self, client: str, limit: int) -> None:
-        """Raise :exc:`~flask_noderpc.errors.ExecutorsBusy` above the client's limit."""
-        working = sum(ticket.client == client for ticket in self.working)
-        if self.queue.owned(client) + working >= limit:
-            raise ExecutorsBusy.of_client(limit)
 
     def call_next(self) -> None:
         """Assign idle executors to the client that was not served for the longest."""

@@ -49,8 +49,7 @@ class Waiter:
 class WaiterLimit:
     """Maximum number of calls that wait at the same time, divided fairly among clients.
 
-    ``per_client`` is the maximum of each client, if there is one. A waiter occupies a thread,
-    which ``reserve`` reserves of those of the server.
+    A waiter occupies a thread, which ``reserve`` reserves of those of the server.
     """
 
     def __init__(
@@ -58,10 +57,9 @@ class WaiterLimit:
         limit: int,
         setting: str,
         sender: object = None,
-        per_client: int | None = None,
         reserve: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self._limit = FairLimit[Waiter](limit, per_client)
+        self._limit = FairLimit[Waiter](limit)
         self._sender = sender
         self._reserve = reserve
         self._closed = False
@@ -95,19 +93,13 @@ class WaiterLimit:
             try:
                 evicted = self._limit.acquire(waiter, client)
             except LimitReached as reached:
-                raise self._busy(reached) from None
+                raise Busy(
+                    f"{reached.count} calls wait already, {self._setting} raises this"
+                ) from None
             if evicted is not None:
                 evicted.evicted = self._eviction(evicted.client)
             waiter.evicted = _GOING_AWAY if self._closed else ""
             return waiter
-
-    def _busy(self, reached: LimitReached) -> Busy:
-        if reached.of_client:
-            return Busy(
-                f"{reached.count} calls of this client wait already,"
-                f" {self._setting}_PER_CLIENT raises this"
-            )
-        return Busy(f"{reached.count} calls wait already, {self._setting} raises this")
 
     def _eviction(self, client: str) -> str:
         count = self._limit.owned(client) + 1

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from ..feature import Feature, UrlStore
+from .settings import PostgresSettings
 
 _STORE = UrlStore(
     location="flask_noderpc.postgres.location:DatabaseURL",
     open="flask_noderpc.postgres.location:open_store",
     identity="flask_noderpc.postgres.location:stored_identity",
+    replica_setting="read_database",
 )
 
-FEATURE = Feature(name="postgres", stores={"postgresql": _STORE, "postgres": _STORE})
+FEATURE = Feature(
+    name="postgres",
+    settings=PostgresSettings,
+    stores={"postgresql": _STORE, "postgres": _STORE},
+)

@@ -41,7 +41,7 @@ def budget_within(wanted: FdBudget, listeners: int, mounts: int) -> FdBudget:
     log.warning(
         "a process may have %d files open: %d connections at each address instead of %d, %d"
         " websockets instead of %d, %d waiting calls instead of %d (ulimit -n raises it,"
-        " NODERPC_MAX_OPEN_CONNECTIONS and NODERPC_MAX_WEBSOCKETS ask for less)",
+        " NODERPC_MAX_OPEN_CONNECTIONS asks for less)",
         limit,
         *chain.from_iterable(pairs),
     )

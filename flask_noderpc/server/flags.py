@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from ..chain.comet_config import read_file
 from ..errors import ConfigurationError, InvalidSetting
 from ..feature import application_kinds
 from ..settings import (
+    DROPPED,
     PREFIX,
     SEE_LIST,
     Setting,
@@ -24,6 +25,7 @@ from ..settings import (
     all_settings,
     read_settings,
     similar_setting,
+    warn_of_dropped,
 )
 from ..settings.kinds import OPTIONAL_PATH, PATH, URLS, Kind
 from .addresses import surfaces
@@ -84,6 +86,9 @@ def read_config(home: Path) -> dict[str, Any]:
             f"{path}: {error}: TOML is needed, a name = value on each line, texts in quotes"
         ) from None
     known = {row.name for row in all_settings()}
+    for name in sorted(DROPPED.keys() & found):
+        warn_of_dropped(name, f"{path}: {name}")
+        del found[name]
     for name in found:
         if name not in known:
             like = similar_setting(name.removeprefix(PREFIX))
@@ -218,12 +223,20 @@ def node_flags(
     Help has those that are shown.
     """
     for row in reversed(all_settings()):
-        command = _option(row, hidden=not is_shown(row), **_own(row))(command)
+        more = {"envvar": _variables(row.name), "help": _help(row)}
+        command = _option(row, hidden=not is_shown(row), **more)(command)
+    for name in DROPPED:
+        flag, variables = _flag_of_dropped(name), _variables(name)
+        command = click.option(flag, name, hidden=True, envvar=variables)(command)
     return command
 
 
-def _own(row: Setting) -> dict[str, Any]:
-    return {"envvar": [row.key, f"FLASK_{row.key}"], "help": _help(row)}
+def _variables(name: str) -> list[str]:
+    return [PREFIX + name.upper(), f"FLASK_{PREFIX}{name.upper()}"]
+
+
+def _flag_of_dropped(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def host_flags(command: _Command) -> _Command:
@@ -249,14 +262,20 @@ def _refuse(
 
 
 def given_settings(given: Mapping[str, str | None]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the settings that were given, and how errors name each."""
+    """Return the settings that were given, and how errors name each; warn of those that were
+    dropped."""
     values = {name: value for name, value in given.items() if value is not None}
-    return values, {row.name: _written(row) for row in all_settings() if row.name in values}
+    for name in sorted(DROPPED.keys() & values):
+        warn_of_dropped(name, _written(name, (_flag_of_dropped(name),)))
+        del values[name]
+    return values, {
+        row.name: _written(row.name, row.flags) for row in all_settings() if row.name in values
+    }
 
 
-def _written(row: Setting) -> str:
+def _written(name: str, flags: Iterable[str]) -> str:
     """Return the flags of a setting, as click names them, or its variable if that was read."""
-    source = click.get_current_context().get_parameter_source(row.name)
+    source = click.get_current_context().get_parameter_source(name)
     if source is ParameterSource.COMMANDLINE:
-        return " / ".join(row.flags)
-    return row.key if os.environ.get(row.key) else f"FLASK_{row.key}"
+        return " / ".join(flags)
+    return next(filter(os.environ.get, _variables(name)))

@@ -72,7 +72,7 @@ def serve_own_chain(
     settings = read_settings({}, given, written)
     # The database may be a URI.
     store = location_of(str(settings.database))
-    replica_of(store, settings.read_database)
+    replica_of(store, settings.replica())
     _make_folder(folder)
     if isinstance(store, FileLocation):
         _make_folder(store.folder)

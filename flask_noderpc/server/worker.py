@@ -172,7 +172,7 @@ def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
     budget = budget_within(
         FdBudget(
             settings.max_open_connections,
-            max(mount.settings.max_websockets for mount in found),
+            max(mount.settings.max_open_connections for mount in found),
             max(mount.settings.max_waiting_calls for mount in found),
         ),
         len(spec.listeners),
@@ -181,10 +181,6 @@ def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
     for mount in found:
         mount.limit(budget.websockets, budget.waiting)
     limits = Limits(
-        header_s=settings.client_timeout,
-        body_s=settings.client_timeout,
-        write_s=settings.client_timeout,
-        idle_s=settings.idle_timeout,
         connections=budget.connections,
         # Connections of proxies carry many clients.
         per_client=None

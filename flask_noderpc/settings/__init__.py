@@ -8,6 +8,7 @@ else in the package reads ``app.config``.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -27,6 +28,7 @@ from .table import (
 )
 
 __all__ = [
+    "DROPPED",
     "GROUPS",
     "PREFIX",
     "SEE_LIST",
@@ -42,8 +44,23 @@ __all__ = [
     "settings_of",
     "shown_setting",
     "similar_setting",
+    "warn_of_dropped",
 ]
 
+log = logging.getLogger("flask_noderpc.settings")
+
+DROPPED = {
+    "client_timeout": "a client has 10 seconds for the headers of a request, for its body and"
+    " for each part of the response",
+    "gzip_min_bytes": "responses of at least 16,384 bytes are compressed for clients on other"
+    " machines that accept gzip",
+    "idle_timeout": "an idle connection is closed after 120 seconds",
+    "lease_seconds": "the lease of a producer that does not renew it expires after 3 seconds",
+    "max_waiting_calls_per_client": "NODERPC_MAX_WAITING_CALLS is divided fairly among clients",
+    "max_websockets": "NODERPC_MAX_OPEN_CONNECTIONS limits websockets, too",
+}
+"""Settings of the previous release by their names, with what holds now: they are taken with a
+warning until the next release."""
 
 SEE_LIST = "see docs/settings for the list"
 """Hint for a name that resembles no setting."""
@@ -63,6 +80,11 @@ def no_setting(key: str) -> str:
     return f"{key} is no setting; {hint}"
 
 
+def warn_of_dropped(name: str, source: str) -> None:
+    """Log that a dropped setting has no effect; ``source`` names the key, flag or file."""
+    log.warning("%s is no longer a setting and has no effect: %s", source, DROPPED[name])
+
+
 def shown_setting(row: Setting, value: object) -> str:
     """Return the text of a setting's value, without credentials."""
     return "'…'" if row.kind.is_secret and value else repr(value)
@@ -76,13 +98,17 @@ def read_settings(
     """Return the settings of a mount: its overrides, then ``app.config``, then defaults.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` naming the key for a value of
-    the wrong kind, an unknown ``NODERPC_`` key, or an unknown override. ``written`` maps
+    the wrong kind, an unknown ``NODERPC_`` key, or an unknown override; log a warning for one
+    of :data:`DROPPED`. ``written`` maps
     names of settings to what an error names instead: a flag, or a file and a name in it.
     """
     known = {row.key for row in all_settings()}
+    dropped = {PREFIX + name.upper(): name for name in DROPPED}
     given_keys = [key for key in config if key.startswith(PREFIX)]
     for key in (*given_keys, *(PREFIX + name.upper() for name in overrides)):
-        if key not in known:
+        if key in dropped:
+            warn_of_dropped(dropped[key], key)
+        elif key not in known:
             raise InvalidSetting(no_setting(key))
     values: dict[str, Any] = {}
     for row in all_settings():

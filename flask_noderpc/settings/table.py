@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from ..errors import ConfigurationError, short_repr
-from ..feature import Api, apis, application_names, features
+from ..feature import Api, apis, application_names, features, replica_settings
 from ..lru import DEFAULT_BYTES
 from .kinds import (
     ADDRESSES,
@@ -107,13 +107,6 @@ class Settings:
         PATH,
         "SQLite file or ``postgresql://`` URL; ``noderpc.db`` in the instance folder.",
     )
-    read_database: str | None = setting(
-        "chain",
-        None,
-        PATH,
-        "``postgresql://`` URL of a replica of the database, for reads of what it has.",
-        is_of_chain=True,
-    )
     home: str | None = setting(
         "chain",
         None,
@@ -171,13 +164,6 @@ class Settings:
         flags=("--consensus.create_empty_blocks",),
         is_of_chain=True,
     )
-    lease_seconds: float = setting(
-        "chain",
-        3.0,
-        SECONDS,
-        "Seconds until the lease of a producer that does not renew it expires.",
-        is_of_chain=True,
-    )
     retain_blocks: int | None = setting(
         "chain",
         None,
@@ -231,13 +217,6 @@ class Settings:
         "Maximum bytes of a response: of a batch, whose calls beyond it get an error, of a"
         " page of a search, a trace or a simulation.",
     )
-    gzip_min_bytes: int = setting(
-        "rpc",
-        16_384,
-        integer(0, "BYTES"),
-        "Bytes from which a response is compressed with gzip for a client that accepts it and"
-        " is not on the node's machine, as a proxy is; 0 for never.",
-    )
     broadcast_timeout: float = setting(
         "rpc", 10.0, SECONDS, "Seconds that ``broadcast_tx_commit`` waits for its block."
     )
@@ -247,14 +226,6 @@ class Settings:
         COUNT,
         "Maximum waiting calls of ``broadcast_tx_commit``, ``events`` and"
         " ``eth_sendRawTransactionSync`` in a process, divided fairly among clients.",
-    )
-    max_waiting_calls_per_client: int | None = setting(
-        "rpc",
-        None,
-        COUNT,
-        "Maximum such waiting calls of one client, and of its calls that execute EVM code"
-        " or wait to; no limit per client when not given.",
-        is_of_chain=True,
     )
     max_subscription_clients: int = setting(
         "rpc", 100, COUNT, "Maximum websocket clients with a subscription in a process."
@@ -399,25 +370,13 @@ class Settings:
         "Threads of a process of your server, if their number is fixed: waiting calls and"
         " websockets leave some of them to requests. Those of gunicorn are detected.",
     )
-    client_timeout: float = setting(
-        "server",
-        10.0,
-        SECONDS,
-        "Maximum seconds that a client of ``noderpc start`` takes for the headers of a request,"
-        " for its body, and for each part of the response.",
-    )
-    idle_timeout: float = setting(
-        "server",
-        120.0,
-        SECONDS,
-        "Maximum seconds that a connection to ``noderpc start`` may be idle.",
-    )
     max_open_connections: int = setting(
         "server",
         900,
         COUNT,
         "Maximum connections at an address of a process of ``noderpc start``, without"
-        " websockets and those whose call waits for a block.",
+        " websockets and those whose call waits for a block; and as many open websockets in a"
+        " process of any server, of both APIs together.",
     )
     max_connections_per_client: int | None = setting(
         "server",
@@ -426,9 +385,6 @@ class Settings:
         "Maximum websockets of one client in a process, and its connections at an address of"
         " ``noderpc start``, with websockets and without trusted proxies; when not given 256,"
         " and no limit for clients of this machine.",
-    )
-    max_websockets: int = setting(
-        "server", 900, COUNT, "Maximum open websockets in a process, of both APIs together."
     )
     of_features: Mapping[type[Any], Any] = field(default_factory=_defaults)
     """Settings of features, by the classes that declare them."""
@@ -442,6 +398,10 @@ class Settings:
         """Return the value of any setting by its name."""
         owner = _owners()[name]
         return getattr(self if owner is Settings else self.of_features[owner], name)
+
+    def replica(self) -> str | None:
+        """Return the URL of the database's replica, if a setting of a feature names one."""
+        return next(filter(None, map(self.value, replica_settings())), None)
 
     def apis(self) -> Iterator[Api]:
         """Yield the APIs of features that are enabled."""

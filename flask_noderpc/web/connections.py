@@ -79,7 +79,7 @@ class Connections:
                     " NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this"
                 ) from None
             raise Busy(
-                f"{reached.count} websockets are open, NODERPC_MAX_WEBSOCKETS raises this"
+                f"{reached.count} websockets are open, NODERPC_MAX_OPEN_CONNECTIONS raises this"
             ) from None
 
     def lower(self, limit: int) -> None:

@@ -20,7 +20,7 @@ from flask_noderpc.testing.node import app_for
 
 from ..faults.processes import check_duration
 from ..helpers.raw_http import answers, post
-from ..server.node_process import Node, started
+from ..server.node_process import Node, client_seconds, started
 
 # Far more than any of these takes, and far less than a walk over 2^63 heights.
 SOON_S = 2.0
@@ -135,7 +135,7 @@ def test_ten_thousand_parts_of_a_form_are_not_read(client: FlaskClient) -> None:
 def test_a_body_over_the_limit_has_the_status_of_the_dialect(
     tmp_path: Path, dialect: str, status: int
 ) -> None:
-    with started(tmp_path, "--dialect", dialect, "--client-timeout", "1") as node:
+    with started(tmp_path, "--dialect", dialect, limits=client_seconds(1)) as node:
         node.until_up()
         _refuses_large_bodies(node, status)
 

@@ -6,7 +6,7 @@ import resource
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -19,19 +19,18 @@ from ..helpers.raw_http import CLOSING, GET, UNFINISHED, answers, connect, send
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
 from ..server.certificate import make_certificate
-from ..server.node_process import COMMAND, Node, started
+from ..server.node_process import COMMAND, Node, client_seconds, started
 
 # Of an answer that costs nothing, while others do what they can; alone it takes 2 ms.
 SOON_S = 1.0
 MOST = ("--max-open-connections", "900")
 # Longer than a busy machine takes to open all of these connections.
-PATIENT = (*MOST, "--client-timeout", "600")
-IMPATIENT = (*MOST, "--client-timeout", "2")
+PATIENT, IMPATIENT = client_seconds(600), client_seconds(2)
 
 
 @contextmanager
-def _up(folder: Path, *flags: str) -> Iterator[Node]:
-    with started(folder, *flags) as found:
+def _up(folder: Path, limits: Mapping[str, float]) -> Iterator[Node]:
+    with started(folder, *MOST, limits=limits) as found:
         found.until_up()
         yield found
         assert "Traceback" not in found.log.read_text()
@@ -39,14 +38,14 @@ def _up(folder: Path, *flags: str) -> Iterator[Node]:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    with _up(tmp_path_factory.mktemp("patient"), *PATIENT) as found:
+    with _up(tmp_path_factory.mktemp("patient"), PATIENT) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node whose clients have two seconds for anything."""
-    with _up(tmp_path_factory.mktemp("impatient"), *IMPATIENT) as found:
+    with _up(tmp_path_factory.mktemp("impatient"), IMPATIENT) as found:
         yield found
 
 
@@ -132,7 +131,7 @@ def secure(tmp_path: Path) -> Iterator[tuple[Node, Callable[[], bool]]]:
     certificate, key = make_certificate(tmp_path)
     trusting = ssl.create_default_context(cafile=certificate)
     flags = ("--rpc.tls_cert_file", certificate, "--rpc.tls_key_file", key)
-    with started(tmp_path, *flags, *IMPATIENT) as node:
+    with started(tmp_path, *flags, *MOST, limits=IMPATIENT) as node:
 
         def up() -> bool:
             with suppress(OSError):
@@ -200,7 +199,7 @@ def test_many_websockets_leak_no_files(node: Node) -> None:
 
 
 def test_non_reading_clients_are_disconnected(tmp_path: Path) -> None:
-    with started(tmp_path, "--client-timeout", "1") as node, ExitStack() as stack:
+    with started(tmp_path, limits=client_seconds(1)) as node, ExitStack() as stack:
         node.until_up()
         before = open_files(node)
         for _ in range(5):
@@ -215,8 +214,8 @@ def test_non_reading_clients_are_disconnected(tmp_path: Path) -> None:
 
 
 def test_a_connection_beyond_the_limit_gets_503(tmp_path: Path) -> None:
-    few = ("--client-timeout", "600", "--max-open-connections", "5")
-    with started(tmp_path, *few) as node, ExitStack() as stack:
+    few = ("--max-open-connections", "5")
+    with started(tmp_path, *few, limits=PATIENT) as node, ExitStack() as stack:
         node.until_up()
 
         def is_refused() -> bool:
@@ -232,7 +231,7 @@ def test_a_connection_beyond_the_limit_gets_503(tmp_path: Path) -> None:
 def test_a_process_with_few_files_takes_as_many_connections_as_fit(tmp_path: Path) -> None:
     start = [*COMMAND, "--home", str(tmp_path), "--rpc.laddr", "tcp://127.0.0.1:0"]
     command = ["sh", "-c", 'ulimit -n 120; exec "$@"', "sh", *start]
-    with started(tmp_path, *PATIENT, command=command) as node:
+    with started(tmp_path, *MOST, command=command, limits=PATIENT) as node:
         node.until_up()
         with ExitStack() as stack:
             for _ in range(300):
@@ -242,14 +241,14 @@ def test_a_process_with_few_files_takes_as_many_connections_as_fit(tmp_path: Pat
         assert (
             "11 connections at each address instead of 900, 11 websockets instead of" in message
         )
-        assert "(ulimit -n raises it, NODERPC_MAX_OPEN_CONNECTIONS and" in message
+        assert "(ulimit -n raises it, NODERPC_MAX_OPEN_CONNECTIONS asks" in message
         assert "Traceback" not in message
 
 
 def test_a_low_limit_of_files_is_raised_as_far_as_it_goes(tmp_path: Path) -> None:
     start = [*COMMAND, "--home", str(tmp_path), "--rpc.laddr", "tcp://127.0.0.1:0"]
     command = ["sh", "-c", 'ulimit -S -n 120; exec "$@"', "sh", *start]
-    with started(tmp_path, *PATIENT, command=command) as node:
+    with started(tmp_path, *MOST, command=command, limits=PATIENT) as node:
         node.until_up()
         (pid,) = node.children()
         soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)

@@ -19,11 +19,11 @@ from ..helpers.raw_http import CLOSING, GET, UNFINISHED, answers, connect, excha
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
 from ..server.certificate import make_certificate
-from ..server.node_process import Node, started
+from ..server.node_process import Node, client_seconds, started
 
 CROWD = 900 if is_long() else 60
 # Longer than a test waits: it is not a deadline that makes room.
-SLOW = ("--client-timeout", "600", "--idle-timeout", "600")
+SLOW = client_seconds(600, idle=600)
 SHAKE = (
     b"GET /websocket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
     b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
@@ -34,7 +34,7 @@ HOG, GUEST = "127.0.0.2", "127.0.0.3"
 
 @contextmanager
 def crowded(folder: Path, *flags: str) -> Iterator[Node]:
-    with started(folder, "--max-open-connections", str(CROWD), *SLOW, *flags) as node:
+    with started(folder, "--max-open-connections", str(CROWD), *flags, limits=SLOW) as node:
         node.until_up()
         yield node
         assert "Traceback" not in node.log.read_text()
@@ -79,9 +79,9 @@ def test_non_reading_clients_do_not_block_new_connections(tmp_path: Path) -> Non
 def test_silent_tls_clients_do_not_block_new_connections(tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path)
     trusting = ssl.create_default_context(cafile=certificate)
-    flags = ("--rpc.tls_cert_file", certificate, "--rpc.tls_key_file", key, *SLOW)
+    flags = ("--rpc.tls_cert_file", certificate, "--rpc.tls_key_file", key)
     with (
-        started(tmp_path, "--max-open-connections", "20", *flags) as node,
+        started(tmp_path, "--max-open-connections", "20", *flags, limits=SLOW) as node,
         ExitStack() as stack,
     ):
 
@@ -98,10 +98,10 @@ def test_silent_tls_clients_do_not_block_new_connections(tmp_path: Path) -> None
 
 def test_requests_are_served_at_the_websocket_and_waiter_limits(tmp_path: Path) -> None:
     many = max(CROWD // 10, 10)
-    flags = ("--max-websockets", str(CROWD), "--max-waiting-calls", str(many))
+    flags = ("--max-waiting-calls", str(many))
     blocks = ("--empty-blocks", "--block-interval", "1000", "--broadcast-timeout", "600")
     with (
-        crowded(tmp_path, "--max-open-connections", "10", *flags, *blocks) as node,
+        crowded(tmp_path, *flags, *blocks) as node,
         ExitStack() as stack,
     ):
         clients = [
@@ -116,7 +116,7 @@ def test_requests_are_served_at_the_websocket_and_waiter_limits(tmp_path: Path) 
         assert answers(node, CLOSING) == [200]
         refused = exchange(node, SHAKE + CLOSING)
         assert refused.startswith("HTTP/1.1 503 ")
-        assert f"{CROWD} websockets are open, NODERPC_MAX_WEBSOCKETS raises this" in refused
+        assert f"{CROWD} websockets are open, NODERPC_MAX_OPEN_CONNECTIONS raises" in refused
         # One that ends gives its place to another.
         clients[0].close()
 

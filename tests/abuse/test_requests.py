@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from ..helpers.raw_http import GET, HEALTH, answers, post
-from ..server.node_process import Node, started
+from ..server.node_process import Node, client_seconds, started
 
 LENGTH = f"Content-Length: {len(HEALTH)}"
 CHUNKED = "Transfer-Encoding: chunked"
-IDLE = ("--idle-timeout", "2")
+IDLE_S = 2.0
 
 
 @contextmanager
-def _up(folder: Path, *flags: str) -> Iterator[Node]:
-    with started(folder, *flags) as found:
+def _up(folder: Path, limits: Mapping[str, float]) -> Iterator[Node]:
+    with started(folder, limits=limits) as found:
         found.until_up()
         yield found
         found.until_up()
@@ -28,14 +28,14 @@ def _up(folder: Path, *flags: str) -> Iterator[Node]:
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     # No request is cut off: a busy machine may take seconds for a large one.
-    with _up(tmp_path_factory.mktemp("node"), "--client-timeout", "600", *IDLE) as found:
+    with _up(tmp_path_factory.mktemp("node"), client_seconds(600, IDLE_S)) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node whose clients have a second for anything."""
-    with _up(tmp_path_factory.mktemp("impatient"), "--client-timeout", "1", *IDLE) as found:
+    with _up(tmp_path_factory.mktemp("impatient"), client_seconds(1, IDLE_S)) as found:
         yield found
 
 

@@ -11,7 +11,7 @@ import pytest
 from ..helpers.raw_http import answers
 from ..helpers.until import PATIENCE
 from ..helpers.websocket import WebSocketClient
-from ..server.node_process import Node, started
+from ..server.node_process import Node, client_seconds, started
 
 CYCLES = 10_000
 MEMORY_KB = 8_000
@@ -25,7 +25,7 @@ HANDSHAKE = (
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("node")
-    with started(folder, "--client-timeout", "1", "--idle-timeout", "1") as found:
+    with started(folder, limits=client_seconds(1, idle=1)) as found:
         found.until_up()
         yield found
         assert "Traceback" not in found.log.read_text()

@@ -53,7 +53,7 @@ def warnings(
     content, settings = request.param
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "config.toml").write_text(content)
-    chain = chain_from_settings(read_settings({}, {"lease_seconds": 3, **settings}), tmp_path)
+    chain = chain_from_settings(read_settings({}, settings), tmp_path)
     with caplog.at_level(logging.WARNING, "flask_noderpc.chain"):
         chain.start()
     chain.close()

@@ -21,7 +21,7 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cli import cli, main
 from flask_noderpc.ethereum.application.application import EvmApplication
 from flask_noderpc.ethereum.application.state import LATEST, EvmHead
-from flask_noderpc.settings import all_settings, read_settings
+from flask_noderpc.settings import DROPPED, all_settings, read_settings
 from flask_noderpc.testing import make_chain
 from tests.helpers.until import PATIENCE
 
@@ -178,7 +178,7 @@ def test_help_of_start_shows_settings_by_group_and_the_ten_for_a_newcomer_first(
     own = {"--explorer", "--log-format", "--help"}
     assert own <= {*groups["Options:"]}
     assert sum(map(len, groups.values())) == len(all_settings()) + len(own)
-    assert len(all_settings()) <= 89
+    assert len(all_settings()) <= 83
 
 
 @pytest.mark.parametrize("former", ["POLL_INTERVAL", "INDEX", "CORS_METHODS"])
@@ -188,6 +188,25 @@ def test_a_setting_that_became_a_constant_is_unknown(former: str, tmp_path: Path
     home = ("--home", str(tmp_path), "--rpc.laddr", "x")
     asked = run("noderpc", "start", *home, **{f"NODERPC_{former}": "1"})
     assert f"WARNING: NODERPC_{former} of the environment is not read" in asked.stderr
+
+
+def test_dropped_settings_are_taken_with_a_warning_from_each_source(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    file = tmp_path / "config" / "noderpc.toml"
+    file.write_text("max_websockets = 5")
+    flags = ("--home", str(tmp_path), "--rpc.laddr", "x", "--gzip-min-bytes", "5")
+    environment = {"NODERPC_IDLE_TIMEOUT": "5", "FLASK_NODERPC_CLIENT_TIMEOUT": "5"}
+    asked = run("noderpc", "start", *flags, **environment)
+    for source, name in (
+        ("--gzip-min-bytes", "gzip_min_bytes"),
+        ("NODERPC_IDLE_TIMEOUT", "idle_timeout"),
+        ("FLASK_NODERPC_CLIENT_TIMEOUT", "client_timeout"),
+        (f"{file}: max_websockets", "max_websockets"),
+    ):
+        what = f"{source} is no longer a setting and has no effect: {DROPPED[name]}"
+        assert asked.stderr.count(f"WARNING: {what}\n") == 1
+    # The value that is refused is the address, which is read after them.
+    assert "--rpc.laddr" in asked.stderr.splitlines()[-1]
 
 
 def test_noderpc_makes_a_home(tmp_path: Path) -> None:

@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from flask_noderpc.chain.block_scheduler import BlockSchedule
+
 from ..faults.processes import check_duration, producer
 from ..helpers.until import until
 from ..server.node_process import Node, started
 
-LEASE_S = 3.0
+LEASE_S = BlockSchedule().lease_s
 # To look for a free lease and to make a block, on a machine that is busy.
 MORE_S = 7.0
-BUSY = ("--empty-blocks", "--block-interval", "0.1", "--lease-seconds", str(LEASE_S))
+BUSY = ("--empty-blocks", "--block-interval", "0.1")
 
 
 def family(node: Node) -> set[int]:

@@ -27,7 +27,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def node(database: Path) -> Iterator[Server]:
-    with serving("pywsgi", database, lease_seconds=0.5) as server:
+    with serving("pywsgi", database) as server:
         yield server
         assert server.stop() == 0
     assert server.log() == ""

@@ -34,7 +34,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
         tmp_path / "chain.db",
         {"write_s": WRITE_S},
         max_subscription_clients=2000,
-        max_websockets=2000,
+        max_open_connections=2000,
         max_body_bytes=4_000_000,
         event_buffer=20,
     ) as running:

@@ -21,13 +21,7 @@ from ..server.node_process import Node, refusal, started
 from .processes import is_long
 
 KILLS = 30 if is_long() else 2
-FLAGS: tuple[str, ...] = (
-    "--block-interval",
-    "0.02",
-    "--empty-blocks",
-    "--lease-seconds",
-    "0.2",
-)
+FLAGS: tuple[str, ...] = ("--block-interval", "0.02", "--empty-blocks")
 
 
 def signed_height(folder: Path) -> int:

@@ -21,7 +21,7 @@ from ..helpers.websocket import WebSocketClient
 
 HOG, GUEST = "127.0.0.2", "127.0.0.3"
 LONG = {"wait_time": "30s"}
-PER_CLIENT = "NODERPC_MAX_WAITING_CALLS_PER_CLIENT raises this"
+FULL = "NODERPC_MAX_WAITING_CALLS raises this"
 
 
 @pytest.fixture
@@ -77,10 +77,10 @@ def call(method: str, params: Any) -> Any:
 
 
 @pytest.mark.features
-def test_a_client_has_so_many_waiting_calls_whichever_way_it_asks(
+def test_the_limit_of_waiting_calls_holds_whichever_way_a_client_asks(
     start: Callable[..., Server], node: Node
 ) -> None:
-    server = start(max_waiting_calls_per_client=1)
+    server = start(max_waiting_calls=1)
     waiting = server.waiting(HOG)
     sync = call("eth_sendRawTransactionSync", ["0x00"])
     with (
@@ -99,14 +99,12 @@ def test_a_client_has_so_many_waiting_calls_whichever_way_it_asks(
         ]
     for answer in answers:
         error = answer["error"]
-        assert PER_CLIENT in f"{error['message']} {error.get('data')}"
+        assert FULL in f"{error['message']} {error.get('data')}"
     assert node.chain.mempool.pending_count().total == 0
 
-    shortly = {"wait_time": "10ms"}
-    assert "result" in server.post(call("events", shortly), GUEST)
     node.produce()
     assert "result" in waiting.result(PATIENCE)
-    assert "result" in server.post(call("events", shortly), HOG)
+    assert "result" in server.post(call("events", {"wait_time": "10ms"}), HOG)
 
 
 @pytest.mark.features
@@ -121,12 +119,13 @@ def test_a_client_has_so_many_waiting_calls_whichever_way_it_asks(
 def test_a_client_is_one_whichever_port_and_form_its_address_has(
     start: Callable[..., Server], node: Node, one: str, same: str, other: str
 ) -> None:
-    server = start(max_waiting_calls_per_client=1)
-    waiting = server.waiting(one)
-    assert PER_CLIENT in server.post(call("events", LONG), same)["error"]["data"]
+    server = start(max_waiting_calls=2)
+    first, second = server.waiting(one), server.waiting(same)
+    assert FULL in server.post(call("events", LONG), same)["error"]["data"]
     assert "result" in server.post(call("events", {"wait_time": "10ms"}), other)
+    assert "2 of this client" in first.result(PATIENCE)["error"]["data"]
     node.produce()
-    assert "result" in waiting.result(PATIENCE)
+    assert "result" in second.result(PATIENCE)
 
 
 @pytest.mark.features
@@ -165,7 +164,7 @@ def refused(server: Server, client: str, path: str) -> str:
 
 @pytest.mark.features
 def test_a_client_has_so_many_websockets(start: Callable[..., Server]) -> None:
-    server = start(max_connections_per_client=2, max_websockets=3)
+    server = start(max_connections_per_client=2, max_open_connections=3)
     with (
         closing(server.websocket(HOG)),
         closing(server.websocket(HOG, "/evm/ws")),
@@ -178,6 +177,6 @@ def test_a_client_has_so_many_websockets(start: Callable[..., Server]) -> None:
         with closing(server.websocket(GUEST)):
             # All there are, of all clients.
             assert refused(server, GUEST, "/evm/ws") == (
-                "3 websockets are open, NODERPC_MAX_WEBSOCKETS raises this\n"
+                "3 websockets are open, NODERPC_MAX_OPEN_CONNECTIONS raises this\n"
             )
             assert server.get("/health", GUEST)["result"] == {}

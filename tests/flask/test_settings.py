@@ -13,7 +13,7 @@ from flask import Flask
 from flask_noderpc import ConfigurationError, NodeRPC, noderpc_bp
 from flask_noderpc.extension import mounts
 from flask_noderpc.feature import application_names, features
-from flask_noderpc.settings import Settings, all_settings, read_settings
+from flask_noderpc.settings import DROPPED, Settings, all_settings, read_settings
 from flask_noderpc.wire.dialects import DIALECTS
 
 from .conftest import MakeApp
@@ -207,6 +207,20 @@ def test_a_prefix_that_is_no_path_is_refused_where_a_blueprint_is_registered(
 def test_an_option_that_is_no_setting_is_refused(make_app: MakeApp) -> None:
     with pytest.raises(ConfigurationError, match="NODERPC_COLOUR is no setting"):
         make_app().register_blueprint(noderpc_bp, colour="red")
+
+
+@pytest.mark.parametrize("name", DROPPED)
+def test_a_dropped_setting_is_taken_with_a_warning(
+    make_app: MakeApp, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    key = f"NODERPC_{name.upper()}"
+    make_app(**{key: 1}).register_blueprint(noderpc_bp)
+    keywords: Any = {name: 1}
+    NodeRPC(make_app(), **keywords)
+
+    warning = f"{key} is no longer a setting and has no effect: {DROPPED[name]}"
+    assert [text for text in caplog.messages if key in text] == [warning] * 2
+    assert name not in {row.name for row in all_settings()}
 
 
 def test_keys_of_others_are_not_looked_at() -> None:

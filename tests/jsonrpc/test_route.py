@@ -143,16 +143,6 @@ def test_the_client_with_the_most_waiters_loses_one() -> None:
         waiters.acquire("guest").__enter__()
 
 
-def test_waiters_per_client_are_limited() -> None:
-    waiters = WaiterLimit(3, "NODERPC_X", per_client=1)
-    too_many = pytest.raises(Busy, match="NODERPC_X_PER_CLIENT raises this")
-    with waiters.acquire("one"), waiters.acquire("other"), too_many:
-        waiters.acquire("one").__enter__()
-    with waiters.acquire(), waiters.acquire():
-        # Those without an address are not known to be one.
-        pass
-
-
 def test_scan_tickets_are_waited_for_and_released() -> None:
     scans = ScanLimit(0.01)
 

@@ -49,7 +49,7 @@ class Host:
         """Start it, and wait until it answers."""
         address = self.url.replace("http", "tcp")
         options = ["--home", str(self._folder), "--database", self._database]
-        options += ["--rpc.laddr", address, "--block-interval", "0.2", "--lease-seconds", "1"]
+        options += ["--rpc.laddr", address, "--block-interval", "0.2"]
         command = [sys.executable, "-c", _START, "start", *options]
         python_path = {"PYTHONPATH": str(_ROOT)}
         self._process = Process(command, self._folder / "log", python_path, self._folder)

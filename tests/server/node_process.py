@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,36 @@ ANY_PORTS = (
     *("--json-rpc.address", "127.0.0.1:0"),
     *("--json-rpc.ws-address", "127.0.0.1:0"),
 )
+
+# The processes of a node are started anew: "site" imports this before all else there.
+_LIMITED = """
+import sys
+from functools import partial
+from importlib.machinery import PathFinder
+
+
+class Finder:
+    def find_spec(name, path, target=None):
+        if name != "flask_noderpc.server.connection":
+            return None
+        spec = PathFinder.find_spec(name, path)
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            module.Limits = partial(module.Limits, **{limits!r})
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+sys.meta_path.insert(0, Finder)
+"""
+
+
+def client_seconds(seconds: float, idle: float = 120.0) -> dict[str, float]:
+    """Return limits of the seconds that a client takes for anything, and may be idle."""
+    return {"header_s": seconds, "body_s": seconds, "write_s": seconds, "idle_s": idle}
 
 
 def run_start(*flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -46,9 +76,21 @@ class Node(Process):
         *flags: str,
         command: list[str] | None = None,
         log: str = "node.log",
+        limits: Mapping[str, float] | None = None,
     ) -> None:
         start = command or [*COMMAND, "--home", str(folder)]
-        super().__init__([*start, *flags], folder / log)
+        environment = self._limited(folder, dict(limits)) if limits else None
+        super().__init__([*start, *flags], folder / log, environment)
+
+    @staticmethod
+    def _limited(folder: Path, limits: dict[str, float]) -> dict[str, str]:
+        """Return the environment of processes whose server has these limits of connections."""
+        site = folder / "site"
+        site.mkdir()
+        text = _LIMITED.replace("{limits!r}", repr(limits))
+        (site / "sitecustomize.py").write_text(text)
+        paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return {"PYTHONPATH": os.pathsep.join(paths)}
 
     def url(self, title: str = "node RPC") -> str:
         """Where it serves something, once it says so."""
@@ -76,11 +118,15 @@ class Node(Process):
 
 @contextmanager
 def started(
-    folder: Path, *flags: str, command: list[str] | None = None, log: str = "node.log"
+    folder: Path,
+    *flags: str,
+    command: list[str] | None = None,
+    log: str = "node.log",
+    limits: Mapping[str, float] | None = None,
 ) -> Iterator[Node]:
-    """A node that listens where nobody else does."""
+    """A node that listens where nobody else does; ``limits`` are those of its connections."""
     flags = flags if command else (*ANY_PORTS, *flags)
-    with killed(Node(folder, *flags, command=command, log=log)) as node:
+    with killed(Node(folder, *flags, command=command, log=log, limits=limits)) as node:
         yield node
 
 

@@ -20,7 +20,7 @@ HANDSHAKE = CLOSING.replace(b"/health", b"/websocket").replace(
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("node")
-    with started(folder, "--dialect", "comet-0.38", "--idle-timeout", "2") as found:
+    with started(folder, "--dialect", "comet-0.38", limits={"idle_s": 2}) as found:
         found.until_up()
         yield found
 

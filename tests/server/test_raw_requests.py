@@ -18,6 +18,7 @@ from flask_noderpc.ethereum.rpc.examples import values_of
 from flask_noderpc.server.app import PrefixMiddleware
 from flask_noderpc.server.response_cache import ResponseCache
 from flask_noderpc.testing.node import app_for
+from flask_noderpc.web.rules import compression
 from tests.helpers.until import PATIENCE
 
 from ..ethereum.rpc.evm_node import Running, tx
@@ -41,7 +42,6 @@ SETTINGS = {
     "cors_origins": "https://page.example",
     "read_origins": "https://page.example",
     "allowed_hosts": "localhost",
-    "gzip_min_bytes": 300,
     # Nobody makes blocks while a call waits.
     "broadcast_timeout": 0.01,
 }
@@ -69,8 +69,9 @@ def received(port: int, request: bytes) -> bytes:
 
 @pytest.mark.parametrize(("dialect", "surface"), SURFACES)
 def test_raw_requests_are_answered_as_by_flask(
-    tmp_path: Path, dialect: str, surface: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dialect: str, surface: str
 ) -> None:
+    monkeypatch.setattr(compression, "MIN_BYTES", 300)
     seed = int.from_bytes(os.urandom(4)) if IS_LONG else SURFACES.index((dialect, surface))
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()

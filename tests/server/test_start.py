@@ -26,7 +26,7 @@ from ..helpers.http import get
 from ..helpers.raw_http import connect
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
-from .node_process import COMMAND, Node, refusal, started, without_warnings
+from .node_process import COMMAND, Node, client_seconds, refusal, started, without_warnings
 
 BUSY = ("--empty-blocks", "--block-interval", "0.1")
 
@@ -306,7 +306,7 @@ def _says_ok(path: str) -> bool:
 
 
 def test_a_process_that_is_killed_is_replaced(tmp_path: Path) -> None:
-    with started(tmp_path, *BUSY, "--workers", "2", "--lease-seconds", "1") as node:
+    with started(tmp_path, *BUSY, "--workers", "2") as node:
         node.until_up()
         until(lambda: len(node.children()) == 3, "a producer and two workers")
         for victim in node.children():
@@ -403,8 +403,8 @@ def test_shutdown_sends_close_1001_and_answers_waiting_calls(tmp_path: Path) -> 
 
 
 def test_a_slow_client_is_cut_off_and_others_are_not(tmp_path: Path) -> None:
-    impatient = ("--client-timeout", "0.5", "--idle-timeout", "1")
-    with started(tmp_path, *impatient) as node, ExitStack() as stack:
+    impatient = client_seconds(0.5, idle=1)
+    with started(tmp_path, limits=impatient) as node, ExitStack() as stack:
         node.until_up()
         slow = {
             "headers": b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow",

@@ -12,7 +12,7 @@ import pytest
 from ..helpers.raw_http import exchange
 from ..helpers.until import until
 from ..helpers.websocket import WebSocketClient
-from .node_process import Node, started
+from .node_process import Node, client_seconds, started
 
 APP = """
 import io
@@ -25,7 +25,6 @@ from flask_noderpc import NodeRPC
 from flask_sock import Sock
 
 app = Flask(__name__)
-app.config["NODERPC_CLIENT_TIMEOUT"] = {client_timeout}
 NodeRPC(app, database={folder!r} + "/chain.db", rpc_laddr="tcp://127.0.0.1:0")
 
 
@@ -180,9 +179,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("wsgi")
 
 
-def command(folder: Path, client_timeout: float = 10.0) -> list[str]:
+def command(folder: Path) -> list[str]:
     app = folder / "plain.py"
-    app.write_text(APP.format(folder=str(folder), client_timeout=client_timeout))
+    app.write_text(APP.format(folder=str(folder)))
     return [sys.executable, "-m", "flask", "--app", str(app), "noderpc", "start"]
 
 
@@ -353,6 +352,6 @@ def test_an_application_may_take_longer_than_a_client_has_for_the_body(
     # More than the server has read before the application asks for it.
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"
     request = head.encode() + bytes(200_000)
-    with started(tmp_path, command=command(tmp_path, 1.0)) as node:
+    with started(tmp_path, command=command(tmp_path), limits=client_seconds(1)) as node:
         node.until_up()
         assert exchange(node, request + LAST).count("HTTP/1.1 200 OK") == 2

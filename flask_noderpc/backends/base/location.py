@@ -23,7 +23,7 @@ class Location:
     """The name for errors."""
     read_only = False
     takes_replicas = False
-    """True if NODERPC_READ_DATABASE may name a replica of the store."""
+    """True if the store may have a replica."""
     folder: Path | None = None
     """The folder of a file."""
 

@@ -32,11 +32,7 @@ def evm(
             raise ConfigurationError(
                 f"NODERPC_APPLICATION = 'evm' needs {package}: pip install 'flask-noderpc[evm]'"
             )
-    limits = ExecutionLimits(
-        own.evm_executors,
-        call_s=own.evm_timeout,
-        per_client=settings.max_waiting_calls_per_client,
-    )
+    limits = ExecutionLimits(own.evm_executors, call_s=own.evm_timeout)
     return lambda state: EvmApplication(
         state,
         EvmRuntime(state, path, limits, memory, keeps_names=settings.dev),

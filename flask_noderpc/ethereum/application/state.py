@@ -148,8 +148,6 @@ class ExecutionLimits:
     call_s: float = 5.0
     block_s: float = 30.0
     """Maximum seconds of a block; the producer's lease is renewed meanwhile."""
-    per_client: int | None = None
-    """Maximum running and queued calls of one client; ``None`` for no limit."""
 
 
 class EvmRuntime(EvmState):
@@ -176,7 +174,7 @@ class EvmRuntime(EvmState):
         arguments = _absolute(store), str(self.memory.limit)
         command = module_command(f"{__package__}.executor", *arguments)
         self._calls = Executors(
-            (*command, str(_NICENESS), "0"), limits.executors, limits.waiting, limits.per_client
+            (*command, str(_NICENESS), "0"), limits.executors, limits.waiting
         )
         self._blocks = Executors((*command, "0", str(int(keeps_names))), 1, 1)
         self._node_store = CachedNodeStore(state.get, self.memory)

@@ -41,8 +41,6 @@ class Policy:
     """True if a request without a body is answered with the index page."""
     server_time: bool = False
     """True if responses have ``X-Server-Time``."""
-    gzip_min_bytes: int = 0
-    """Bytes from which responses are compressed; 0 for never."""
     admissions: Mapping[str, Admission] = field(default_factory=lambda: NODE_ADMISSIONS)
     """How requests are admitted, by endpoints; all others are routes."""
 
@@ -64,7 +62,6 @@ class Policy:
             takes_forms=dialect.http.any_method,
             page_for_empty_body=dialect.envelope.empty_body_is_index and has_index,
             server_time=dialect.http.server_time,
-            gzip_min_bytes=settings.gzip_min_bytes,
             admissions={**NODE_ADMISSIONS, **admissions},
         )
 

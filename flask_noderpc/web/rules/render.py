@@ -27,7 +27,7 @@ def render(admitted: Admitted, reply: Reply, now: int) -> Response:
 
 def render_reply(policy: Policy, head: Head, reply: Reply) -> Response:
     """Return the response without the headers that every response of a mount has."""
-    return compress(head, _plain(head, reply), len(reply.body), policy.gzip_min_bytes)
+    return compress(head, _plain(head, reply), len(reply.body))
 
 
 def _plain(head: Head, reply: Reply) -> Response:

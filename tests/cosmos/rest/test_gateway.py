@@ -23,6 +23,7 @@ from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.protocol.protobuf import integer, message
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
+from flask_noderpc.web.rules import compression
 
 from .conftest import LAST
 
@@ -289,9 +290,12 @@ def test_a_transaction_that_is_not_checked_has_the_code_of_the_sdk(
     assert (reply["tx_response"]["code"], reply["tx_response"]["codespace"]) == (21, "sdk")
 
 
-def test_large_replies_are_compressed(chain: EmbeddedChain, client: FlaskClient) -> None:
+def test_large_replies_are_compressed(
+    chain: EmbeddedChain, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compression, "MIN_BYTES", 1_000)
     path = f"{TXS}?query=tx.height%3E0"
-    packed = mounted(chain, gzip_min_bytes=1_000).get(
+    packed = mounted(chain).get(
         path,
         headers={"Accept-Encoding": "gzip"},
         environ_overrides={"REMOTE_ADDR": "192.0.2.7"},

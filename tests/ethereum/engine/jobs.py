@@ -36,13 +36,11 @@ class NoRecords:
         return None
 
 
-def executors(
-    count: int = 1, queue_size: int = 1, per_client: int | None = None, gate: Path | None = None
-) -> Executors:
+def executors(count: int = 1, queue_size: int = 1, gate: Path | None = None) -> Executors:
     """Executors; with a gate each start waits there until it is let through."""
     at_gate = [str(gate)] if gate else []
     command = (sys.executable, "-m", __name__, *at_gate)
-    return Executors(command, count, queue_size, per_client)
+    return Executors(command, count, queue_size)
 
 
 def wait_at(gate: Path) -> None:

@@ -279,20 +279,6 @@ def test_the_least_recently_served_client_is_next(tmp_path: Path) -> None:
     assert notes.read_text().split() == [GUEST, HOG, GUEST, HOG, HOG]
 
 
-def test_a_client_has_no_more_than_it_may(tmp_path: Path) -> None:
-    with (
-        closing(executors(queue_size=4, per_client=1)) as one,
-        ThreadPoolExecutor(1) as threads,
-    ):
-        held = threads.submit(one.run, Held(tmp_path), LONG_S, HOG)
-        begun(tmp_path)
-        with pytest.raises(ExecutorsBusy, match="NODERPC_MAX_WAITING_CALLS_PER_CLIENT is 1"):
-            one.run(WhoAmI(), LONG_S, HOG)
-        (tmp_path / "end").touch()
-        assert held.result(LONG_S) == "done"
-        assert one.run(WhoAmI(), LONG_S, HOG)
-
-
 def test_errors_travel(one: Executors) -> None:
     with pytest.raises(InvalidTransaction, match=r"^why not$"):
         one.run(Raises(InvalidTransaction("why not")), LONG_S)
