@@ -6,10 +6,11 @@ request that a process answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from types import MappingProxyType
+from typing import Any, Unpack, cast
 
 from flask import Blueprint, Flask, current_app, request_started
 from flask.blueprints import BlueprintSetupState
@@ -25,7 +26,8 @@ from .jsonrpc.guard import Authorize
 from .jsonrpc.route import Route, RouteTable
 from .lru import CacheMemory
 from .mount import Mount
-from .settings import Settings, all_settings, read_settings
+from .settings import Settings, all_settings, given_by, read_settings
+from .settings.keywords import CoreSettings
 from .web.rule_conflicts import check_request, refuse_overlap, refuse_taken_names
 from .web.views import View
 from .wire.dialect import Dialect
@@ -39,11 +41,15 @@ class NodeRPC:
     instance folder. ``routes`` are rows of your own, beside those of the node. ``authorize`` is
     called with Flask's request and the method of every call, and returns ``True`` or
     :class:`~flask_noderpc.Denied`. ``dialect`` is a name or a dialect of your own. Further
-    keywords are settings of this mount alone, such as ``max_batch``, or rows for an API of a
-    feature, such as ``evm_routes`` beside the methods of Ethereum's JSON-RPC.
+    keywords are settings of this mount alone, such as ``max_batch``.
+
+    ``settings`` has those of features, as instances of the classes that declare them:
+    ``EthereumSettings(json_rpc_enable=True)``. ``rows`` has rows for the APIs of features, such
+    as ``{"evm_routes": [...]}`` beside the methods of Ethereum's JSON-RPC. Both may be keywords
+    as well, which type checkers do not know.
     """
 
-    def __init__(  # keywords, each with a default
+    def __init__(  # noqa: PLR0913  # keywords, each with a default
         self,
         app: Flask | None = None,
         *,
@@ -53,7 +59,9 @@ class NodeRPC:
         routes: Iterable[Route[Any]] = (),
         authorize: Authorize | None = None,
         dialect: str | Dialect | None = None,
-        **settings: Any,
+        settings: Iterable[object] = (),
+        rows: Mapping[str, Iterable[Route[Any]]] = MappingProxyType({}),
+        **keywords: Unpack[CoreSettings],
     ) -> None:
         if authorize is not None and not callable(authorize):
             raise _unfit(
@@ -66,12 +74,9 @@ class NodeRPC:
         self._url_prefix = _checked_prefix(url_prefix)
         self._backend = backend
         self._routes = COMETBFT_ROUTES.with_custom(routes)
-        self._rows = {
-            api.rows: RouteTable(()).with_custom(settings.pop(api.rows), api.rows)
-            for api in (apis() if settings else ())
-            if api.rows in settings
-        }
-        self._settings = settings if dialect is None else {**settings, "dialect": dialect}
+        given: dict[str, Any] = {**given_by(settings), **keywords}
+        self._rows = _row_tables(rows, given)
+        self._settings = given if dialect is None else {**given, "dialect": dialect}
         if app is not None:
             self.init_app(app)
 
@@ -132,6 +137,21 @@ class NodeRPC:
             )
         refuse_overlap(app)
         request_started.connect(check_request, app)
+
+
+def _row_tables(
+    rows: Mapping[str, Iterable[Route[Any]]], keywords: dict[str, Any]
+) -> dict[str, RouteTable]:
+    """Return the rows for APIs of features by their names; those among the keywords are taken
+    out."""
+    if not rows and not keywords:
+        return {}
+    known = {api.rows for api in apis() if api.rows}
+    if not isinstance(rows, Mapping) or not rows.keys() <= known:
+        needed = f"a dict is needed that has lists of Route, by {' or '.join(sorted(known))}"
+        raise _unfit("rows", rows, needed)
+    found = {**rows, **{name: keywords.pop(name) for name in known & keywords.keys()}}
+    return {name: RouteTable(()).with_custom(each, name) for name, each in found.items()}
 
 
 def _read(app: Flask, given: dict[str, Any], *, has_backend: bool) -> tuple[Settings, Dialect]:

@@ -7,6 +7,7 @@ from flask import Flask
 
 from flask_noderpc import Context, NodeRPC, NoParams, Route, param
 from flask_noderpc.ethereum.rpc.codec.params import Quantity
+from flask_noderpc.ethereum.settings import EthereumSettings
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,15 @@ def pending_bytes(ctx: Context, params: NoParams) -> int:
 
 
 node = NodeRPC(
-    json_rpc_enable=True,
-    evm_routes=[
-        # The namespace is served because it has a route.
-        Route("acme_proposer", proposer, AtHeight, dict),
-        # Served where NODERPC_EVM_API (--evm.rpc.api) has eth.
-        Route("eth_pendingBytes", pending_bytes, NoParams, int),
-    ],
+    settings=[EthereumSettings(json_rpc_enable=True)],
+    rows={
+        "evm_routes": [
+            # The namespace is served because it has a route.
+            Route("acme_proposer", proposer, AtHeight, dict),
+            # Served where NODERPC_EVM_API (--evm.rpc.api) has eth.
+            Route("eth_pendingBytes", pending_bytes, NoParams, int),
+        ]
+    },
 )
 
 

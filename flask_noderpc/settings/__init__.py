@@ -9,11 +9,11 @@ else in the package reads ``app.config``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from ..errors import InvalidSetting, short_repr
+from ..errors import ConfigurationError, InvalidSetting, short_repr
 from .kinds import check_chain_id
 from .table import (
     GROUPS,
@@ -38,6 +38,7 @@ __all__ = [
     "by_group",
     "check_chain_id",
     "flag_of",
+    "given_by",
     "no_setting",
     "read_settings",
     "setting",
@@ -88,6 +89,26 @@ def warn_of_dropped(name: str, source: str) -> None:
 def shown_setting(row: Setting, value: object) -> str:
     """Return the text of a setting's value, without credentials."""
     return "'…'" if row.kind.is_secret and value else repr(value)
+
+
+def given_by(instances: object) -> dict[str, Any]:
+    """Return the values that instances of features' settings have in place of the defaults.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an instance of another class.
+    """
+    values: dict[str, Any] = {}
+    for each in instances if isinstance(instances, Iterable) else [instances]:
+        known = {row.owner.__name__: row.owner for row in all_settings()}
+        del known[Settings.__name__]
+        if type(each) not in known.values():
+            raise ConfigurationError(
+                f"settings has {short_repr(each)}: instances of {', '.join(known)} are needed;"
+                " settings of the core are keywords"
+            )
+        for row in all_settings():
+            if row.owner is type(each) and getattr(each, row.name) != row.default:
+                values[row.name] = getattr(each, row.name)
+    return values
 
 
 def read_settings(

@@ -17,6 +17,7 @@ from flask import Flask
 from flask_noderpc.companion.evm import ForwardedEvm
 from flask_noderpc.companion.from_settings import companion_from_settings
 from flask_noderpc.companion.http import UpstreamLimits
+from flask_noderpc.companion.settings import CompanionSettings
 from flask_noderpc.errors import (
     ConfigurationError,
     ForwardedCallFailed,
@@ -24,6 +25,7 @@ from flask_noderpc.errors import (
     UpstreamUnavailable,
 )
 from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
+from flask_noderpc.ethereum.settings import EthereumSettings
 from flask_noderpc.extension import NodeRPC
 from flask_noderpc.settings import read_settings
 from flask_noderpc.testing.node import app_for, serve
@@ -274,7 +276,16 @@ def test_the_settings_name_what_they_need(caplog: pytest.LogCaptureFixture) -> N
     """Nodes to follow, and the layer itself; no node is asked before."""
     url = "http://127.0.0.1:8545"
     with pytest.raises(ConfigurationError, match="needs NODERPC_UPSTREAM"):
-        NodeRPC(Flask("host"), evm_upstream=url, json_rpc_enable=True)
+        NodeRPC(
+            Flask("host"),
+            settings=[
+                CompanionSettings(evm_upstream=(url,)),
+                EthereumSettings(json_rpc_enable=True),
+            ],
+        )
     with pytest.raises(ConfigurationError, match="and NODERPC_JSON_RPC_ENABLE"):
-        NodeRPC(Flask("host"), upstream=url, evm_upstream=url)
+        NodeRPC(
+            Flask("host"),
+            settings=[CompanionSettings(upstream=(url,), evm_upstream=(url,))],
+        )
     assert caplog.text == ""

@@ -26,6 +26,7 @@ from flask_noderpc.companion.backend import CompanionBackend
 from flask_noderpc.companion.forward import ForwardedApplication
 from flask_noderpc.companion.pool import NoUpstream, Upstreams
 from flask_noderpc.companion.reader import Reader
+from flask_noderpc.companion.settings import CompanionSettings
 from flask_noderpc.companion.upstream import Upstream
 from flask_noderpc.domain.abci import BlockResults, Event
 from flask_noderpc.domain.block import Evidence
@@ -554,7 +555,11 @@ def test_an_app_serves_what_another_process_follows(
     reaches(followed, HEIGHTS)
 
     app = Flask("host", instance_path=str(tmp_path))
-    NodeRPC(app, upstream=url, database=str(tmp_path / "companion.db"))
+    NodeRPC(
+        app,
+        settings=[CompanionSettings(upstream=(url,))],
+        database=str(tmp_path / "companion.db"),
+    )
     with app.test_client() as client:
         assert client.get("/v1/block?height=9").json["result"]["block_id"]["hash"]  # type: ignore[index]
     assert mounts(app)["noderpc"].settings.dialect == "comet-1.0"

@@ -24,6 +24,7 @@ from flask_noderpc.companion.cached_status import CachedStatus
 from flask_noderpc.companion.comparison import Comparison, unproven
 from flask_noderpc.companion.pool import NoUpstream, Upstreams
 from flask_noderpc.companion.reads import CompanionReads
+from flask_noderpc.companion.settings import CompanionSettings
 from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute
 from flask_noderpc.errors import FULL, HeightNotAvailable, StoreError, UpstreamUnavailable
 from flask_noderpc.extension import mounts
@@ -157,10 +158,9 @@ def test_forwarded_calls_leave_threads_for_stored_reads(
         app = Flask("host", instance_path=str(tmp_path))
         NodeRPC(
             app,
-            upstream=url,
+            settings=[CompanionSettings(upstream=(url,), upstream_timeout=PATIENCE)],
             database=str(tmp_path / "companion.db"),
             server_threads=4,
-            upstream_timeout=PATIENCE,
         )
         paths = ["/abci_query?data=0x01"] * 2 + ["/net_info"]
         waiting = [clients.submit(app.test_client().get, path) for path in paths]

@@ -57,7 +57,7 @@ class Ways:
 def ways(app: Flask, **options: Any) -> Iterator[Ways]:
     chain = make_chain()
     backend = ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
-    NodeRPC(app, backend=backend, json_rpc_enable=True, **options)
+    NodeRPC(app, backend=backend, **{"json_rpc_enable": True, **options})
     with serve(app) as url:
         yield Ways(app, url)
 
@@ -118,9 +118,9 @@ def test_only_allowed_methods_exist(app: Flask) -> None:
 def test_a_name_that_is_of_no_method_is_refused(
     app: Flask, setting: str, name: str, hint: str
 ) -> None:
-    names: Any = {setting: ["status", name]}
+    names: Any = {setting: ["status", name], "json_rpc_enable": True}
     with pytest.raises(ConfigurationError) as caught:
-        NodeRPC(app, json_rpc_enable=True, **names)
+        NodeRPC(app, **names)
 
     assert str(caught.value).startswith(f"NODERPC_{setting.upper()}: no method {name!r}")
     assert str(caught.value).endswith(hint)

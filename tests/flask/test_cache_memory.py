@@ -40,6 +40,8 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
 
 
 def app_with_mounts(chain: EmbeddedChain, cache_bytes: int) -> Flask:
+    from flask_noderpc.ethereum.settings import EthereumSettings
+
     app = Flask("host")
     for name, dialect in (("one", "document"), ("two", "comet-0.38")):
         NodeRPC(
@@ -49,7 +51,7 @@ def app_with_mounts(chain: EmbeddedChain, cache_bytes: int) -> Flask:
             url_prefix=f"/{name}",
             dialect=dialect,
             cache_bytes=cache_bytes,
-            json_rpc_enable=True,
+            settings=[EthereumSettings(json_rpc_enable=True)],
             metrics=name == "one",
         )
     return app

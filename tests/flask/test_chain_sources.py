@@ -8,12 +8,14 @@ from flask import Flask
 from flask_noderpc import ChainBackend, ConfigurationError, MemoryChain, NodeRPC
 from flask_noderpc.chain import source as chain_sources
 from flask_noderpc.chain.source import ChainSource
+from flask_noderpc.companion.settings import CompanionSettings
 from flask_noderpc.feature import Feature
 from flask_noderpc.testing import make_chain
 
 from .conftest import MakeApp
 
 HEIGHT = 7
+OLD = CompanionSettings(trust="old")
 
 
 class Archive(ChainSource):
@@ -56,14 +58,14 @@ def served(app: Flask) -> tuple[str, int]:
 @pytest.mark.features
 def test_a_setting_asks_for_the_chain_and_its_dialect(make_app: MakeApp) -> None:
     app = make_app()
-    NodeRPC(app, trust="old")
+    NodeRPC(app, settings=[OLD])
     assert served(app) == (str(HEIGHT), 200)
 
 
 @pytest.mark.features
 def test_a_dialect_that_is_named_is_served(make_app: MakeApp) -> None:
     app = make_app(NODERPC_DIALECT="comet-0.38")
-    NodeRPC(app, trust="old")
+    NodeRPC(app, settings=[OLD])
     assert served(app) == (str(HEIGHT), 404)
 
 
@@ -86,10 +88,12 @@ def test_a_backend_of_its_own_keeps_its_dialect(make_app: MakeApp) -> None:
 @pytest.mark.features
 def test_settings_that_do_not_fit_are_refused(make_app: MakeApp) -> None:
     with pytest.raises(ConfigurationError, match="NODERPC_DEV is not for an archive"):
-        NodeRPC(make_app(), trust="old", dev=True)
+        NodeRPC(make_app(), settings=[OLD], dev=True)
 
 
 @pytest.mark.features
 def test_settings_of_two_sources_are_refused(make_app: MakeApp) -> None:
     with pytest.raises(ConfigurationError, match="NODERPC_TRUST and NODERPC_UPSTREAM_DIAL"):
-        NodeRPC(make_app(), trust="old", upstream_dialect="comet-0.38")
+        NodeRPC(
+            make_app(), settings=[CompanionSettings(trust="old", upstream_dialect="comet-0.38")]
+        )

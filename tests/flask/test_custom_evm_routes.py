@@ -75,7 +75,12 @@ def app_with(rows: Any = ROWS, **settings: Any) -> Flask:
     chain = make_chain(5)
     backend = ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
     app = Flask("host")
-    NodeRPC(app, backend=backend, evm_routes=rows, **{"json_rpc_enable": True, **settings})
+    NodeRPC(
+        app,
+        backend=backend,
+        rows={"evm_routes": rows},
+        **{"json_rpc_enable": True, **settings},
+    )
     return app
 
 

@@ -17,6 +17,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from flask_noderpc import COMETBFT_ROUTES, DIALECTS
 from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
 from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
+from flask_noderpc.ethereum.settings import EthereumSettings
 from flask_noderpc.extension import NodeRPC
 from flask_noderpc.jsonrpc import describe
 from flask_noderpc.protocol.comet.hashes import tx_hash
@@ -216,13 +217,14 @@ def test_descriptions_contain_no_setting_values(backend: chain.PeeredBackend) ->
         if row.value_type.startswith("str") and row.name not in ("dialect", "application")
     }
     texts["upstream_header"] = f"x-api-key: {CANARY}"
-    NodeRPC(app, name="plain", backend=backend, url_prefix="/node", json_rpc_enable=True)
+    ethereum = EthereumSettings(json_rpc_enable=True)
+    NodeRPC(app, name="plain", backend=backend, url_prefix="/node", settings=[ethereum])
     NodeRPC(
         app,
         name="secret",
         backend=backend,
         url_prefix="/edon",
-        json_rpc_enable=True,
+        settings=[ethereum],
         authorize=lambda request, method: True,
         allowed_hosts=["localhost", CANARY],
         write_origins=[f"https://{CANARY}"],

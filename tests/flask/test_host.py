@@ -419,7 +419,10 @@ def route_called(name: str) -> RouteTable:
 def test_a_route_called_as_something_of_the_node_s_is_refused(
     make_app: MakeApp, name: str
 ) -> None:
-    mounted = NodeRPC(routes=route_called(name), json_rpc_enable=True, url_prefix="/node")
+    from flask_noderpc.ethereum.settings import EthereumSettings
+
+    ethereum = EthereumSettings(json_rpc_enable=True)
+    mounted = NodeRPC(routes=route_called(name), settings=[ethereum], url_prefix="/node")
 
     with pytest.raises(ConfigurationError) as caught:
         mounted.init_app(make_app())

@@ -305,13 +305,15 @@ def test_a_backend_that_was_closed_is_started_again_by_the_next_call(tmp_path: P
 @pytest.mark.parametrize("prefix", [None, "/node"])
 @pytest.mark.parametrize("dialect", ["document", "comet-0.38", "comet-1.0"])
 def test_every_call_without_flask_has_a_rule_of_flask(prefix: str | None, dialect: str) -> None:
+    from flask_noderpc.ethereum.settings import EthereumSettings
+
     app = Flask("host")
     NodeRPC(
         app,
         backend=memory(),
         url_prefix=prefix,
         dialect=dialect,
-        json_rpc_enable=True,
+        settings=[EthereumSettings(json_rpc_enable=True)],
         exclude_routes="status,evm",
     )
     calls = dict(mounts(app)["noderpc"].calls())

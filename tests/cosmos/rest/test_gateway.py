@@ -18,6 +18,7 @@ from werkzeug.test import Client, TestResponse
 from flask_noderpc import ConfigurationError, Denied, NodeRPC
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.cosmos.bank import Bank
+from flask_noderpc.cosmos.settings import CosmosSettings
 from flask_noderpc.domain.abci import QueryResult
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.protocol.protobuf import integer, message
@@ -27,6 +28,7 @@ from flask_noderpc.web.rules import compression
 
 from .conftest import LAST
 
+REST = CosmosSettings(rest=True)
 BOB = "cosmos1avgyh77ycn997ja45q5q8ss8y9mr424jq6zn4p"
 BALANCE = f"/cosmos/bank/v1beta1/balances/{BOB}/by_denom?denom=token"
 PARAMS = "/cosmos/bank/v1beta1/params"
@@ -228,7 +230,7 @@ def test_a_host_decides_about_calls(chain: EmbeddedChain) -> None:
         return True
 
     app = Flask("guarded")
-    NodeRPC(app, backend=chain, rest=True, authorize=authorize)
+    NodeRPC(app, backend=chain, settings=[REST], authorize=authorize)
     client = app.test_client()
     denied = client.post(TXS, json=GARBAGE)
     assert refused(denied, 401, 7) == "log in"
@@ -306,8 +308,8 @@ def test_large_replies_are_compressed(
 
 def test_it_is_served_below_a_prefix(chain: EmbeddedChain) -> None:
     app = Flask("prefixed")
-    NodeRPC(app, backend=chain, rest=True, url_prefix="/chains/<name>")
-    NodeRPC(app, backend=chain, rest=True, url_prefix="/<prefix>/<rest>", name="other")
+    NodeRPC(app, backend=chain, settings=[REST], url_prefix="/chains/<name>")
+    NodeRPC(app, backend=chain, settings=[REST], url_prefix="/<prefix>/<rest>", name="other")
     client = app.test_client()
     assert client.get(f"/chains/bank{PARAMS}").status_code == 200
     assert client.get(f"/others/bank{PARAMS}").status_code == 200
@@ -329,10 +331,10 @@ def test_calls_are_reported(chain: EmbeddedChain, client: FlaskClient) -> None:
 def test_it_is_off_unless_a_setting_brings_it(chain: EmbeddedChain, tmp_path: Path) -> None:
     assert mounted(chain, rest=False).get(PARAMS).status_code == 404
     with pytest.raises(ConfigurationError, match="NODERPC_APPLICATION = 'bank'"):
-        NodeRPC(Flask("other"), rest=True)
+        NodeRPC(Flask("other"), settings=[REST])
     other = EmbeddedChain(tmp_path / "chain.db")
     with pytest.raises(ConfigurationError, match="an application of your own with sdk_prefix"):
-        NodeRPC(Flask("other"), backend=other, rest=True)
+        NodeRPC(Flask("other"), backend=other, settings=[REST])
 
 
 def test_what_nobody_expects_is_told_to_the_log_alone(
@@ -484,7 +486,7 @@ _BODIES = (
 @pytest.fixture(scope="module")
 def raising(chain: EmbeddedChain) -> FlaskClient:
     """A client that raises what no error was made of."""
-    app = app_for(chain, rest=True)
+    app = app_for(chain, settings=[REST])
     app.config["PROPAGATE_EXCEPTIONS"] = True
     return app.test_client()
 

@@ -14,6 +14,7 @@ from flask import Flask
 
 from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.ethereum.ethermint_double import EmittedLog
+from flask_noderpc.ethereum.settings import EthereumSettings
 from flask_noderpc.extension import mounts
 from flask_noderpc.protocol.secp256k1eth import keccak
 from flask_noderpc.signals import rpc_called
@@ -171,9 +172,9 @@ def test_code_finds_the_hashes_that_it_may_ask_for(tmp_path: Path) -> None:
         "database": tmp_path / "chain.db",
         "application": "evm",
         "dev": True,
-        "evm_timeout": 4 * PATIENCE,
     }
-    NodeRPC(app, json_rpc_enable=True, produce=False, retain_blocks=257, **settings)
+    ethereum = EthereumSettings(json_rpc_enable=True, evm_timeout=4 * PATIENCE)
+    NodeRPC(app, settings=[ethereum], produce=False, retain_blocks=257, **settings)
     chain = mounts(app)["noderpc"].backend
     say = posting(app)
     try:

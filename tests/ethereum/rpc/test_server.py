@@ -11,6 +11,7 @@ from flask.testing import FlaskClient
 
 from flask_noderpc import ConfigurationError, MemoryChain, NodeRPC
 from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.ethereum.settings import EthereumSettings
 from flask_noderpc.jsonrpc import context
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
@@ -238,7 +239,7 @@ def test_a_host_route_at_the_evm_path_wins_and_is_logged(
     host.add_url_rule("/evm", "own", lambda: "own", methods=["POST"])
     backend = ChainBackend(MemoryChain(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state))
 
-    NodeRPC(host, backend=backend, json_rpc_enable=True)
+    NodeRPC(host, backend=backend, settings=[EthereumSettings(json_rpc_enable=True)])
 
     assert host.test_client().post("/evm").text == "own"
     assert host.test_client().get("/evm").status_code == 200

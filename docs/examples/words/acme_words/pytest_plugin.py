@@ -14,11 +14,11 @@ def words_url(tmp_path: Path) -> Iterator[str]:
     from flask_noderpc import NodeRPC, get_backend
     from flask_noderpc.testing.node import serve
 
-    from .words import words_bp
+    from . import feature, words
 
     app = Flask(__name__, instance_path=str(tmp_path))
-    NodeRPC(app, application="words", words_longest=5)
-    app.register_blueprint(words_bp)
+    NodeRPC(app, application="words", settings=[feature.WordsSettings(words_longest=5)])
+    app.register_blueprint(words.words_bp)
     with serve(app) as url, app.app_context():
         yield url
         get_backend().close()

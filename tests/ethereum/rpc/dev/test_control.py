@@ -23,6 +23,7 @@ from flask_noderpc.ethereum.application.application import EvmApplication
 from flask_noderpc.ethereum.application.patches import Change, patch_tx
 from flask_noderpc.ethereum.protocol import accounts
 from flask_noderpc.ethereum.rpc.dev.routes import CONTROL_ROUTES, REASONS
+from flask_noderpc.ethereum.settings import EthereumSettings
 from flask_noderpc.ethereum.state import EVM_STATE
 from flask_noderpc.protocol.secp256k1eth import keccak
 from flask_noderpc.testing.node import serve
@@ -605,7 +606,7 @@ def test_without_the_setting_nothing_drives_the_chain(tmp_path: Path) -> None:
 def test_nothing_drives_a_chain_of_another(tmp_path: Path) -> None:
     app = Flask("kvstore")
     backend = EmbeddedChain(tmp_path / "noderpc.db", produce=False)
-    NodeRPC(app, backend=backend, dev=True, json_rpc_enable=True)
+    NodeRPC(app, backend=backend, dev=True, settings=[EthereumSettings(json_rpc_enable=True)])
     client: Any = app.test_client()
     call = {"jsonrpc": "2.0", "id": 1, "method": "evm_mine"}
     with closing(backend):
