@@ -23,11 +23,12 @@ nitpick_ignore_regex = [
     (
         "py:class",
         r"(Flask|Blueprint|Path|optional|Any|Callable|Changes|ABC|PathLike|P|~?T|Authorize|Policy"
-        r"|Dispatcher|Response|Location|Engine|ProcessHandles)",
+        r"|Dispatcher|Response|Location|Engine|ProcessHandles"
+        r"|CoreSettings|flask_noderpc\.concurrency\.T)",
     ),
     (
         "py:class",
-        r"flask_noderpc\.(domain|settings|lru|concurrency\.T|protocol|jsonrpc|wire|chain|backends|web\.rules)\..*",
+        r"flask_noderpc\.(domain|settings|lru|protocol|jsonrpc|wire|chain|backends|web\.rules)\..*",
     ),
     (
         "py:class",

@@ -34,12 +34,12 @@ def upstream(chain: SampleChain) -> ChainBackend:
     return ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
 
 
-class TestRestBackend(ChainBackendContract):
+class TestRestChain(ChainBackendContract):
     """The backend's contract, over HTTP."""
 
     @pytest.fixture(autouse=True)
     def _servers(self, example: dict[str, Any]) -> Iterator[None]:
-        self.backend_class = example["RestBackend"]
+        self.chain_class = example["RestChain"]
         with ExitStack() as self.stack:
             yield
 
@@ -47,8 +47,7 @@ class TestRestBackend(ChainBackendContract):
         """Return the backend in front of a node that serves the chain."""
         app = app_for(upstream(chain), dialect="comet-0.38")
         url = self.stack.enter_context(serve(app))
-        backend: ChainBackend = self.backend_class(url)
-        return backend
+        return ChainBackend(self.chain_class(url))
 
     def test_the_whole_chain_verifies(self, backend: ChainBackend, chain: SampleChain) -> None:
         """Hashes, votes and members: a route shows no proposer of a set."""
@@ -73,7 +72,7 @@ class TestRestBackend(ChainBackendContract):
 def test_hundreds_of_validators_are_read_page_by_page(example: dict[str, Any]) -> None:
     chain = make_chain(4, powers=(1,) * 230)
     with serve(app_for(upstream(chain), dialect="comet-0.38")) as url:
-        found = example["RestBackend"](url).validators(1)
+        found = example["RestChain"](url).validators(1)
 
     assert found.validators == upstream(chain).reads.validators(1).validators
 
@@ -107,7 +106,9 @@ def test_rest_backend_answers_equal_those_of_the_node(
         "block": block_id(chain.blocks[2].block)[0].hash.hex(),
     }
     with serve(node) as url:
-        front = app_for(example["RestBackend"](url, dialect), dialect=dialect).test_client()
+        front = app_for(
+            ChainBackend(example["RestChain"](url, dialect)), dialect=dialect
+        ).test_client()
         for path in (path.format(**known) for path in PATHS):
             assert front.get(path).get_json() == node.test_client().get(path).get_json(), path
 
@@ -117,7 +118,7 @@ def test_the_state_of_consensus_is_shown_without_a_proposer(
     example: dict[str, Any], dialect: str
 ) -> None:
     with serve(app_for(upstream(make_chain(5)), dialect="comet-0.38")) as url:
-        client = app_for(example["RestBackend"](url), dialect=dialect).test_client()
+        client = app_for(ChainBackend(example["RestChain"](url)), dialect=dialect).test_client()
         short = client.get("/consensus_state").get_json()["result"]["round_state"]
         whole = client.get("/dump_consensus_state").get_json()["result"]["round_state"]
 
@@ -163,8 +164,8 @@ def test_a_malformed_upstream_answer_is_a_clear_error(
     node.add_url_rule("/genesis", view_func=lambda: Response(body, status))
     with serve(node) as url:
         limit = 300_000 if body.startswith(b"[") else 5_000
-        backend = example["RestBackend"](url, max_bytes=limit)
-        answer = app_for(backend).test_client().get("/genesis")
+        reads = example["RestChain"](url, max_bytes=limit)
+        answer = app_for(ChainBackend(reads)).test_client().get("/genesis")
 
     assert answer.status_code == 500
     assert answer.get_json()["error"]["data"].startswith(text)
@@ -175,8 +176,8 @@ def test_a_malformed_upstream_answer_is_a_clear_error(
 def test_a_node_that_is_not_there_is_an_error(example: dict[str, Any]) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        backend = example["RestBackend"](f"http://127.0.0.1:{unused.getsockname()[1]}")
-        answer = app_for(backend).test_client().get("/genesis")
+        reads = example["RestChain"](f"http://127.0.0.1:{unused.getsockname()[1]}")
+        answer = app_for(ChainBackend(reads)).test_client().get("/genesis")
 
     assert answer.status_code == 500
     assert "the node can't be reached" in answer.get_json()["error"]["data"]

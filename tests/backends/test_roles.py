@@ -168,7 +168,7 @@ def test_a_row_that_breaks_the_tables_is_an_invalid_block(
 def test_a_subclass_replaces_the_capabilities_of_a_chain(tmp_path: Path) -> None:
     class Own(EmbeddedChain):
         @property
-        def mempool(self) -> Mempool:  # type: ignore[override]
+        def mempool(self) -> Mempool:
             return own
 
         @cached_property
