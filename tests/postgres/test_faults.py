@@ -274,7 +274,7 @@ maker = ChainMaker((10,))
 store = open_store(sys.argv[1])
 store.init_chain(maker.genesis, maker.state)
 store.append_block(maker.block(b"a=1"))
-waiting = threading.Thread(target=store.wait_for_height, args=(2, 120))
+waiting = threading.Thread(target=store.reads.wait_for_height, args=(2, 120))
 waiting.start()
 block = maker.block(b"a=2")
 child = os.fork()
@@ -329,10 +329,10 @@ while len(turns) < began + 20:
 assert one(works)
 # One that is ended while it waits leaves no result to the next.
 ended.kill()
-reads = [gevent.spawn(store.block, 1) for _ in range(50)]
+reads = [gevent.spawn(store.reads.block, 1) for _ in range(50)]
 gevent.joinall(reads, raise_error=True)
 assert one("SELECT 1") == (1,)
-waiting = gevent.spawn(store.wait_for_height, 1, 120)
+waiting = gevent.spawn(store.reads.wait_for_height, 1, 120)
 gevent.sleep(0.1)
 store.append_block(maker.block(b"a=2"))
 assert waiting.get(timeout=120) == 2

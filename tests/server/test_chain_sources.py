@@ -24,12 +24,12 @@ _SOURCE = """
 from contextlib import contextmanager
 from pathlib import Path
 
-from flask_noderpc import MemoryChain
+from flask_noderpc import ChainBackend, MemoryChain
 from flask_noderpc.chain.source import ChainSource, Process
 from flask_noderpc.testing import make_chain
 
 
-class Archived(MemoryChain):
+class Archived(ChainBackend):
     def follow(self):
         FOLDER.joinpath("followed").write_text("x")
 
@@ -39,7 +39,7 @@ class Archive(ChainSource):
         global FOLDER
         FOLDER = Path(self.path).parent
         chain = make_chain(7)
-        return Archived(chain.genesis, chain.blocks, state=chain.state)
+        return Archived(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
 
     def dialect(self):
         return "comet-0.38"
