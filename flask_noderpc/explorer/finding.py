@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from flask import g, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
+from ..backends.base.backend import ChainBackend
 from ..domain.block import BlockMeta
 from ..domain.responses import ResultTx
 from ..errors import BlockNotFound, NodeRPCError, NotFound, QuerySyntaxError, ValueNotAllowed
@@ -117,13 +119,17 @@ def _found_txs(node: Node, text: str, page: int) -> tuple[Any, int]:
     return found.txs, found.total
 
 
+def _meta_at(height: int, backend: ChainBackend) -> BlockMeta:
+    return backend.reads.block_meta(height)
+
+
 def _found_blocks(node: Node, text: str, page: int) -> tuple[Any, int]:
     found = node.call("block_search", query=text, page=page, per_page=PAGE, order_by="desc")
     metas = []
     for each in found.blocks:
         try:
             height = each.block.header.height
-            metas.append(node.read("block", lambda b, at=height: b.block_meta(at)))  # type: ignore[misc]
+            metas.append(node.read("block", partial(_meta_at, height)))
         except NodeRPCError:
             # Pruned meanwhile.
             continue

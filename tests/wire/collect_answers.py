@@ -68,7 +68,8 @@ def answers(backend: chain.PeeredBackend, dialect: Dialect) -> Iterator[Any]:
     for route in COMETBFT_ROUTES + UNSAFE_ROUTES:
         for values in ARGUMENTS.get(route.name, [{}]):
             given = {name: known.get(text, text) for name, text in values.items()}
-            yield route.call(ctx, ParamLoader(route.params).from_uri(given))
+            found = route.call(ctx, ParamLoader(route.params).from_uri(given))
+            yield found.result() if route.waits else found
     yield backend.reads.genesis()
 
 

@@ -40,12 +40,13 @@ def test_nothing_without_ethereum_loads_a_library_of_the_extra(tmp_path: Path) -
 _WITHOUT_A_HASH = """
 import sys
 sys.modules["eth_hash"] = None
-from flask_noderpc import ConfigurationError, MemoryChain
+from flask_noderpc import ChainBackend, ConfigurationError, MemoryChain
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.node import app_for
 chain = make_chain(1)
 try:
-    app_for(MemoryChain(chain.genesis, chain.blocks, state=chain.state), json_rpc_enable=True)
+    backend = ChainBackend(MemoryChain(chain.genesis, chain.blocks, state=chain.state))
+    app_for(backend, json_rpc_enable=True)
 except ConfigurationError as error:
     print(error)
 """
