@@ -24,7 +24,7 @@ def served(path: Path, forgeries: Forgeries, dialect: str = "comet-0.38") -> Ite
     """Serve a stored chain, forged at each height but the trusted one."""
     backend = SQLiteBackend(path, application=MerkleKVStore)
     for method, forge in forgeries.items():
-        owner = backend.application if method == "query" else backend
+        owner: object = backend.application if method == "query" else backend.reads
         setattr(owner, method, _forged(getattr(owner, method), forge))
     # Else it is read without them.
     backend.reads.signed_header = partial(ChainReads.signed_header, backend.reads)  # type: ignore[method-assign]

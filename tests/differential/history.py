@@ -29,6 +29,11 @@ class RemoteChain:
     def __init__(self, side: Side, version: Version) -> None:
         self.reader = Reader(Upstream(side.url, dialect=version.dialect))
 
+    @property
+    def reads(self) -> RemoteChain:
+        """Itself."""
+        return self
+
     def chain_id(self) -> str:
         """As in its headers."""
         return self.reader.status().node_info.network
