@@ -308,7 +308,7 @@ def _dialect_of(node: Upstream) -> Dialect:
     status = _members(node, "status")
     key = _member(_member(status, "validator_info"), "pub_key")
     if str(_member(key, "type")).startswith("engine/"):
-        # No version of CometBFT has such keys, whatever version the node tells.
+        # CometBFT has no such keys, although the node may tell one of its versions.
         return dialect_named("document")
     version = str(_member(_member(status, "node_info"), "version") or "")
     parts = version.removeprefix("v").split("-")[0].split(".")

@@ -49,7 +49,7 @@ class Waiter:
 class WaiterLimit:
     """Maximum number of calls that wait at the same time, divided fairly among clients.
 
-    A waiter occupies a thread, which ``reserve`` reserves of those of the server.
+    A waiter occupies a thread of the server, which ``reserve`` reserves.
     """
 
     def __init__(

@@ -16,6 +16,7 @@ class PostgresSettings:
         "chain",
         None,
         PATH,
-        "``postgresql://`` URL of a replica of the database, for reads of what it has.",
+        "``postgresql://`` URL of a replica of the database. Blocks that it has are read"
+        " there.",
         is_of_chain=True,
     )

@@ -31,7 +31,7 @@ class RemoteChain:
 
     @property
     def reads(self) -> RemoteChain:
-        """Itself."""
+        """The same object, as a backend has its reads."""
         return self
 
     def chain_id(self) -> str:

@@ -17,5 +17,5 @@ class View(MemoryChain):
     def __init__(self, inner: ChainBackend) -> None:
         assert isinstance(inner.reads, MemoryChain)
         self.__dict__.update(inner.reads.__dict__)
-        # Whatever lowest height a subclass shows.
+        # Blocks stay in their places if a subclass shows another lowest height.
         self._at = inner.reads._at  # type: ignore[method-assign]

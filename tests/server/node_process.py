@@ -124,7 +124,7 @@ def started(
     log: str = "node.log",
     limits: Mapping[str, float] | None = None,
 ) -> Iterator[Node]:
-    """A node that listens where nobody else does; ``limits`` are those of its connections."""
+    """A node at free ports; ``limits`` apply to its connections."""
     flags = flags if command else (*ANY_PORTS, *flags)
     with killed(Node(folder, *flags, command=command, log=log, limits=limits)) as node:
         yield node

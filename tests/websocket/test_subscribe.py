@@ -214,3 +214,15 @@ def test_a_failed_subscription_does_not_count_toward_the_limit(
         assert "no such luck" in connect(node).asked("subscribe", BLOCKS)["error"]["data"]
 
     assert connect(node).asked("subscribe", BLOCKS)["result"] == {}
+
+
+def test_leaving_needs_no_store_that_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "chain.db").write_bytes(b"no database" * 100)
+    chain = EmbeddedChain(tmp_path / "chain.db", produce=False)
+    with serve(app_for(chain)) as url:
+        client = WebSocketClient(url)
+        shown = client.asked("unsubscribe_all")["error"]["data"]
+        assert "no SQLite database" in client.asked("status")["error"]["data"]
+        client.close()
+
+    assert "subscription not found" in shown

@@ -14,7 +14,7 @@ from .head import Compressed, Head, Response
 VARY = "Vary", "Accept-Encoding"
 
 MIN_BYTES = 16_384
-"""Bytes from which a response is compressed."""
+"""Size of the smallest response that is compressed, in bytes."""
 
 # Level 1 takes a third of the time of the usual 6, for a tenth more bytes.
 _LEVEL = 1
