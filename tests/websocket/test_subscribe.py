@@ -216,13 +216,18 @@ def test_a_failed_subscription_does_not_count_toward_the_limit(
     assert connect(node).asked("subscribe", BLOCKS)["result"] == {}
 
 
-def test_leaving_needs_no_store_that_can_be_read(tmp_path: Path) -> None:
-    (tmp_path / "chain.db").write_bytes(b"no database" * 100)
-    chain = EmbeddedChain(tmp_path / "chain.db", produce=False)
-    with serve(app_for(chain)) as url:
-        client = WebSocketClient(url)
-        shown = client.asked("unsubscribe_all")["error"]["data"]
-        assert "no SQLite database" in client.asked("status")["error"]["data"]
-        client.close()
+class ChainWithoutStore(EmbeddedChain):
+    """A chain whose store can't be opened."""
 
-    assert "subscription not found" in shown
+    def start(self) -> None:
+        raise StoreError("the store is gone")
+
+
+def test_leaving_needs_no_store_that_can_be_opened(tmp_path: Path) -> None:
+    chain = ChainWithoutStore(tmp_path / "chain.db", produce=False)
+    with serve(app_for(chain)) as url, closing(WebSocketClient(url)) as client:
+        left = client.asked("unsubscribe_all")["error"]["data"]
+        status = client.asked("status")["error"]["data"]
+
+    assert "subscription not found" in left
+    assert "the store is gone" in status
