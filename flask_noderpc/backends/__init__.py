@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .base.capabilities import MempoolLimits
-    from .base.identity import Identity
-    from .base.location import Location
+    from .base.location import Identity, Location
     from .sql.store import ChainStore
 
 
@@ -79,6 +78,6 @@ def stored_identity(location: str | os.PathLike[str]) -> Identity | None:
 
         identity: Identity | None = load(store.identity)(found)
         return identity
-    from .sqlite.identity import stored_identity
+    from .sqlite import stored_identity
 
     return stored_identity(location)

@@ -18,7 +18,7 @@ from ..backends.base.capabilities import Capability, Control, Mempool, MempoolLi
 from ..backends.base.evidence import EvidencePool
 from ..backends.base.filters import Filters
 from ..backends.base.health import Health
-from ..backends.base.identity import check_identity
+from ..backends.base.location import check_identity
 from ..backends.sql.store import ChainStore
 from ..concurrency import is_patched_late
 from ..domain.block import Evidence

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
-from ..backends.base.process import own_name
-from ..backends.sql.lease import Lease
+from ..backends.sql.lease import Lease, own_name
 from ..backends.sql.store import ChainStore
 from ..errors import BackendError, LeaseLost
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..backends.base.identity import Identity
+from ..backends.base.location import Identity
 from ..backends.sql.store import ChainStore
 from ..domain.responses import SyncInfo
 from ..domain.time import SECOND

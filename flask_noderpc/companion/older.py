@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from ..backends.base.provenance import mark_unverified
+from ..backends.base.reads import mark_unverified
 from ..backends.sql.store import ChainStore
 from ..domain.abci import BlockResults, ExecTxResult
 from ..domain.block import Block, BlockID, BlockMeta, Commit, Header, SignedHeader

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TypeVar
 
-from ..backends.base.provenance import mark_coverage
+from ..backends.base.reads import mark_coverage
 from ..backends.sql.reads import SQLReads
 from ..backends.sql.store import ChainStore
 from ..domain.abci import BlockResults

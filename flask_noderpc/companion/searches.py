@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
-from ..backends.base.provenance import mark_unverified
+from ..backends.base.reads import mark_unverified
 from ..backends.sql.store import ChainStore
 from ..domain.responses import ResultBlockSearch, ResultTx, ResultTxSearch
 from ..domain.search import FoundHeights, FoundTxs, Page, Search, TxResult

@@ -19,7 +19,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..backends.base import provenance
+from ..backends.base import reads
 from ..concurrency import Pending, next_turn
 from ..errors import (
     AnswerTooLarge,
@@ -413,11 +413,11 @@ class Dispatcher:
     def _compute(self, caller: _Caller, route: Route[Any], params: Params) -> CachedResult:
         # Before the read: a block that comes meanwhile may replace what was provisional.
         is_final = self._is_final(route, params)
-        provenance.begin_reads()
+        reads.begin_reads()
         answer = route.call(self._context_of_client(caller.permissions.client), params)
         if caller.transport == "websocket":
-            provenance.check_complete()
-        marks = provenance.marks()
+            reads.check_complete()
+        marks = reads.marks()
         cacheable = is_final and not marks and route.cache.allows(params, answer)
         encoded = self._dialect.encode(answer)
         return CachedResult(encoded, cacheable, marks=marks)

@@ -9,8 +9,7 @@ from collections.abc import Hashable
 from hashlib import blake2b
 from typing import NamedTuple
 
-from ..backends.base.provenance import Marks
-from ..backends.base.reads import ChainVersion
+from ..backends.base.reads import ChainVersion, Marks
 from ..lru import CacheMemory, LRUCache
 from .params import Params
 from .route import Cache

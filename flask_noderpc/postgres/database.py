@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from ..backends.base.identity import Identity
+from ..backends.base.location import Identity
 from ..backends.sql import chain
 from ..errors import StoreError
 from . import schema

@@ -12,7 +12,7 @@ from ..errors import ConfigurationError, InvalidSetting, short_repr
 
 if TYPE_CHECKING:
     from ..backends.base.capabilities import MempoolLimits
-    from ..backends.base.identity import Identity
+    from ..backends.base.location import Identity
     from ..backends.sql.store import ChainStore
 
 _MAX_POLL_S = 1_000_000

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..backends import replica_of, stored_identity
-from ..backends.base.identity import check_identity
-from ..backends.base.location import FileLocation, location_of
+from ..backends.base.location import FileLocation, check_identity, location_of
 from ..chain.source import ChainSource, Process, chain_source
 from ..errors import ConfigurationError, InvalidSetting
 from ..feature import Surface, application_kinds

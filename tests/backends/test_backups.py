@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.sqlite import backup
+from flask_noderpc.backends.sqlite import copies
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
@@ -74,7 +74,7 @@ def test_a_stepwise_backup_is_one_snapshot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It does not begin anew when others write between two steps, and they need not wait."""
-    monkeypatch.setattr(backup, "_COPIED_PAGES", 4)
+    monkeypatch.setattr(copies, "_COPIED_PAGES", 4)
     store.append_block(*(maker.block(b"k%d=v" % number) for number in range(20)))
     other = open_store()
     left: list[int] = []

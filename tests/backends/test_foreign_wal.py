@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.sqlite import migration
+from flask_noderpc.backends.sqlite import schema
 from flask_noderpc.backends.sqlite.connection import Store
 from flask_noderpc.cli import main
 from flask_noderpc.errors import StoreError
@@ -119,7 +119,7 @@ def test_the_wal_of_a_later_state_of_a_migration_is_refused(
 ) -> None:
     unpack("whole", path)
     mixed = path.with_name("mixed.db")
-    monkeypatch.setattr(migration, "_STEP_S", -1.0)
+    monkeypatch.setattr(schema, "_STEP_S", -1.0)
     steps = Store(path).migrate()
 
     for count in (60, 60, 20):

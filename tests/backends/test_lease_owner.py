@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.backends.base.process import has_ended, own_name
+from flask_noderpc.backends.sql.lease import has_ended, own_name
 from flask_noderpc.testing.chains import make_chain
 from tests.helpers.stores import make_store
 
 HOLD = """
 import sys
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.base.process import own_name
+from flask_noderpc.backends.sql.lease import own_name
 assert SQLiteBackend(sys.argv[1]).acquire_lease(own_name(), 60)
 print("held", flush=True)
 sys.stdin.read()

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.base.new_blocks import OlderBlock
 from flask_noderpc.backends.sql import index_steps
-from flask_noderpc.backends.sqlite import migration, schema
+from flask_noderpc.backends.sqlite import schema
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.cli import main
 from flask_noderpc.errors import StoreError
@@ -138,11 +138,11 @@ def test_a_pruned_chain_that_was_migrated_is_filled_downwards(
 def interrupt(path: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Begin to migrate, in the smallest steps, and end after some."""
     with monkeypatch.context() as patch:
-        patch.setattr(migration, "_STEP_S", -1.0)
+        patch.setattr(schema, "_STEP_S", -1.0)
         # Each block counts as a large one.
         for module, name in (
-            (migration, "_BYTES"),
-            (migration, "_TXS"),
+            (schema, "_BYTES"),
+            (schema, "_TXS"),
             (index_steps, "ATTRIBUTES"),
         ):
             patch.setattr(module, name, 1)
@@ -186,8 +186,8 @@ def test_no_step_is_as_large_as_the_chain(
 ) -> None:
     """However long a validator set held, or a block has hits."""
     path, base = old
-    monkeypatch.setattr(migration, "_STEP_S", -1.0)
-    monkeypatch.setattr(migration, "_HEIGHTS", 10, raising=False)
+    monkeypatch.setattr(schema, "_STEP_S", -1.0)
+    monkeypatch.setattr(schema, "_HEIGHTS", 10, raising=False)
     heights: list[int] = []
     blocks: list[int] = []
 

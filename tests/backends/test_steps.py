@@ -15,8 +15,7 @@ from sqlite_utils import Database
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.sqlite import schema
 from flask_noderpc.backends.sqlite.engine import Connection
-from flask_noderpc.backends.sqlite.steps import Owner, Step
-from flask_noderpc.backends.sqlite.tables import CORE
+from flask_noderpc.backends.sqlite.tables import CORE, Owner, Step
 from flask_noderpc.cli import main
 from flask_noderpc.errors import StoreError
 

@@ -11,7 +11,7 @@ import pytest
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.sqlite.connection import Store
-from flask_noderpc.backends.sqlite.writer import Writer
+from flask_noderpc.backends.sqlite.handles import Writer
 from flask_noderpc.errors import MempoolFull, StoreError
 from tests.helpers.until import PATIENCE, until
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.backends.base.evidence import byzantine_validators
 from flask_noderpc.domain.block import (
     ABSENT,
     BlockID,
@@ -19,7 +20,6 @@ from flask_noderpc.domain.block import (
     VoteType,
 )
 from flask_noderpc.protocol.comet import hashes
-from flask_noderpc.protocol.comet.evidence_rules import byzantine_validators
 from flask_noderpc.protocol.comet.keys import PrivateKey
 
 

@@ -16,7 +16,7 @@ from flask import Flask
 
 from flask_noderpc import NodeRPC, SQLiteBackend
 from flask_noderpc.backends.sql.store import ChainStore
-from flask_noderpc.backends.sqlite.writer import Writer
+from flask_noderpc.backends.sqlite.handles import Writer
 from flask_noderpc.cli import main
 from flask_noderpc.cometbft import info
 from flask_noderpc.companion import genesis, lease, progress

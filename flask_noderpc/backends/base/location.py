@@ -1,14 +1,16 @@
-"""Locations of stores: file names, ``file:`` URIs, and URLs of the stores of features."""
+"""Locations of stores: file names, ``file:`` URIs and URLs of features; and the chain at one,
+which its settings must not contradict."""
 
 from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
-from ...errors import InvalidSetting
+from ...errors import ConfigurationError, InvalidSetting
 from ...feature import UrlStore, features, load
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -97,3 +99,33 @@ def location_of(location: str | os.PathLike[str]) -> Location:
         return FileLocation(location)
     found: Location = load(store.location)(os.fspath(location))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The chain of a store."""
+
+    chain_id: str
+    application: str
+    """Its name; empty where it has none, and in stores that were made before it was stored."""
+    dialect: str = ""
+    """The dialect of the nodes that the chain came from, if it came from any."""
+
+
+def check_identity(
+    stored: Identity, path: str, application: str, chain_id: str | None = None
+) -> None:
+    """Raise :exc:`~flask_noderpc.errors.ConfigurationError` where a store holds the chain of
+    another application, or another chain than the one that is asked for."""
+    elsewhere = "or begin a new chain at another NODERPC_DATABASE (noderpc start: --home)"
+    if stored.application and application and stored.application != application:
+        raise ConfigurationError(
+            f"{path} holds chain {stored.chain_id!r} of the application"
+            f" {stored.application!r}, and NODERPC_APPLICATION is {application!r}: set it to"
+            f" {stored.application!r} to go on with that chain, {elsewhere}"
+        )
+    if chain_id is not None and chain_id != stored.chain_id:
+        raise ConfigurationError(
+            f"{path} holds chain {stored.chain_id!r}, and NODERPC_CHAIN_ID is {chain_id!r}:"
+            f" leave it out to go on with that chain, {elsewhere}"
+        )

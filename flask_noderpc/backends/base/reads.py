@@ -1,6 +1,7 @@
 """Reads of a chain: blocks, state, transactions, and searches, by default without an index.
 
-The author of a backend implements the abstract methods of :class:`ChainReads`.
+The author of a backend implements the abstract methods of :class:`ChainReads`. What a call has
+read leaves marks, which belong to its own thread or greenlet and are headers of its response.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from typing import NamedTuple, TypeVar
 
 from ...domain.abci import BlockResults
@@ -24,7 +26,13 @@ from ...domain.block import (
 from ...domain.genesis import ConsensusParams, Genesis, GenesisSource
 from ...domain.search import FoundHeights, FoundTxs, Page, Search, SearchLimits, TxResult
 from ...domain.validator import ED25519, PublicKey, Validator, ValidatorSet
-from ...errors import GenesisNotAvailable, NotFound, SearchTooCostly, TxNotFound
+from ...errors import (
+    GenesisNotAvailable,
+    NotFound,
+    SearchIncomplete,
+    SearchTooCostly,
+    TxNotFound,
+)
 from ...event_aliases import searchable
 from ...protocol.comet.hashes import tx_hash, tx_proof
 
@@ -307,3 +315,51 @@ def _record(blocks: ChainReads, height: int, index: int, prove: bool) -> TxResul
     proof = tx_proof(of_block, index) if prove else None
     result = blocks.results(height).tx_results[index]
     return TxResult(height, index, of_block[index], result, proof)
+
+
+Marks = tuple[tuple[str, str], ...]
+"""Names of headers with their values."""
+
+UNVERIFIED = "X-NodeRPC-Provenance", "unverified"
+COVERAGE = "X-NodeRPC-Coverage"
+
+_MARKS: ContextVar[Marks] = ContextVar("marks", default=())
+
+
+def begin_reads() -> None:
+    """Forget what was read by an earlier call."""
+    _MARKS.set(())
+
+
+def mark_unverified() -> None:
+    """Mark the reads of this call: what one of them returned is proven by nothing."""
+    _mark(UNVERIFIED)
+
+
+def mark_coverage(low: int, high: int) -> None:
+    """Mark a search of this call: it has looked at these heights, and at no others."""
+    _mark((COVERAGE, f"{low}-{high}"))
+
+
+def check_complete() -> None:
+    """Raise :exc:`~flask_noderpc.errors.SearchIncomplete` if a search of this call has looked
+    at some heights alone, for a response that has no headers to say so."""
+    for name, heights in _MARKS.get():
+        if name == COVERAGE:
+            low = heights.partition("-")[0]
+            raise SearchIncomplete(
+                f"the search has looked at heights {heights} alone, and a response over a"
+                f" websocket can't say so: add tx.height >= {low} to the query (block.height in"
+                f" block_search), or send it over HTTP, where the header {COVERAGE} says so"
+            )
+
+
+def _mark(mark: tuple[str, str]) -> None:
+    known = _MARKS.get()
+    if mark not in known:
+        _MARKS.set((*known, mark))
+
+
+def marks() -> Marks:
+    """Return the marks of this call; a result with any is not cached."""
+    return _MARKS.get()

@@ -14,7 +14,7 @@ from ...protocol.comet import hashes
 from ...protocol.comet.chain_state import ChainState, check_signatures
 from ...protocol.comet.key_types import are_known
 from ..base.application import InitChain
-from ..base.identity import Identity
+from ..base.location import Identity
 from . import block_writes, blocks, state
 from .app_state import write_changes
 from .connection import Connection

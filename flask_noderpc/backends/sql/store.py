@@ -27,8 +27,7 @@ from ..base.backend import ChainBackend
 from ..base.capabilities import Capability, Mempool, MempoolLimits
 from ..base.evidence import EvidencePool
 from ..base.filters import Filters
-from ..base.identity import Identity
-from ..base.location import Location
+from ..base.location import Identity, Location
 from ..base.new_blocks import BlockWithoutResults, CommittedBlock, OlderBlock
 from ..base.verify import verify_chain
 from . import app_state, chain, evidence, hits, ledger, lookups, mempool, metadata, prune

@@ -12,7 +12,7 @@ from ...errors import InvalidBlock, StoreError
 from ..base.application import Application, AppState
 from ..base.capabilities import MempoolLimits
 from ..sql.store import ChainStore
-from . import backup, compact
+from . import copies
 from .connection import Store
 from .engine import SQLite
 from .handles import SQLiteHandles
@@ -71,17 +71,17 @@ class SQLiteBackend(ChainStore):
         thread = NativeThread("noderpc-backup")
         try:
             # Not the writer's thread: blocks are made while a large store is copied.
-            thread.run(lambda: backup.copy(self._store, Path(target), progress))
+            thread.run(lambda: copies.copy(self._store, Path(target), progress))
         finally:
             thread.stop()
 
     def compact(self, progress: Callable[[int, int], None] | None = None) -> tuple[int, int]:
         self.close()
-        return compact.compact(self._store, progress)
+        return copies.compact(self._store, progress)
 
     def migrate(self, progress: Callable[[int], None] | None = None) -> int:
         self.close()
-        with compact.held_alone(self._store):
+        with copies.held_alone(self._store):
             # A node of the old version would go on writing into its tables.
             pass
         first, remaining = None, 0

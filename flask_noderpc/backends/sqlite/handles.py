@@ -3,15 +3,208 @@
 SQLite keeps the POSIX locks of its process in memory, and the last connection to close
 removes the WAL. A child that inherits this memory would write without locks into a WAL that
 is gone, and lose it.
+
+One thread and connection write for a process, and keep the WAL small: SQLite checkpoints by
+itself every few megabytes and then restarts the WAL, but not while a reader still uses it.
 """
 
 from __future__ import annotations
 
+import logging
+import sqlite3
+import threading
+import time
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+from ...concurrency import native_lock
+from ...errors import StoreError
+from ..sql import change_watcher
 from ..sql.handles import ProcessHandles
-from .change_watcher import ChangeWatcher
-from .connection import Readers, Store
+from ..sql.writer import Job
+from ..sql.writer import Writer as GroupedWriter
+from . import wal
+from .connection import Readers, Store, sqlite_errors
+from .engine import Connection
 from .search_pool import SearchPool
-from .writer import Writer
+
+log = logging.getLogger("flask_noderpc.store")
+
+# How long a checkpoint may wait for readers, and so a write: the longer, the larger the WAL
+# is. Checkpoints may take a twentieth of all time.
+_PATIENCE_MS, _MAX_PATIENCE_MS = 100, 1_000
+_SHARE = 20
+
+
+class Checkpoints:
+    """Truncates the WAL when it is large."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._not_before = 0.0
+        self._warned = False
+
+    def after_write(self, connection: sqlite3.Connection) -> None:
+        """Truncate the WAL if it is large; a failure does not affect the write."""
+        size, limit = self._store.log_bytes(), self._store.max_log_bytes
+        if size <= limit:
+            self._warned = False
+            return
+        if time.monotonic() >= self._not_before:
+            patience = min(_PATIENCE_MS * size // limit, _MAX_PATIENCE_MS)
+            if not _emptied(connection, patience):
+                # Many readers one after another let it grow a little.
+                if size > 2 * limit:
+                    self._log_failure()
+                self._not_before = time.monotonic() + _SHARE * patience / 1000
+
+    def _log_failure(self) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        log.warning(
+            "%s-wal has %s MB and grows, as something has read the store for long: a backup, a"
+            " verification or another program; it is emptied when that ends its transaction",
+            self._store.file,
+            self._store.log_bytes() >> 20,
+        )
+
+
+def _emptied(connection: sqlite3.Connection, patience_ms: int) -> bool:
+    (usual,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    connection.execute(f"PRAGMA busy_timeout = {patience_ms}").fetchone()
+    try:
+        (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.Error as error:
+        log.warning("WAL checkpoint failed: %s", error)
+        return True
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {usual}").fetchone()
+    return not busy
+
+
+class Writer(GroupedWriter):
+    """Writes into the file, which it opens."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__("noderpc-writer")
+        self._store = store
+        self._connection: Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._checkpoints = Checkpoints(store)
+        self.between_writes = native_lock()
+
+    def open(self) -> None:
+        """Open the store now, rather than at the first write."""
+        self._thread.run(self._open_between)
+
+    def _open_between(self) -> None:
+        with self.between_writes:
+            self._open()
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            with sqlite_errors(self._store.shown):
+                self._connection = self._store.open_writer()
+                self._file = self._store.identity()
+        elif self._file != self._store.identity():
+            # SQLite would go on writing into a file that nobody finds again.
+            raise StoreError("the file was removed or replaced while in use", self._store.shown)
+        self._store.check_log()
+        return self._connection
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return sqlite_errors(self._store.shown)
+
+    def _commit(self, jobs: list[Job[Any]]) -> None:
+        with self.between_writes:
+            connection = self._open()
+            self._transact(connection, jobs)
+            self._checkpoints.after_write(connection)
+
+    def _transact(self, connection: Connection, jobs: list[Job[Any]]) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        changes = connection.total_changes
+        try:
+            for job in jobs:
+                job.do(connection)
+                if not connection.in_transaction:
+                    raise job.error or sqlite3.OperationalError("the transaction was lost")
+            if connection.total_changes != changes and not all(job.error for job in jobs):
+                wal.count(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def disconnect(self) -> None:
+        """Close the file for now, between two writes; the next one opens it again."""
+        connection, self._connection = self._connection, None
+        self._store.forget_log()
+        if connection is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Finish the queued writes, and close the file."""
+        if self._waiting:
+            self._thread.run(self._drain)
+        connection, self._connection = self._connection, None
+        # The last connection removes it, and reads that have begun may open one more.
+        self._store.forget_log()
+        if connection is not None:
+            self._thread.run(connection.close)
+        self._thread.stop()
+
+
+class ChangeWatcher(change_watcher.ChangeWatcher):
+    """Wakes the threads that wait for the store to change."""
+
+    def __init__(self, store: Store, poll_s: float) -> None:
+        super().__init__(poll_s)
+        self._store = store
+        self._polling = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._version = -1
+
+    def _is_new(self) -> bool:
+        with self._polling:
+            try:
+                version = self._data_version()
+            except (sqlite3.Error, OSError):
+                with sqlite_errors(self._store.shown):
+                    raise
+            before, self._version = self._version, version
+            return version != before
+
+    def _data_version(self) -> int:
+        if self._connection is None:
+            self._connection = self._store.open_reader()
+            # Versions can only be compared on one connection.
+            self._version = -1
+        version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        return version
+
+    def suspend(self) -> None:
+        """Close the file, and do not poll it until :meth:`resume`."""
+        self._polling.acquire()
+        self._close()
+
+    def resume(self) -> None:
+        """Poll again."""
+        self._polling.release()
+
+    def close(self) -> None:
+        """Close the file; the next wait opens it again."""
+        with self._polling:
+            self._close()
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
 
 # How long a fork waits for reads under way.
 _FORK_PATIENCE_S = 5.0

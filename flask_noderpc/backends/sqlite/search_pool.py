@@ -1,4 +1,4 @@
-"""Runs searches: short ones at once, and others on native threads.
+"""Runs searches within limits of rows and time: short ones at once, others on native threads.
 
 A search may look at many rows, and SQLite never yields: no other greenlet of a gevent hub would
 run. So it goes on in a thread with a connection of its own. There are few such threads, so that
@@ -8,9 +8,10 @@ waits too long is refused.
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -20,7 +21,37 @@ from ...errors import SearchTooCostly
 from ..sql.turns import Turns
 from .connection import Readers, Store, sqlite_errors
 from .engine import Connection
-from .search_budget import bounded
+
+# What SQLite's engine does for one row, about, and how often it asks whether to go on.
+_STEPS_A_ROW = 12
+_STEPS_A_LOOK = 20_000
+
+
+@contextmanager
+def bounded(at: sqlite3.Connection, limits: SearchLimits, deadline: float) -> Iterator[None]:
+    """Raise :exc:`SearchTooCostly` for whatever takes more steps or time than allowed."""
+    allowed = limits.rows * _STEPS_A_ROW
+    interval = min(allowed, _STEPS_A_LOOK)
+    steps = 0
+
+    def is_too_much() -> bool:
+        nonlocal steps
+        steps += interval
+        return steps > allowed or time.monotonic() > deadline
+
+    at.set_progress_handler(is_too_much, interval)
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        if steps > allowed:
+            raise SearchTooCostly.by_rows(limits.rows) from None
+    finally:
+        at.set_progress_handler(None, 0)
+    if time.monotonic() > deadline:
+        raise SearchTooCostly.by_time(limits.seconds)
+
 
 T = TypeVar("T")
 _THREADS = 2
