@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import psycopg
 
-from ..backends.sql import change_watcher
+from ..backends.sql import handles
 from ..errors import StoreError
 from .database import Database
 from .engine import CHANNEL, POSTGRES
@@ -27,7 +27,7 @@ _STATE = (
 _AGAIN_S = 1.0
 
 
-class ChangeWatcher(change_watcher.ChangeWatcher):
+class ChangeWatcher(handles.ChangeWatcher):
     """Wakes the threads that wait for the store to change."""
 
     def __init__(self, database: Database, readers: Readers, poll_s: float) -> None:

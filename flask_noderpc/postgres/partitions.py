@@ -18,7 +18,7 @@ from psycopg import errors
 
 from ..backends.sql.blocks import LAST_HEIGHT, places
 from ..backends.sql.connection import Connection as AnyConnection
-from ..backends.sql.packed.results import POSITION_BITS
+from ..backends.sql.packed.blocks import POSITION_BITS
 from ..errors import StoreError
 
 HEIGHTS = 1 << 18

@@ -14,10 +14,9 @@ from psycopg.pq.abc import PGconn
 from psycopg.waiting import Wait
 
 from ..backends.base.reads import ChainVersion
-from ..backends.sql import readers
+from ..backends.sql import handles
 from ..backends.sql.connection import Rows
-from ..backends.sql.readers import version_of
-from ..backends.sql.turns import Turns
+from ..backends.sql.handles import Turns, version_of
 from ..concurrency import native_lock
 from ..errors import StoreError
 from . import schema
@@ -35,7 +34,7 @@ _WAIT_S = 5.0
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _STANDING = (
-    f"{readers.version_sql(POSTGRES)}, (SELECT max(height) FROM {POSTGRES.heights}),"
+    f"{handles.version_sql(POSTGRES)}, (SELECT max(height) FROM {POSTGRES.heights}),"
     f" {schema.OLDEST}"
 )
 
@@ -124,7 +123,7 @@ def _results_taken(pgconn: PGconn) -> PQGen[None]:
         pass
 
 
-class Readers(readers.Readers[Reader]):
+class Readers(handles.Readers[Reader]):
     """Read connections; lost ones, as after a restart of the database, are replaced.
 
     ``fresh_s`` is how long the chain's version is remembered, unless this process learns that

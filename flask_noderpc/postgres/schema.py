@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..backends.sql import hits
 from ..backends.sql.blocks import places
-from ..backends.sql.checksums import fill_checksums
+from ..backends.sql.values import fill_checksums
 from ..errors import StoreError
 from . import partitions
 from .connection import Connection

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from psycopg import errors
 
 from ..backends.sql.connection import Connection
-from ..backends.sql.turns import Turns
+from ..backends.sql.handles import Turns
 from ..domain.search import HIGHEST, SearchLimits
 from ..errors import SearchTooCostly
 from .errors import is_recovery_conflict

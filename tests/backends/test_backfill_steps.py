@@ -17,9 +17,9 @@ from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.base.new_blocks import OlderBlock
 from flask_noderpc.backends.sql import backfill, prune
+from flask_noderpc.backends.sql.batch import Prepared
 from flask_noderpc.backends.sql.connection import Connection
 from flask_noderpc.backends.sql.ledger import Ledger
-from flask_noderpc.backends.sql.prepared import Prepared
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.search import Page, Search, SearchLimits, Term

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.sql import app_state
+from flask_noderpc.backends.sql import values
 from flask_noderpc.backends.sqlite.tables import CORE
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.cli import main
@@ -73,7 +73,7 @@ def test_an_earlier_store_that_is_only_read_names_the_cure(
 def test_a_fill_that_was_interrupted_goes_on(
     earlier: Path, open_store: OpenStore, done: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill_some, left = app_state.fill_some, iter(range(done))
+    fill_some, left = values.fill_app_state, iter(range(done))
 
     def interrupted(at: object) -> bool:
         if next(left, None) is None:
@@ -81,8 +81,8 @@ def test_a_fill_that_was_interrupted_goes_on(
         return fill_some(at)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
-        patch.setattr(app_state, "_FILLED", 1)
-        patch.setattr(app_state, "fill_some", interrupted)
+        patch.setattr(values, "_FILLED", 1)
+        patch.setattr(values, "fill_app_state", interrupted)
         open_store().reads.latest_height()
     with closing(sqlite3.connect(earlier)) as at:
         (filled,) = at.execute(

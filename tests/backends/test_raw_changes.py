@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
-from flask_noderpc.backends.sql import app_state, evidence
+from flask_noderpc.backends.sql import evidence, values
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.cli import main
 from flask_noderpc.domain.abci import Event, EventAttribute
@@ -89,7 +89,7 @@ def whole(open_store: OpenStore, path: Path) -> Path:
     evil = maker.double_vote(0, 2, store.reads.block_meta(2).header.time)
     store.append_block(maker.block(evidence=[evil]), maker.block(b"last=1"))
     writer = store._open().writer
-    writer.run(lambda at: app_state.write_changes(at, {b"\1\2": b"value"}))
+    writer.run(lambda at: values.write_changes(at, {b"\1\2": b"value"}))
     piece = double_vote(store, maker.keys[0], 6)
     writer.run(lambda at: evidence.add(at, piece))
     store.set_metadata("note", b"left by a process")

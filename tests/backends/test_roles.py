@@ -17,7 +17,7 @@ from flask_noderpc.backends.base.capabilities import Mempool
 from flask_noderpc.backends.base.evidence import EvidencePool
 from flask_noderpc.backends.base.filters import Filters, MemoryFilters
 from flask_noderpc.backends.base.verify import verify_chain
-from flask_noderpc.backends.sql.tx_pool import SQLMempool
+from flask_noderpc.backends.sql.mempool import SQLMempool
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.domain.genesis import BlockParams, ConsensusParamsUpdate

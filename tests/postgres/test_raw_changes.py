@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from flask_noderpc.backends.sql import app_state
+from flask_noderpc.backends.sql import values
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.cli import main
 from flask_noderpc.errors import StoreError
@@ -36,7 +36,7 @@ def test_verify_names_what_has_changed(
     host = open_host(application=KVStore)
     host.init_chain(maker.genesis, maker.state)
     host.append_block(maker.block(b"a=1"), maker.block(b"b=1"))
-    host._open().writer.run(lambda at: app_state.write_changes(at, {b"\1\2": b"value"}))
+    host._open().writer.run(lambda at: values.write_changes(at, {b"\1\2": b"value"}))
     host.set_metadata("note", b"left by a process")
     host.mempool.submit(b"waits=1")
     assert CliRunner().invoke(main, ["verify", url]).exit_code == 0

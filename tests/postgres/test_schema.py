@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from flask_noderpc.backends import open_store, stored_identity
-from flask_noderpc.backends.sql import app_state
+from flask_noderpc.backends.sql import values
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.errors import NotSupported, StoreError
 from flask_noderpc.postgres import partitions, schema
@@ -171,7 +171,7 @@ def test_tables_of_an_earlier_version_are_migrated_once(
 ) -> None:
     """Hosts that open them at once share the steps, and the chain goes on."""
     monkeypatch.setattr(schema, "_FILLED", 3)
-    monkeypatch.setattr(app_state, "_FILLED", 3)
+    monkeypatch.setattr(values, "_FILLED", 3)
     monkeypatch.setattr(partitions, "HEIGHTS", heights)
     found: list[int] = []
 

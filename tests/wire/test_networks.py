@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from flask_noderpc.backends.sql.packed import blocks as packed_blocks
-from flask_noderpc.backends.sql.packed import results as packed_results
+from flask_noderpc.backends.sql.packed import blocks as packed
 from flask_noderpc.domain.abci import BlockResults, ExecTxResult
 from flask_noderpc.domain.block import BlockMeta
 from flask_noderpc.domain.responses import (
@@ -377,23 +376,23 @@ def stored(found: Any) -> Any:
     """Return a block or results as a store gives them back."""
     if isinstance(found, BlockResults):
         txs = tuple(map(_stored_tx, found.tx_results))
-        row = packed_results.pack_results(found)
-        return packed_results.unpack_results(row, found.height, lambda _: txs)
+        row = packed.pack_results(found)
+        return packed.unpack_results(row, found.height, lambda _: txs)
     if isinstance(found, ResultBlock) and found.block is not None:
         whole = found.block
         meta = BlockMeta(found.block_id, 1000, whole.header, len(whole.txs), whole.form)
-        row = packed_blocks.pack_meta(meta)
-        again = packed_blocks.unpack_meta(row, whole.header.height, whole.header.chain_id)
-        commit_row = packed_blocks.pack_commit(whole.last_commit)
-        last = packed_blocks.unpack_commit(commit_row, whole.last_commit.height, list)
+        row = packed.pack_meta(meta)
+        again = packed.unpack_meta(row, whole.header.height, whole.header.chain_id)
+        commit_row = packed.pack_commit(whole.last_commit)
+        last = packed.unpack_commit(commit_row, whole.last_commit.height, list)
         kept = replace(whole, header=again.header, form=again.form, last_commit=last)
         return replace(found, block_id=again.block_id, block=kept)
     return found
 
 
 def _stored_tx(result: ExecTxResult) -> ExecTxResult:
-    ((place, row),) = packed_results.slices(7, [b"tx"], [result])
-    return packed_results.Slice(row, place).results()[0]
+    ((place, row),) = packed.slices(7, [b"tx"], [result])
+    return packed.Slice(row, place).results()[0]
 
 
 def without(reply: Json, path: str) -> Json:

@@ -1,7 +1,8 @@
 """Adding blocks below the lowest one, each linked by its hash to the block above it.
 
 That hash proves the header, and the header the content and the validators; the header above
-proves the results. Signatures are not looked at.
+proves the results. Signatures are not looked at. A block that is stored without results gets
+them, and its index, from a later backfill.
 """
 
 from __future__ import annotations
@@ -19,17 +20,11 @@ from ...protocol.comet.chain_state import Expected, compare
 from ...protocol.comet.hashes import BlockHashes
 from ...protocol.comet.key_types import are_known
 from ..base.new_blocks import OlderBlock
-from . import (
-    block_writes,
-    blocks,
-    chain,
-    index_steps,
-    later_results,
-    state,
-)
-from .batch import Batch, NewBlock
+from . import block_writes, blocks, chain, hits, index_steps, state
+from .batch import Batch, NewBlock, Prepared
 from .connection import Connection
-from .prepared import Prepared
+from .hits import BlockTxs
+from .packed import blocks as packed
 
 # Those that write wait for it: with its last batch and its commit at most twice as long.
 _STEP_S = 0.025
@@ -237,7 +232,7 @@ def _compare_stored(
     if results is None:
         return True
     if known.above is not None:
-        return later_results.add(at, Prepared(item, found, slices), results, deadline)
+        return _add_results(at, Prepared(item, found, slices), results, deadline)
     stored = blocks.results(at, known.height)
     if stored is not None:
         pair = hashes.results_hash(results.tx_results), hashes.results_hash(stored.tx_results)
@@ -304,3 +299,43 @@ def _results(item: OlderBlock, link: _Link) -> BlockResults | None:
     if results is None or results.app_hash or link.above is None:
         return results
     return replace(results, app_hash=link.above.app_hash)
+
+
+def _add_results(
+    at: Connection, prepared: Prepared[OlderBlock], results: BlockResults, deadline: float
+) -> bool:
+    """Store proven results where they are missing, and index them; return false if the time is
+    over before the end."""
+    item, height = prepared.item, results.height
+    lacks_results, lacks_index = at.execute(
+        "SELECT results IS NULL, events IS NULL FROM blocks JOIN results USING (height)"
+        " WHERE height = ?",
+        (height,),
+    ).fetchone()
+    if lacks_results:
+        tx_hashes = prepared.hashes.tx_hashes
+        if not index_steps.leave_out_repeats(at, height, tx_hashes, results, deadline):
+            return False
+        _write_results(at, prepared, results)
+    if item.is_indexed and lacks_index:
+        return index_steps.more(at, height, deadline)
+    return True
+
+
+def _write_results(
+    at: Connection, prepared: Prepared[OlderBlock], results: BlockResults
+) -> None:
+    item, found, slices = prepared
+    height = results.height
+    at.execute(
+        "UPDATE results SET results = ? WHERE height = ?",
+        (packed.pack_results(results), height),
+    )
+    at.execute(
+        "DELETE FROM tx_slices WHERE place BETWEEN ? AND ?", blocks.places(height, height)
+    )
+    block_writes.write_slices(at, slices)
+    rows = block_writes.tx_rows(height, found.tx_hashes, results.tx_results)
+    block_writes.write_txs(at, rows)
+    hits.write(at, [BlockTxs(height, item.block.txs, results.tx_results)])
+    index_steps.changed(at)

@@ -1,4 +1,8 @@
-"""Writes of blocks, their commits, results and transactions."""
+"""Writes of blocks, their commits, results and transactions.
+
+The table ``missed_votes`` has the votes that a block lacks: a validator's signing record is one
+query of it. Most votes are for their block, and stand in the packed commit alone.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...domain.abci import BlockResults, ExecTxResult
-from ...domain.block import Block, BlockMeta, Commit
+from ...domain.block import Block, BlockIDFlag, BlockMeta, Commit
 from ...errors import InvalidBlock
-from . import state, votes
+from . import state
 from .blocks import LAST_HEIGHT
 from .blocks import results as stored_results
 from .connection import Connection
 from .packed import blocks as packed
-from .packed import results as packed_results
-from .packed.results import LAST_POSITION, place
+from .packed.blocks import LAST_POSITION, place
 
 
 class Provenance(NamedTuple):
@@ -48,7 +51,7 @@ PackedSlice = tuple[int, bytes]
 def slices(block: Block, results: BlockResults | None) -> Iterator[PackedSlice]:
     """Yield the rows of a block's transactions."""
     found = None if results is None else results.tx_results
-    return packed_results.slices(block.header.height, block.txs, found)
+    return packed.slices(block.header.height, block.txs, found)
 
 
 class BlockRow(NamedTuple):
@@ -88,7 +91,7 @@ def write_blocks(at: Connection, rows: Sequence[BlockRow]) -> None:
     at.executemany(
         "INSERT INTO results (height, results) VALUES (?, ?)",
         [
-            (meta.header.height, results and packed_results.pack_results(results))
+            (meta.header.height, results and packed.pack_results(results))
             for meta, results, *_ in rows
         ],
     )
@@ -103,7 +106,7 @@ def write_app_hash(at: Connection, height: int, app_hash: bytes) -> None:
     """Write the app hash that the following header has into results that lack it."""
     found = stored_results(at, height)
     if found is not None and not found.app_hash:
-        row = packed_results.pack_results(replace(found, app_hash=app_hash))
+        row = packed.pack_results(replace(found, app_hash=app_hash))
         at.execute("UPDATE results SET results = ? WHERE height = ?", (row, height))
 
 
@@ -142,4 +145,50 @@ def write_commits(at: Connection, commits: Sequence[Commit]) -> None:
         ' ON CONFLICT (height) DO UPDATE SET "commit" = excluded."commit"',
         [(commit.height, packed.pack_commit(commit, known)) for commit, known in signed],
     )
-    votes.write(at, signed)
+    _write_votes(at, signed)
+
+
+def _write_votes(at: Connection, signed: Sequence[tuple[Commit, Sequence[bytes]]]) -> None:
+    """Write the votes that commits lack, in place of those that were stored; each commit comes
+    with the addresses of the set that signed it."""
+    at.executemany(
+        "DELETE FROM missed_votes WHERE height = ?", [(commit.height,) for commit, _ in signed]
+    )
+    lacking = [
+        (commit.height, address, flag)
+        for commit, addresses in signed
+        for address, flag in missed_votes(commit, addresses)
+    ]
+    ids = _validator_ids(at, dict.fromkeys(address for _, address, _ in lacking))
+    at.executemany(
+        "INSERT INTO missed_votes (height, validator_id, flag) VALUES (?, ?, ?)",
+        [(height, ids[address], flag) for height, address, flag in lacking],
+    )
+
+
+def missed_votes(commit: Commit, addresses: Sequence[bytes]) -> list[tuple[bytes, int]]:
+    """Return the addresses whose votes are absent or for no block, with their flags."""
+    if len(addresses) != len(commit.signatures):
+        return []
+    return [
+        (address, int(sig.block_id_flag))
+        for address, sig in zip(addresses, commit.signatures, strict=True)
+        if sig.block_id_flag != BlockIDFlag.COMMIT
+    ]
+
+
+def stored_votes(at: Connection, height: int) -> list[tuple[bytes, int]]:
+    """Return what is stored of a height."""
+    return at.execute(
+        "SELECT address, flag FROM missed_votes LEFT JOIN validators ON id = validator_id"
+        " WHERE height = ?",
+        (height,),
+    ).fetchall()
+
+
+def _validator_ids(at: Connection, addresses: Iterable[bytes]) -> dict[bytes, int]:
+    """Return the ids of validators; new ones get theirs."""
+    wanted = [(address,) for address in addresses]
+    at.executemany("INSERT INTO validators (address) VALUES (?) ON CONFLICT DO NOTHING", wanted)
+    found = at.each("SELECT id FROM validators WHERE address = ?", wanted)
+    return {address: rows[0][0] for (address,), rows in zip(wanted, found, strict=True)}

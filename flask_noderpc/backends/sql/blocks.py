@@ -25,8 +25,7 @@ from ...protocol.comet.merkle import EMPTY_HASH
 from . import evidence, state
 from .connection import Connection
 from .packed import blocks as packed
-from .packed import results as packed_results
-from .packed.results import LAST_POSITION, POSITION_BITS, Slice, place
+from .packed.blocks import LAST_POSITION, POSITION_BITS, Slice, place
 from .packed.row import DamagedRow
 
 # Tendermint before 0.34 left the hash of nothing out.
@@ -176,7 +175,7 @@ def _check_evidence(at: Connection, header: Header, pieces: Sequence[Evidence]) 
 def events(at: Connection, height: int) -> tuple[Event, ...]:
     """Return the events of a block itself, whose results are known."""
     (row,) = at.execute("SELECT results FROM results WHERE height = ?", (height,)).fetchone()
-    return packed_results.unpack_block_events(row, height)
+    return packed.unpack_block_events(row, height)
 
 
 def _txs(at: Connection, height: int, count: int, first_slice: bytes) -> tuple[bytes, ...]:
@@ -251,7 +250,7 @@ def results(at: Connection, height: int) -> BlockResults | None:
         parts = _parts(at, height, count, first_slice)
         return tuple([result for part in parts for result in part.results()])
 
-    return packed_results.unpack_results(of_block, height, of_txs)
+    return packed.unpack_results(of_block, height, of_txs)
 
 
 def txs_with_results(at: Connection, height: int) -> tuple[list[bytes], list[ExecTxResult]]:

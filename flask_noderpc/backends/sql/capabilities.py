@@ -14,7 +14,7 @@ from ..base.capabilities import Capability
 from ..base.evidence import EvidencePool, check_evidence
 from ..base.filters import DEADLINE, Filters, filters_to_evict
 from ..base.reads import ChainReads
-from . import app_state, evidence, hits, mempool
+from . import evidence, hits, mempool, values
 from .connection import Connection, Engine
 from .handles import StoreHandles
 from .packed.row import DamagedRow
@@ -36,7 +36,7 @@ class SQLAppState:
         if row is None:
             return None
         try:
-            return bytes(app_state.value(key, *row))
+            return bytes(values.app_value(key, *row))
         except DamagedRow as error:
             raise StoreError(str(error), self._files.location.shown) from None
 
@@ -45,7 +45,7 @@ class SQLAppState:
     ) -> tuple[tuple[bytes, bytes], ...]:
         """Return the first pairs whose keys begin with the prefix and follow ``after``."""
         with self._files().readers.snapshot() as at:
-            return app_state.read_range(at, prefix, after, limit)
+            return values.app_range(at, prefix, after, limit)
 
     def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:
         """Return the oldest transactions that wait behind a cursor."""

@@ -16,10 +16,10 @@ from ...protocol.comet.key_types import are_known
 from ..base.application import InitChain
 from ..base.location import Identity
 from . import block_writes, blocks, state
-from .app_state import write_changes
 from .connection import Connection
 from .packed import blocks as packed_blocks
 from .packed import state as packed
+from .values import write_changes
 
 T = TypeVar("T")
 

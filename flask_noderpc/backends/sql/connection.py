@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from .packed.results import POSITION_BITS
+from .packed.blocks import POSITION_BITS
 
 
 class Rows(Protocol):

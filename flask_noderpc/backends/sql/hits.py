@@ -21,7 +21,7 @@ from ...domain.abci import ExecTxResult
 from ...feature import HitIndex, features, load
 from . import blocks
 from .connection import Connection
-from .packed.results import LAST_POSITION, POSITION_BITS
+from .packed.blocks import LAST_POSITION, POSITION_BITS
 
 log = logging.getLogger("flask_noderpc.store")
 

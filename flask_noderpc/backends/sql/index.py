@@ -21,7 +21,7 @@ from ...domain.search import indexed, number_of
 from ...event_aliases import searchable
 from .blocks import places
 from .connection import Connection
-from .packed.results import POSITION_BITS, place
+from .packed.blocks import POSITION_BITS, place
 from .packed.row import DamagedRow
 
 TX, BLOCK = "tx", "block"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...domain.abci import BlockResults, ExecTxResult
 from . import blocks, index
 from .connection import Connection
-from .packed.results import LAST_POSITION, place
+from .packed.blocks import LAST_POSITION, place
 
 # Attributes that are indexed between two looks at the clock, and those that are taken out in a
 # quarter of the time.

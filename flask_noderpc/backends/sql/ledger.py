@@ -14,10 +14,9 @@ from ...protocol.comet.hashes import BlockHashes, tx_hash
 from ...protocol.comet.validators import is_rescaled_next
 from ..base.new_blocks import BlockWithoutResults, CommittedBlock, OlderBlock
 from . import backfill, block_writes, chain, prune, state
-from .app_state import write_changes
-from .batch import Batch, NewBlock
+from .batch import Batch, NewBlock, Prepared
 from .connection import Connection
-from .prepared import Prepared
+from .values import write_changes
 
 # Weight of the blocks that are written together: some 50 blocks with 10 transactions each.
 _BATCH = 20_000

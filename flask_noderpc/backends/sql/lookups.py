@@ -12,10 +12,10 @@ from ...domain.search import indexed
 from ...errors import InvalidBlock
 from ...event_aliases import searchable
 from ...protocol.comet.hashes import evidence_hash_of, tx_hash
-from . import blocks, evidence, hits, index, mempool, state, votes
+from . import block_writes, blocks, evidence, hits, index, mempool, state
 from .connection import Connection
 from .hits import BlockTxs
-from .packed.results import POSITION_BITS, place
+from .packed.blocks import POSITION_BITS, place
 
 
 def check_block(at: Connection, height: int) -> None:
@@ -42,8 +42,8 @@ def check_block(at: Connection, height: int) -> None:
     _check_evidence(at, height)
     commit = blocks.commit(at, height)
     if commit is not None:
-        missed = votes.missed(commit, state.addresses(at, height))
-        _expect(height, "missed votes", set(votes.stored(at, height)), set(missed))
+        missed = block_writes.missed_votes(commit, state.addresses(at, height))
+        _expect(height, "missed votes", set(block_writes.stored_votes(at, height)), set(missed))
 
 
 def _expect(height: int, subject: str, found: object, expected: object) -> None:

@@ -1,4 +1,5 @@
-"""The mempool: a table that every process shares and that survives a restart.
+"""The mempool: a capability of SQL stores, and its table, which every process shares and which
+survives a restart.
 
 Whether a transaction is let in is decided inside the store's transaction, so two
 processes can't both take the last place.
@@ -6,74 +7,23 @@ processes can't both take the last place.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext
 
+from ...concurrency import Pending
+from ...domain.abci import ExecTxResult
 from ...domain.responses import PendingCount, PendingTxs
 from ...errors import MempoolFull, NonceTaken, TxInCache, TxRejected, TxTooLarge
-from ...protocol.comet.chain_state import tx_bytes
+from ...protocol.comet.chain_state import MAX_BLOCK_BYTES, tx_bytes
 from ...protocol.comet.hashes import tx_hash
-from ..base.application import BlockLimits, SenderNonce
-from ..base.capabilities import MempoolLimits
+from ..base.application import Application, BlockLimits, SenderNonce
+from ..base.capabilities import Mempool, MempoolLimits
 from . import blocks, state
 from .connection import Connection
-
-
-class Incoming:
-    """Counts them beside those that wait for a block."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._hashes: Counter[bytes] = Counter()
-        self._stored: dict[object, Callable[[], None]] = {}
-        self._txs: dict[object, bytes] = {}
-        self._size = 0
-
-    def __contains__(self, digest: bytes) -> bool:
-        return digest in self._hashes
-
-    def may_exceed(self, tx: bytes, limits: MempoolLimits) -> bool:
-        """Return true if these alone might be why a transaction is refused."""
-        is_full = len(self._stored) >= limits.max_txs or self._size >= limits.max_bytes
-        return is_full or (bool(self._hashes) and tx_hash(tx) in self._hashes)
-
-    @property
-    def count(self) -> PendingCount:
-        """Number of these transactions, and their bytes."""
-        return PendingCount(len(self._stored), self._size)
-
-    def add(self, tx: bytes, stored: Callable[[], None]) -> Callable[[], None]:
-        """Count one until what is returned is called; ``stored`` waits for the store."""
-        digest, size, key = tx_hash(tx), len(tx), object()
-
-        def forget() -> None:
-            with self._lock:
-                del self._stored[key], self._txs[key]
-                self._size -= size
-                self._hashes[digest] -= 1
-                if not self._hashes[digest]:
-                    del self._hashes[digest]
-
-        with self._lock:
-            self._stored[key], self._txs[key] = stored, tx
-            self._size += size
-            self._hashes[digest] += 1
-        return forget
-
-    def txs(self) -> tuple[bytes, ...]:
-        """Return these transactions, the oldest first."""
-        with self._lock:
-            return tuple(self._txs.values())
-
-    def wait(self) -> None:
-        """Wait until the store has accepted or refused those queued now."""
-        for stored in tuple(self._stored.values()):
-            # The sender gets the error.
-            with suppress(Exception):
-                stored()
-
+from .handles import StoreHandles
+from .writer import Incoming
 
 # geth: how much more a replacement pays, in percent, and how many of a sender's may wait
 # behind a gap.
@@ -301,3 +251,118 @@ def flush(connection: Connection) -> None:
     connection.engine.lock_mempool(connection)
     connection.execute("DELETE FROM mempool")
     connection.execute("DELETE FROM tx_cache")
+
+
+class SQLMempool(Mempool):
+    """Pending transactions in a table, checked by the store's application."""
+
+    def __init__(
+        self,
+        open_store: StoreHandles,
+        application: Callable[[], Application],
+        limits: MempoolLimits,
+    ) -> None:
+        self._open, self._app, self._limits = open_store, application, limits
+        self._turn = threading.Lock()
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError(
+            f"{cls.__name__}: a mempool of your own is a Mempool whose submit calls that of the"
+            " store, as some transactions begin without it"
+        )
+
+    def check_limits(self, tx: bytes) -> None:
+        self._check_limits(tx, self._limits)
+
+    def _check_limits(self, tx: bytes, limits: MempoolLimits) -> None:
+        # A replacement is accepted in a full mempool.
+        if not self._app().selects_txs:
+            files = self._open()
+            with files.readers.snapshot() as at:
+                refuse_unfit(at, tx, limits, files.incoming)
+
+    def submit(self, tx: bytes) -> ExecTxResult:
+        return self.begin_submit(tx)[1].result()
+
+    def begin_submit(self, tx: bytes) -> tuple[ExecTxResult, Pending[ExecTxResult]]:
+        return self._submit(tx, self._app().check_tx, self._limits)
+
+    def submit_local(self, tx: bytes, *, replaces: bool) -> ExecTxResult:
+        # A loaded state is one transaction, limited by the size of a block.
+        limits = dataclasses.replace(self._limits, max_tx_bytes=MAX_BLOCK_BYTES)
+        return self._submit(tx, self._app().recheck_tx, limits, replaces=replaces)[1].result()
+
+    def _submit(
+        self,
+        tx: bytes,
+        check: Callable[[bytes], ExecTxResult],
+        limits: MempoolLimits,
+        *,
+        replaces: bool = True,
+    ) -> tuple[ExecTxResult, Pending[ExecTxResult]]:
+        files, app = self._open(), self._app()
+        if files.incoming.may_exceed(tx, limits):
+            self._check_limits(tx, limits)
+        with self._turn if app.checks_in_turn else nullcontext():
+            result = check(tx)
+            if result.code != 0:
+                # CometBFT: its limits come before the application's check. One that passed is
+                # checked against them when it is added.
+                self._check_limits(tx, limits)
+                return result, Pending(lambda: result)
+            gas, sender_nonce = result.gas_wanted, app.sender_nonce(tx)
+            write = files.mempool_writer.begin(
+                lambda at: add(at, tx, gas, limits, sender_nonce, replaces=replaces)
+            )
+            forget = files.incoming.add(tx, write.result)
+
+        def wait() -> ExecTxResult:
+            try:
+                write.result()
+            except TxRejected:
+                if app.sender_nonce(tx) == sender_nonce:
+                    raise
+                # A block came in between, and took those that this one is to follow.
+                return self._submit(tx, check, limits, replaces=replaces)[1].result()
+            finally:
+                forget()
+            files.changes.notify()
+            return result
+
+        return result, Pending(wait, write.is_done)
+
+    def pending(self, limit: int) -> PendingTxs:
+        self._open().incoming.wait()
+        with self._open().readers.snapshot() as at:
+            return pending(at, limit)
+
+    def pending_by_other_hash(self, other_hash: bytes) -> bytes | None:
+        with self._open().readers.snapshot() as at:
+            return with_hash(at, other_hash)
+
+    def pending_by_sender(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
+        with self._open().readers.snapshot() as at:
+            return of_sender(at, sender, limit)
+
+    def pending_count(self) -> PendingCount:
+        self._open().incoming.wait()
+        with self._open().readers.snapshot() as at:
+            return count(at)
+
+    def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        with self._open().readers.snapshot() as at:
+            return after(at, cursor, limit)
+
+    def arrived_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+        with self._open().readers.snapshot() as at:
+            return arrived(at, cursor, limit)
+
+    def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
+        return self._open().changes.wait_until(lambda: self.latest_pending() > cursor, timeout)
+
+    def latest_pending(self) -> int:
+        with self._open().readers.snapshot() as at:
+            return latest(at)
+
+    def flush(self) -> None:
+        self._open().mempool_writer.run(flush)

@@ -7,8 +7,8 @@ import time
 from ...errors import NotSupported, StoreError
 from ..base.application import Changes
 from . import blocks, chain, hits, index, index_steps, state
-from .app_state import write_changes
 from .connection import Connection
+from .values import write_changes
 
 # Others wait for a transaction, if they write: blocks of one, and the time after which it ends.
 _MAX_BLOCKS, _STEP_S = 20, 0.02

@@ -21,11 +21,11 @@ from ...errors import (
     TxNotFound,
 )
 from ..base.reads import ChainReads, ChainVersion
-from . import blocks, chain, metadata, state
+from . import blocks, chain, state
 from . import search as index_search
 from .connection import Connection, Engine
 from .handles import StoreHandles
-from .metadata import GENESIS, chunk_name
+from .values import GENESIS, chunk_name, read_metadata
 
 T = TypeVar("T")
 
@@ -221,7 +221,7 @@ class SQLReads(ChainReads):
 
     def _metadata(self, name: str) -> bytes | None:
         with self.files().readers.snapshot() as at:
-            return metadata.read(at, name)
+            return read_metadata(at, name)
 
     def reorgs_since(self, number: int) -> tuple[int, int | None]:
         found = self.files().readers.one(

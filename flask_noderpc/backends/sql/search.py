@@ -25,7 +25,7 @@ from ...protocol.comet import merkle
 from ...protocol.comet.hashes import tx_hash
 from . import blocks, index
 from .connection import Connection, Engine
-from .packed.results import POSITION_BITS
+from .packed.blocks import POSITION_BITS
 
 # So few places are looked at one by one; and more, up to a bound, where the index has so many
 # times more entries to look at.

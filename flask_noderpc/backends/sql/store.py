@@ -30,17 +30,17 @@ from ..base.filters import Filters
 from ..base.location import Identity, Location
 from ..base.new_blocks import BlockWithoutResults, CommittedBlock, OlderBlock
 from ..base.verify import verify_chain
-from . import app_state, chain, evidence, hits, ledger, lookups, mempool, metadata, prune
 from . import blocks as blocks_table
+from . import chain, evidence, hits, ledger, lookups, mempool, prune, values
 from . import lease as leases
+from .batch import prepare
 from .blocks import Range
 from .capabilities import HITS, SQLAppState, SQLEvidencePool, SQLFilters, SQLHits
 from .connection import Connection, Engine
 from .handles import ProcessHandles, StoreHandles
 from .lease import Lease, LeaseState
-from .prepared import prepare
+from .mempool import SQLMempool
 from .reads import SQLReads
-from .tx_pool import SQLMempool
 
 # What helps where a block does not fit those that are stored.
 _CURE = (
@@ -141,7 +141,7 @@ class ChainStore(ChainBackend):
     def metadata(self, name: str) -> bytes | None:
         """Return what :meth:`set_metadata` stored; ``None`` if it did not."""
         with self._open().readers.snapshot() as at:
-            return metadata.read(at, name)
+            return values.read_metadata(at, name)
 
     def all_unchecked(self) -> dict[str, Range]:
         """Return the fields that this chain computes in another way than CometBFT, each with
@@ -248,14 +248,14 @@ class ChainStore(ChainBackend):
     def set_metadata(self, name: str, value: bytes) -> None:
         """Store a value by its name, beside the chain, for other processes; by default it is
         not stored."""
-        self._open().writer.run(lambda at: metadata.write(at, name, value))
+        self._open().writer.run(lambda at: values.write_metadata(at, name, value))
 
     def set_genesis_chunks(self, source: GenesisSource, chunks: Sequence[bytes]) -> None:
         """Store the genesis document as a node sent it; nothing proves it."""
         for number, chunk in enumerate(chunks):
-            self.set_metadata(metadata.chunk_name(number), chunk)
+            self.set_metadata(values.chunk_name(number), chunk)
         # Last: with it they are complete.
-        self.set_metadata(metadata.GENESIS, jsoncodec.encode(source))
+        self.set_metadata(values.GENESIS, jsoncodec.encode(source))
 
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
         """Store blocks that follow the head, all of them or none.
@@ -468,15 +468,15 @@ class ChainStore(ChainBackend):
         with self._open().readers.snapshot() as at:
             lookups.check_counts(at)
             lookups.check_waiting(at)
-            metadata.check(at)
+            values.check_metadata(at)
         self._check_state()
         return checked
 
     def _check_state(self) -> None:
         files = self._open()
-        last = files.read(partial(app_state.check_some, after=None))
+        last = files.read(partial(values.check_app_state, after=None))
         while last is not None:
-            last = files.read(partial(app_state.check_some, after=last))
+            last = files.read(partial(values.check_app_state, after=last))
 
     def close(self) -> None:
         if self.abci is not None:

@@ -1,15 +1,21 @@
-"""Writes of a process: those that arrive together share one transaction."""
+"""Writes of a process: those that arrive together share one transaction.
+
+The transactions among them are known to the mempool until they are stored.
+"""
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Generic, TypeVar
 
 from ...concurrency import NativeThread, Pending
+from ...domain.responses import PendingCount
+from ...protocol.comet.hashes import tx_hash
+from ..base.capabilities import MempoolLimits
 from .connection import Connection
 
 T = TypeVar("T")
@@ -102,8 +108,11 @@ class Writer(ABC):
                 job.transaction = job.transaction or self._begin_drain()
                 # It raises nothing: errors are those of its jobs.
                 job.transaction.result()
-            with self._errors():
+            try:
                 return job.result()
+            except Exception:
+                with self._errors():
+                    raise
 
         return Pending(result, is_done)
 
@@ -135,3 +144,57 @@ class Writer(ABC):
     @abstractmethod
     def _errors(self) -> AbstractContextManager[None]:
         """Turn the engine's errors into :exc:`~flask_noderpc.errors.StoreError`."""
+
+
+class Incoming:
+    """Transactions on their way into the mempool, counted beside those that wait there."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._hashes: Counter[bytes] = Counter()
+        self._stored: dict[object, Callable[[], None]] = {}
+        self._txs: dict[object, bytes] = {}
+        self._size = 0
+
+    def __contains__(self, digest: bytes) -> bool:
+        return digest in self._hashes
+
+    def may_exceed(self, tx: bytes, limits: MempoolLimits) -> bool:
+        """Return true if these alone might be why a transaction is refused."""
+        is_full = len(self._stored) >= limits.max_txs or self._size >= limits.max_bytes
+        return is_full or (bool(self._hashes) and tx_hash(tx) in self._hashes)
+
+    @property
+    def count(self) -> PendingCount:
+        """Number of these transactions, and their bytes."""
+        return PendingCount(len(self._stored), self._size)
+
+    def add(self, tx: bytes, stored: Callable[[], None]) -> Callable[[], None]:
+        """Count one until what is returned is called; ``stored`` waits for the store."""
+        digest, size, key = tx_hash(tx), len(tx), object()
+
+        def forget() -> None:
+            with self._lock:
+                del self._stored[key], self._txs[key]
+                self._size -= size
+                self._hashes[digest] -= 1
+                if not self._hashes[digest]:
+                    del self._hashes[digest]
+
+        with self._lock:
+            self._stored[key], self._txs[key] = stored, tx
+            self._size += size
+            self._hashes[digest] += 1
+        return forget
+
+    def txs(self) -> tuple[bytes, ...]:
+        """Return these transactions, the oldest first."""
+        with self._lock:
+            return tuple(self._txs.values())
+
+    def wait(self) -> None:
+        """Wait until the store has accepted or refused those queued now."""
+        for stored in tuple(self._stored.values()):
+            # The sender gets the error.
+            with suppress(Exception):
+                stored()

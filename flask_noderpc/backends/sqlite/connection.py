@@ -15,9 +15,9 @@ from urllib.parse import urlencode
 from ...errors import FULL, InvalidSetting, StoreError, StoreUnavailable
 from ..base.location import FileLocation
 from ..base.reads import ChainVersion
-from ..sql import hits, readers
+from ..sql import handles, hits
+from ..sql.handles import read_version
 from ..sql.packed.row import DamagedRow
-from ..sql.readers import read_version
 from . import schema, wal
 from .engine import Connection
 
@@ -339,7 +339,7 @@ class Store(FileLocation):
         )
 
 
-class Readers(readers.Readers[Reader]):
+class Readers(handles.Readers[Reader]):
     """Read connections to the file."""
 
     def __init__(self, store: Store) -> None:

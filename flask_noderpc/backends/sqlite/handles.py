@@ -19,7 +19,7 @@ from typing import Any
 
 from ...concurrency import native_lock
 from ...errors import StoreError
-from ..sql import change_watcher
+from ..sql import handles
 from ..sql.handles import ProcessHandles
 from ..sql.writer import Job
 from ..sql.writer import Writer as GroupedWriter
@@ -157,7 +157,7 @@ class Writer(GroupedWriter):
         self._thread.stop()
 
 
-class ChangeWatcher(change_watcher.ChangeWatcher):
+class ChangeWatcher(handles.ChangeWatcher):
     """Wakes the threads that wait for the store to change."""
 
     def __init__(self, store: Store, poll_s: float) -> None:

@@ -21,7 +21,7 @@ from ...errors import StoreError
 from ...protocol.comet.hashes import tx_hash
 from ...protocol.comet.validators import is_rescaled_next
 from ..sql import block_writes, blocks, chain, evidence, index_steps, prune, state
-from ..sql.packed import results as packed_results
+from ..sql.packed.blocks import place, slices
 from . import v1
 from .engine import Connection
 from .tables import CORE, OWNERS, create_new
@@ -254,7 +254,7 @@ def _copy_rows(at: Connection, height: int, chain_id: str) -> bool:
     ).fetchone()
     found = v1.txs(at, height, first, _BYTES)
     txs, results = [tx for tx, _ in found], [result for _, result in found]
-    block_writes.write_slices(at, packed_results.slices(height, txs, results, first))
+    block_writes.write_slices(at, slices(height, txs, results, first))
     tx_hashes = [tx_hash(tx) for tx in txs]
     rows = block_writes.tx_rows(height, tx_hashes, results, first=first)
     block_writes.write_txs(at, rows)
@@ -277,7 +277,7 @@ def _copy_index(at: Connection, height: int, deadline: float) -> bool:
         "SELECT place FROM txs WHERE place BETWEEN ? AND ? AND events IS NULL ORDER BY place",
         blocks.places(height, height),
     )
-    indexed = {packed_results.place(height, position) for position in v1.indexed(at, height)}
+    indexed = {place(height, position) for position in v1.indexed(at, height)}
     left = [here for (here,) in found if here in indexed]
     return index_steps.more(at, height, deadline, left)
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 from ...concurrency import NativeThread
 from ...domain.search import HIGHEST, SearchLimits
 from ...errors import SearchTooCostly
-from ..sql.turns import Turns
+from ..sql.handles import Turns
 from .connection import Readers, Store, sqlite_errors
 from .engine import Connection
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from sqlite_utils import Database, Migrations
 
 from ...errors import StoreError
-from ..sql.checksums import fill_checksums
+from ..sql.values import fill_checksums
 from .engine import Connection
 
 

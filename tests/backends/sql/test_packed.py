@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flask_noderpc.backends.sql.packed import blocks, results, state
+from flask_noderpc.backends.sql.packed import blocks, state
 from flask_noderpc.backends.sql.packed.row import DamagedRow, opened
 from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
 from flask_noderpc.domain.block import (
@@ -108,9 +108,9 @@ RESULTS = st.builds(
 
 @given(st.lists(st.tuples(st.binary(max_size=9) | st.just(bytes(30_000)), RESULTS), max_size=5))
 def test_transactions_with_their_results(txs: list[tuple[bytes, ExecTxResult]]) -> None:
-    rows = list(results.slices(7, [tx for tx, _ in txs], [result for _, result in txs]))
+    rows = list(blocks.slices(7, [tx for tx, _ in txs], [result for _, result in txs]))
 
-    parts = [results.Slice(row, place) for place, row in rows]
+    parts = [blocks.Slice(row, place) for place, row in rows]
     assert [tx for part in parts for tx in part.txs] == [tx for tx, _ in txs]
     assert [result for part in parts for result in part.results()] == [r for _, r in txs]
     for position, (tx, result) in enumerate(txs):
@@ -122,9 +122,9 @@ def test_transactions_with_their_results(txs: list[tuple[bytes, ExecTxResult]]) 
 def test_a_large_transaction_has_a_row_of_its_own() -> None:
     txs = [b"small", bytes(100_000), b"small"]
 
-    rows = results.slices(7, txs, [ExecTxResult()] * 3)
+    rows = blocks.slices(7, txs, [ExecTxResult()] * 3)
 
-    assert [place - results.place(7) for place, _ in rows] == [0, 1, 2]
+    assert [place - blocks.place(7) for place, _ in rows] == [0, 1, 2]
 
 
 @given(
@@ -144,9 +144,9 @@ def test_results_of_blocks(
 ) -> None:
     found = BlockResults(7, (), begin, end, tuple(updates), params, b"hash")
 
-    assert results.unpack_results(results.pack_results(found), 7, lambda _: ()) == found
+    assert blocks.unpack_results(blocks.pack_results(found), 7, lambda _: ()) == found
     with pytest.raises(DamagedRow, match="1 of 0"):
-        results.unpack_results(results.pack_results(found), 7, lambda _: (ExecTxResult(),))
+        blocks.unpack_results(blocks.pack_results(found), 7, lambda _: (ExecTxResult(),))
 
 
 @given(IDS, TIMES, INTS)
