@@ -26,8 +26,7 @@ from .jsonrpc.guard import Authorize
 from .jsonrpc.route import Route, RouteTable
 from .lru import CacheMemory
 from .mount import Mount
-from .settings import Settings, all_settings, given_by, read_settings
-from .settings.keywords import CoreSettings
+from .settings import CoreSettings, Settings, all_settings, given_by, read_settings
 from .web.rule_conflicts import check_request, refuse_overlap, refuse_taken_names
 from .web.views import View
 from .wire.dialect import Dialect

@@ -137,7 +137,7 @@ class ApplicationKind:
     The arguments of the function are the settings, the store's path, and the memory that the
     caches of a process share."""
     dev_accounts: str = ""
-    """Subclass of :class:`~flask_noderpc.chain.dev_accounts.DevAccounts`: the funded accounts
+    """Subclass of :class:`~flask_noderpc.chain.source.DevAccounts`: the funded accounts
     that NODERPC_DEV brings. Without one, NODERPC_DEV is refused."""
     state_key: bytes = b""
     """A key that is in the committed state of this application's chains, and of no others."""

@@ -21,7 +21,7 @@ from flask import Blueprint, Flask
 import flask_noderpc
 from flask_noderpc import NodeRPC
 from flask_noderpc.chain.applications.kvstore import KVStore
-from flask_noderpc.chain.dev_accounts import DevAccounts, accounts_log
+from flask_noderpc.chain.source import DevAccounts, accounts_log
 from flask_noderpc.cli import cli, main
 from flask_noderpc.cometbft import info, routes
 from flask_noderpc.domain.abci import QueryResult

@@ -14,7 +14,7 @@ from wsproto import ConnectionType
 from wsproto.connection import Connection
 
 from flask_noderpc import jsoncodec
-from flask_noderpc.chain.applications import validator_txs
+from flask_noderpc.chain.applications import kvstore
 from flask_noderpc.cosmos.protocol import bech32, coins, tx
 from flask_noderpc.cosmos.rest import reader, requests, routes
 from flask_noderpc.domain import search, time
@@ -122,7 +122,7 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
     "a transaction of the SDK": lambda data: tx.decode(
         data, lambda name: None, lambda any: None
     ),
-    "a transaction that changes validators": lambda data: validator_txs.parse(b"val=" + data),
+    "a transaction that changes validators": lambda data: kvstore.parse_update(b"val=" + data),
     "an address of the SDK": _text(bech32.decode.__wrapped__),
     "coins": _text(coins.parse),
     "an amount": _text(coins.parse_amount),

@@ -1,16 +1,22 @@
-"""CometBFT's ``config/config.toml`` in a home: where a node keeps its keys and its data."""
+"""CometBFT's ``config/config.toml`` in a home: where a node keeps its keys and data, and its
+members that this node does not read, with the settings instead."""
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
+import re
+import socket
 import stat
 import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import ConfigurationError
+from ..settings import Settings, flag_of
 
 _CONFIG = "config.toml"
 
@@ -89,3 +95,125 @@ def comet_paths(home: Path) -> CometPaths:
         home / text("db_dir", "data"),
         text("priv_validator_laddr", ""),
     )
+
+
+log = logging.getLogger("flask_noderpc.chain")
+
+_UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_DURATION = re.compile(r"([0-9.]{1,20})(h|ms|m|s|us|µs|ns)")
+_LONGEST = 200
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _seconds(value: Any) -> float:
+    """Return the seconds of Go's text of a duration."""
+    found = _DURATION.findall(value)
+    return sum(float(number) * _UNITS_S[unit] for number, unit in found)
+
+
+class _Row(NamedTuple):
+    """A member that one of our settings stands for."""
+
+    member: str
+    default: Any
+    """CometBFT's default, which says nothing of what the user wants."""
+    setting: str
+    converted: Callable[[Any], Any] = _same
+
+
+_ROWS = (
+    _Row("moniker", socket.gethostname(), "moniker"),
+    _Row("rpc.laddr", "tcp://127.0.0.1:26657", "rpc_laddr"),
+    _Row("rpc.cors_allowed_origins", [], "cors_origins", tuple),
+    _Row(
+        "rpc.cors_allowed_headers",
+        ["Origin", "Accept", "Content-Type", "X-Requested-With", "X-Server-Time"],
+        "cors_headers",
+        tuple,
+    ),
+    _Row("rpc.max_open_connections", 900, "max_open_connections"),
+    _Row("rpc.max_subscription_clients", 100, "max_subscription_clients"),
+    _Row("rpc.max_subscriptions_per_client", 5, "max_subscriptions_per_client"),
+    _Row("rpc.experimental_subscription_buffer_size", 200, "event_buffer"),
+    _Row("rpc.timeout_broadcast_tx_commit", "10s", "broadcast_timeout", _seconds),
+    _Row("rpc.max_request_batch_size", 10, "max_batch"),
+    _Row("rpc.max_body_bytes", 1_000_000, "max_body_bytes"),
+    _Row("rpc.tls_cert_file", "", "tls_cert_file"),
+    _Row("rpc.tls_key_file", "", "tls_key_file"),
+    _Row("mempool.size", 5_000, "mempool_size"),
+    _Row("mempool.max_tx_bytes", 1_048_576, "max_tx_bytes"),
+    _Row("consensus.create_empty_blocks", True, "empty_blocks"),
+    _Row("consensus.timeout_commit", "1s", "block_interval", _seconds),
+    _Row("instrumentation.prometheus", False, "metrics"),
+)
+
+_PEERS = "there is no P2P network, and --upstream follows other nodes"
+_OTHERS = {
+    "proxy_app": (
+        "tcp://127.0.0.1:26658",
+        "the application runs in this process: --application (NODERPC_APPLICATION)",
+    ),
+    "genesis_file": ("config/genesis.json", "config/genesis.json is read"),
+    "node_key_file": ("config/node_key.json", "config/node_key.json is read"),
+    "rpc.grpc_laddr": ("", "there is no gRPC server"),
+    "rpc.cors_allowed_methods": (["HEAD", "GET", "POST"], "the methods are HEAD, GET and POST"),
+    "p2p.seeds": ("", _PEERS),
+    "p2p.persistent_peers": ("", _PEERS),
+    "statesync.enable": (False, "there is no state sync"),
+    "tx_index.indexer": ("kv", "transactions are indexed in the store"),
+}
+"""Members without a setting: CometBFT's default, and what holds here."""
+
+
+def _member(config: Mapping[str, Any], name: str) -> Any:
+    """Return a member, or ``None``: TOML has no null."""
+    value: Any = config
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def differences(config: Mapping[str, Any], settings: Settings) -> Iterator[str]:
+    """Yield each member that was changed from CometBFT's default and is not what holds here."""
+    for row in _ROWS:
+        value, ours = _member(config, row.member), settings.value(row.setting)
+        if value is not None and value != row.default and not _holds(row, value, ours):
+            shown = ",".join(ours) if isinstance(ours, tuple) else ours
+            name = f"{flag_of(row.setting)} (NODERPC_{row.setting.upper()})"
+            yield f"{row.member} = {_short(value)}: {name} is {_short(shown)}"
+    for name, (default, instead) in _OTHERS.items():
+        value = _member(config, name)
+        if value is not None and value != default:
+            yield f"{name} = {_short(value)}: {instead}"
+
+
+def _holds(row: _Row, value: Any, ours: Any) -> bool:
+    try:
+        return bool(row.converted(value) == ours)
+    except (TypeError, ValueError):
+        # CometBFT would not start with such a value.
+        return False
+
+
+def _short(value: Any) -> str:
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def warn_of_ignored(home: Path, settings: Settings) -> None:
+    """Log one warning for a config.toml whose members would have another effect."""
+    try:
+        found = list(differences(read_config(home), settings))
+    except ConfigurationError as error:
+        log.warning("CometBFT's settings are not compared with those of this node: %s", error)
+        return
+    if found:
+        log.warning(
+            "%s belongs to CometBFT: this node reads only the paths of the validator key and"
+            " of the data from it; different here: %s",
+            config_path(home),
+            "; ".join(found),
+        )

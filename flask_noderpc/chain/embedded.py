@@ -29,10 +29,9 @@ from . import home as node_home
 from .applications.kvstore import KVStore
 from .batch_state import BatchState
 from .beginning import begin, open_home
-from .block_scheduler import BlockSchedule, BlockScheduler
+from .block_scheduler import BlockSchedule, BlockScheduler, ChainHealth
 from .clock import Clock, ShiftedClock, SystemClock
 from .control import DevControl
-from .health import ChainHealth
 from .producer import Producer
 from .proposal import replay
 from .signer import Signer, StoredChain

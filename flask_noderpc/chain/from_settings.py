@@ -18,9 +18,9 @@ from ..settings import Settings
 from .applications.kvstore import kvstore_of
 from .applications.merkle_kvstore import MerkleKVStore
 from .block_scheduler import AT_ONCE_S, BlockSchedule
-from .comet_settings import warn_of_ignored
-from .dev_accounts import DevAccounts, dev_accounts_of
+from .comet_config import warn_of_ignored
 from .embedded import EmbeddedChain
+from .source import DevAccounts, dev_accounts_of
 
 Make = Callable[[AppState], Application]
 

@@ -19,11 +19,12 @@ from ..protocol.comet.genesis import genesis_document, read_genesis
 from ..protocol.comet.keys import PrivateKey
 from ..settings import check_chain_id
 from .comet_config import CometPaths, comet_paths, config_path, read_file
-from .last_signed import LastSigned, make_folder
 from .validator_keys import (
+    LastSigned,
     ValidatorKey,
     is_development,
     key_files,
+    make_folder,
     mark_development,
     node_key_document,
     read_node_key,

@@ -1,15 +1,19 @@
-"""Chains that a mount serves in place of an embedded one, as features offer them."""
+"""What features offer to a mount: chains that it serves in place of an embedded one, and the
+accounts of development chains (NODERPC_DEV), whose keys anybody knows."""
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..domain.genesis import Genesis
 from ..errors import InvalidSetting
-from ..feature import features, load
+from ..feature import ApplicationKind, features, load
 from ..settings import PREFIX, Settings
 
 if TYPE_CHECKING:
@@ -93,3 +97,34 @@ def chain_source(settings: Settings, path: str) -> ChainSource | None:
         source: ChainSource = load(name)(settings, path)
         return source
     return None
+
+
+log = logging.getLogger("flask_noderpc.dev")
+# A logger of its own: ``noderpc start`` shows the accounts itself.
+accounts_log = log.getChild("accounts")
+
+
+class DevAccounts(ABC):
+    """Funded accounts of an application's development chains."""
+
+    @abstractmethod
+    def app_state(self, settings: Settings) -> bytes:
+        """Return the genesis state of a new chain with the accounts; raise
+        :exc:`~flask_noderpc.errors.InvalidSetting`."""
+
+    @abstractmethod
+    def log(self, settings: Settings, genesis: Genesis) -> None:
+        """Log the accounts of a chain that starts, and a warning if it began without them."""
+
+    @abstractmethod
+    def banner(self, settings: Settings, home: Path, curl: str) -> Iterator[tuple[str, str]]:
+        """Yield lines of what ``noderpc start`` shows, each with its title.
+
+        ``home`` is the chain's folder, ``curl`` the command that reaches its node RPC.
+        """
+
+
+def dev_accounts_of(kind: ApplicationKind) -> DevAccounts | None:
+    """Return the accounts of an application's development chains; ``None`` if it has none."""
+    accounts: DevAccounts | None = load(kind.dev_accounts)() if kind.dev_accounts else None
+    return accounts

@@ -1,15 +1,27 @@
-"""Key files of a home in CometBFT's formats, where their records are, and development keys."""
+"""Key files of a home in CometBFT's formats, development keys, and the record of the last vote
+that a key signed.
+
+CometBFT 0.38: privval/file.go. Two signatures for one height, round and step with different
+block ids are a proof of misbehaviour, for which a validator loses its stake.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import re
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .. import jsoncodec
+from ..domain.block import BlockIDFlag, CommitSig, Vote
+from ..domain.time import SECOND
 from ..domain.validator import BLS12_381, ED25519, ML_DSA_65, SECP256K1, SECP256K1ETH
-from ..errors import ConfigurationError, short_repr
+from ..errors import ChainHalted, ConfigurationError, short_repr
 from ..protocol.comet.key_types import KEY_NAMES
 from ..protocol.comet.keys import (
     Bls12381PrivateKey,
@@ -17,7 +29,9 @@ from ..protocol.comet.keys import (
     Secp256k1EthPrivateKey,
     Secp256k1PrivateKey,
 )
-from .comet_config import CometPaths
+from ..protocol.comet.messages import canonical_vote
+from ..protocol.protobuf import Malformed, Message
+from .comet_config import CometPaths, read_file
 
 _ED25519_NAME = "tendermint/PrivKeyEd25519"
 _ML_DSA_65_NAME = "cometbft/PrivKeyMlDsa65"
@@ -146,3 +160,221 @@ def mark_development(config: Path, key: PrivateKey) -> None:
         "The validator key of this name was made for development: its chain may rewind and"
         " sign heights again.\nNever use it on a chain that has other validators.\n"
     )
+
+
+PRECOMMIT = 3
+"""CometBFT: the steps are 1 for a proposal, 2 for a prevote and 3 for a precommit."""
+
+# Unlike Go, Python's int() takes blanks and underscores, too.
+_INTEGER = re.compile("-?[0-9]{1,20}")
+# How long a signature of another process is waited for.
+_PATIENCE_S, _PAUSE_S = 1.0, 0.001
+
+MAX_ROUND = 100_000
+"""A round is found by rotating the validators once for each, so there is a limit."""
+
+
+class _Document(jsoncodec.Struct):
+    height: str | int
+    round: int
+    step: int
+    signature: bytes | None = None
+    signbytes: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LastSigned:
+    """Height, round, step and signature of the last signed message."""
+
+    height: int = 0
+    round: int = 0
+    step: int = 0
+    signature: bytes = b""
+    sign_bytes: bytes = b""
+
+    def next_round(self, height: int) -> int:
+        """Return the first round of a height that may take a precommit.
+
+        Raise :exc:`~flask_noderpc.errors.ChainHalted` if the key must not sign this height.
+        """
+        if self.height > height:
+            raise ChainHalted(
+                f"height {height} can't be signed: the validator key has signed height"
+                f" {self.height} already"
+            )
+        if self.height < height:
+            return 0
+        # A stored precommit can be used again. An earlier step shows that a node with this key
+        # votes in this round.
+        round_number = self.round if self.step == PRECOMMIT else self.round + 1
+        if round_number >= MAX_ROUND:
+            raise ChainHalted(f"height {height} can't be signed: it is at round {self.round}")
+        return round_number
+
+    def allows(self, vote: Vote, chain_id: str) -> bool:
+        """Return true if a precommit is later than all signed messages, or the same one."""
+        if (vote.height, vote.round) > (self.height, self.round):
+            return True
+        return self.signature_of(vote, chain_id) is not None
+
+    def signature_of(self, vote: Vote, chain_id: str) -> CommitSig | None:
+        """Return the stored signature and its timestamp if only the vote's time differs."""
+        signed = (self.height, self.round, self.step)
+        if signed != (vote.height, vote.round, PRECOMMIT) or not self.signature:
+            return None
+        timestamp = _timestamp(self.sign_bytes)
+        if timestamp is None:
+            return None
+        if canonical_vote(replace(vote, timestamp=timestamp), chain_id) != self.sign_bytes:
+            return None
+        return CommitSig(BlockIDFlag.COMMIT, vote.validator_address, timestamp, self.signature)
+
+    def document(self) -> bytes:
+        """Encode the record as CometBFT does."""
+        members: dict[str, object] = {
+            "height": str(self.height),
+            "round": self.round,
+            "step": self.step,
+        }
+        if self.signature:
+            members["signature"] = self.signature
+        if self.sign_bytes:
+            members["signbytes"] = self.sign_bytes.hex().upper()
+        return jsoncodec.pretty(members)
+
+
+def _timestamp(sign_bytes: bytes) -> int | None:
+    """Return the time of a canonical vote; ``None`` if the bytes are not a vote."""
+    try:
+        body = Message(b"\x0a" + sign_bytes).blob(1)
+        stamp = Message(Message(body).blob(5))
+        return stamp.integer(1) * SECOND + stamp.integer(2)
+    except Malformed:
+        return None
+
+
+def read(path: Path) -> LastSigned | None:
+    """Read a record; return ``None`` if the file is missing.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unusable file.
+    """
+    try:
+        content = read_file(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from None
+    try:
+        raw = jsoncodec.decode(content, _Document)
+        record = LastSigned(
+            _integer(raw.height),
+            raw.round,
+            raw.step,
+            raw.signature or b"",
+            bytes.fromhex(raw.signbytes or ""),
+        )
+        _check(record)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"{path}: not a record of signatures in CometBFT's format: {error}; put the file"
+            " back from the machine that signed last"
+        ) from None
+    return record
+
+
+def _integer(value: str | int) -> int:
+    if isinstance(value, str) and not _INTEGER.fullmatch(value):
+        raise ValueError(f"height: expected an integer, got {value[:40]!r}")
+    return int(value)
+
+
+def _check(record: LastSigned) -> None:
+    limits = {
+        "height": (record.height, (1 << 63) - 1),
+        "round": (record.round, (1 << 31) - 1),
+        "step": (record.step, PRECOMMIT),
+    }
+    for name, (value, highest) in limits.items():
+        if not 0 <= value <= highest:
+            raise ValueError(f"{name}: expected 0 to {highest}, got {value}")
+
+
+def write(path: Path, record: LastSigned, *, durable: bool) -> None:
+    """Replace the file at once; with ``durable`` wait until the disk has it."""
+    # One process writes at a time, under the lock; a killed one leaves no more than this file.
+    draft = path.with_name(f"{path.name}.new")
+    try:
+        _write_draft(draft, record.document(), durable)
+        os.replace(draft, path)
+        if durable:
+            _sync_folder(path.parent)
+    except OSError as error:
+        raise ChainHalted(
+            f"nothing is signed: {path.name}: {error.strerror}",
+            "the file must be writable: priv_validator_state_file in config/config.toml names"
+            " another place",
+        ) from None
+
+
+def _write_draft(path: Path, content: bytes, durable: bool) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """Create the folder of records; raise ``ConfigurationError`` if that is not possible."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder}: {error.strerror}; the records of validator keys are written there, or"
+            " to the file that priv_validator_state_file in config/config.toml names"
+        ) from None
+
+
+def _lock(handle: int) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise ChainHalted(
+                    "nothing is signed: another process is signing with the keys of this home,"
+                    " and does not go on"
+                ) from None
+            time.sleep(_PAUSE_S)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Exclude other threads and processes that sign with keys whose records are in a folder.
+
+    Raise :exc:`~flask_noderpc.errors.ChainHalted` if another process holds the lock for a
+    second, as one that was stopped by a signal does.
+    """
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise ChainHalted(f"nothing is signed: {folder.name}: {error.strerror}") from None
+    try:
+        _lock(handle)
+        yield
+    finally:
+        # A child that was forked meanwhile has a copy of the descriptor: closing ours alone
+        # would not release the lock.
+        fcntl.flock(handle, fcntl.LOCK_UN)
+        os.close(handle)

@@ -145,7 +145,7 @@ class Banner:
         if not self.settings.dev or self.home is None or self.kind is None:
             return
         # Only development chains need what signs.
-        from ..chain.dev_accounts import dev_accounts_of
+        from ..chain.source import dev_accounts_of
 
         if accounts := dev_accounts_of(self.kind):
             yield from accounts.banner(self.settings, self.home, self._curl("/"))

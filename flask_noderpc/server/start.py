@@ -79,7 +79,7 @@ def serve_own_chain(
     watched: AbstractContextManager[Callable[[], Mapping[str, Any]]] = nullcontext(dict)
     source, is_pinned = chain_source(settings, store.path), "dialect" in given
     if source:
-        from ..chain.comet_settings import warn_of_ignored
+        from ..chain.comet_config import warn_of_ignored
 
         warn_of_ignored(folder, settings)
         # Report errors here, once, and not from each process.

@@ -9,9 +9,9 @@ else in the package reads ``app.config``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypedDict
 
 from ..errors import ConfigurationError, InvalidSetting, short_repr
 from .kinds import check_chain_id
@@ -32,6 +32,7 @@ __all__ = [
     "GROUPS",
     "PREFIX",
     "SEE_LIST",
+    "CoreSettings",
     "Setting",
     "Settings",
     "all_settings",
@@ -145,3 +146,51 @@ def read_settings(
             shown = "" if row.kind.is_secret else f" = {short_repr(given)}"
             raise InvalidSetting(f"{source}{shown}: {error}") from None
     return Settings().changed(**values)
+
+
+class CoreSettings(TypedDict, total=False):
+    """Settings of the core as keywords of ``NodeRPC``, for type checkers; ``dialect`` is
+    missing, as it is a parameter."""
+
+    database: str | None
+    home: str | None
+    application: str
+    chain_id: str | None
+    moniker: str
+    produce: bool
+    accept_loss: bool
+    block_interval: float
+    empty_blocks: bool
+    retain_blocks: int | None
+    max_tx_bytes: int
+    mempool_size: int
+    dev: bool
+    max_body_bytes: int
+    max_batch: int
+    max_response_bytes: int
+    broadcast_timeout: float
+    max_waiting_calls: int
+    max_subscription_clients: int
+    max_subscriptions_per_client: int
+    event_buffer: int
+    search_timeout: float
+    cache_bytes: int
+    exclude_routes: Sequence[str]
+    metrics: bool
+    log_calls: bool
+    allowed_hosts: Sequence[str]
+    allow_methods: Sequence[str]
+    deny_methods: Sequence[str]
+    rpc_unsafe: bool
+    trusted_proxies: int
+    read_origins: Sequence[str]
+    write_origins: Sequence[str]
+    cors_origins: Sequence[str]
+    cors_headers: Sequence[str]
+    rpc_laddr: str
+    tls_cert_file: str
+    tls_key_file: str
+    workers: int
+    server_threads: int | None
+    max_open_connections: int
+    max_connections_per_client: int | None

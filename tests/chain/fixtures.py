@@ -15,8 +15,7 @@ from flask_noderpc.backends.base.application import (
     BlockRequest,
     InitChain,
 )
-from flask_noderpc.chain.last_signed import LastSigned
-from flask_noderpc.chain.validator_keys import validator_key_document
+from flask_noderpc.chain.validator_keys import LastSigned, validator_key_document
 from flask_noderpc.domain.abci import AppInfo, ExecTxResult, QueryResult
 from flask_noderpc.domain.genesis import ConsensusParams, Genesis, GenesisValidator
 from flask_noderpc.domain.time import SECOND

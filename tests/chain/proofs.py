@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from flask_noderpc.domain.abci import ProofOp
 from flask_noderpc.domain.block import MerkleProof
-from flask_noderpc.protocol.comet.merkle import leaf_hash, root_of_proof
+from flask_noderpc.protocol.comet.hashes import leaf_hash, root_of_proof
 
 
 def root_of(steps: Sequence[ProofOp], path: Sequence[bytes], value: bytes) -> bytes | None:

@@ -12,8 +12,11 @@ from click.testing import CliRunner
 
 from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.last_signed import LastSigned
-from flask_noderpc.chain.validator_keys import read_validator_key, validator_key_document
+from flask_noderpc.chain.validator_keys import (
+    LastSigned,
+    read_validator_key,
+    validator_key_document,
+)
 from flask_noderpc.cli import main
 from flask_noderpc.domain.validator import BLS12_381, SECP256K1ETH
 from flask_noderpc.errors import ConfigurationError

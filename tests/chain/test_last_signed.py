@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc.backends.base.verify import verify_chain
-from flask_noderpc.chain import home, last_signed
+from flask_noderpc.chain import home, validator_keys
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.last_signed import LastSigned, read
 from flask_noderpc.chain.signer import GuardedKey
-from flask_noderpc.chain.validator_keys import validator_key_document
+from flask_noderpc.chain.validator_keys import LastSigned, read, validator_key_document
 from flask_noderpc.domain.block import BlockID, PartSetHeader, Vote, VoteType
 from flask_noderpc.errors import ChainHalted, ConfigurationError, KeyProtected, StoreError
 from flask_noderpc.protocol.comet.keys import commit_vote
@@ -459,7 +458,7 @@ def test_a_signature_of_another_process_is_waited_for(
     chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chain.produce()
-    monkeypatch.setattr(last_signed, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(validator_keys, "_PATIENCE_S", 0.01)
     handle = os.open(chain.home / "data", os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
 
@@ -542,14 +541,14 @@ def test_a_copy_of_a_key_file_does_not_hide_the_record(
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_that_is_forked_while_a_key_signs_keeps_no_lock(tmp_path: Path) -> None:
     waits, released = os.pipe()
-    with last_signed.locked(tmp_path):
+    with validator_keys.locked(tmp_path):
         child = os.fork()
         if child == 0:
             os.close(released)
             os.read(waits, 1)
             os._exit(0)
     try:
-        with last_signed.locked(tmp_path):
+        with validator_keys.locked(tmp_path):
             pass
     finally:
         os.close(released)

@@ -18,8 +18,8 @@ from flask_noderpc.domain.block import Commit
 from flask_noderpc.domain.genesis import Genesis
 from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.errors import StoreError
-from flask_noderpc.protocol.comet import merkle
-from flask_noderpc.protocol.comet.merkle import pair_hash
+from flask_noderpc.protocol.comet import hashes
+from flask_noderpc.protocol.comet.hashes import pair_hash
 from flask_noderpc.testing.chains import DictState
 
 from .conftest import Open
@@ -54,7 +54,7 @@ def app_hash(pairs: dict[bytes, bytes]) -> bytes:
         bytes([len(name)]) + name + b"\x20" + sha256(value).digest()
         for name, value in pairs.items()
     ]
-    return pair_hash(b"main", merkle.root(leaves))
+    return pair_hash(b"main", hashes.root(leaves))
 
 
 def test_the_app_hash_is_the_root_over_all_pairs(chain: EmbeddedChain) -> None:

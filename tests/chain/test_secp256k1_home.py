@@ -13,8 +13,11 @@ import pytest
 
 from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain import home
-from flask_noderpc.chain.last_signed import LastSigned
-from flask_noderpc.chain.validator_keys import read_validator_key, validator_key_document
+from flask_noderpc.chain.validator_keys import (
+    LastSigned,
+    read_validator_key,
+    validator_key_document,
+)
 from flask_noderpc.domain.validator import SECP256K1
 from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.protocol.comet.keys import Secp256k1PrivateKey

@@ -14,7 +14,7 @@ from flask_noderpc.chain.applications.merkle_kvstore import (
     find,
     node_key,
 )
-from flask_noderpc.protocol.comet import merkle
+from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.testing.chains import DictState
 
 # Of each block: how many leaves are new, and which of the old ones change.
@@ -22,7 +22,7 @@ BLOCKS = st.lists(st.tuples(st.integers(0, 20), st.sets(st.integers(0, 60))), ma
 
 
 def leaf(text: str) -> Leaf:
-    return Leaf(merkle.leaf_hash(text.encode()), text.encode())
+    return Leaf(hashes.leaf_hash(text.encode()), text.encode())
 
 
 def grown(state: DictState, tree: TreeState, leaves: dict[int, str]) -> TreeUpdate:
@@ -51,7 +51,7 @@ def test_the_incremental_tree_equals_the_tree_over_all_leaves(
         past.append((TreeState.decode(tree.encode()), list(texts)))
 
     for then, known in past:
-        whole = merkle.Tree([text.encode() for text in known])
+        whole = hashes.Tree([text.encode() for text in known])
         assert (then.count, then.root.hash) == (len(known), whole.root)
         for place, text in enumerate(known):
             assert find(state, then, place) == (text.encode(), whole.proof(place))

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc.chain import home
-from flask_noderpc.chain.last_signed import read
+from flask_noderpc.chain.validator_keys import read
 from flask_noderpc.protocol.protobuf import Message
 from tests.helpers.until import PATIENCE, until
 

@@ -14,7 +14,7 @@ import pytest
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.chain import home
-from flask_noderpc.chain.last_signed import read
+from flask_noderpc.chain.validator_keys import read
 from tests.helpers.until import until
 
 from ..server.node_process import Node, refusal, started

@@ -15,8 +15,7 @@ from flask_noderpc import ConfigurationError, NodeRPC
 from flask_noderpc.companion.settings import CompanionSettings
 from flask_noderpc.ethereum.settings import EthereumSettings
 from flask_noderpc.extension import mounts
-from flask_noderpc.settings import Settings
-from flask_noderpc.settings.keywords import CoreSettings
+from flask_noderpc.settings import CoreSettings, Settings
 from tests.helpers.until import PATIENCE
 
 from ..helpers.require import require_library

@@ -1,9 +1,13 @@
-"""CometBFT's example application: ``key=value`` transactions (0.38 semantics)."""
+"""CometBFT's example application: ``key=value`` transactions, and those that change the
+validator set, ``val=ed25519!BASE64KEY!POWER`` (0.38 semantics)."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -18,12 +22,97 @@ from ...backends.base.application import (
     InitChain,
 )
 from ...domain.abci import AppInfo, Event, EventAttribute, ExecTxResult, QueryResult
+from ...domain.block import LightClientAttackEvidence
 from ...domain.genesis import Genesis
-from ...domain.validator import ValidatorUpdate
+from ...domain.validator import ED25519, PublicKey, ValidatorSet, ValidatorUpdate
 from ...errors import ConfigurationError, StoreError
-from ...protocol.protobuf import varint
-from . import validator_txs
-from .validator_txs import VotingPowers
+from ...protocol.comet import messages, validators
+from ...protocol.protobuf import delimited, varint
+
+_UPDATE = b"val="
+# CometBFT: Go's ParseInt, which takes a sign and zeros before the digits.
+_INTEGER = re.compile(rb"[+-]?[0-9]+")
+
+
+class VotingPowers:
+    """Voting powers of a validator set during a block, changed update by update."""
+
+    def __init__(self, members: ValidatorSet) -> None:
+        self._before = {v.pub_key for v in members.validators}
+        self._powers = {v.pub_key: v.voting_power for v in members.validators}
+        self._total = members.total_power
+        self.updates: dict[PublicKey, ValidatorUpdate] = {}
+
+    def apply(self, update: ValidatorUpdate) -> str | None:
+        """Apply an update, and return ``None``, or the reason why it is invalid."""
+        known = self._powers.get(update.pub_key, 0)
+        total = self._total - known + update.power
+        if not known and not update.power:
+            return "a validator that is not in the set can't be removed"
+        if not 0 < total <= validators.MAX_TOTAL_POWER:
+            return f"the total voting power can't be {total}"
+        self._total, self._powers[update.pub_key] = total, update.power
+        self.updates[update.pub_key] = update
+        if not update.power and update.pub_key not in self._before:
+            # It was added and removed in one block.
+            del self.updates[update.pub_key]
+        return None
+
+
+def parse_update(tx: bytes) -> ValidatorUpdate | None:
+    """Parse a transaction; return ``None`` if it is not well formed."""
+    fields = tx[len(_UPDATE) :].split(b"!")
+    if len(fields) != 3:
+        return None
+    kind, encoded, power = fields
+    try:
+        key = base64.b64decode(encoded, validate=True)
+    except binascii.Error:
+        return None
+    # A real node accepts other keys here and stops when the block is applied.
+    if kind != ED25519.encode() or len(key) != 32:
+        return None
+    number = _power(power)
+    if number is None:
+        return None
+    return ValidatorUpdate(PublicKey(ED25519, key), number)
+
+
+def _power(text: bytes) -> int | None:
+    if not _INTEGER.fullmatch(text):
+        return None
+    digits = text.lstrip(b"+-").lstrip(b"0") or b"0"
+    if len(digits) > 19 or int(digits) > validators.MAX_TOTAL_POWER:
+        return None
+    return None if text.startswith(b"-") and digits != b"0" else int(digits)
+
+
+def power_penalties(block: BlockRequest) -> Iterator[ValidatorUpdate]:
+    """Yield an update that takes one unit of power from each validator that voted twice."""
+    for evidence in block.evidence:
+        # CometBFT 0.38: the kvstore does not punish attacks on light clients.
+        if isinstance(evidence, LightClientAttackEvidence):
+            continue
+        entry = block.next_validators.by_address.get(evidence.vote_a.validator_address)
+        if entry is not None and evidence.validator_power > 1:
+            yield ValidatorUpdate(entry[1].pub_key, evidence.validator_power - 1)
+
+
+def _record_034(update: ValidatorUpdate) -> bytes:
+    """Encode an update as CometBFT 0.34 does: after its length as a signed varint."""
+    content = messages.MESSAGES.encoder("ValidatorUpdate")(update)
+    return varint(len(content) << 1) + content
+
+
+def _record_038(update: ValidatorUpdate) -> bytes:
+    """Encode an update as CometBFT 0.37 and 0.38 do: after its length."""
+    return delimited(messages.MESSAGES.encoder("ValidatorUpdate")(update))
+
+
+def _record_1(update: ValidatorUpdate) -> bytes:
+    """Encode an update as CometBFT 1.0 does: the key's bytes, and its type as text."""
+    return delimited(messages.MESSAGES_1.encoder("ValidatorUpdate")(update))
+
 
 # CometBFT 0.38: kvstore/code.go.
 CODE_INVALID_FORMAT = 2
@@ -63,10 +152,8 @@ class KeyValueApplication(Application):
         )
 
     def check_tx(self, tx: bytes) -> ExecTxResult:
-        if tx.startswith(validator_txs.PREFIX):
-            valid = validator_txs.parse(tx) is not None
-        else:
-            valid = _is_pair(tx)
+        is_update = tx.startswith(_UPDATE)
+        valid = parse_update(tx) is not None if is_update else _is_pair(tx)
         return ExecTxResult(gas_wanted=1) if valid else ExecTxResult(code=CODE_INVALID_FORMAT)
 
     def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
@@ -74,7 +161,7 @@ class KeyValueApplication(Application):
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         powers = VotingPowers(block.next_validators)
-        for update in validator_txs.power_penalties(block):
+        for update in power_penalties(block):
             powers.apply(update)
         pairs: dict[bytes, bytes] = {}
         results = []
@@ -108,7 +195,7 @@ class KeyValueApplication(Application):
 
     def _record(self, update: ValidatorUpdate) -> bytes:
         """Encode a validator as it is stored and returned by ``/val``."""
-        return validator_txs.record_038(update)
+        return _record_038(update)
 
     def _validator(self, key: bytes) -> QueryResult:
         """Return the result of ``/val`` for a public key."""
@@ -117,11 +204,11 @@ class KeyValueApplication(Application):
 
 def _deliver(tx: bytes, powers: VotingPowers, pairs: dict[bytes, bytes]) -> tuple[int, str]:
     """Apply a transaction to ``powers`` or ``pairs``, and return its code and log."""
-    if not tx.startswith(validator_txs.PREFIX):
+    if not tx.startswith(_UPDATE):
         key, _, value = tx.partition(b"=")
         pairs[key] = value
         return 0, ""
-    update = validator_txs.parse(tx)
+    update = parse_update(tx)
     if update is None:
         return CODE_INVALID_FORMAT, "not a validator update"
     error = powers.apply(update)
@@ -185,10 +272,10 @@ class _Version:
 
 
 _VERSIONS = {
-    "0.34": _Version("0.17.0", b"", validator_txs.record_034),
-    "0.37": _Version("1.0.0", b"", validator_txs.record_038),
-    "0.38": _Version("2.0.0", _app_hash(0), validator_txs.record_038),
-    "1.0": _Version("2.1.0", _app_hash(0), validator_txs.record_1),
+    "0.34": _Version("0.17.0", b"", _record_034),
+    "0.37": _Version("1.0.0", b"", _record_038),
+    "0.38": _Version("2.0.0", _app_hash(0), _record_038),
+    "1.0": _Version("2.1.0", _app_hash(0), _record_1),
 }
 
 VERSIONS = tuple(_VERSIONS)

@@ -19,7 +19,7 @@ from ...backends.base.reads import ChainReads
 from ...domain.abci import AppInfo, ProofOp, QueryResult
 from ...domain.block import MerkleProof
 from ...errors import InvalidBlock, StoreError, short_repr
-from ...protocol.comet.merkle import (
+from ...protocol.comet.hashes import (
     EMPTY_HASH,
     inner_hash,
     pair_hash,

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...chain.dev_accounts import DevAccounts, accounts_log, log
 from ...chain.home import exists, load
+from ...chain.source import DevAccounts, accounts_log, log
 from ...domain.genesis import Genesis
 from ...errors import InvalidSetting
 from ...settings import Settings

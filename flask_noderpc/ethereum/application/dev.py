@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...chain.dev_accounts import DevAccounts, accounts_log, log
+from ...chain.source import DevAccounts, accounts_log, log
 from ...domain.genesis import Genesis
 from ...protocol.secp256k1eth import to_checksum
 from ...settings import Settings

@@ -17,8 +17,7 @@ from werkzeug.test import Client
 
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.last_signed import LastSigned
-from flask_noderpc.chain.validator_keys import validator_key_document
+from flask_noderpc.chain.validator_keys import LastSigned, validator_key_document
 from flask_noderpc.cosmos.bank import Bank
 from flask_noderpc.cosmos.rest.view import RestMiddleware
 from flask_noderpc.domain.time import from_text
