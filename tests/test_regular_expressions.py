@@ -24,8 +24,8 @@ _METHODS = ("fullmatch", "match", "search", "finditer", "findall", "sub", "split
 _OWN_TEXTS = {
     "postgres.connection._ADD": "SQL statements of the package",
     "postgres.connection._TOKENS": "SQL statements of the package",
-    "protocol.proto._MESSAGE": "the table of messages in the same module",
-    "protocol.proto._FIELD": "the table of messages in the same module",
+    "protocol.protobuf._MESSAGE": "the table of messages in the same module",
+    "protocol.protobuf._FIELD": "the table of messages in the same module",
     "web.rule_conflicts._VARIABLE": "URL rules of the host's app",
 }
 _BOTH = (False, True)

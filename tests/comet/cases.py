@@ -14,7 +14,7 @@ from flask_noderpc.domain.block import (
     Header,
 )
 from flask_noderpc.domain.validator import PublicKey, ValidatorSet, ValidatorUpdate
-from flask_noderpc.protocol.comet import hashes, key_types, keys, merkle, validators
+from flask_noderpc.protocol.comet import hashes, key_types, keys, validators
 
 from . import rebuild
 from .rebuild import Json
@@ -267,9 +267,9 @@ def _txs(found: Found) -> Iterator[Case]:
         yield Case("tx hash", where, ours, bytes.fromhex(item["hash"]))
     for where, height, printed in found.proofs:
         proof = rebuild.tx_proof(printed)
-        leaf = merkle.leaf_hash(hashes.tx_hash(proof.tx))
+        leaf = hashes.leaf_hash(hashes.tx_hash(proof.tx))
         yield Case("proof leaf", where, leaf, proof.proof.leaf_hash)
-        yield Case("proof root", where, merkle.root_of_proof(proof.proof), proof.root_hash)
+        yield Case("proof root", where, hashes.root_of_proof(proof.proof), proof.root_hash)
         for place, _, block in found.blocks:
             if block.header.height == height:
                 yield Case(

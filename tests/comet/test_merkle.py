@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_noderpc.domain.block import MerkleProof
-from flask_noderpc.protocol.comet import merkle
+from flask_noderpc.protocol.comet import hashes
 
 LEAVES = st.lists(st.binary(max_size=40), min_size=1, max_size=70)
 
@@ -35,55 +35,55 @@ def reference(leaves: list[bytes]) -> bytes:
 
 @given(st.lists(st.binary(max_size=40), max_size=70))
 def test_the_root_is_that_of_rfc_6962(leaves: list[bytes]) -> None:
-    assert merkle.root(leaves) == reference(leaves)
+    assert hashes.root(leaves) == reference(leaves)
 
 
 @pytest.mark.parametrize("count", range(1, 70))
 def test_every_leaf_of_every_small_tree_climbs_to_the_root(count: int) -> None:
     leaves = [bytes([index]) for index in range(count)]
 
-    roots = {merkle.root_of_proof(merkle.proof(leaves, index)) for index in range(count)}
+    roots = {hashes.root_of_proof(hashes.proof(leaves, index)) for index in range(count)}
 
-    assert roots == {merkle.root(leaves)}
+    assert roots == {hashes.root(leaves)}
 
 
 @given(leaves_and_index())
 def test_a_proof_names_its_leaf(drawn: tuple[list[bytes], int]) -> None:
     leaves, index = drawn
 
-    proof = merkle.proof(leaves, index)
+    proof = hashes.proof(leaves, index)
 
     assert (proof.total, proof.index) == (len(leaves), index)
-    assert proof.leaf_hash == merkle.leaf_hash(leaves[index])
-    assert merkle.root_of_proof(proof) == merkle.root(leaves)
+    assert proof.leaf_hash == hashes.leaf_hash(leaves[index])
+    assert hashes.root_of_proof(proof) == hashes.root(leaves)
 
 
 @given(leaves_and_index(), st.data())
 def test_a_changed_aunt_is_refused(drawn: tuple[list[bytes], int], data: st.DataObject) -> None:
     leaves, index = drawn
-    proof = merkle.proof([*leaves, b"one more"], index)
+    proof = hashes.proof([*leaves, b"one more"], index)
     at = data.draw(st.integers(0, len(proof.aunts) - 1))
     other = bytes(255 - byte for byte in proof.aunts[at])
     changed = replace(proof, aunts=(*proof.aunts[:at], other, *proof.aunts[at + 1 :]))
 
-    assert merkle.root_of_proof(changed) != merkle.root([*leaves, b"one more"])
+    assert hashes.root_of_proof(changed) != hashes.root([*leaves, b"one more"])
 
 
 @given(leaves_and_index())
 def test_a_changed_leaf_is_refused(drawn: tuple[list[bytes], int]) -> None:
     leaves, index = drawn
-    proof = replace(merkle.proof(leaves, index), leaf_hash=bytes(32))
+    proof = replace(hashes.proof(leaves, index), leaf_hash=bytes(32))
 
-    assert merkle.root_of_proof(proof) != merkle.root(leaves)
+    assert hashes.root_of_proof(proof) != hashes.root(leaves)
 
 
 @given(leaves_and_index(), st.integers(-2, 80))
 def test_a_changed_index_is_refused(drawn: tuple[list[bytes], int], index: int) -> None:
     leaves = [b"%d" % at + leaf for at, leaf in enumerate(drawn[0])]
-    proof = merkle.proof(leaves, drawn[1])
+    proof = hashes.proof(leaves, drawn[1])
     changed = replace(proof, index=index)
 
-    assert (merkle.root_of_proof(changed) == merkle.root(leaves)) == (index == proof.index)
+    assert (hashes.root_of_proof(changed) == hashes.root(leaves)) == (index == proof.index)
 
 
 # A total is bound only through the path it gives: 5 and 6 leaves give leaf 0 the same one.
@@ -92,12 +92,12 @@ def test_a_total_that_gives_another_path_length_is_refused(
     drawn: tuple[list[bytes], int],
 ) -> None:
     leaves, index = drawn
-    proof = merkle.proof(leaves, index)
+    proof = hashes.proof(leaves, index)
     doubled = replace(proof, total=2 * proof.total)
     cut = replace(proof, total=proof.index)
 
-    assert merkle.root_of_proof(cut) is None
-    assert merkle.root_of_proof(doubled) != merkle.root(leaves)
+    assert hashes.root_of_proof(cut) is None
+    assert hashes.root_of_proof(doubled) != hashes.root(leaves)
 
 
 @pytest.mark.parametrize(
@@ -114,31 +114,31 @@ def test_a_total_that_gives_another_path_length_is_refused(
     ],
 )
 def test_a_malformed_proof_has_no_root(proof: MerkleProof) -> None:
-    assert merkle.root_of_proof(proof) is None
+    assert hashes.root_of_proof(proof) is None
 
 
 def test_a_leaf_cannot_pass_for_a_node() -> None:
-    left, right = merkle.leaf_hash(b"a"), merkle.leaf_hash(b"b")
+    left, right = hashes.leaf_hash(b"a"), hashes.leaf_hash(b"b")
 
-    assert merkle.leaf_hash(left + right) != merkle.inner_hash(left, right)
+    assert hashes.leaf_hash(left + right) != hashes.inner_hash(left, right)
 
 
 @pytest.mark.parametrize(
     ("count", "left"), [(2, 1), (3, 2), (4, 2), (5, 4), (8, 4), (9, 8), (1000, 512)]
 )
 def test_the_left_subtree_is_the_largest_power_of_two_below(count: int, left: int) -> None:
-    assert merkle.split_point(count) == left
+    assert hashes.split_point(count) == left
 
 
 def test_the_first_leaf_of_five_has_its_aunts_from_the_bottom_up() -> None:
     leaves = [b"a", b"b", b"c", b"d", b"e"]
 
-    proof = merkle.proof(leaves, 0)
+    proof = hashes.proof(leaves, 0)
 
-    b, c, d, e = (merkle.leaf_hash(leaf) for leaf in leaves[1:])
-    assert proof.aunts == (b, merkle.inner_hash(c, d), e)
+    b, c, d, e = (hashes.leaf_hash(leaf) for leaf in leaves[1:])
+    assert proof.aunts == (b, hashes.inner_hash(c, d), e)
 
 
 def test_a_position_outside_the_tree_has_no_proof() -> None:
     with pytest.raises(IndexError):
-        merkle.proof([b"a"], 1)
+        hashes.proof([b"a"], 1)

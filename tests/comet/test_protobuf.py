@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_noderpc.protocol import protobuf
-from flask_noderpc.protocol.proto import Messages
+from flask_noderpc.protocol.protobuf import Messages
 
 
 def read_varint(encoded: bytes) -> int:

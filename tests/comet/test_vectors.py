@@ -24,7 +24,7 @@ from flask_noderpc.domain.genesis import BlockParams, ConsensusParams, EvidenceP
 from flask_noderpc.domain.time import ZERO_TIME, from_text
 from flask_noderpc.domain.validator import ED25519, PublicKey, Validator, ValidatorSet
 from flask_noderpc.protocol import protobuf
-from flask_noderpc.protocol.comet import hashes, key_types, keys, merkle, messages
+from flask_noderpc.protocol.comet import hashes, key_types, keys, messages
 
 EMPTY = "E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855"
 VALIDATORS = "0BD0A04CE5AFC2443D86BB9AA938D799C743736398F17B3108398CB6C1A95FA8"
@@ -89,7 +89,7 @@ PRECOMMIT = Vote(
 
 
 def test_the_merkle_root_of_nothing_is_the_hash_of_nothing() -> None:
-    assert merkle.root([]).hex().upper() == EMPTY
+    assert hashes.root([]).hex().upper() == EMPTY
 
 
 def test_the_header_hash_is_the_node_s() -> None:
@@ -100,7 +100,7 @@ def test_the_header_hash_is_the_root_of_the_fourteen_leaves() -> None:
     leaves = [bytes.fromhex(leaf) for leaf in FIRST_LEAVES]
 
     assert len(leaves) == 14
-    assert merkle.root(leaves) == hashes.header_hash(FIRST)
+    assert hashes.root(leaves) == hashes.header_hash(FIRST)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_the_results_hash_omits_nondeterministic_fields() -> None:
 def test_the_results_hash_covers_code_data_and_gas() -> None:
     result = ExecTxResult(code=1, data=b"\x02", gas_wanted=3, gas_used=4)
 
-    assert hashes.results_hash([result]) == merkle.root([bytes.fromhex("080112010228033004")])
+    assert hashes.results_hash([result]) == hashes.root([bytes.fromhex("080112010228033004")])
 
 
 def test_the_zero_time_is_a_negative_number_of_seconds() -> None:
@@ -240,7 +240,7 @@ def test_a_validator_s_leaf_is_its_key_and_power() -> None:
     leaf = bytes.fromhex("0a220a20") + KEY.value + bytes.fromhex("100a")
     members = ValidatorSet((Validator(key_types.address(KEY), KEY, 10, proposer_priority=7),))
 
-    assert hashes.validators_hash(members) == merkle.root([leaf])
+    assert hashes.validators_hash(members) == hashes.root([leaf])
     assert hashes.validators_hash(members).hex().upper() == VALIDATORS
 
 

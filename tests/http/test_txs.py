@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.backends.base.capabilities import MempoolLimits
 from flask_noderpc.chain.clock import ManualClock
-from flask_noderpc.protocol.comet import merkle
+from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.node import app_for
 
@@ -85,7 +85,7 @@ def assert_proves(client: FlaskClient, found: Any) -> None:
     assert found["proof"]["root_hash"] == header["data_hash"]
     assert b64decode(proof["leaf_hash"]) == leaf
     assert (
-        merkle.root([sha256(b64decode(found["tx"])).digest()]).hex().upper()
+        hashes.root([sha256(b64decode(found["tx"])).digest()]).hex().upper()
         == (header["data_hash"])
     )
 

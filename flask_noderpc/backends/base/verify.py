@@ -13,8 +13,7 @@ from ...domain.validator import ValidatorSet, ValidatorUpdate
 from ...errors import GenesisNotAvailable, InvalidBlock, NotFound, ResultNotFound
 from ...protocol.comet import validators
 from ...protocol.comet.chain_state import ChainState, check_signatures
-from ...protocol.comet.hashes import block_hashes
-from ...protocol.comet.merkle import EMPTY_HASH
+from ...protocol.comet.hashes import EMPTY_HASH, block_hashes
 from .reads import ChainReads
 
 log = logging.getLogger("flask_noderpc.verify")

@@ -18,10 +18,9 @@ from ...domain.block import (
 )
 from ...domain.search import TxResult
 from ...domain.validator import ValidatorSet
-from ...protocol.comet.hashes import evidence_hash, validators_hash
+from ...protocol.comet.hashes import EMPTY_HASH, evidence_hash, validators_hash
 from ...protocol.comet.hashes import tx_hash as hash_of
 from ...protocol.comet.key_types import are_known
-from ...protocol.comet.merkle import EMPTY_HASH
 from . import evidence, state
 from .connection import Connection
 from .packed import blocks as packed

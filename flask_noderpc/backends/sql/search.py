@@ -21,7 +21,7 @@ from ...domain.search import (
     TxResult,
 )
 from ...errors import SearchTooCostly
-from ...protocol.comet import merkle
+from ...protocol.comet import hashes
 from ...protocol.comet.hashes import tx_hash
 from . import blocks, index
 from .connection import Connection, Engine
@@ -349,12 +349,12 @@ def _size(record: TxResult) -> int:
 
 
 def _proven(at: Connection, records: list[TxResult]) -> list[TxResult]:
-    trees: dict[int, merkle.Tree] = {}
+    trees: dict[int, hashes.Tree] = {}
     proven = []
     for record in records:
         if record.height not in trees:
             txs = blocks.txs_with_results(at, record.height)[0]
-            trees[record.height] = merkle.Tree([tx_hash(tx) for tx in txs])
+            trees[record.height] = hashes.Tree([tx_hash(tx) for tx in txs])
         tree = trees[record.height]
         proof = TxProof(tree.root, record.tx, tree.proof(record.index))
         proven.append(replace(record, proof=proof))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...domain.time import from_text
-from ...protocol.proto import Field
+from ...protocol.protobuf import Field
 from ..protocol.keys import from_json
 from ..protocol.proto import MESSAGES
 from .context import Codec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...protocol.comet.messages import MESSAGES as COMET_MESSAGES
-from ...protocol.proto import Messages
+from ...protocol.protobuf import Messages
 
 _TEXT = """
 message Any { string type_url = 1; bytes value = 2; }

@@ -7,8 +7,7 @@ from typing import Any
 
 from ...concurrency import in_turns
 from ...domain.time import from_text
-from ...protocol.proto import Field
-from ...protocol.protobuf import integer, message, string, timestamp
+from ...protocol.protobuf import Field, integer, message, string, timestamp
 from ...wire.comet import gojson
 from ..protocol.proto import ENUMS, MESSAGES
 from .requests import InvalidRequest, int64, uint64

@@ -9,8 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from urllib.parse import parse_qsl
 
-from ...protocol.proto import Field
-from ...protocol.protobuf import blob, integer, message, string
+from ...protocol.protobuf import Field, blob, integer, message, string
 from ...wire.comet import gojson
 from ..protocol.proto import ENUMS, MESSAGES
 

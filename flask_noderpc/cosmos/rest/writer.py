@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...domain.time import SECOND, to_text
-from ...protocol.proto import Field
-from ...protocol.protobuf import Malformed, Message, fields, int64
+from ...protocol.protobuf import Field, Malformed, Message, fields, int64
 from ..protocol.proto import ENUMS, MESSAGES
 
 _MAX_DEPTH = 64

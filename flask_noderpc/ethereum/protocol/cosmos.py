@@ -11,8 +11,7 @@ from collections.abc import Callable
 
 from ...errors import InvalidTransaction
 from ...protocol import protobuf
-from ...protocol.proto import Messages
-from ...protocol.protobuf import Message
+from ...protocol.protobuf import Message, Messages
 from ..domain.records import ACCESS_LIST, DYNAMIC_FEE
 from . import rlp
 from .crypto import from_hex

@@ -25,7 +25,7 @@ from ...domain.genesis import BlockParams, ConsensusParams, Genesis
 from ...domain.validator import ValidatorSet, ValidatorUpdate
 from ...errors import InvalidBlock
 from ..protobuf import varint
-from . import hashes, merkle, messages, validators
+from . import hashes, messages, validators
 from .hashes import BlockHashes
 from .key_types import KEY_TYPES, UnsupportedKey, are_known, verify
 from .validators import ALL_VOTES, VOTES_FOR_THE_BLOCK, median_time
@@ -152,7 +152,7 @@ class ChainState:
             block_id=NO_BLOCK,
             time=genesis.genesis_time,
             app_hash=app_hash or genesis.app_hash,
-            results_hash=merkle.EMPTY_HASH,
+            results_hash=hashes.EMPTY_HASH,
             commit=NO_COMMIT,
             last_validators=ValidatorSet(),
             validators=first,

@@ -1,4 +1,5 @@
-"""Hashes of a header and of the data it commits to."""
+"""Hashes of a header and of the data it commits to; RFC 6962 Merkle trees over SHA-256, as
+CometBFT uses them, and inclusion proofs from them."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from ...domain.abci import ExecTxResult
+from ...domain.abci import ExecTxResult, ProofOp
 from ...domain.block import (
     Block,
     BlockID,
@@ -15,13 +16,114 @@ from ...domain.block import (
     Evidence,
     Header,
     LightClientAttackEvidence,
+    MerkleProof,
     PartSetHeader,
     TxProof,
 )
 from ...domain.genesis import ConsensusParams
 from ...domain.validator import PublicKey, ValidatorSet
-from ..protobuf import blob, integer, message, string, timestamp, varint
-from . import merkle, messages
+from ..protobuf import blob, delimited, integer, message, string, timestamp, varint
+from . import messages
+from .messages import MESSAGES
+
+# CometBFT: merkle.MaxAunts; no tree is deeper.
+_MAX_AUNTS = 100
+
+EMPTY_HASH = sha256(b"").digest()
+
+
+def leaf_hash(leaf: bytes) -> bytes:
+    """Hash of one leaf."""
+    return sha256(b"\x00" + leaf).digest()
+
+
+def inner_hash(left: bytes, right: bytes) -> bytes:
+    """Hash of two children."""
+    return sha256(b"\x01" + left + right).digest()
+
+
+def split_point(count: int) -> int:
+    """The largest power of two below ``count``, the size of the left subtree."""
+    return 1 << ((count - 1).bit_length() - 1)
+
+
+class Tree:
+    """Merkle tree, hashed once for any number of proofs."""
+
+    def __init__(self, leaves: Sequence[bytes]) -> None:
+        # Without a call for each: a block of a large chain has a thousand of them.
+        level = [sha256(b"\x00" + leaf).digest() for leaf in leaves]
+        self._levels = [level]
+        # Pairing level by level and promoting an odd last node gives the same tree as
+        # splitting at the largest power of two, without recursion.
+        while len(level) > 1:
+            pairs = zip(level[::2], level[1::2], strict=False)
+            paired = [sha256(b"\x01" + left + right).digest() for left, right in pairs]
+            if len(level) % 2:
+                paired.append(level[-1])
+            level = paired
+            self._levels.append(level)
+
+    @property
+    def root(self) -> bytes:
+        """Merkle root; the hash of no bytes for an empty list."""
+        top = self._levels[-1]
+        return top[0] if top else EMPTY_HASH
+
+    def proof(self, index: int) -> MerkleProof:
+        """Return the inclusion proof of the leaf."""
+        leaves = self._levels[0]
+        aunts = []
+        position = index
+        for level in self._levels[:-1]:
+            sibling = position ^ 1
+            if sibling < len(level):
+                aunts.append(level[sibling])
+            position //= 2
+        return MerkleProof(len(leaves), index, leaves[index], tuple(aunts))
+
+
+def root(leaves: Sequence[bytes]) -> bytes:
+    """Merkle root; the hash of no bytes for an empty list."""
+    return Tree(leaves).root
+
+
+def proof(leaves: Sequence[bytes], index: int) -> MerkleProof:
+    """Return the inclusion proof of ``leaves[index]`` under :func:`root`."""
+    return Tree(leaves).proof(index)
+
+
+def root_of_proof(claim: MerkleProof) -> bytes | None:
+    """Return the root computed from a proof; ``None`` if the proof fits no tree."""
+    if not 0 <= claim.index < claim.total or len(claim.aunts) > _MAX_AUNTS:
+        return None
+    return _climb(claim.leaf_hash, claim.index, claim.total, list(claim.aunts))
+
+
+def _climb(leaf: bytes, index: int, total: int, aunts: list[bytes]) -> bytes | None:
+    if total == 1:
+        return None if aunts else leaf
+    if not aunts:
+        return None
+    aunt = aunts.pop()
+    left_size = split_point(total)
+    if index < left_size:
+        left = _climb(leaf, index, left_size, aunts)
+        return None if left is None else inner_hash(left, aunt)
+    right = _climb(leaf, index - left_size, total - left_size, aunts)
+    return None if right is None else inner_hash(aunt, right)
+
+
+def pair_hash(key: bytes, value: bytes) -> bytes:
+    """Leaf hash of a key-value pair."""
+    # CometBFT: ValueOp.Run in crypto/merkle/proof_value.go.
+    return leaf_hash(delimited(key) + delimited(sha256(value).digest()))
+
+
+def value_op(key: bytes, proof: MerkleProof) -> ProofOp:
+    """Return the proof operator from a key's value to the root of its tree."""
+    return ProofOp("simple:v", key, MESSAGES.encode("ValueOp", key=key, proof=proof))
+
 
 # CometBFT: types.BlockPartSizeBytes.
 PART_SIZE = 65536
@@ -34,7 +136,7 @@ def tx_hash(tx: bytes) -> bytes:
 
 def header_hash(header: Header) -> bytes:
     """Block hash: the Merkle root of the header's fourteen fields, scalars in wrappers."""
-    return merkle.root(
+    return root(
         (
             messages.version(header.version),
             string(1, header.chain_id),
@@ -56,18 +158,18 @@ def header_hash(header: Header) -> bytes:
 
 def data_hash(txs: Sequence[bytes]) -> bytes:
     """Merkle root over the hashes of the transactions."""
-    return merkle.root([tx_hash(tx) for tx in txs])
+    return root([tx_hash(tx) for tx in txs])
 
 
 def tx_proof(txs: Sequence[bytes], index: int) -> TxProof:
     """Inclusion proof of ``txs[index]`` under :func:`data_hash`."""
-    tree = merkle.Tree([tx_hash(tx) for tx in txs])
+    tree = Tree([tx_hash(tx) for tx in txs])
     return TxProof(tree.root, txs[index], tree.proof(index))
 
 
 def commit_hash(commit: Commit) -> bytes:
     """Merkle root over the signatures."""
-    return merkle.root(messages.commit_sigs(commit))
+    return root(messages.commit_sigs(commit))
 
 
 def validators_hash(validators: ValidatorSet) -> bytes:
@@ -86,7 +188,7 @@ def validators_hash(validators: ValidatorSet) -> bytes:
 def _members_hash(
     types: tuple[str, ...], keys: tuple[bytes, ...], powers: tuple[int, ...]
 ) -> bytes:
-    return merkle.root(
+    return root(
         [
             message(1, messages.public_key(PublicKey(kind, key))) + integer(2, power)
             for kind, key, power in zip(types, keys, powers, strict=True)
@@ -102,7 +204,7 @@ def consensus_hash(params: ConsensusParams) -> bytes:
 
 def results_hash(results: Iterable[ExecTxResult]) -> bytes:
     """Merkle root over the deterministic part of each result."""
-    return merkle.root(
+    return root(
         [
             integer(1, r.code)
             + blob(2, r.data)
@@ -115,7 +217,7 @@ def results_hash(results: Iterable[ExecTxResult]) -> bytes:
 
 def evidence_hash(evidence: Sequence[Evidence], *, plain_keys: bool = False) -> bytes:
     """Merkle root over the evidence, without the oneof wrapper."""
-    return merkle.root([messages.evidence(item, plain_keys=plain_keys) for item in evidence])
+    return root([messages.evidence(item, plain_keys=plain_keys) for item in evidence])
 
 
 def has_plain_keys(block: Block) -> bool:
@@ -145,7 +247,7 @@ def part_set(block: Block) -> tuple[PartSetHeader, int]:
 
 def _part_set(body: bytes) -> tuple[PartSetHeader, int]:
     parts = [body[at : at + PART_SIZE] for at in range(0, len(body), PART_SIZE)]
-    return PartSetHeader(len(parts), merkle.root(parts)), len(body)
+    return PartSetHeader(len(parts), root(parts)), len(body)
 
 
 def block_id(block: Block) -> tuple[BlockID, int]:
@@ -179,7 +281,7 @@ def block_hashes(block: Block) -> BlockHashes:
         BlockID(header_hash(block.header), parts),
         size,
         tx_hashes,
-        merkle.root(tx_hashes),
-        merkle.root(sigs),
+        root(tx_hashes),
+        root(sigs),
         evidence_hash(block.evidence, plain_keys=plain_keys),
     )

@@ -20,8 +20,7 @@ from ...domain.block import (
     VoteType,
 )
 from ...domain.validator import NO_KEY, PublicKey
-from ..proto import Messages
-from ..protobuf import blob, delimited, integer, message, sfixed64, string, timestamp
+from ..protobuf import Messages, blob, delimited, integer, message, sfixed64, string, timestamp
 from .key_types import KEY_TYPES, UnsupportedKey
 
 

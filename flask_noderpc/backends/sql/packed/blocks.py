@@ -27,7 +27,7 @@ from ....domain.genesis import ConsensusParamsUpdate
 from ....domain.search import TxResult
 from ....domain.time import SECOND
 from ....domain.validator import PublicKey, ValidatorUpdate
-from ....protocol.comet.merkle import EMPTY_HASH
+from ....protocol.comet.hashes import EMPTY_HASH
 from .row import DamagedRow, opened, seal, with_form
 
 _SIGNATURE_BYTES = 64
