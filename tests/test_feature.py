@@ -80,7 +80,7 @@ print(*map(".".join, wrong))
 """
 
 
-@pytest.mark.parametrize("module", ["ethereum.application.executor", "companion.decoder"])
+@pytest.mark.parametrize("module", ["ethereum.application.executor", "companion.decoding"])
 def test_an_executor_process_loads_no_other_feature(module: str) -> None:
     names = {each.parent.name for each in PACKAGE.glob("*/feature.py")}
     words = [sys.executable, "-c", _OF_OTHERS.format(module=module, features=names)]

@@ -1,9 +1,14 @@
-"""Decoding of many blocks in processes beside this one, which stores them meanwhile."""
+"""Decoding of many blocks in processes beside this one, which stores them meanwhile.
+
+Such a process is ``python -m flask_noderpc.companion.decoding``, with the file descriptor of
+its socket as the argument.
+"""
 
 from __future__ import annotations
 
 import os
 import pickle
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
@@ -13,7 +18,9 @@ from typing import Any
 
 from ..errors import DecodeError, ExecutionFailed
 from ..executors.pool import Executors, module_command
+from ..executors.process import serve
 from ..wire.dialect import Dialect
+from ..wire.dialects import dialect_named
 
 # Fewer bytes are decoded sooner than they are sent.
 _WORTH_BYTES = 200_000
@@ -35,7 +42,7 @@ class Decoders:
     def __init__(self, count: int | None = None) -> None:
         self._count = min(_MAX_PROCESSES, _spare_cores()) if count is None else count
         self._executors = Executors(
-            module_command(f"{__package__}.decoder"), self._count, _QUEUE_SIZE
+            module_command(f"{__package__}.decoding"), self._count, _QUEUE_SIZE
         )
 
     def decode(self, dialect: str, documents: Sequence[Document]) -> list[Any] | None:
@@ -78,8 +85,8 @@ class _Decode:
     dialect: str
     documents: tuple[Document, ...]
 
-    def __call__(self, dialect_named: Callable[[str], Dialect]) -> bytes:
-        dialect = dialect_named(self.dialect)
+    def __call__(self, named: Callable[[str], Dialect]) -> bytes:
+        dialect = named(self.dialect)
         file = BytesIO()
         _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(
             [dialect.decode(kind, document) for kind, document in self.documents]
@@ -104,3 +111,7 @@ def _fields_of(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
     if len(names) > 1:
         return attrgetter(*names)
     return lambda value: tuple(getattr(value, name) for name in names)
+
+
+if __name__ == "__main__":
+    serve(dialect_named, int(sys.argv[1]))

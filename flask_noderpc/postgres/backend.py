@@ -21,8 +21,8 @@ from .database import Database
 from .engine import POSTGRES
 from .green import allowing
 from .handles import PostgresHandles
-from .location import DatabaseURL
 from .partitions import UNUSED
+from .settings import DatabaseURL
 
 log = logging.getLogger("flask_noderpc.postgres")
 

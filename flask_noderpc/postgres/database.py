@@ -14,7 +14,7 @@ from ..errors import StoreError
 from . import schema
 from .connection import ADAPTERS, Connection, RawConnection
 from .errors import postgres_errors
-from .location import DatabaseURL
+from .settings import DatabaseURL
 
 # A host that vanished is noticed within ten seconds, and not within TCP's quarter of an hour.
 _DEFAULTS = {

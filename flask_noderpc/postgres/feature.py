@@ -6,9 +6,9 @@ from ..feature import Feature, UrlStore
 from .settings import PostgresSettings
 
 _STORE = UrlStore(
-    location="flask_noderpc.postgres.location:DatabaseURL",
-    open="flask_noderpc.postgres.location:open_store",
-    identity="flask_noderpc.postgres.location:stored_identity",
+    location="flask_noderpc.postgres.settings:DatabaseURL",
+    open="flask_noderpc.postgres.settings:open_store",
+    identity="flask_noderpc.postgres.settings:stored_identity",
     replica_setting="read_database",
 )
 

@@ -1,11 +1,22 @@
-"""Settings of PostgreSQL."""
+"""Settings of PostgreSQL, its URLs, and the stores and chains that they name."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote, urlencode
 
+from ..backends.base.location import Location
+from ..errors import ConfigurationError, InvalidSetting, short_repr
 from ..settings.kinds import PATH
 from ..settings.table import setting
+
+if TYPE_CHECKING:
+    from ..backends.base.capabilities import MempoolLimits
+    from ..backends.base.location import Identity
+    from ..backends.sql.store import ChainStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,3 +31,101 @@ class PostgresSettings:
         " there.",
         is_of_chain=True,
     )
+
+
+_MAX_POLL_S = 1_000_000
+
+# A password in a URL would be shown to all users of the machine, and in errors.
+_PASSWORD = (
+    "the URL of the database has a password: leave it out, and name a file of passwords in"
+    " PGPASSFILE or a service in PGSERVICE, or set PGPASSWORD"
+)
+
+
+class DatabaseURL(Location):
+    """A URL of PostgreSQL, such as ``postgresql://user@host/chain``.
+
+    Beside libpq's options it takes ``pool_mode=transaction`` for one of PgBouncer, and
+    ``poll_interval``, the seconds after which a process looks at what others wrote. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for one with a password.
+    """
+
+    takes_replicas = True
+    _OWN = ("pool_mode", "poll_interval")
+
+    def __init__(self, url: str) -> None:
+        rest = url.partition("://")[2]
+        authority, slash, tail = rest.partition("/")
+        if not slash:
+            authority, mark, tail = rest.partition("?")
+            tail = mark + tail
+        user_info, at, hosts = authority.rpartition("@")
+        user, _, password = user_info.partition(":")
+        name, _, query = tail.partition("?")
+        self.options = dict(parse_qsl(query, keep_blank_values=True))
+        if password or "password" in self.options:
+            raise InvalidSetting(_PASSWORD)
+        self.is_pooled = self.options.get("pool_mode") == "transaction"
+        begin = f"postgresql://{user}{at}{hosts}/{name}"
+        self.path = begin + self._query(self.options)
+        self.poll_s = self._poll_s(self.options.get("poll_interval"))
+        libpq = {name: each for name, each in self.options.items() if name not in self._OWN}
+        self.conninfo = begin + self._query(libpq)
+        shown_hosts = hosts or self.options.get("host", "")
+        self.shown = f"postgresql://{shown_hosts}/{name}"
+        self.has_several_hosts = "," in shown_hosts
+
+    @staticmethod
+    def _poll_s(text: str | None) -> float | None:
+        if text is None:
+            return None
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds < _MAX_POLL_S:
+            raise InvalidSetting(
+                f"poll_interval in the URL of the database is {short_repr(text)}: seconds above"
+                " 0 are needed, such as 0.05"
+            )
+        return seconds
+
+    @staticmethod
+    def _query(options: dict[str, str]) -> str:
+        return f"?{urlencode(options, quote_via=quote)}" if options else ""
+
+
+def open_store(
+    location: DatabaseURL,
+    *,
+    replica: DatabaseURL | None,
+    read_only: bool,
+    limits: MempoolLimits | None,
+    poll_s: float,
+) -> ChainStore:
+    """Return the store of a URL, which reads from ``replica`` as far as that has come."""
+    with _extra():
+        from .backend import PostgresBackend
+
+    return PostgresBackend(
+        location, read_url=replica, read_only=read_only, limits=limits, poll_s=poll_s
+    )
+
+
+def stored_identity(location: DatabaseURL) -> Identity | None:
+    """Return the chain of a store; ``None`` without one, or while it can't be read."""
+    with _extra():
+        from . import database
+
+    return database.stored_identity(location)
+
+
+@contextmanager
+def _extra() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"a postgresql:// URL needs the extra postgres ({error}):"
+            " pip install 'flask-noderpc[postgres]'"
+        ) from None

@@ -117,7 +117,7 @@ def test_few_bytes_start_no_process(
 def processes() -> set[int]:
     """The processes that decode for this one."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return {each for each in map(int, children) if b"decoder" in _command(each)}
+    return {each for each in map(int, children) if b"companion.decoding" in _command(each)}
 
 
 def _command(pid: int) -> bytes:

@@ -27,7 +27,7 @@ def make_store(path: str | os.PathLike[str], **options: Any) -> ChainStore:
     if isinstance(found, FileLocation):
         return SQLiteBackend(path, **options)
     from flask_noderpc.postgres import PostgresBackend
-    from flask_noderpc.postgres.location import DatabaseURL
+    from flask_noderpc.postgres.settings import DatabaseURL
 
     assert isinstance(found, DatabaseURL)
     return PostgresBackend(found, **options)
@@ -43,7 +43,7 @@ class Databases:
 
     def location_of(self, path: str | os.PathLike[str]) -> Location:
         """Return the database that stands for a file."""
-        from flask_noderpc.postgres.location import DatabaseURL
+        from flask_noderpc.postgres.settings import DatabaseURL
 
         found = self._location_of(path)
         if isinstance(found, DatabaseURL):

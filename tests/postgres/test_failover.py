@@ -16,7 +16,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.errors import StoreError
 from flask_noderpc.postgres.backend import PostgresBackend
 from flask_noderpc.postgres.database import Database
-from flask_noderpc.postgres.location import DatabaseURL
+from flask_noderpc.postgres.settings import DatabaseURL
 from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.ports import free_port
 from tests.helpers.postgres import Cluster, Standby
