@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from ..backends.sql.packed.row import DamagedRow
+from ..backends.sql.packed.blocks import DamagedRow
 from ..errors import FULL, StoreError, StoreUnavailable
 from .green import NoAnswer
 

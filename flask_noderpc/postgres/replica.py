@@ -16,7 +16,7 @@ import psycopg
 from psycopg import errors
 
 from ..backends.sql.connection import Connection
-from ..backends.sql.packed.row import DamagedRow
+from ..backends.sql.packed.blocks import DamagedRow
 from ..errors import StoreError
 from .database import Database
 from .errors import is_recovery_conflict

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.sql.packed import blocks, state
-from flask_noderpc.backends.sql.packed.row import opened, seal
+from flask_noderpc.backends.sql.packed.blocks import opened, seal
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.cli import main
 from flask_noderpc.domain.block import ABSENT, BlockMeta

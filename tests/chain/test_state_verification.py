@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flask_noderpc.backends.sql.packed.row import key_checksum
+from flask_noderpc.backends.sql.packed.blocks import key_checksum
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.from_settings import chain_from_settings
 from flask_noderpc.cli import main

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import flask_noderpc
 from flask_noderpc import ConfigurationError, EmbeddedChain, SQLiteBackend
-from flask_noderpc.backends.sql.packed.row import key_checksum
+from flask_noderpc.backends.sql.packed.blocks import key_checksum
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cli import cli, main
 from flask_noderpc.ethereum.application.application import EvmApplication

@@ -12,7 +12,7 @@ import pytest
 from web3 import HTTPProvider, Web3
 
 from flask_noderpc import ConfigurationError, EmbeddedChain
-from flask_noderpc.backends.sql.packed.row import key_checksum
+from flask_noderpc.backends.sql.packed.blocks import key_checksum
 from flask_noderpc.chain import home
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore

@@ -24,8 +24,7 @@ from ...protocol.comet.key_types import are_known
 from . import evidence, state
 from .connection import Connection
 from .packed import blocks as packed
-from .packed.blocks import LAST_POSITION, POSITION_BITS, Slice, place
-from .packed.row import DamagedRow
+from .packed.blocks import LAST_POSITION, POSITION_BITS, DamagedRow, Slice, place
 
 # Tendermint before 0.34 left the hash of nothing out.
 _NO_EVIDENCE = (EMPTY_HASH, b"")

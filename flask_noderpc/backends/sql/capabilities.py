@@ -17,7 +17,7 @@ from ..base.reads import ChainReads
 from . import evidence, hits, mempool, values
 from .connection import Connection, Engine
 from .handles import StoreHandles
-from .packed.row import DamagedRow
+from .packed.blocks import DamagedRow
 
 
 class SQLAppState:

@@ -21,8 +21,7 @@ from ...domain.search import indexed, number_of
 from ...event_aliases import searchable
 from .blocks import places
 from .connection import Connection
-from .packed.blocks import POSITION_BITS, place
-from .packed.row import DamagedRow
+from .packed.blocks import POSITION_BITS, DamagedRow, place
 
 TX, BLOCK = "tx", "block"
 ROWS = {TX: ("txs", "place"), BLOCK: ("blocks", "height")}

@@ -21,7 +21,7 @@ from ...protocol.comet.chain_state import max_data_bytes
 from ...protocol.comet.validators import is_rescaled_next, rotated
 from .connection import Connection
 from .packed import state as packed
-from .packed.row import DamagedRow, resealed
+from .packed.blocks import DamagedRow, resealed
 
 PRIORITIES_EACH = 128
 """Heights between two stored rows of priorities."""

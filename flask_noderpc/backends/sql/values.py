@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..base.application import Changes
 from .connection import Connection
-from .packed.row import checked, key_checksum
+from .packed.blocks import checked, key_checksum
 
 # Rows of an earlier version that get a checksum in one transaction, and rows that a
 # verification reads at once.
@@ -39,8 +39,8 @@ def write_metadata(at: Connection, name: str, value: bytes) -> None:
 
 
 def check_metadata(at: Connection) -> None:
-    """Raise :exc:`~flask_noderpc.backends.sql.packed.row.DamagedValue` for a value that is not
-    what was written."""
+    """Raise :exc:`~flask_noderpc.backends.sql.packed.blocks.DamagedValue` for a value that is
+    not what was written."""
     for (name,) in at.execute("SELECT name FROM metadata ORDER BY name").fetchall():
         read_metadata(at, name)
 
@@ -90,7 +90,7 @@ def write_changes(at: Connection, changes: Changes) -> None:
 
 def app_value(key: bytes, content: bytes, checksum: int | None) -> bytes:
     """Return the value of a row of the application's state; raise
-    :exc:`~flask_noderpc.backends.sql.packed.row.DamagedValue`."""
+    :exc:`~flask_noderpc.backends.sql.packed.blocks.DamagedValue`."""
     return checked("app_state", key, content, checksum)
 
 
@@ -121,6 +121,6 @@ def _end_of(prefix: bytes) -> bytes:
 
 def check_app_state(at: Connection, after: bytes | None) -> bytes | None:
     """Check the rows that follow a key, up to a limit; return the last key, ``None`` behind
-    the last row. Raise :exc:`~flask_noderpc.backends.sql.packed.row.DamagedValue`."""
+    the last row. Raise :exc:`~flask_noderpc.backends.sql.packed.blocks.DamagedValue`."""
     found = app_range(at, b"", after, _CHECKED)
     return found[-1][0] if found else None

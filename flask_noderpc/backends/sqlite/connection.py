@@ -17,7 +17,7 @@ from ..base.location import FileLocation
 from ..base.reads import ChainVersion
 from ..sql import handles, hits
 from ..sql.handles import read_version
-from ..sql.packed.row import DamagedRow
+from ..sql.packed.blocks import DamagedRow
 from . import schema, wal
 from .engine import Connection
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_noderpc.backends.sql.packed import blocks, state
-from flask_noderpc.backends.sql.packed.row import DamagedRow, opened
+from flask_noderpc.backends.sql.packed.blocks import DamagedRow, opened
 from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
 from flask_noderpc.domain.block import (
     ABSENT,

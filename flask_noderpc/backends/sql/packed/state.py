@@ -10,7 +10,7 @@ from functools import lru_cache
 from .... import jsoncodec
 from ....domain.genesis import ConsensusParams, Genesis
 from ....domain.validator import PublicKey, Validator, ValidatorSet
-from .row import DamagedRow, opened, seal
+from .blocks import DamagedRow, opened, seal
 
 
 def pack_members(members: Sequence[Validator], since: int, until: int | None = None) -> bytes:
