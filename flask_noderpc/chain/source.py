@@ -1,4 +1,4 @@
-"""What features offer to a mount: chains that it serves in place of an embedded one, and the
+"""Parts that features offer to a mount: chains in place of an embedded one, and the
 accounts of development chains (NODERPC_DEV), whose keys anybody knows."""
 
 from __future__ import annotations

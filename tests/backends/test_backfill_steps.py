@@ -17,7 +17,7 @@ from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.base.new_blocks import OlderBlock
 from flask_noderpc.backends.sql import backfill, prune
-from flask_noderpc.backends.sql.batch import Prepared
+from flask_noderpc.backends.sql.block_writes import Prepared
 from flask_noderpc.backends.sql.connection import Connection
 from flask_noderpc.backends.sql.ledger import Ledger
 from flask_noderpc.chain.applications.kvstore import KVStore

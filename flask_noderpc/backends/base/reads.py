@@ -1,7 +1,8 @@
 """Reads of a chain: blocks, state, transactions, and searches, by default without an index.
 
-The author of a backend implements the abstract methods of :class:`ChainReads`. What a call has
-read leaves marks, which belong to its own thread or greenlet and are headers of its response.
+The author of a backend implements the abstract methods of :class:`ChainReads`. A read may
+leave a mark, which belongs to the thread or greenlet of its call and is a header of the
+response.
 """
 
 from __future__ import annotations

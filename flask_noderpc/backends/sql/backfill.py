@@ -21,7 +21,7 @@ from ...protocol.comet.hashes import BlockHashes
 from ...protocol.comet.key_types import are_known
 from ..base.new_blocks import OlderBlock
 from . import block_writes, blocks, chain, hits, index_steps, state
-from .batch import Batch, NewBlock, Prepared
+from .block_writes import Batch, NewBlock, Prepared
 from .connection import Connection
 from .hits import BlockTxs
 from .packed import blocks as packed

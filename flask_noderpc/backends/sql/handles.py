@@ -4,8 +4,8 @@ No connection may cross a fork: two processes would use it at once. So a fork wa
 nothing is read or written, and everything is closed before it; parent and child open again what
 they need.
 
-Those who wait for a change are woken at once by writes of this process. For writes of others,
-one of the waiting threads polls the store a few times a second, for all of them.
+Writes of this process wake the threads that wait for a change at once. For writes of others,
+one of these threads polls the store a few times a second, for all of them.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from ...protocol.comet.hashes import BlockHashes, tx_hash
 from ...protocol.comet.validators import is_rescaled_next
 from ..base.new_blocks import BlockWithoutResults, CommittedBlock, OlderBlock
 from . import backfill, block_writes, chain, prune, state
-from .batch import Batch, NewBlock, Prepared
+from .block_writes import Batch, NewBlock, Prepared
 from .connection import Connection
 from .values import write_changes
 

@@ -33,7 +33,7 @@ from ..base.verify import verify_chain
 from . import blocks as blocks_table
 from . import chain, evidence, hits, ledger, lookups, mempool, prune, values
 from . import lease as leases
-from .batch import prepare
+from .block_writes import prepare
 from .blocks import Range
 from .capabilities import HITS, SQLAppState, SQLEvidencePool, SQLFilters, SQLHits
 from .connection import Connection, Engine
