@@ -15,8 +15,15 @@ from ..errors import ChainHalted, ConfigurationError, KeyProtected
 from ..protocol.comet.chain_state import ChainState
 from ..protocol.comet.keys import PrivateKey, commit_vote
 from ..protocol.comet.messages import canonical_vote
-from . import validator_keys
-from .validator_keys import PRECOMMIT, LastSigned, ValidatorKey
+from .validator_keys import (
+    PRECOMMIT,
+    LastSigned,
+    ValidatorKey,
+    locked,
+    make_folder,
+    read_record,
+    write_record,
+)
 
 
 class StoredChain(NamedTuple):
@@ -54,7 +61,7 @@ class GuardedKey:
     def record(self) -> LastSigned:
         """Return the record; raise :exc:`~flask_noderpc.errors.ChainHalted` without it."""
         try:
-            found = validator_keys.read(self._path)
+            found = read_record(self._path)
         except ConfigurationError as error:
             # Clients see the reason, which does not name the folder.
             reason = str(error).replace(str(self._path), self._path.name)
@@ -70,13 +77,13 @@ class GuardedKey:
         earlier one, or if the record can't be written.
         """
         if self.is_development:
-            with validator_keys.locked(self._path.parent):
+            with locked(self._path.parent):
                 return self._sign(vote, chain_id, durable=False)
         # The disk takes milliseconds.
         return in_thread(partial(self._sign_once, vote, chain_id))
 
     def _sign_once(self, vote: Vote, chain_id: str) -> CommitSig:
-        with validator_keys.locked(self._path.parent):
+        with locked(self._path.parent):
             # Another process may have signed since the block was proposed.
             record = self.record()
             if (signed := record.signature_of(vote, chain_id)) is not None:
@@ -92,7 +99,7 @@ class GuardedKey:
         signed = self.key.sign_vote(vote, chain_id)
         message = canonical_vote(vote, chain_id)
         record = LastSigned(vote.height, vote.round, PRECOMMIT, signed.signature, message)
-        validator_keys.write(self._path, record, durable=durable)
+        write_record(self._path, record, durable=durable)
         return signed
 
     def prepare(self, proof: Proof, *, accept_loss: bool) -> None:
@@ -103,12 +110,12 @@ class GuardedKey:
         block after the head, as the store has lost blocks that the key signed; with
         ``accept_loss`` a development key goes on from the head.
         """
-        record = validator_keys.read(self._path)
+        record = read_record(self._path)
         # The head is read after the record: another process may be producing.
         stored = proof()
         if not self._is_link:
             # The folder is there for a record that the user writes, too.
-            validator_keys.make_folder(self._path.parent)
+            make_folder(self._path.parent)
         if record is not None:
             if record.height > stored.highest:
                 self._lose(stored, accept_loss=accept_loss)
@@ -127,16 +134,16 @@ class GuardedKey:
             self._write_first(_record_of(stored.made, self.key))
 
     def _write_first(self, record: LastSigned) -> None:
-        with validator_keys.locked(self._path.parent):
+        with locked(self._path.parent):
             # Another process may have written it, and signed since.
-            if validator_keys.read(self._path) is None:
-                validator_keys.write(self._path, record, durable=True)
+            if read_record(self._path) is None:
+                write_record(self._path, record, durable=True)
 
     def _lose(self, stored: StoredChain, *, accept_loss: bool) -> None:
         """Let a development key go on without blocks that the store has lost; raise
         :exc:`~flask_noderpc.errors.ConfigurationError` for other keys."""
         # Read again, behind the head: a chain that goes back lowers the record first.
-        record = validator_keys.read(self._path)
+        record = read_record(self._path)
         if record is None or record.height <= stored.highest:
             return
         count = record.height - stored.head
@@ -175,11 +182,11 @@ class GuardedKey:
 
     def lower(self, height: int) -> None:
         """Lower the record of a development key to a height, if it is above."""
-        with validator_keys.locked(self._path.parent):
-            record = validator_keys.read(self._path)
+        with locked(self._path.parent):
+            record = read_record(self._path)
             if record is not None and record.height > height:
                 lowered = LastSigned(height, 0, PRECOMMIT) if height else LastSigned()
-                validator_keys.write(self._path, lowered, durable=False)
+                write_record(self._path, lowered, durable=False)
 
 
 def _record_of(head: ChainState, key: PrivateKey) -> LastSigned:

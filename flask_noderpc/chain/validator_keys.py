@@ -253,7 +253,7 @@ def _timestamp(sign_bytes: bytes) -> int | None:
         return None
 
 
-def read(path: Path) -> LastSigned | None:
+def read_record(path: Path) -> LastSigned | None:
     """Read a record; return ``None`` if the file is missing.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unusable file.
@@ -299,7 +299,7 @@ def _check(record: LastSigned) -> None:
             raise ValueError(f"{name}: expected 0 to {highest}, got {value}")
 
 
-def write(path: Path, record: LastSigned, *, durable: bool) -> None:
+def write_record(path: Path, record: LastSigned, *, durable: bool) -> None:
     """Replace the file at once; with ``durable`` wait until the disk has it."""
     # One process writes at a time, under the lock; a killed one leaves no more than this file.
     draft = path.with_name(f"{path.name}.new")

@@ -17,7 +17,7 @@ from flask_noderpc.chain import home, validator_keys
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.chain.signer import GuardedKey
-from flask_noderpc.chain.validator_keys import LastSigned, read, validator_key_document
+from flask_noderpc.chain.validator_keys import LastSigned, read_record, validator_key_document
 from flask_noderpc.domain.block import BlockID, PartSetHeader, Vote, VoteType
 from flask_noderpc.errors import ChainHalted, ConfigurationError, KeyProtected, StoreError
 from flask_noderpc.protocol.comet.keys import commit_vote
@@ -33,7 +33,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "priv_validator_state_0.38.25.js
 
 
 def record(folder: Path, name: str = STATE) -> LastSigned:
-    found = read(folder / name)
+    found = read_record(folder / name)
     assert found is not None
     return found
 
@@ -59,7 +59,7 @@ def test_a_record_is_written_before_the_block_is_stored(chain: EmbeddedChain) ->
 
 
 def test_a_record_has_the_bytes_that_cometbft_writes() -> None:
-    found = read(GOLDEN)
+    found = read_record(GOLDEN)
 
     assert found is not None
     assert found.document() == GOLDEN.read_bytes()

@@ -16,7 +16,7 @@ import pytest
 from flask_noderpc.backends.base.verify import verify_chain
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.chain.embedded import EmbeddedChain
-from flask_noderpc.chain.validator_keys import LastSigned, read
+from flask_noderpc.chain.validator_keys import LastSigned, read_record
 from flask_noderpc.cosmos.bank import Bank
 from flask_noderpc.cosmos.bank import dev as bank
 from flask_noderpc.errors import ChainHalted, ConfigurationError, LeaseLost
@@ -35,7 +35,7 @@ STATE = "data/priv_validator_state.json"
 
 
 def record(folder: Path) -> LastSigned:
-    found = read(folder / STATE)
+    found = read_record(folder / STATE)
     assert found is not None
     return found
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc.chain import home
-from flask_noderpc.chain.validator_keys import read
+from flask_noderpc.chain.validator_keys import read_record
 from flask_noderpc.protocol.protobuf import Message
 from tests.helpers.until import PATIENCE, until
 
@@ -50,7 +50,7 @@ class Witness:
 
     def note_record(self) -> int:
         """Note what the record says; return its height."""
-        record = read(self._state)
+        record = read_record(self._state)
         assert record is not None
         if record.sign_bytes:
             vote = Message(Message(b"\x0a" + record.sign_bytes).blob(1))

@@ -14,7 +14,7 @@ import pytest
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.chain import home
-from flask_noderpc.chain.validator_keys import read
+from flask_noderpc.chain.validator_keys import read_record
 from tests.helpers.until import until
 
 from ..server.node_process import Node, refusal, started
@@ -25,7 +25,7 @@ FLAGS: tuple[str, ...] = ("--block-interval", "0.02", "--empty-blocks")
 
 
 def signed_height(folder: Path) -> int:
-    found = read(folder / "data" / "priv_validator_state.json")
+    found = read_record(folder / "data" / "priv_validator_state.json")
     assert found is not None
     return found.height
 
