@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RPCError
 from ..signals import emit, rpc_called
-from .context import ANONYMOUS, CallSpan, Context, Permissions
+from .context import ANONYMOUS, Context, Permissions
 from .reply import as_rpc_error
+
+if TYPE_CHECKING:
+    from .tracing import CallSpan
 
 _NO_REPORT = nullcontext()
 
@@ -24,6 +29,10 @@ class Instrumentation:
         self, context: Context, names: Collection[str], code: Callable[[RPCError], int]
     ) -> None:
         self._context, self._names, self._code = context, names, code
+        self._tracing: Any = None
+        # Without opentelemetry-api nothing is traced.
+        with suppress(ModuleNotFoundError):
+            self._tracing = import_module(".tracing", __package__)
 
     def __call__(
         self,
@@ -41,9 +50,14 @@ class Instrumentation:
         """
         context = self._context
         is_known = is_session_method or method in self._names
-        span = context.start_span and context.start_span(
-            method if is_known else "", method, transport, permissions.fields
-        )
+        span: CallSpan | None = None
+        # Asked here, as most processes set no tracer provider.
+        if (tracing := self._tracing) and not isinstance(
+            tracing.trace.get_tracer_provider(), tracing.trace.ProxyTracerProvider
+        ):
+            span = tracing.start_span(
+                method if is_known else "", method, transport, permissions.fields
+            )
         if span is None and not rpc_called.receivers and context.log_call is None:
             return _NO_REPORT
         current = _NO_REPORT if span is None or in_steps else span.current()

@@ -19,8 +19,7 @@ from ..errors import (
     RPCError,
     StoreError,
 )
-from .result_cache import CachedResult
-from .route import Route
+from .route import CachedResult, Route
 
 log = logging.getLogger("flask_noderpc.jsonrpc")
 
@@ -86,16 +85,6 @@ class Answer(NamedTuple):
     route: Route[Any] | None = None
     denied: NotAuthorized | None = None
     """The host's refusal of the call."""
-
-    @property
-    def cacheable(self) -> bool:
-        """True if HTTP caches may store it."""
-        return self.encoded.cacheable
-
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """Headers of what nothing proves, and of what is known of some heights alone."""
-        return self.encoded.marks
 
 
 class Reproducible(NamedTuple):

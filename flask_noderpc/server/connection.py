@@ -15,7 +15,7 @@ from gevent import GreenletExit
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from ..concurrency import next_turn
-from ..web.rules.client_address import ClientLimit, client_key, unmapped
+from ..web.rules.head import ClientLimit, client_key, unmapped
 from .direct import Answer, DirectAdapter
 from .http import (
     Body,

@@ -13,7 +13,7 @@ import gevent
 from gevent.event import Event
 
 from ..concurrency import next_turn
-from ..web.rules.client_address import ClientLimit
+from ..web.rules.head import ClientLimit
 
 # A client that is slower than this may be evicted, where there is no space for others.
 PATIENCE_S = 1.0

@@ -31,7 +31,7 @@ from .flags import (
     dev_application,
     read_config,
 )
-from .logs import LogOptions
+from .output import LogOptions
 from .supervisor import Supervisor
 from .worker_spec import Listener, WorkerSpec
 

@@ -31,7 +31,7 @@ from flask_noderpc.server.response_cache import ResponseCache
 from flask_noderpc.server.server import NodeServer
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.web.rules import compression
+from flask_noderpc.web.rules import render
 from tests.helpers.stores import make_store
 from tests.helpers.until import PATIENCE
 
@@ -395,7 +395,7 @@ def test_responses_of_the_evm_layer_are_cached_too(tmp_path: Path) -> None:
 def test_compressed_responses_are_cached_for_every_id(
     backend: sample.PeeredBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compression, "MIN_BYTES", 300)
+    monkeypatch.setattr(render, "MIN_BYTES", 300)
     remote = "Accept-Encoding: gzip\r\nX-Forwarded-For: 192.0.2.7\r\n"
     bodies = [one("block", request_id, {"height": "2"}) for request_id in (1, 2, "ab", "cd", 3)]
     with (

@@ -18,8 +18,7 @@ from ...jsonrpc.context import Permissions
 from ...settings import Settings
 from ...wire.dialect import Dialect
 from ...wire.envelope import URI_ID
-from .client_address import client_of
-from .head import HTML, RPC, WEBSOCKET, Head, Response, plain_text
+from .head import HTML, RPC, WEBSOCKET, Head, Response, client_of, plain_text
 from .origin import ANY, BROWSER_HEADERS, Cors, OriginPolicy
 
 ORIGIN_DENIED = "pages of this origin may not read here (NODERPC_READ_ORIGINS allows more)"
