@@ -35,9 +35,8 @@ from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .context import ANONYMOUS, BatchBudget, BatchView, ChainView, Context, Permissions
 from .guard import OPEN, Guard
-from .instrumentation import Instrumentation
 from .params import MemoizedLoader, P, ParamLoader, Params
-from .reply import Answer, Reply, Reproducible, to_rpc_error
+from .reply import Answer, Instrumentation, Reply, Reproducible, to_rpc_error
 from .route import CachedResult, ResultCache, Route, RouteTable
 
 # Calls of a batch between two yields to other requests.

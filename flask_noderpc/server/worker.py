@@ -165,7 +165,7 @@ def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
     from ..extension import mounts
     from ..web.rules.head import ClientLimit
     from .connection import Limits
-    from .fd_limits import FdBudget, budget_within
+    from .places import FdBudget, budget_within
 
     settings = mounts(app)[spec.mount].settings
     found = mounts(app).values()
@@ -204,8 +204,7 @@ def _server(
     from ..feature import load
     from ..web.views import LOOPBACK
     from .addresses import NODE, is_on_loopback, surfaces, tls_context
-    from .direct import DirectAdapter
-    from .response_cache import ResponseCache
+    from .direct import DirectAdapter, ResponseCache
     from .server import NodeServer
 
     sock = socket.socket(fileno=listener.descriptor)

@@ -16,7 +16,7 @@ import pytest
 
 from flask_noderpc.ethereum.rpc.examples import values_of
 from flask_noderpc.server.app import PrefixMiddleware
-from flask_noderpc.server.response_cache import ResponseCache
+from flask_noderpc.server.direct import ResponseCache
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.web.rules import render
 from tests.helpers.until import PATIENCE

@@ -26,8 +26,7 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.extension import mounts
 from flask_noderpc.server.addresses import surfaces
 from flask_noderpc.server.connection import Limits
-from flask_noderpc.server.direct import Answer, DirectAdapter
-from flask_noderpc.server.response_cache import ResponseCache
+from flask_noderpc.server.direct import Answer, DirectAdapter, ResponseCache
 from flask_noderpc.server.server import NodeServer
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
@@ -265,9 +264,7 @@ def test_if_none_match_returns_304(chain: EmbeddedChain) -> None:
 def test_the_clocks_go_on(chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(app_for(chain, dialect="comet-0.38"), ResponseCache(ROOM)) as served:
         served.ask("/health")
-        monkeypatch.setattr(
-            "flask_noderpc.server.response_cache.time.time", lambda: 2_000_000_000.0
-        )
+        monkeypatch.setattr("flask_noderpc.server.direct.time.time", lambda: 2_000_000_000.0)
         (later,) = served.ask("/health")
     assert b"\r\nDate: Wed, 18 May 2033 03:33:20 GMT\r\n" in later
     assert b"\r\nX-Server-Time: 2000000000\r\n" in later
