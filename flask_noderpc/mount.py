@@ -42,7 +42,7 @@ from .wire.dialect import Dialect
 _INDEX = "index"
 
 
-class Paths:
+class _Paths:
     """Paths of one mount under a ``url_prefix``, without those that its settings exclude."""
 
     def __init__(
@@ -216,7 +216,7 @@ class Mount:
             self.start, self.backend, lambda: self.views.refuse(STATUS) is None
         )
         pages = service_pages(readiness, described, forms, metrics)
-        self._paths = Paths(self.views, self._layers, dialect, settings, self._url_prefix)
+        self._paths = _Paths(self.views, self._layers, dialect, settings, self._url_prefix)
         self._paths.check_excluded(self._comet.names, pages)
         self.paths = tuple(self._paths.all(self.routes, pages))
 

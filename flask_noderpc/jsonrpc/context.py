@@ -26,46 +26,25 @@ from .guard import HEALTH, Denied
 from .waiters import AsyncTxs, ScanLimit, WaiterLimit
 
 
-class ChainView:
-    """View of the chain for one call: the version that the call read first."""
-
-    is_held = False
-    """True while a read view of the store is open."""
-
-    def __init__(self, reads: ChainReads) -> None:
-        self._reads = reads
-        self._has_read = False
-        self._version: ChainVersion | None = None
-
-    def version(self) -> ChainVersion | None:
-        """Return the version of the chain at the first read."""
-        if not self._has_read:
-            self._version, self._has_read = self._read(), True
-        return self._version
-
-    def _read(self) -> ChainVersion | None:
-        return self._reads.version()
-
-    def invalidate(self) -> None:
-        """Read the version again next time: a call may have to see a newer chain."""
-        self._has_read = False
-
-
-class BatchView(ChainView):
+class BatchView:
     """View of the chain for a batch: one snapshot, until a call needs a newer one."""
 
     def __init__(self, reads: ChainReads) -> None:
-        super().__init__(reads)
+        self._reads = reads
         self._read_view = ExitStack()
+        self._version: ChainVersion | None = None
+        self.is_held = False
+        """True while a read view of the store is open."""
 
-    def _read(self) -> ChainVersion | None:
-        version = self._read_view.enter_context(self._reads.read_view())
-        self.is_held = True
-        return version
+    def version(self) -> ChainVersion | None:
+        """Return the version of the chain in the snapshot."""
+        if not self.is_held:
+            self._version = self._read_view.enter_context(self._reads.read_view())
+            self.is_held = True
+        return self._version
 
-    def invalidate(self) -> None:
-        """Close the snapshot, too."""
-        super().invalidate()
+    def close(self) -> None:
+        """Close the snapshot: the next call reads a newer chain."""
         self.is_held = False
         self._read_view.close()
 

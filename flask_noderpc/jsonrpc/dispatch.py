@@ -33,7 +33,7 @@ from ..errors import (
 )
 from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
-from .context import ANONYMOUS, BatchBudget, BatchView, ChainView, Context, Permissions
+from .context import ANONYMOUS, BatchBudget, BatchView, Context, Permissions
 from .guard import OPEN, Guard
 from .params import MemoizedLoader, P, ParamLoader, Params
 from .reply import Answer, Instrumentation, Reply, Reproducible, to_rpc_error
@@ -73,12 +73,18 @@ _Steps = Generator[Pending[Any], None, Answer]
 
 
 class _Caller(NamedTuple):
-    """Permissions and transport of a call, its view of the chain, and its session's methods."""
+    """Permissions and transport of a call, its session's methods, and its batch's view of the
+    chain."""
 
     permissions: Permissions
     transport: str
-    chain_view: ChainView
     session_methods: SessionMethods = _NO_METHODS
+    view: BatchView | None = None
+
+    def look_again(self) -> None:
+        """Let calls of a batch see a newer chain."""
+        if self.view is not None:
+            self.view.close()
 
 
 class Dispatcher:
@@ -141,7 +147,7 @@ class Dispatcher:
     def get(self, name: str, values: Given, permissions: Permissions = ANONYMOUS) -> Reply:
         """Answer a GET with a query string, or with the values of a URI and a form."""
         try:
-            caller = _Caller(permissions, "get", ChainView(self.backend.reads))
+            caller = _Caller(permissions, "get")
             answer = _finished(self._execute(name, values, URI_ID, caller))
             return self._reply(answer, caller, is_cacheable=permissions.denial is None)
         except Exception as error:
@@ -206,21 +212,18 @@ class Dispatcher:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
             return Reply(self.envelope.status_of(error), self.envelope.refusal(error))
-        chain_view = (
-            BatchView(self.backend.reads) if calls.is_batch else ChainView(self.backend.reads)
-        )
         caller = _Caller(
             permissions,
             "post" if session_methods is None else "websocket",
-            chain_view,
             session_methods or _NO_METHODS,
+            BatchView(self.backend.reads) if calls.is_batch else None,
         )
         if not calls.is_batch:
             return self._answer_single(calls.items[0], caller)
         try:
             answers = self._answers(calls, caller)
         finally:
-            chain_view.invalidate()
+            caller.look_again()
         if not answers:
             return Reply(HTTPStatus.OK, b"")
         return self._batch_reply(answers, caller)
@@ -256,7 +259,7 @@ class Dispatcher:
         for number, item in enumerate(calls.items):
             if number and number % _CALLS_BEFORE_YIELD == 0:
                 # A snapshot of the store is open for no longer than that.
-                caller.chain_view.invalidate()
+                caller.look_again()
                 next_turn()
             if isinstance(item, BadCall):
                 answers.append(Answer(self.envelope.failure(item.id, item.error)))
@@ -318,8 +321,7 @@ class Dispatcher:
     ) -> Pending[bytes]:
         """Execute one call of a websocket, up to where it waits for the store; return its
         reply."""
-        view = ChainView(self.backend.reads)
-        caller = _Caller(permissions, "websocket", view, session_methods)
+        caller = _Caller(permissions, "websocket", session_methods)
         steps = self._execute(call.method, call.params, request_id, caller)
 
         def reply() -> bytes:
@@ -353,16 +355,16 @@ class Dispatcher:
             if method is not None:
                 self._check_session_method(name, caller.permissions)
                 # A subscription begins now, whatever earlier calls have read.
-                caller.chain_view.invalidate()
+                caller.look_again()
                 assert isinstance(given, bytes)
                 result = method(request_id, given)
                 return Answer(self.envelope.success(request_id, result, error_member=False))
             endpoint = self._permitted(name, endpoint, caller.permissions)
-            if not caller.chain_view.is_held:
+            if caller.view is None or not caller.view.is_held:
                 self._make_ready(endpoint)
             params = self._params(endpoint, given, caller)
             if waits:
-                caller.chain_view.invalidate()
+                caller.look_again()
                 pending = endpoint.route.call(
                     self._context_of_client(caller.permissions.client), params
                 )
@@ -391,14 +393,16 @@ class Dispatcher:
         return found
 
     def _result(self, caller: _Caller, endpoint: Endpoint, params: Params) -> CachedResult:
-        route = endpoint.route
-        if not route.is_chain_only(self._context, params):
-            caller.chain_view.invalidate()
+        route, reads = endpoint.route, self.backend.reads
+        chain_only = route.chain_only
+        if callable(chain_only):
+            chain_only = chain_only(self._context, params)
+        if route.reads_index or not chain_only:
+            caller.look_again()
+        if not chain_only:
             return self._compute(caller, route, params)
-        if route.reads_index:
-            caller.chain_view.invalidate()
-        reads = self.backend.reads
-        version = reads.version() if route.reads_index else caller.chain_view.version()
+        view = None if route.reads_index else caller.view
+        version = reads.version() if view is None else view.version()
         if version is None or self._cache is None:
             return self._compute(caller, route, params)
         cached = self._cache.find(route.name, route.cache, params, version)

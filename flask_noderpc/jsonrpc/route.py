@@ -1,6 +1,7 @@
 """Routes of the RPC, the table of a mount, and the cache of their encoded results.
 
-Nothing is ever invalidated in that: a chain that has changed has other keys."""
+Nothing is ever invalidated in that: a chain that has changed has other keys.
+"""
 
 from __future__ import annotations
 
@@ -82,11 +83,6 @@ class Route(Generic[P]):
     """Schema of a result of the host's own, which no dialect has."""
     tag: str = ""
     """The group in which documents and pages list it."""
-
-    def is_chain_only(self, context: Context, params: Params) -> bool:
-        """Return true if the answer depends on these parameters and the chain alone."""
-        chain_only = self.chain_only
-        return chain_only if isinstance(chain_only, bool) else chain_only(context, params)
 
     @property
     def doc(self) -> str:

@@ -3,9 +3,9 @@
 Every other path, and every request that is no plain call, goes to Flask: pages, other
 methods, forms, websockets, and Flask's own errors.
 
-Repeated requests are not even parsed. The first of its kind is answered with every rule. Where
-its result followed from its parameters and the chain alone, the response is cached under all
-bytes of the request, headers too, but for the id of a call: the same bytes get the same
+Repeated requests are not even parsed. The first of its kind is answered with every rule. The
+response is cached where its result followed from its parameters and the chain alone: under all
+bytes of the request, headers too, but for the id of a call. The same bytes get the same
 response while the chain is the same.
 """
 

@@ -1,5 +1,5 @@
-"""What the commands and processes of a node say: lines on stderr, as text or as one JSON object
-each; the progress of long work; and the exit status, of which docs/start has a list."""
+"""Output of the commands and processes of a node: lines on stderr, as text or as one JSON
+object each; the progress of long work; and the exit statuses, which docs/start lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All dialects by name, and the default, ``document``: that of the interface document."""
+"""All dialects by name, and the default, ``document``: the interface document describes it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class ZkSnake:
 
 
 class PyEcc:
-    """The same by py-ecc, for versions of Python that zksnake has no wheel for.
+    """Arithmetic by py-ecc, for versions of Python that zksnake has no wheel for.
 
     A pairing takes it, which is pure Python, 200 times as long.
     """

@@ -6,7 +6,8 @@ from ...errors import NotSupported, RPCError
 
 # geth: rpc/errors.go, of every error without a code of its own.
 SERVER_ERROR = -32000
-INVALID_PARAMS = -32602
+# JSON-RPC 2.0.
+INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 # EIP-1474: method not supported.
 NOT_SUPPORTED = -32004
 # geth: rpc/errors.go.

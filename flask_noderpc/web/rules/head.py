@@ -140,17 +140,6 @@ def _without_port(address: str) -> str:
     return address.partition(":")[0] if address.count(":") == 1 else address
 
 
-def client_of(address: str, *, may_write: bool) -> str:
-    """Return the client that a request from an address counts for.
-
-    Pages of other sites that are open at an address are a client of their own: they take
-    nothing from the programs beside them.
-    """
-    key = client_key(address)
-    # Senders over a Unix socket have no address, and are not distinguished.
-    return key if may_write or not key else f"pages at {key}"
-
-
 def is_ip(name: str) -> bool:
     """Return true for an IP address, and false for a name."""
     try:

@@ -30,7 +30,7 @@ def render(admitted: Admitted, reply: Reply, now: int) -> Response:
 
 def render_reply(policy: Policy, head: Head, reply: Reply) -> Response:
     """Return the response without the headers that every response of a mount has."""
-    return compress(head, _plain(head, reply), len(reply.body))
+    return _compress(head, _plain(head, reply), len(reply.body))
 
 
 def _plain(head: Head, reply: Reply) -> Response:
@@ -103,7 +103,7 @@ _GZIP = re.compile(
 _OPENING = re.compile(rb'\{"jsonrpc":"2\.0","id":[^,]{0,60}')
 
 
-def compress(head: Head, response: Response, size: int) -> Response:
+def _compress(head: Head, response: Response, size: int) -> Response:
     """Return a response that is compressed if it is large and its client accepts that.
 
     ``size`` is that of the body in bytes, which a 304 leaves out.

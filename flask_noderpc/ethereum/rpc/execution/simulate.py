@@ -23,6 +23,7 @@ from ...settings import EthereumSettings
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import ByHash, Height, Members, Tag, mismatch
 from ..errors import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     LIMIT_EXCEEDED,
     NUMBER_INVALID,
@@ -190,7 +191,7 @@ def _run(ctx: Context, job: Simulate) -> tuple[Simulated, ...]:
     except InvalidTransaction as error:
         text = str(error)
         codes = (code for start, code in _REFUSALS.items() if text.startswith(start))
-        raise EvmError(text, code=next(codes, -32603)) from None
+        raise EvmError(text, code=next(codes, INTERNAL_ERROR)) from None
 
 
 def _shown(ctx: Context, simulated: Simulated, *, full_transactions: bool) -> jsoncodec.Raw:
