@@ -1,37 +1,122 @@
-"""One mount of the node RPC in an app: composes backend, dialect, APIs, views, websockets."""
+"""One mount of the node RPC in an app: its paths, in one list that Flask's rules and the calls
+without Flask follow; and the backend, dialect, APIs, views and websockets that it composes."""
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from types import MappingProxyType
 
 from .backends.base.backend import ChainBackend
 from .cometbft.layer import CometLayer
+from .errors import InvalidSetting
 from .feature import apis
-from .jsonrpc.async_txs import AsyncTxs
-from .jsonrpc.context import Context
+from .jsonrpc.context import Context, Start
 from .jsonrpc.guard import STATUS, Authorize, Guard
 from .jsonrpc.route import RouteTable
-from .jsonrpc.start import Start
-from .jsonrpc.waiters import ScanLimit, WaiterLimit
+from .jsonrpc.session import WEBSOCKET_METHODS
+from .jsonrpc.waiters import AsyncTxs, ScanLimit, WaiterLimit
 from .lru import CacheMemory
 from .settings import Settings
-from .web.connections import Connections
-from .web.layers import Mounted, layers_of
-from .web.observers import log_call, metrics_page, span_starter
-from .web.pages import Index, Readiness, base_path, descriptions, service_pages
-from .web.paths import Paths
+from .web.connections import Connections, WebSocketServer
+from .web.layers import EVERY_METHOD, Layer, Mounted, Path, layers_of
+from .web.pages import (
+    Index,
+    PageRule,
+    Readiness,
+    base_path,
+    descriptions,
+    metrics_page,
+    service_pages,
+)
 from .web.rules.admit import Policy
-from .web.rules.client_address import ClientLimit
-from .web.rules.head import WEBSOCKET
+from .web.rules.head import RPC, WEBSOCKET, ClientLimit
 from .web.threads import reserve_thread
 from .web.try_page import TryPage
-from .web.views import Views, propagates_exceptions
+from .web.views import Views, log_call, propagates_exceptions
 from .web.websocket import Handler, WebSocketRoutes
-from .web.websocket_server import WebSocketServer
 from .wire.dialect import Dialect
+
+_INDEX = "index"
+
+
+class _Paths:
+    """Paths of one mount under a ``url_prefix``, without those that its settings exclude."""
+
+    def __init__(
+        self,
+        views: Views,
+        layers: Sequence[Layer],
+        dialect: Dialect,
+        settings: Settings,
+        url_prefix: str,
+    ) -> None:
+        self._views = views
+        self._layers = layers
+        self._http = dialect.http
+        self._excluded = settings.exclude_routes
+        self._url_prefix = url_prefix
+        self._methods = EVERY_METHOD if self._http.any_method else ["GET"]
+
+    def all(
+        self, routes: RouteTable, pages: Mapping[str, Iterable[PageRule]]
+    ) -> Iterator[Path]:
+        """Yield the paths of the routes, of the pages and of the layers."""
+        for prefix, suffix in self._prefixes():
+            yield from self._roots(prefix, suffix)
+            for name in routes.by_name():
+                yield from self._route(prefix, suffix, name, ("GET", name))
+            for name in self._websocket_names():
+                yield from self._route(prefix, suffix, name)
+        for name, rules in pages.items():
+            if name not in self._excluded:
+                for rule, endpoint, page, method in rules:
+                    yield Path(rule, endpoint, ["GET"], self._views.page(page, method))
+        for layer in self._layers:
+            yield from layer.paths(self._views, self._excluded)
+
+    def _prefixes(self) -> Iterator[tuple[str, str]]:
+        """Yield the prefixes under which the dialect serves all paths, and what they add to
+        endpoints."""
+        return ((prefix, prefix.replace("/", "_")) for prefix in self._http.mounts)
+
+    def _roots(self, prefix: str, suffix: str) -> Iterator[Path]:
+        posts = [method for method in self._methods if method != "GET"] or ["POST"]
+        # With a prefix, its bare form answers too: a client's base URL has no slash.
+        has_bare = self._url_prefix or prefix
+        roots = [(f"{prefix}/", suffix), (prefix, f"{suffix}_bare")][: 2 if has_bare else 1]
+        for rule, end in roots:
+            yield Path(rule, f"{RPC}{end}", posts, self._views.rpc, ("POST", RPC))
+            if _INDEX not in self._excluded:
+                yield Path(rule, f"{_INDEX}{end}", ["GET"], self._views.index)
+
+    def _route(
+        self, prefix: str, suffix: str, name: str, call: tuple[str, str] | None = None
+    ) -> Iterator[Path]:
+        if name not in self._excluded:
+            view = self._views.route(name)
+            yield Path(f"{prefix}/{name}", f"{name}{suffix}", self._methods, view, call)
+
+    def _websocket_names(self) -> Iterable[str]:
+        """Return the paths that a real node has only for websockets."""
+        return WEBSOCKET_METHODS if self._http.websocket_routes else ()
+
+    def websockets(self) -> Iterator[tuple[str, str]]:
+        """Yield the rules of the node's websockets, and their endpoints."""
+        for prefix, suffix in self._prefixes():
+            yield f"{prefix}/websocket", f"{WEBSOCKET}{suffix}"
+
+    def check_excluded(self, routes: Iterable[str], pages: Iterable[str]) -> None:
+        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if one is unknown."""
+        of_layers = (name for layer in self._layers for name in layer.excludable)
+        names = {*routes, *self._websocket_names(), *pages, _INDEX, *of_layers}
+        for name in self._excluded:
+            if name not in names:
+                like = get_close_matches(name, names, 1)
+                hint = f"did you mean {like[0]!r}?" if like else "see docs/routes for the list"
+                raise InvalidSetting(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}; {hint}")
 
 
 class Mount:
@@ -100,7 +185,6 @@ class Mount:
             async_txs=AsyncTxs(self.backend),
             propagates=propagates_exceptions,
             log_call=log_call if settings.log_calls else None,
-            start_span=span_starter(),
             memory=self.memory,
         )
 
@@ -132,7 +216,7 @@ class Mount:
             self.start, self.backend, lambda: self.views.refuse(STATUS) is None
         )
         pages = service_pages(readiness, described, forms, metrics)
-        self._paths = Paths(self.views, self._layers, dialect, settings, self._url_prefix)
+        self._paths = _Paths(self.views, self._layers, dialect, settings, self._url_prefix)
         self._paths.check_excluded(self._comet.names, pages)
         self.paths = tuple(self._paths.all(self.routes, pages))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from flask_noderpc.web.connection import Timing
-from flask_noderpc.web.websocket_server import WebSocketServer
+from flask_noderpc.web.connections import WebSocketServer
 
 pytest_plugins = ["flask_noderpc.testing.plugin", "tests.helpers.stores"]
 

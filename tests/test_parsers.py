@@ -28,7 +28,7 @@ from flask_noderpc.explorer.abi import Abi
 from flask_noderpc.jsonrpc.params import values_of
 from flask_noderpc.protocol import protobuf
 from flask_noderpc.server.http import Body, HeadReader, read_trailers
-from flask_noderpc.web.rules import client_address, compression, head, origin, render
+from flask_noderpc.web.rules import head, origin, render
 from flask_noderpc.wire.comet import gojson
 from tests.helpers import steps
 
@@ -100,13 +100,13 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
     "an origin": lambda data: origin._is_same_origin(
         data.decode("latin-1"), data.decode("latin-1")
     ),
-    "codings that a client accepts": lambda data: compression._is_accepted(
+    "codings that a client accepts": lambda data: render._is_accepted(
         _header("HTTP_ACCEPT_ENCODING", data)
     ),
     "tags of cached results": lambda data: render._is_known(
         _header("HTTP_IF_NONE_MATCH", data), "a"
     ),
-    "an address": _text(client_address.client_key.__wrapped__),
+    "an address": _text(head.client_key.__wrapped__),
     "JSON": jsoncodec.decode,
     "JSON by Go's rules": gojson.check,
     "a list by Go's rules": lambda data: gojson.elements(b"[" + data + b"]"),

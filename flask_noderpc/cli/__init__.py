@@ -10,7 +10,7 @@ from importlib import import_module
 
 from ..errors import ConfigurationError
 from ..feature import features
-from ..server.exit_status import exit_status
+from ..server.output import exit_status
 from .command import Failed
 
 

@@ -12,12 +12,10 @@ from flask import Flask, current_app
 from flask.cli import ScriptInfo
 
 from ..server.banner import Pages, page_sets
-from ..server.exit_status import REFUSED, USAGE
 from ..server.flags import given_settings, host_flags
-from ..server.logs import LogOptions
+from ..server.output import REFUSED, USAGE, LogOptions
 from ..settings import all_settings, shown_setting
-from .command import Failed, GroupedCommand, OneLineAppGroup
-from .log_flags import log, log_flags
+from .command import Failed, GroupedCommand, OneLineAppGroup, log, log_flags
 from .maintenance import backup, from_height, prune, verify
 
 if TYPE_CHECKING:

@@ -1,21 +1,33 @@
-"""Commands whose help has examples and groups, and whose errors are one line each."""
+"""Commands whose help has examples and groups, and whose errors are one line each; options of
+those that run until a signal, which say how their lines are written."""
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
+from functools import wraps
 from typing import Any
 
 import click
 from flask.cli import AppGroup
 
 from ..errors import NodeRPCError
-from ..server.exit_status import FAILED, INTERRUPTED, REFUSED, USAGE, exit_status
-from ..server.logs import wants_color
+from ..server.output import (
+    FAILED,
+    FORMATS,
+    INTERRUPTED,
+    REFUSED,
+    USAGE,
+    LogOptions,
+    configure,
+    exit_status,
+    wants_color,
+)
 from ..settings import by_group
 
 _WIDTH = 100
@@ -162,3 +174,49 @@ class OneLineGroup(Command, click.Group):
 
 class OneLineAppGroup(OneLineGroup, AppGroup):
     """Such a group of the commands of an app."""
+
+
+log = logging.getLogger("flask_noderpc.start")
+
+_format = click.option(
+    # CometBFT: --log_format.
+    "--log-format",
+    "--log_format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    envvar="NODERPC_LOG_FORMAT",
+    show_envvar=True,
+    help="Lines as text, or as one JSON object each.",
+)
+_quiet = click.option(
+    "--quiet",
+    "-q",
+    is_flag=True,
+    envvar="NODERPC_QUIET",
+    show_envvar=True,
+    help="Write errors alone: no addresses at the start, and no line for each block.",
+)
+VARIABLES = ("NODERPC_LOG_FORMAT", "NODERPC_QUIET")
+"""Variables of the environment that are no settings."""
+
+
+def log_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options; the command gets ``logs``, and its lines are written by them."""
+
+    @_format
+    @_quiet
+    @wraps(command)
+    def run(*args: Any, log_format: str, quiet: bool, **given: Any) -> None:
+        logs = LogOptions(log_format, quiet)
+        configure(logs)
+        try:
+            command(*args, logs=logs, **given)
+        except NodeRPCError as error:
+            if not logs.is_json:
+                raise
+            status = exit_status(error)
+            log.error("%s", error, extra={"event": "failed", "status": status})
+            raise SystemExit(status) from None
+
+    return run

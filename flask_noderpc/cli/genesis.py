@@ -13,7 +13,7 @@ import click
 
 from ..errors import ConfigurationError
 from ..feature import application_kinds, application_names
-from ..server.exit_status import FAILED
+from ..server.output import FAILED
 from ..settings import Settings, read_settings
 from .command import Failed, OneLineGroup, printable
 from .node import main

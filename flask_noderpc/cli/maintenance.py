@@ -12,8 +12,7 @@ import click
 from ..backends.base.location import url_store
 from ..errors import ConfigurationError, StoreError
 from ..feature import application_kinds
-from ..server.exit_status import INTERRUPTED, REFUSED
-from ..server.progress import Progress
+from ..server.output import INTERRUPTED, REFUSED, Progress
 from .command import Failed
 
 if TYPE_CHECKING:

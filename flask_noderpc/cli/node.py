@@ -11,10 +11,9 @@ import click
 
 from ..server.banner import page_sets
 from ..server.flags import given_settings, node_flags
-from ..server.logs import LogOptions
+from ..server.output import LogOptions
 from ..settings import DROPPED, PREFIX, all_settings, check_chain_id, no_setting
-from .command import GroupedCommand, OneLineGroup
-from .log_flags import VARIABLES, log, log_flags
+from .command import VARIABLES, GroupedCommand, OneLineGroup, log, log_flags
 
 
 @click.group(

@@ -8,9 +8,8 @@ import click
 
 from ..backends.base.location import url_store
 from ..feature import application_kinds
-from ..server.exit_status import REFUSED, USAGE
 from ..server.flags import database_of
-from ..server.progress import Progress
+from ..server.output import REFUSED, USAGE, Progress
 from .command import Failed
 from .maintenance import (
     StoreName,

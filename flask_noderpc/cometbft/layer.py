@@ -10,9 +10,9 @@ from ..jsonrpc.context import Context, Permissions
 from ..jsonrpc.describe import DISCOVER, with_discover
 from ..jsonrpc.dispatch import Dispatcher
 from ..jsonrpc.guard import OPEN, Guard
-from ..jsonrpc.query_hub import QueryHub
 from ..jsonrpc.route import RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS, Limits, Peer, Session
+from ..jsonrpc.subscriptions import QueryHub
 from ..wire.dialect import Dialect
 from .routes import UNSAFE_ROUTES, dev_routes
 

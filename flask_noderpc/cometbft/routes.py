@@ -9,7 +9,7 @@ from ..domain import abci, genesis, network, responses
 from ..feature import features, load
 from ..jsonrpc.params import NoParams
 from ..jsonrpc.route import ALWAYS, AT_HEIGHT, OF_RESULTS, Cache, Route, RouteTable, tagged
-from . import blocks, consensus, dev, events, info, search, txs, unsafe
+from . import blocks, consensus, events, info, search, txs, unsafe
 from .blocks import AtHeight
 
 # The commit seen here at the latest height may not be the one that the next block carries.
@@ -255,12 +255,12 @@ UNSAFE_ROUTES = RouteTable(
 )
 
 _DEV_ROUTES = (
-    Route("dev_mine", dev.mine, dev.Mine, int),
-    Route("dev_increaseTime", dev.increase_time, dev.Seconds, int),
-    Route("dev_snapshot", dev.snapshot, NoParams, int),
-    Route("dev_revert", dev.revert, dev.Snapshot, bool),
-    Route("dev_failNextTx", dev.fail_next_tx, dev.Failure, bool),
-    Route("dev_freezeMempool", dev.freeze_mempool, dev.Freeze, bool),
+    Route("dev_mine", unsafe.mine, unsafe.Mine, int),
+    Route("dev_increaseTime", unsafe.increase_time, unsafe.Seconds, int),
+    Route("dev_snapshot", unsafe.snapshot, NoParams, int),
+    Route("dev_revert", unsafe.revert, unsafe.Snapshot, bool),
+    Route("dev_failNextTx", unsafe.fail_next_tx, unsafe.Failure, bool),
+    Route("dev_freezeMempool", unsafe.freeze_mempool, unsafe.Freeze, bool),
 )
 
 

@@ -159,10 +159,11 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxComm
 
 def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxResult:
     deadline = time.monotonic() + ctx.settings.broadcast_timeout
-    seen = before
+    seen = ctx.backend.reads.latest_height()
+    # A block may have come before the wait, which another call may end.
+    may_be_in_block = seen > before
     while True:
-        # First, as a block may have come before the wait, which another call may end.
-        found = _committed(ctx.backend, tx_hash, before)
+        found = _committed(ctx.backend, tx_hash, before) if may_be_in_block else None
         if found is not None:
             return found
         remaining = deadline - time.monotonic()
@@ -172,7 +173,7 @@ def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxRe
                 f"{tx_hash.hex().upper()} may still get into one; NODERPC_BROADCAST_TIMEOUT"
                 " waits longer",
             )
-        seen = waiter.wait_for_block(ctx.backend, seen, remaining)
+        seen, may_be_in_block = waiter.wait_for_block(ctx.backend, seen, remaining), True
 
 
 def _committed(backend: ChainBackend, tx_hash: bytes, before: int) -> TxResult | None:

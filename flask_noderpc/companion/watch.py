@@ -9,7 +9,7 @@ from typing import Any
 from ..backends.sql.store import ChainStore
 from ..domain.network import BackfillProgress
 from ..errors import BackendError
-from ..server.progress import Progress
+from ..server.output import Progress
 from . import shared_state
 
 log = logging.getLogger("flask_noderpc.start")

@@ -1,69 +1,50 @@
-"""Context of a handler, and the time and the view of the chain that a body's calls share."""
+"""Context of a handler: the backend and its start, once in each process; the time and the view
+of the chain that the calls of a body share; and the permissions of their sender."""
 
 from __future__ import annotations
 
+import atexit
+import os
+import signal
+import sys
+import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ..backends.base.backend import ChainBackend
 from ..backends.base.reads import ChainReads, ChainVersion
-from ..errors import AnswerTooLarge, BatchTimedOut, NotAuthorized, RPCError
+from ..errors import AnswerTooLarge, BatchTimedOut, NodeRPCError, NotAuthorized, RPCError
 from ..lru import CacheMemory
 from ..settings import Settings
 from ..wire.dialect import Behaviours
-from .async_txs import AsyncTxs
 from .guard import HEALTH, Denied
-from .waiters import ScanLimit, WaiterLimit
+from .waiters import AsyncTxs, ScanLimit, WaiterLimit
 
 
-class ChainView:
-    """View of the chain for one call: the version that the call read first."""
-
-    is_held = False
-    """True while a read view of the store is open."""
-
-    def __init__(self, reads: ChainReads) -> None:
-        self._reads = reads
-        self._has_read = False
-        self._version: ChainVersion | None = None
-
-    def version(self) -> ChainVersion | None:
-        """Return the version of the chain at the first read."""
-        if not self._has_read:
-            self._version, self._has_read = self._read(), True
-        return self._version
-
-    def _read(self) -> ChainVersion | None:
-        return self._reads.version()
-
-    def now(self) -> ChainVersion | None:
-        """Return the current version of the chain."""
-        return self._reads.version()
-
-    def invalidate(self) -> None:
-        """Read the version again next time: a call may have to see a newer chain."""
-        self._has_read = False
-
-
-class BatchView(ChainView):
+class BatchView:
     """View of the chain for a batch: one snapshot, until a call needs a newer one."""
 
     def __init__(self, reads: ChainReads) -> None:
-        super().__init__(reads)
+        self._reads = reads
         self._read_view = ExitStack()
+        self._version: ChainVersion | None = None
+        self.is_held = False
+        """True while a read view of the store is open."""
 
-    def _read(self) -> ChainVersion | None:
-        version = self._read_view.enter_context(self._reads.read_view())
-        self.is_held = True
-        return version
+    def version(self) -> ChainVersion | None:
+        """Return the version of the chain in the snapshot."""
+        if not self.is_held:
+            self._version = self._read_view.enter_context(self._reads.read_view())
+            self.is_held = True
+        return self._version
 
-    def invalidate(self) -> None:
-        """Close the snapshot, too."""
-        super().invalidate()
+    def close(self) -> None:
+        """Close the snapshot: the next call reads a newer chain."""
         self.is_held = False
         self._read_view.close()
 
@@ -123,14 +104,57 @@ class Permissions(NamedTuple):
 ANONYMOUS = Permissions()
 
 
-class CallSpan(Protocol):
-    """Span of a call in a trace."""
+class Start:
+    """Called before each answer; raises what the backend's ``start`` raises."""
 
-    def current(self) -> AbstractContextManager[object]:
-        """Return a context in which spans that begin are children of this one."""
+    def __init__(self, backend: ChainBackend) -> None:
+        self._backend = backend
+        self._done_in = 0
+        self._failure: NodeRPCError | None = None
+        self._failed_at = 0.0
+        self._lock = threading.Lock()
+        _exit_at_sigterm()
 
-    def end(self, outcome: int) -> None:
-        """End it with 0 or the code of the call's error."""
+    def __call__(self) -> None:
+        """Start the backend, unless this process has."""
+        if self._done_in == os.getpid():
+            # It may have been closed since then.
+            self._backend.start()
+            return
+        arrived = time.monotonic()
+        with self._lock:
+            if self._done_in != os.getpid():
+                self._start(arrived)
+
+    def _start(self, arrived: float) -> None:
+        if self._failure is not None and self._failed_at >= arrived:
+            # It failed while this call waited; with a locked store each would wait again.
+            raise self._failure
+        try:
+            self._backend.start()
+        except NodeRPCError as error:
+            self._failure, self._failed_at = error, time.monotonic()
+            raise
+        atexit.register(_close, weakref.ref(self._backend))
+        self._done_in = os.getpid()
+
+
+def _exit_at_sigterm() -> None:
+    """Let SIGTERM end the commands of ``flask`` as Ctrl-C does.
+
+    By default it kills the process, whose lease another machine then waits for. Servers that
+    have a handler of their own keep it.
+    """
+    is_command = os.environ.get("FLASK_RUN_FROM_CLI") == "true"
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_command and is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+def _close(reference: weakref.ref[ChainBackend]) -> None:
+    backend = reference()
+    if backend is not None:
+        backend.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +174,6 @@ class Context:
     """Returns true if other exceptions than our errors are raised to the server or test."""
     log_call: Callable[..., None] | None = None
     """Called after each call with the values of ``rpc_called``, where this mount logs calls."""
-    start_span: Callable[[str, str, str, Mapping[str, Any]], CallSpan | None] | None = None
-    """Starts the span of a call, where calls are traced: by its method, empty for one that does
-    not exist; what the client wrote; the transport; and the header fields of the request."""
     client: str = ""
     """Key of the client, for limits that are divided among clients."""
     memory: CacheMemory = field(default_factory=CacheMemory)

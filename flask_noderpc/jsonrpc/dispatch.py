@@ -33,13 +33,11 @@ from ..errors import (
 )
 from ..wire.dialect import Dialect
 from ..wire.envelope import URI_ID, BadCall, Call, Calls
-from .context import ANONYMOUS, BatchBudget, BatchView, ChainView, Context, Permissions
+from .context import ANONYMOUS, BatchBudget, BatchView, Context, Permissions
 from .guard import OPEN, Guard
-from .instrumentation import Instrumentation
 from .params import MemoizedLoader, P, ParamLoader, Params
-from .reply import Answer, Reply, Reproducible, to_rpc_error
-from .result_cache import CachedResult, ResultCache
-from .route import Route, RouteTable
+from .reply import Answer, Instrumentation, Reply, Reproducible, to_rpc_error
+from .route import CachedResult, ResultCache, Route, RouteTable
 
 # Calls of a batch between two yields to other requests.
 _CALLS_BEFORE_YIELD = 20
@@ -75,12 +73,18 @@ _Steps = Generator[Pending[Any], None, Answer]
 
 
 class _Caller(NamedTuple):
-    """Permissions and transport of a call, its view of the chain, and its session's methods."""
+    """Permissions and transport of a call, its session's methods, and its batch's view of the
+    chain."""
 
     permissions: Permissions
     transport: str
-    chain_view: ChainView
     session_methods: SessionMethods = _NO_METHODS
+    view: BatchView | None = None
+
+    def look_again(self) -> None:
+        """Let calls of a batch see a newer chain."""
+        if self.view is not None:
+            self.view.close()
 
 
 class Dispatcher:
@@ -143,7 +147,7 @@ class Dispatcher:
     def get(self, name: str, values: Given, permissions: Permissions = ANONYMOUS) -> Reply:
         """Answer a GET with a query string, or with the values of a URI and a form."""
         try:
-            caller = _Caller(permissions, "get", ChainView(self.backend.reads))
+            caller = _Caller(permissions, "get")
             answer = _finished(self._execute(name, values, URI_ID, caller))
             return self._reply(answer, caller, is_cacheable=permissions.denial is None)
         except Exception as error:
@@ -178,10 +182,10 @@ class Dispatcher:
         return Reply(
             HTTPStatus.OK,
             answer.body,
-            answer.cacheable and is_cacheable,
+            answer.encoded.cacheable and is_cacheable,
             etag,
             reproducible,
-            answer.headers,
+            answer.encoded.marks,
         )
 
     def error_reply(self, error: NodeRPCError, request_id: bytes | None = None) -> Reply:
@@ -208,21 +212,18 @@ class Dispatcher:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
             return Reply(self.envelope.status_of(error), self.envelope.refusal(error))
-        chain_view = (
-            BatchView(self.backend.reads) if calls.is_batch else ChainView(self.backend.reads)
-        )
         caller = _Caller(
             permissions,
             "post" if session_methods is None else "websocket",
-            chain_view,
             session_methods or _NO_METHODS,
+            BatchView(self.backend.reads) if calls.is_batch else None,
         )
         if not calls.is_batch:
             return self._answer_single(calls.items[0], caller)
         try:
             answers = self._answers(calls, caller)
         finally:
-            chain_view.invalidate()
+            caller.look_again()
         if not answers:
             return Reply(HTTPStatus.OK, b"")
         return self._batch_reply(answers, caller)
@@ -234,8 +235,9 @@ class Dispatcher:
         first = answers[0].denied
         if first is not None and all(answer.denied for answer in answers):
             return self._denied(first, body)
-        cacheable = self._is_cacheable(caller) and all(answer.cacheable for answer in answers)
-        headers = tuple(dict.fromkeys(each for answer in answers for each in answer.headers))
+        encoded = [answer.encoded for answer in answers]
+        cacheable = self._is_cacheable(caller) and all(each.cacheable for each in encoded)
+        headers = tuple(dict.fromkeys(mark for each in encoded for mark in each.marks))
         return Reply(HTTPStatus.OK, body, cacheable, headers=headers)
 
     def _is_cacheable(self, caller: _Caller) -> bool:
@@ -257,7 +259,7 @@ class Dispatcher:
         for number, item in enumerate(calls.items):
             if number and number % _CALLS_BEFORE_YIELD == 0:
                 # A snapshot of the store is open for no longer than that.
-                caller.chain_view.invalidate()
+                caller.look_again()
                 next_turn()
             if isinstance(item, BadCall):
                 answers.append(Answer(self.envelope.failure(item.id, item.error)))
@@ -319,8 +321,7 @@ class Dispatcher:
     ) -> Pending[bytes]:
         """Execute one call of a websocket, up to where it waits for the store; return its
         reply."""
-        view = ChainView(self.backend.reads)
-        caller = _Caller(permissions, "websocket", view, session_methods)
+        caller = _Caller(permissions, "websocket", session_methods)
         steps = self._execute(call.method, call.params, request_id, caller)
 
         def reply() -> bytes:
@@ -342,7 +343,8 @@ class Dispatcher:
     def _execute(self, name: str, given: Given, request_id: bytes, caller: _Caller) -> _Steps:
         """Execute a call, whichever way it came; raise what it raises."""
         method = caller.session_methods.get(name)
-        waits = self.waits(name)
+        endpoint = self._endpoints.get(name)
+        waits = endpoint is not None and endpoint.route.waits
         with self.instrumented(
             name,
             caller.transport,
@@ -353,16 +355,16 @@ class Dispatcher:
             if method is not None:
                 self._check_session_method(name, caller.permissions)
                 # A subscription begins now, whatever earlier calls have read.
-                caller.chain_view.invalidate()
+                caller.look_again()
                 assert isinstance(given, bytes)
                 result = method(request_id, given)
                 return Answer(self.envelope.success(request_id, result, error_member=False))
-            endpoint = self._endpoint(name, caller)
-            if not caller.chain_view.is_held:
+            endpoint = self._permitted(name, endpoint, caller.permissions)
+            if caller.view is None or not caller.view.is_held:
                 self._make_ready(endpoint)
             params = self._params(endpoint, given, caller)
             if waits:
-                caller.chain_view.invalidate()
+                caller.look_again()
                 pending = endpoint.route.call(
                     self._context_of_client(caller.permissions.client), params
                 )
@@ -391,20 +393,23 @@ class Dispatcher:
         return found
 
     def _result(self, caller: _Caller, endpoint: Endpoint, params: Params) -> CachedResult:
-        route = endpoint.route
-        if not route.is_chain_only(self._context, params):
-            caller.chain_view.invalidate()
+        route, reads = endpoint.route, self.backend.reads
+        chain_only = route.chain_only
+        if callable(chain_only):
+            chain_only = chain_only(self._context, params)
+        if route.reads_index or not chain_only:
+            caller.look_again()
+        if not chain_only:
             return self._compute(caller, route, params)
-        if route.reads_index:
-            caller.chain_view.invalidate()
-        version = caller.chain_view.now() if route.reads_index else caller.chain_view.version()
+        view = None if route.reads_index else caller.view
+        version = reads.version() if view is None else view.version()
         if version is None or self._cache is None:
             return self._compute(caller, route, params)
         cached = self._cache.find(route.name, route.cache, params, version)
         if cached is not None:
             return cached
         encoded = self._compute(caller, route, params)
-        if caller.chain_view.now() != version or encoded.marks:
+        if reads.version() != version or encoded.marks:
             # A block was committed meanwhile: the version of the result is not known.
             return encoded
         around = self.envelope.around(URI_ID, endpoint.error_member)
@@ -412,32 +417,24 @@ class Dispatcher:
 
     def _compute(self, caller: _Caller, route: Route[Any], params: Params) -> CachedResult:
         # Before the read: a block that comes meanwhile may replace what was provisional.
-        is_final = self._is_final(route, params)
+        cacheable = route.cache.allows(params, self.backend.reads)
         reads.begin_reads()
         answer = route.call(self._context_of_client(caller.permissions.client), params)
         if caller.transport == "websocket":
             reads.check_complete()
         marks = reads.marks()
-        cacheable = is_final and not marks and route.cache.allows(params, answer)
-        encoded = self._dialect.encode(answer)
-        return CachedResult(encoded, cacheable, marks=marks)
-
-    def _is_final(self, route: Route[Any], params: Params) -> bool:
-        """Return true unless what is read at the given height may change."""
-        height = route.cache.height_of(params)
-        return height is None or self._context.backend.reads.is_final(
-            height, results=route.cache.of_results
-        )
+        is_final = route.cache.final
+        cacheable = cacheable and not marks and (is_final is None or is_final(answer))
+        return CachedResult(self._dialect.encode(answer), cacheable, marks=marks)
 
     def admit(self, name: str, permissions: Permissions) -> tuple[Route[Any], Context]:
         """Return a route and the context of its caller, for a page that shows its result.
 
         Raise what a call of the route by this caller raises before its handler runs.
         """
-        caller = _Caller(permissions, "page", ChainView(self.backend.reads))
-        endpoint = self._endpoint(name, caller)
+        endpoint = self._permitted(name, self._endpoints.get(name), permissions)
         self._make_ready(endpoint)
-        return endpoint.route, self._context_of_client(caller.permissions.client)
+        return endpoint.route, self._context_of_client(permissions.client)
 
     def call(self, name: str, params: Params, permissions: Permissions, transport: str) -> Any:
         """Return the result of a call that came in another protocol than JSON-RPC.
@@ -456,18 +453,20 @@ class Dispatcher:
         if not self.guard.has(name):
             raise self.envelope.unknown_method(name, _EXCLUDED)
 
-    def _endpoint(self, name: str, caller: _Caller) -> Endpoint:
-        caller.permissions.check(name)
-        endpoint = self._endpoints.get(name)
+    def _permitted(
+        self, name: str, endpoint: Endpoint | None, permissions: Permissions
+    ) -> Endpoint:
+        """Return the endpoint of a method; raise unless the sender may call it."""
+        permissions.check(name)
         if endpoint is None:
             hint = self._hints.get(name, "") if self.guard.has(name) else _EXCLUDED
             raise self.envelope.unknown_method(name, hint)
-        if endpoint.route.writes and not caller.permissions.may_write:
+        if endpoint.route.writes and not permissions.may_write:
             raise OriginRefused(
                 "pages of another site may not change state here (NODERPC_WRITE_ORIGINS allows"
                 " their origin)"
             )
-        if endpoint.route.signs and not caller.permissions.may_sign:
+        if endpoint.route.signs and not permissions.may_sign:
             raise SigningRefused
         return endpoint
 

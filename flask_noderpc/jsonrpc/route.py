@@ -1,13 +1,19 @@
-"""Routes of the RPC, and the table of a mount."""
+"""Routes of the RPC, the table of a mount, and the cache of their encoded results.
+
+Nothing is ever invalidated in that: a chain that has changed has other keys.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, is_dataclass, replace
+from hashlib import blake2b
 from inspect import getdoc
-from typing import Any, Generic, TypeVar, get_origin
+from typing import Any, Generic, NamedTuple, TypeVar, get_origin
 
+from ..backends.base.reads import ChainReads, ChainVersion, Marks
 from ..errors import ConfigurationError, short_repr
+from ..lru import CacheMemory, LRUCache
 from ..wire.schema import WireSchema
 from .context import Context
 from .params import P, Params, specs
@@ -33,14 +39,13 @@ class Cache:
             self.given is not None and getattr(params, self.given) is not None
         )
 
-    def allows(self, params: Params, answer: object) -> bool:
-        """Return true if this answer may be cached."""
-        return self.may_allow(params) and (self.final is None or self.final(answer))
-
-    def height_of(self, params: Params) -> int | None:
-        """Return the height that is given, if it is what makes the answer immutable."""
-        found: int | None = getattr(params, self.given) if self.given == "height" else None
-        return found
+    def allows(self, params: Params, reads: ChainReads) -> bool:
+        """Return true if answers to these parameters may be cached, those that are final: what
+        is read at a given height may still be provisional."""
+        if not self.may_allow(params):
+            return False
+        height = getattr(params, self.given) if self.given == "height" else None
+        return height is None or reads.is_final(height, results=self.of_results)
 
 
 NEVER = Cache()
@@ -77,11 +82,6 @@ class Route(Generic[P]):
     """Schema of a result of the host's own, which no dialect has."""
     tag: str = ""
     """The group in which documents and pages list it."""
-
-    def is_chain_only(self, context: Context, params: Params) -> bool:
-        """Return true if the answer depends on these parameters and the chain alone."""
-        chain_only = self.chain_only
-        return chain_only if isinstance(chain_only, bool) else chain_only(context, params)
 
     @property
     def doc(self) -> str:
@@ -166,3 +166,87 @@ def _checked(route: object, name: str) -> Route[Any]:
     specs(route.params)
     # A generic such as dict[str, int].
     return replace(route, result=get_origin(route.result) or route.result)
+
+
+# The key, the entry and its objects, beside the bytes of the answer and the parameters.
+_OVERHEAD_BYTES = 1_000
+_MAX_ENTRIES = 1_000_000
+
+
+class CachedResult(NamedTuple):
+    """An encoded result, and its attributes for caches."""
+
+    result: bytes | memoryview
+    cacheable: bool = False
+    etag: str = ""
+    """ETag of the result; empty where there is none."""
+    version: ChainVersion | None = None
+    """Version of the chain that it was computed from, if it depends on the chain alone."""
+    reply: bytes = b""
+    """Complete body for a GET, of a cached result: copying a large one takes long."""
+    params_bytes: int = 0
+    """Approximate bytes of the parameters of a cached result."""
+    marks: Marks = ()
+    """Headers that say what is not proven or not complete; a result with any is not cached."""
+
+    def holds(self, version: ChainVersion | None) -> bool:
+        """Return true if the result is valid for a version of the chain."""
+        if self.version is None or version is None:
+            return False
+        if self.cacheable:
+            return self.version.history == version.history
+        return self.version == version
+
+
+_Answers = LRUCache[Hashable, CachedResult]
+
+
+def _weight(entry: CachedResult) -> int:
+    return len(entry.result) + entry.params_bytes + _OVERHEAD_BYTES
+
+
+class ResultCache:
+    """Cached results of one mount, final or of the head, bounded in bytes."""
+
+    def __init__(self, max_bytes: int, memory: CacheMemory | None = None) -> None:
+        memory = memory or CacheMemory(max_bytes)
+        # A quarter for the head: results of one block's time seldom take more.
+        head_bytes = max_bytes // 4
+        self._final: _Answers = LRUCache(_MAX_ENTRIES, max_bytes - head_bytes, _weight, memory)
+        self._head: _Answers = LRUCache(_MAX_ENTRIES, head_bytes, _weight, memory)
+        self._version: ChainVersion | None = None
+
+    def find(
+        self, name: str, cache: Cache, params: Params, version: ChainVersion
+    ) -> CachedResult | None:
+        """Return the cached result of a route at a version of the chain, or ``None``."""
+        if cache.may_allow(params):
+            final = self._final.get((name, params, version.history))
+            if final is not None:
+                return final
+        return self._head.get((name, params, version)) if self._version == version else None
+
+    def put(
+        self,
+        name: str,
+        params: Params,
+        version: ChainVersion,
+        encoded: CachedResult,
+        around: tuple[bytes, bytes],
+    ) -> CachedResult:
+        """Cache a result: until evicted if it is final, else until the next block.
+
+        ``around`` is the JSON before and after it in the answer to a GET.
+        """
+        etag = blake2b(encoded.result, digest_size=16).hexdigest()
+        before, behind = around
+        reply = b"".join((before, encoded.result, behind))
+        result = memoryview(reply)[len(before) : len(reply) - len(behind)]
+        entry = CachedResult(result, encoded.cacheable, etag, version, reply, len(repr(params)))
+        if encoded.cacheable:
+            return self._final.put((name, params, version.history), entry)
+        if self._version != version:
+            # Results of an older head are not requested again.
+            self._version = version
+            self._head.clear()
+        return self._head.put((name, params, version), entry)

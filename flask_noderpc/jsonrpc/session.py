@@ -19,8 +19,7 @@ from ..wire.params import Text
 from .context import ANONYMOUS, Permissions
 from .dispatch import Dispatcher
 from .params import NoParams, Params, param
-from .query_hub import QueryHub
-from .subscriptions import ClientSubscriptions, EventBuffers, Subscription
+from .subscriptions import ClientSubscriptions, EventBuffers, QueryHub, Subscription
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T", bound=Hashable)

@@ -16,7 +16,7 @@ from ..chain.comet_config import read_file
 from ..errors import ConfigurationError, InvalidSetting, short_repr
 from ..feature import Surface, apis
 from ..settings import Settings
-from ..web.rules.client_address import is_loopback
+from ..web.rules.head import is_loopback
 
 # CometBFT: net.Listen's queue is the system's; more wait in it than one accepts at once.
 _BACKLOG = 1024

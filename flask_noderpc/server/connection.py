@@ -15,8 +15,8 @@ from gevent import GreenletExit
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from ..concurrency import next_turn
-from ..web.rules.client_address import ClientLimit, client_key, unmapped
-from .direct import Answer, DirectAdapter
+from ..web.rules.head import ClientLimit, client_key, unmapped
+from .direct import Answer, DirectAdapter, RawRequest, ResponseCache
 from .http import (
     Body,
     ExpectationFailed,
@@ -27,7 +27,6 @@ from .http import (
     RequestTooLong,
 )
 from .places import Phase, Place, Places
-from .response_cache import RawRequest, ResponseCache
 from .wsgi import WSGI, WSGIResponse
 
 log = logging.getLogger("flask_noderpc.server")

@@ -1,19 +1,26 @@
-"""The open connections at an address, in total and of each client, and their limits."""
+"""The open connections at an address, in total and of each client, and their limits: those that
+are set, and what the file descriptors of a process allow."""
 
 from __future__ import annotations
 
+import logging
+import resource
 import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import astuple, dataclass
 from enum import Enum
+from itertools import chain
 from math import inf
 
 import gevent
 from gevent.event import Event
 
 from ..concurrency import next_turn
-from ..web.rules.client_address import ClientLimit
+from ..web.rules.head import ClientLimit
+
+log = logging.getLogger("flask_noderpc.server")
 
 # A client that is slower than this may be evicted, where there is no space for others.
 PATIENCE_S = 1.0
@@ -223,3 +230,51 @@ class Places:
         if connection in self._all.connections:
             self._exempt += bool(count) - bool(connection.exempt)
         connection.exempt = count
+
+
+# For the store, the executors, Python itself, and connections that are not closed yet.
+_RESERVED = 96
+
+
+@dataclass(frozen=True, slots=True)
+class FdBudget:
+    """Maximum numbers of what needs a file descriptor."""
+
+    connections: int
+    """Connections at each address."""
+    websockets: int
+    """Websockets of each mount."""
+    waiting: int
+    """Waiting calls of each mount."""
+
+
+def budget_within(wanted: FdBudget, listeners: int, mounts: int) -> FdBudget:
+    """Return the wanted numbers, reduced in proportion if there are too few descriptors."""
+    limit = _raise_limit()
+    per_mount = mounts * (wanted.websockets + wanted.waiting)
+    files = listeners * wanted.connections + per_mount
+    if limit == resource.RLIM_INFINITY or files <= limit - _RESERVED:
+        return wanted
+    part = max(0, limit - _RESERVED) / files
+    budget = FdBudget(*(max(1, int(part * each)) for each in astuple(wanted)))
+    pairs = zip(astuple(budget), astuple(wanted), strict=True)
+    log.warning(
+        "a process may have %d files open: %d connections at each address instead of %d, %d"
+        " websockets instead of %d, %d waiting calls instead of %d (ulimit -n raises it,"
+        " NODERPC_MAX_OPEN_CONNECTIONS asks for less)",
+        limit,
+        *chain.from_iterable(pairs),
+    )
+    return budget
+
+
+def _raise_limit() -> int:
+    """Raise the soft limit to the hard one, as Go's programs do; return the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            # Some systems report a higher limit than they grant.
+            return soft
+    return hard

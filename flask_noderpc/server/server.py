@@ -17,9 +17,8 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
 from .connection import Connection, Limits, Service, client_of
-from .direct import DirectAdapter
+from .direct import DirectAdapter, ResponseCache
 from .places import PATIENCE_S, Phase, Places
-from .response_cache import ResponseCache
 from .wsgi import WSGI
 
 _TICK_S = 0.25

@@ -21,7 +21,6 @@ from ..feature import Surface, application_kinds
 from ..settings import Settings, flag_of, read_settings
 from .addresses import Address, bind, parse, surfaces_of, tls_context
 from .banner import Banner, Pages, Place, pages_of
-from .fd_limits import refuse_network
 from .flags import (
     config_path,
     default_database,
@@ -30,7 +29,7 @@ from .flags import (
     dev_application,
     read_config,
 )
-from .logs import LogOptions
+from .output import LogOptions
 from .supervisor import Supervisor
 from .worker_spec import Listener, WorkerSpec
 
@@ -75,7 +74,7 @@ def serve_own_chain(
     _make_folder(folder)
     if isinstance(store, FileLocation):
         _make_folder(store.folder)
-        refuse_network(store.file)
+        _refuse_network(store.file)
     watched: AbstractContextManager[Callable[[], Mapping[str, Any]]] = nullcontext(dict)
     source, is_pinned = chain_source(settings, store.path), "dialect" in given
     if source:
@@ -270,3 +269,37 @@ def _places_of(
         # Known keys sign there: loopback only, unless an address was given.
         bound = address.on_loopback() if settings.dev and name not in written else address
         yield Place(surface, bound, *tls)
+
+
+_NETWORK = {
+    *("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p"),
+    *("afs", "ceph", "fuse.sshfs", "fuse.s3fs"),
+}
+
+
+def _refuse_network(file: Path) -> None:
+    """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a file on a network's.
+
+    SQLite: its write-ahead log needs memory that all processes share, and so one machine.
+    """
+    kind = _file_system(file.parent.resolve())
+    if kind in _NETWORK:
+        raise ConfigurationError(
+            f"{file} is on a network file system ({kind}), where SQLite can't be shared:"
+            " put NODERPC_DATABASE on a disk of this machine"
+        )
+
+
+def _file_system(folder: Path) -> str:
+    try:
+        lines = Path("/proc/mounts").read_text().splitlines()
+    except OSError:
+        # Not Linux; nothing is known.
+        return ""
+    found = ("", "")
+    for line in lines:
+        _, where, kind, *_ = line.split(" ")
+        where = where.replace("\\040", " ")
+        if folder.is_relative_to(where) and len(where) >= len(found[0]):
+            found = (where, kind)
+    return found[1]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .exit_status import FAILED, WorkerFailed
+from .output import FAILED, WorkerFailed
 from .worker_spec import VARIABLE, Reports, WorkerSpec
 
 log = logging.getLogger("flask_noderpc.start")
@@ -84,7 +84,7 @@ class Supervisor:
 
     def run(self) -> None:
         """Look after the processes until a signal comes; raise
-        :exc:`~flask_noderpc.server.exit_status.WorkerFailed` when one can't start."""
+        :exc:`~flask_noderpc.server.output.WorkerFailed` when one can't start."""
         before = {
             number: signal.signal(number, self._end)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -53,12 +53,11 @@ def main() -> None:
     from gevent import monkey
 
     monkey.patch_all()
-    from . import logs
-    from .tracing import end_export
+    from . import output
     from .worker_spec import VARIABLE, WorkerSpec, report_ready, report_stored
 
     spec = WorkerSpec.decode(os.environ.pop(VARIABLE))
-    logs.configure(spec.logs)
+    output.configure(spec.logs)
     # The parent shows them once.
     logging.getLogger("flask_noderpc.dev.accounts").disabled = True
     ended, orphaned = threading.Event(), threading.Event()
@@ -69,6 +68,8 @@ def main() -> None:
     stored = [0]
     _note_blocks(stored)
     app, servers = _started(spec, ended)
+    from .app import end_export
+
     report_ready(spec.watched)
     gc.freeze()
     gc.enable()
@@ -144,8 +145,7 @@ def _app(spec: WorkerSpec) -> Flask:
         app = ScriptInfo(app_import_path=spec.app).load_app()
         _show_address(app, spec)
         return app
-    from .app import node_app
-    from .tracing import export_spans
+    from .app import export_spans, node_app
 
     export_spans()
     return node_app(Path(spec.folder), spec.settings, pages=spec.pages)
@@ -163,9 +163,9 @@ def _show_address(app: Flask, spec: WorkerSpec) -> None:
 
 def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
     from ..extension import mounts
-    from ..web.rules.client_address import ClientLimit
+    from ..web.rules.head import ClientLimit
     from .connection import Limits
-    from .fd_limits import FdBudget, budget_within
+    from .places import FdBudget, budget_within
 
     settings = mounts(app)[spec.mount].settings
     found = mounts(app).values()
@@ -204,8 +204,7 @@ def _server(
     from ..feature import load
     from ..web.views import LOOPBACK
     from .addresses import NODE, is_on_loopback, surfaces, tls_context
-    from .direct import DirectAdapter
-    from .response_cache import ResponseCache
+    from .direct import DirectAdapter, ResponseCache
     from .server import NodeServer
 
     sock = socket.socket(fileno=listener.descriptor)

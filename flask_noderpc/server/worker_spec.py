@@ -10,8 +10,7 @@ from typing import Any
 
 from .. import jsoncodec
 from ..errors import NodeRPCError
-from .exit_status import WorkerFailed, exit_status
-from .logs import LogOptions
+from .output import LogOptions, WorkerFailed, exit_status
 
 VARIABLE = "NODERPC_SERVE"
 """The variable of the environment that holds a process's plan."""

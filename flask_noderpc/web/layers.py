@@ -13,9 +13,9 @@ from ..jsonrpc.dispatch import Dispatcher
 from ..jsonrpc.guard import Guard
 from ..jsonrpc.route import RouteTable
 from ..settings import PREFIX
+from .connections import OpenSession
 from .rules.admit import Admission
 from .views import View, Views
-from .websocket_server import OpenSession
 
 EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 """Methods of HTTP that a path may answer."""

@@ -18,15 +18,15 @@ from werkzeug.routing import BuildError
 
 from .. import jsoncodec
 from ..backends.base.backend import ChainBackend
-from ..errors import NodeRPCError
-from ..jsonrpc.describe import DISCOVER, openapi
+from ..errors import ConfigurationError, NodeRPCError
+from ..jsonrpc.describe import DISCOVER, examples_of, openapi
 from ..jsonrpc.guard import STATUS
 from ..jsonrpc.params import Params, specs
 from ..jsonrpc.reply import to_rpc_error
 from ..jsonrpc.route import Route, RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS
+from ..lru import CacheMemory
 from ..wire.dialect import Dialect
-from .examples import examples_of
 from .rule_conflicts import has_get
 from .try_page import FILES, TryPage, file
 
@@ -274,3 +274,18 @@ def _link(route: Route[Any], examples: Mapping[str, dict[str, Any] | None]) -> L
     return Link(
         route.name, route.doc, names, url_for(f"{request.blueprint}.{route.name}", **values)
     )
+
+
+def metrics_page(backend: ChainBackend, memory: CacheMemory) -> Callable[[], Response]:
+    """Count the calls and blocks of a backend; return the view of its metrics.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the extra is not installed.
+    """
+    try:
+        from .metrics import count, page
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"NODERPC_METRICS: {error}; pip install 'flask-noderpc[metrics]'"
+        ) from None
+    count(backend, memory)
+    return lambda: page(backend, memory)

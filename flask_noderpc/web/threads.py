@@ -6,6 +6,7 @@ Some are reserved for other requests, so that ``/health`` is always answered.
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,11 +14,14 @@ from typing import Any
 
 from flask import has_request_context
 
+from ..concurrency import is_patched
 from ..errors import Busy
-from .gunicorn import worker_threads
 
 # One thread in four is reserved for requests, and at most so many.
 _RESERVED_OF, _MAX_RESERVED = 4, 8
+
+# gunicorn 23: Worker.init_signals; with SIGABRT the arbiter ends a worker that hangs.
+_HANDLED = (signal.SIGABRT, signal.SIGTERM, signal.SIGINT)
 
 _lock: Any
 _occupied: set[int]
@@ -42,7 +46,7 @@ def reserve_thread(threads: int | None, least: int = 0) -> Iterator[None]:
     case.
     """
     ident = threading.get_ident()
-    count = worker_threads() if threads is None else threads
+    count = _gunicorn_threads() if threads is None else threads
     # A call that waits on a websocket has the thread of the websocket.
     if count is None or ident in _occupied:
         yield
@@ -68,3 +72,17 @@ def reserve_request_thread(threads: int | None) -> AbstractContextManager[None]:
     """Occupy the thread of the current request while it waits for another node, if there is
     one: threads of the package's own are not the server's."""
     return reserve_thread(threads, least=1) if has_request_context() else nullcontext()
+
+
+def _gunicorn_threads() -> int | None:
+    """Return the number of threads of gunicorn's worker, if this is one with threads."""
+    if is_patched():
+        return None
+    # No request refers to the worker, but its handlers of signals are its methods. A
+    # host may have replaced some of them.
+    for number in _HANDLED:
+        worker: Any = getattr(signal.getsignal(number), "__self__", None)
+        if hasattr(worker, "tpool"):
+            threads: int = worker.cfg.threads
+            return threads
+    return None

@@ -17,12 +17,12 @@ from flask import Response, current_app, render_template, request, send_from_dir
 from .. import jsoncodec
 from ..backends.base.backend import ChainBackend
 from ..errors import NodeRPCError
+from ..jsonrpc import describe
 from ..jsonrpc.context import Permissions
 from ..jsonrpc.describe import DISCOVER
 from ..jsonrpc.dispatch import Dispatcher
 from ..jsonrpc.reply import to_rpc_error
 from ..wire import json_schema as forms
-from . import examples
 from .layers import Example, Layer
 from .rule_conflicts import has_get
 
@@ -196,7 +196,7 @@ class TryPage:
 
         def example(method: str, param: Json) -> str:
             values, name = known.get(method) or {}, param["name"]
-            return examples.in_json(values[name], param["schema"]) if name in values else ""
+            return describe.in_json(values[name], param["schema"]) if name in values else ""
 
         return self._discovered("rpc", self._dispatcher, example, trouble)
 
@@ -204,11 +204,11 @@ class TryPage:
         example = layer.examples(partial(_ask, dispatcher, self._permissions()))
         return self._discovered(endpoint, dispatcher, example)
 
-    def _known(self) -> tuple[Mapping[str, examples.Values | None], str]:
+    def _known(self) -> tuple[Mapping[str, describe.Values | None], str]:
         """Return the chain's examples, or why there are none."""
         try:
             self._start()
-            return examples.of_chain(self._backend), ""
+            return describe.of_chain(self._backend), ""
         except NodeRPCError as error:
             return {}, to_rpc_error(error).text_with_hint
 
@@ -231,7 +231,7 @@ def _ask(dispatcher: Dispatcher, permissions: Permissions, method: str, *params:
 
 
 def _of_openapi(
-    document: Json, known: Mapping[str, examples.Values | None]
+    document: Json, known: Mapping[str, describe.Values | None]
 ) -> Iterator[Operation]:
     responses = document["components"]["responses"]
     for path, item in document["paths"].items():
@@ -244,7 +244,7 @@ def _of_openapi(
                 _plain(each["description"]),
                 each["required"],
                 each.get("schema") or each["content"]["application/json"]["schema"],
-                examples.in_uri(values[each["name"]]) if each["name"] in values else "",
+                describe.in_uri(values[each["name"]]) if each["name"] in values else "",
             )
             for each in found.get("parameters", ())
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import ChainMap
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ from contextlib import suppress
 from functools import cache
 from http import HTTPStatus
 
-from flask import Response, current_app, request
+from flask import Response, current_app, has_request_context, request
 from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.http import HTTP_STATUS_CODES
 
@@ -35,6 +36,8 @@ from .rules.admit import (
 from .rules.head import HTML, RPC, WEBSOCKET, Head, plain_text
 from .rules.head import Response as PlainResponse
 from .rules.render import added_headers, render_refusal, render_reply
+
+log = logging.getLogger("flask_noderpc.calls")
 
 LOOPBACK = "noderpc.loopback"
 """Set in the environ by a server whose address only this machine reaches, and no proxy."""
@@ -302,6 +305,22 @@ class Views:
             return response
 
         return add
+
+
+def log_call(*, method: str, seconds: float, outcome: int, transport: str) -> None:
+    """Log a call with the values of :data:`~flask_noderpc.signals.rpc_called`.
+
+    Parameters are never logged: they may be transactions or private queries.
+    """
+    record = {
+        "method": method,
+        "outcome": outcome,
+        "milliseconds": round(seconds * 1000, 3),
+        "transport": transport,
+        "client": (request.remote_addr if has_request_context() else None) or "-",
+    }
+    # As text for readers of lines, and as attributes for JSON formatters.
+    log.info(" ".join(f"{name}=%s" for name in record), *record.values(), extra=record)
 
 
 def propagates_exceptions() -> bool:

@@ -24,7 +24,6 @@ from wsproto.utilities import generate_accept_token
 
 from ..concurrency import is_patched
 from ..errors import Busy
-from . import gunicorn
 
 log = logging.getLogger("flask_noderpc.websocket")
 
@@ -33,6 +32,9 @@ Handler = Callable[[socket.socket, bytes], None]
 
 PLAIN = "-plain"
 """Ends the names of endpoints for requests to a websocket's path that ask for none."""
+
+_GUNICORN = "gunicorn.socket"
+"""Key of the connection's socket in gunicorn's environ."""
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
@@ -155,7 +157,7 @@ def _is_gevent() -> bool:
 
 def _socket(environ: dict[str, Any]) -> socket.socket | None:
     """Return the connection's socket, where each server has it."""
-    found: socket.socket | None = environ.get("werkzeug.socket") or gunicorn.socket_of(environ)
+    found: socket.socket | None = environ.get("werkzeug.socket") or environ.get(_GUNICORN)
     if found is not None:
         return found
     if _is_gevent():
@@ -168,9 +170,10 @@ def _socket(environ: dict[str, Any]) -> socket.socket | None:
 def _read_ahead(body: Any, sock: socket.socket) -> bytes:
     """Take the bytes that the server has read behind the handshake: some clients and proxies
     send frames before they are answered."""
-    received = gunicorn.read_ahead(body)
-    if received is not None:
-        return received
+    unreader = getattr(getattr(body, "reader", None), "unreader", None)
+    if unreader is not None:
+        # gunicorn.
+        return bytes(unreader.buf.getvalue())
     rfile = getattr(body, "rfile", body)
     if not hasattr(rfile, "peek"):
         return b""
@@ -187,7 +190,8 @@ class _Ended(Response):
     def __call__(self, environ: Any, start_response: Any) -> Any:
         if "werkzeug.socket" in environ:
             return super().__call__(environ, start_response)
-        if gunicorn.socket_of(environ) is not None:
-            gunicorn.end_without_response()
+        if environ.get(_GUNICORN) is not None:
+            # gunicorn 23: its workers catch this, and send nothing.
+            raise StopIteration
         # noderpc start and pywsgi would parse what a client still sends as its next request.
         raise ConnectionResetError(errno.ECONNRESET, "the websocket has ended")

@@ -1,15 +1,244 @@
-"""Registry of the dialects by name."""
+"""All dialects by name, and the default, ``document``: the interface document describes it."""
 
 from __future__ import annotations
 
-from ..errors import InvalidSetting
-from .comet.v034 import COMET_034
-from .comet.v037 import COMET_037
+from http import HTTPStatus
+from operator import attrgetter
+
+from ..domain import abci, genesis, network, responses
+from ..domain import events as event_data
+from ..domain.block import Evidence as Piece
+from ..domain.validator import ED25519, PublicKey
+from ..domain.validator import Validator as Member
+from ..errors import Forbidden, InvalidParams, InvalidSetting, MethodNotFound, NotFound, Refused
+from . import common
+from .comet.v037 import COMET_034, COMET_037
 from .comet.v038 import COMET_038
 from .comet.v039 import COMET_039, COMET_040
 from .comet.v1 import COMET_1
-from .dialect import Dialect
-from .document import DOCUMENT
+from .consensus_schemas import ConsensusState, consensus_dump
+from .dialect import Behaviours, Dialect
+from .document_schemas import (
+    TX_LOOKUP,
+    TX_SEARCH,
+    Block,
+    BlockAnswer,
+    BlockList,
+    BlockResults,
+    BlockSearch,
+    BlockSignature,
+    Broadcast,
+    BroadcastCommit,
+    CommitAnswer,
+    Event,
+    Evidence,
+    EvidenceAnswer,
+    Genesis,
+    GenesisAnswer,
+    GenesisChunk,
+    InfoAnswer,
+    ParamsAnswer,
+    PendingCount,
+    QueryAnswer,
+    Status,
+    TxExecResult,
+    Validator,
+    ValidatorPage,
+    ValidatorSet,
+    ValidatorUpdate,
+)
+from .events import ROUND_SCHEMAS, event_page
+from .fields import Base64, Flag, Hex, IntString, Number, Text, Timestamp
+from .schema import ListOf, Nested, WireSchema
+
+
+class Monitor(WireSchema):
+    """Monitor."""
+
+    domain = network.Monitor
+    active = Flag(data_key="Active")
+    start = Timestamp(data_key="Start")
+    duration = IntString(data_key="Duration")
+    idle = IntString(data_key="Idle")
+    bytes = IntString(data_key="Bytes")
+    samples = IntString(data_key="Samples")
+    inst_rate = IntString(data_key="InstRate")
+    cur_rate = IntString(data_key="CurRate")
+    avg_rate = IntString(data_key="AvgRate")
+    peak_rate = IntString(data_key="PeakRate")
+    bytes_rem = IntString(data_key="BytesRem")
+    time_rem = IntString(data_key="TimeRem")
+    progress = Number(data_key="Progress")
+
+
+class ConnectionStatus(WireSchema):
+    """Peer.connection_status."""
+
+    domain = network.ConnectionStatus
+    duration = IntString(data_key="Duration")
+    send_monitor = Nested(Monitor, data_key="SendMonitor")
+    recv_monitor = Nested(Monitor, data_key="RecvMonitor")
+    channels = ListOf(common.ChannelStatus, data_key="Channels")
+
+
+class Peer(WireSchema):
+    """Peer."""
+
+    domain = network.Peer
+    node_info = Nested(common.NodeInfo)
+    is_outbound = Flag()
+    remote_ip = Text()
+    connection_status = Nested(ConnectionStatus)
+
+
+class NetInfo(WireSchema):
+    """Result of ``net_info``."""
+
+    domain = network.NetInfo
+    listening = Flag()
+    listeners = ListOf(Text())
+    n_peers = IntString(get=lambda result: len(result.peers), dump_only=True)
+    peers = ListOf(Peer)
+
+
+# Placeholder for a light client attack without known byzantine validators.
+NOBODY = Member(b"", PublicKey(ED25519, b""), 0)
+
+
+class FinalizeBlock(WireSchema):
+    """Results of executing a block."""
+
+    events = ListOf(Event, get=lambda r: r.begin_block_events + r.end_block_events)
+    tx_results = ListOf(TxExecResult)
+    validator_updates = ListOf(ValidatorUpdate)
+    app_hash = Hex()
+
+
+class NewBlock(WireSchema):
+    """A block, its id, and its results."""
+
+    block = Nested(Block, get=attrgetter("result_block"))
+    block_id = Nested(common.BlockID, get=attrgetter("result_block.block_id"))
+    result_finalize_block = Nested(FinalizeBlock, get=attrgetter("results"))
+
+
+class NewBlockHeader(WireSchema):
+    """A header."""
+
+    header = Nested(common.Header)
+
+
+class NewBlockEvents(WireSchema):
+    """Events of a block."""
+
+    height = IntString()
+    events = ListOf(Event)
+    tx_count = IntString(data_key="num_txs")
+
+
+def _accusation(event: event_data.NewEvidence) -> tuple[Piece, Member]:
+    # document: Evidence has one validator; for several, an event contains the most powerful.
+    return event.evidence, next(iter(event.byzantine_validators), NOBODY)
+
+
+class NewEvidence(WireSchema):
+    """A piece of evidence."""
+
+    height = IntString()
+    evidence = Nested(Evidence, get=_accusation)
+
+
+class TxResult(WireSchema):
+    """A transaction and its result."""
+
+    height = IntString()
+    index = Number()
+    tx = Base64()
+    result = Nested(TxExecResult)
+
+
+class Tx(WireSchema):
+    """A transaction, in CometBFT's wrapper."""
+
+    result = Nested(TxResult, data_key="TxResult", get=lambda event: event)
+
+
+class ValidatorSetUpdates(WireSchema):
+    """Validators that a block updated."""
+
+    validators = ListOf(Validator, data_key="validator_updates")
+
+
+class Vote(WireSchema):
+    """A vote, in CometBFT's wrapper."""
+
+    vote = Nested(BlockSignature, data_key="Vote")
+
+
+EVENT_SCHEMAS: dict[type, type[WireSchema]] = {
+    event_data.NewBlock: NewBlock,
+    event_data.NewBlockHeader: NewBlockHeader,
+    event_data.NewBlockEvents: NewBlockEvents,
+    event_data.NewEvidence: NewEvidence,
+    event_data.TxCommitted: Tx,
+    event_data.ValidatorSetUpdates: ValidatorSetUpdates,
+    **ROUND_SCHEMAS,
+    event_data.VoteCast: Vote,
+}
+
+
+# document: results with a top-level ``error``, empty in all examples.
+ERROR_MEMBER = (responses.ResultBroadcastTx, abci.ExecTxResult, responses.ResultABCIQuery)
+
+# document: silent; 400 for errors of the client, 404 for what does not exist, 500 for
+# errors of the node.
+STATUSES = {
+    Forbidden: HTTPStatus.FORBIDDEN,
+    InvalidParams: HTTPStatus.BAD_REQUEST,
+    Refused: HTTPStatus.BAD_REQUEST,
+    NotFound: HTTPStatus.NOT_FOUND,
+    MethodNotFound: HTTPStatus.NOT_FOUND,
+}
+
+DOCUMENT = Dialect(
+    name="document",
+    node_version="0.38.25",
+    schemas={
+        responses.Empty: common.Empty,
+        responses.ResultStatus: Status,
+        network.NetInfo: NetInfo,
+        responses.ResultBlockchainInfo: BlockList,
+        responses.ResultBlock: BlockAnswer,
+        responses.ResultHeader: common.HeaderAnswer,
+        abci.BlockResults: BlockResults,
+        responses.ResultCommit: CommitAnswer,
+        responses.ResultValidators: ValidatorPage,
+        responses.ResultConsensusState: ConsensusState,
+        responses.ResultDumpConsensusState: consensus_dump(ValidatorSet),
+        genesis.Genesis: Genesis,
+        responses.ResultGenesis: GenesisAnswer,
+        genesis.GenesisChunk: GenesisChunk,
+        responses.ResultConsensusParams: ParamsAnswer,
+        responses.PendingTxs: common.PendingTxs,
+        responses.PendingCount: PendingCount,
+        responses.ResultTx: TX_LOOKUP,
+        responses.ResultTxSearch: TX_SEARCH,
+        responses.ResultBlockSearch: BlockSearch,
+        responses.ResultBroadcastTx: Broadcast,
+        responses.ResultBroadcastTxCommit: BroadcastCommit,
+        responses.ResultBroadcastEvidence: EvidenceAnswer,
+        responses.ResultDial: common.DialAnswer,
+        abci.ExecTxResult: TxExecResult,
+        responses.ResultEvents: event_page(EVENT_SCHEMAS),
+        responses.ResultABCIInfo: InfoAnswer,
+        responses.ResultABCIQuery: QueryAnswer,
+    },
+    events=EVENT_SCHEMAS,
+    statuses=STATUSES,
+    error_member=ERROR_MEMBER,
+    behaviours=Behaviours(),
+)
+
 
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect

@@ -83,6 +83,8 @@ class Envelope:
     """True if errors contain hints in addition to a real node's texts."""
     nobody = b'"id":null,'
     """Id member of a reply to a call whose id could not be parsed."""
+    json = staticmethod(jsoncodec.encode)
+    """Encodes a result, an error or an event."""
     statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {
         InvalidRequest: HTTPStatus.BAD_REQUEST,
         ParseError: HTTPStatus.BAD_REQUEST,
@@ -175,10 +177,6 @@ class Envelope:
             body["data"] = detail
         shown_id = self.nobody if request_id is None else b'"id":' + request_id + b","
         return b'{"jsonrpc":"2.0",' + shown_id + b'"error":' + self.json(body) + b"}"
-
-    def json(self, value: object) -> bytes:
-        """Encode a result, an error or an event."""
-        return jsoncodec.encode(value)
 
     def batch(self, replies: Sequence[bytes]) -> bytes:
         """Return several replies as one array."""

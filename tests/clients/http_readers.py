@@ -19,8 +19,8 @@ from typing import Any, cast
 
 import pytest
 
+from flask_noderpc.server.direct import RawRequest
 from flask_noderpc.server.http import Body, HeadReader, InvalidBody, RequestHead
-from flask_noderpc.server.response_cache import RawRequest
 
 httptools: Any = pytest.importorskip("httptools", reason="the extra test-all has it")
 

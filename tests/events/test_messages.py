@@ -10,7 +10,7 @@ from flask_noderpc.domain.abci import Event, EventAttribute
 from flask_noderpc.domain.events import RoundState
 from flask_noderpc.events.messages import keys_of, messages_at
 from flask_noderpc.testing import make_chain
-from flask_noderpc.wire.document import DOCUMENT
+from flask_noderpc.wire.dialects import DOCUMENT
 
 CHAIN = make_chain(8)
 BACKEND = ChainBackend(MemoryChain(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state))

@@ -22,7 +22,7 @@ from flask import Flask
 from flask_noderpc import get_backend, noderpc_bp
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.web.connection import Timing
-from flask_noderpc.web.websocket_server import WebSocketServer
+from flask_noderpc.web.connections import WebSocketServer
 
 
 def create_app() -> Flask:

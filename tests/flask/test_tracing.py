@@ -19,7 +19,7 @@ from flask_noderpc import COMETBFT_ROUTES, Route
 from flask_noderpc.domain.responses import Empty
 from flask_noderpc.jsonrpc.context import Context
 from flask_noderpc.jsonrpc.params import NoParams
-from flask_noderpc.server.response_cache import ResponseCache
+from flask_noderpc.server.direct import ResponseCache
 from flask_noderpc.testing import Node, run_node
 from flask_noderpc.testing.node import app_for, serve
 from tests.helpers.until import PATIENCE, until

@@ -20,7 +20,7 @@ PACKAGES = {
 
 
 # Modules of the core that are imported where their packages are.
-OPTIONAL = {"flask_noderpc/web/metrics.py", "flask_noderpc/web/tracing.py"}
+OPTIONAL = {"flask_noderpc/web/metrics.py", "flask_noderpc/jsonrpc/tracing.py"}
 # A place of a traceback.
 _PLACE = re.compile(r"^(\S+\.py):\d+: in ", re.MULTILINE)
 

@@ -19,7 +19,7 @@ from flask_noderpc.backends.base.capabilities import MempoolLimits
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.concurrency import Pending
 from flask_noderpc.domain.abci import ExecTxResult
-from flask_noderpc.jsonrpc.async_txs import AsyncTxs
+from flask_noderpc.jsonrpc.waiters import AsyncTxs
 from flask_noderpc.signals import async_tx_refused
 from flask_noderpc.testing.node import app_for
 

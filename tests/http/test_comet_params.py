@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 
 from flask_noderpc.testing.node import app_for, run_node
 from flask_noderpc.wire.comet.v038 import COMET_038
-from flask_noderpc.wire.document import DOCUMENT
+from flask_noderpc.wire.dialects import DOCUMENT
 from tests.helpers.websocket import WebSocketClient
 
 from ..helpers.http import client_get

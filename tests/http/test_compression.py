@@ -10,7 +10,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.web.rules import compression
+from flask_noderpc.web.rules import render
 
 from . import chain as sample
 
@@ -21,7 +21,7 @@ LARGE, SMALL = "/block?height=2", "/health"
 
 @pytest.fixture(autouse=True)
 def _least(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compression, "MIN_BYTES", LEAST)
+    monkeypatch.setattr(render, "MIN_BYTES", LEAST)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_a_response_is_compressed_from_a_number_of_bytes_on(
 ) -> None:
     size = len(ask(backend, address=LOCAL).data)
     for least, is_compressed in ((size + 1, False), (size, True)):
-        monkeypatch.setattr(compression, "MIN_BYTES", least)
+        monkeypatch.setattr(render, "MIN_BYTES", least)
         assert ("Content-Encoding" in ask(backend).headers) is is_compressed
 
 
@@ -109,7 +109,7 @@ def test_a_client_that_has_it_is_told_so(backend: sample.PeeredBackend) -> None:
 def test_errors_are_compressed_too(
     backend: sample.PeeredBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compression, "MIN_BYTES", 1)
+    monkeypatch.setattr(render, "MIN_BYTES", 1)
     path = "/block?height=99"
     packed, plain = ask(backend, path), ask(backend, path, address=LOCAL)
     assert gzip.decompress(packed.data) == plain.data

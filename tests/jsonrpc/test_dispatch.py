@@ -15,14 +15,13 @@ from flask_noderpc.cometbft import blocks
 from flask_noderpc.cometbft.blocks import AtHeight
 from flask_noderpc.domain.block import Commit
 from flask_noderpc.errors import ConfigurationError, StoreError
-from flask_noderpc.jsonrpc.async_txs import AsyncTxs
 from flask_noderpc.jsonrpc.context import Context
 from flask_noderpc.jsonrpc.dispatch import Dispatcher
-from flask_noderpc.jsonrpc.waiters import ScanLimit, WaiterLimit
+from flask_noderpc.jsonrpc.waiters import AsyncTxs, ScanLimit, WaiterLimit
 from flask_noderpc.settings import Settings
 from flask_noderpc.testing import make_chain
 from flask_noderpc.wire.dialect import Dialect
-from flask_noderpc.wire.document import DOCUMENT
+from flask_noderpc.wire.dialects import DOCUMENT
 from flask_noderpc.wire.envelope import Envelope
 
 

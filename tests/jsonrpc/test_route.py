@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -16,6 +15,7 @@ from flask_noderpc.jsonrpc.params import NoParams, Params, param, specs
 from flask_noderpc.jsonrpc.route import ALWAYS, AT_HEIGHT, NEVER, Cache
 from flask_noderpc.jsonrpc.waiters import ScanLimit, WaiterLimit
 from flask_noderpc.testing import make_chain
+from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.params import Int64
 from tests.interface.shapes import DOCUMENT
 
@@ -41,6 +41,7 @@ def bare(ctx: Context, params: NoParams) -> Empty:
 
 
 ONE = Route("one", handler, NoParams, Empty)
+FINAL, YOUNG = Empty(), Empty()
 
 
 def test_a_name_stands_in_a_table_once() -> None:
@@ -97,19 +98,27 @@ def test_the_routes_and_parameters_are_those_of_the_document_in_its_order() -> N
 @pytest.mark.parametrize(
     ("cache", "height", "answer", "allowed"),
     [
-        (NEVER, 5, "final", False),
-        (ALWAYS, None, "final", True),
-        (AT_HEIGHT, None, "final", False),
-        (AT_HEIGHT, 5, "final", True),
-        (Cache(given="height", final=lambda answer: answer == "final"), 5, "final", True),
-        (Cache(given="height", final=lambda answer: answer == "final"), 5, "young", False),
-        (Cache(given="height", final=lambda answer: answer == "final"), None, "final", False),
+        (NEVER, 5, FINAL, False),
+        (ALWAYS, None, FINAL, True),
+        (AT_HEIGHT, None, FINAL, False),
+        (AT_HEIGHT, 5, FINAL, True),
+        (Cache(given="height", final=lambda answer: answer is FINAL), 5, FINAL, True),
+        (Cache(given="height", final=lambda answer: answer is FINAL), 5, YOUNG, False),
+        (Cache(given="height", final=lambda answer: answer is FINAL), None, FINAL, False),
     ],
 )
 def test_immutable_answers_are_cached(
-    cache: Cache, height: int | None, answer: Any, allowed: bool
+    cache: Cache, height: int | None, answer: Empty, allowed: bool
 ) -> None:
-    assert cache.allows(Sample(height), answer) is allowed
+    def sample(ctx: Context, params: Sample) -> Empty:
+        """Answers."""
+        return answer
+
+    backend = ChainBackend(MemoryChain(make_chain().genesis))
+    app = app_for(backend, routes=(Route("sample", sample, Sample, Empty, cache),))
+    query = {} if height is None else {"height": height}
+    response = app.test_client().get("/sample", query_string=query)
+    assert ("Cache-Control" in response.headers) is allowed
 
 
 def test_waiters_are_counted_and_released() -> None:

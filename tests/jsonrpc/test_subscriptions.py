@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from flask_noderpc.events.messages import Message
 from flask_noderpc.events.query import parse
-from flask_noderpc.jsonrpc.query_hub import QueryHub
-from flask_noderpc.jsonrpc.subscriptions import EventBuffer
+from flask_noderpc.jsonrpc.subscriptions import EventBuffer, QueryHub
 from tests.helpers.until import PATIENCE
 
 ALL = parse("tm.event EXISTS")

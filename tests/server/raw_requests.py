@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from flask.testing import FlaskClient
 
 from flask_noderpc.backends.base.backend import ChainBackend
-from flask_noderpc.web import examples
+from flask_noderpc.jsonrpc import describe
 
 # Filters have random ids; and keys of the node would sign.
 _OMITTED = ("eth_newFilter", "eth_newBlockFilter", "eth_newPendingTransactionFilter")
@@ -109,7 +109,7 @@ def calls(
 ) -> list[Raw]:
     """Return a call of each method that an app describes, and of routes a GET too; and calls
     that send Ethereum transactions."""
-    found = list(_described(client, "/", examples.of_chain(backend)))
+    found = list(_described(client, "/", describe.of_chain(backend)))
     bodies = list(_evm_calls(client, evm))
     bodies += [
         json.dumps(_call("eth_sendRawTransaction", [f"0x{raw.hex()}"])).encode() for raw in raws
@@ -130,15 +130,15 @@ def _methods(client: FlaskClient, path: str) -> Sequence[Any]:
 
 
 def _described(
-    client: FlaskClient, path: str, known: Mapping[str, examples.Values | None]
+    client: FlaskClient, path: str, known: Mapping[str, describe.Values | None]
 ) -> Iterator[Raw]:
     for method in _methods(client, path):
         name = method["name"]
         values = known.get(name) or {}
         schemas = {param["name"]: param["schema"] for param in method["params"]}
-        params = {key: examples.in_json(value, schemas[key]) for key, value in values.items()}
+        params = {key: describe.in_json(value, schemas[key]) for key, value in values.items()}
         yield Raw(b"POST", b"/", json.dumps(_call(name, params)).encode())
-        query = urlencode({key: examples.in_uri(value) for key, value in values.items()})
+        query = urlencode({key: describe.in_uri(value) for key, value in values.items()})
         yield Raw(b"GET", f"/{name}?{query}".rstrip("?").encode())
 
 

@@ -15,8 +15,7 @@ from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.extension import mounts
 from flask_noderpc.server.addresses import surfaces
-from flask_noderpc.server.direct import Answer, DirectAdapter
-from flask_noderpc.server.response_cache import ResponseCache
+from flask_noderpc.server.direct import Answer, DirectAdapter, ResponseCache
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
 from tests.helpers.until import PATIENCE

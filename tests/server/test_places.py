@@ -8,7 +8,7 @@ import pytest
 
 from flask_noderpc.server import places
 from flask_noderpc.server.places import Phase, Place, Places
-from flask_noderpc.web.rules.client_address import ClientLimit, client_key
+from flask_noderpc.web.rules.head import ClientLimit, client_key
 
 OPEN = 900
 HOG, GUEST = "192.0.2.1", "192.0.2.2"

@@ -14,7 +14,7 @@ from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends import open_store
 from flask_noderpc.backends.sqlite import compact
 from flask_noderpc.cli import main
-from flask_noderpc.server import progress
+from flask_noderpc.server import output
 from flask_noderpc.testing import make_chain
 
 from ..helpers.terminal import run_on_terminal
@@ -58,7 +58,7 @@ def test_a_terminal_shows_a_bar_and_stdout_none(database: Path, label: str) -> N
 def test_what_is_no_terminal_gets_lines_at_intervals(
     database: Path, label: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_LINE_EACH_S", 0)
+    monkeypatch.setattr(output, "_LINE_EACH_S", 0)
 
     found = CliRunner().invoke(main, words_of(database)[label])
 
@@ -81,8 +81,8 @@ def test_the_rate_is_that_of_the_work_and_not_of_what_was_done_before(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(f"{progress.__name__}.time.monotonic", lambda: now[0])
-    work = progress.Progress("backfill", done=1_000)
+    monkeypatch.setattr(f"{output.__name__}.time.monotonic", lambda: now[0])
+    work = output.Progress("backfill", done=1_000)
     now[0] += 40
     work.show(1_400, 2_000)
     now[0] += 1

@@ -16,9 +16,9 @@ import pytest
 
 from flask_noderpc.ethereum.rpc.examples import values_of
 from flask_noderpc.server.app import PrefixMiddleware
-from flask_noderpc.server.response_cache import ResponseCache
+from flask_noderpc.server.direct import ResponseCache
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.web.rules import compression
+from flask_noderpc.web.rules import render
 from tests.helpers.until import PATIENCE
 
 from ..ethereum.rpc.evm_node import Running, tx
@@ -71,7 +71,7 @@ def received(port: int, request: bytes) -> bytes:
 def test_raw_requests_are_answered_as_by_flask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dialect: str, surface: str
 ) -> None:
-    monkeypatch.setattr(compression, "MIN_BYTES", 300)
+    monkeypatch.setattr(render, "MIN_BYTES", 300)
     seed = int.from_bytes(os.urandom(4)) if IS_LONG else SURFACES.index((dialect, surface))
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()

@@ -26,12 +26,11 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.extension import mounts
 from flask_noderpc.server.addresses import surfaces
 from flask_noderpc.server.connection import Limits
-from flask_noderpc.server.direct import Answer, DirectAdapter
-from flask_noderpc.server.response_cache import ResponseCache
+from flask_noderpc.server.direct import Answer, DirectAdapter, ResponseCache
 from flask_noderpc.server.server import NodeServer
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.web.rules import compression
+from flask_noderpc.web.rules import render
 from tests.helpers.stores import make_store
 from tests.helpers.until import PATIENCE
 
@@ -265,9 +264,7 @@ def test_if_none_match_returns_304(chain: EmbeddedChain) -> None:
 def test_the_clocks_go_on(chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(app_for(chain, dialect="comet-0.38"), ResponseCache(ROOM)) as served:
         served.ask("/health")
-        monkeypatch.setattr(
-            "flask_noderpc.server.response_cache.time.time", lambda: 2_000_000_000.0
-        )
+        monkeypatch.setattr("flask_noderpc.server.direct.time.time", lambda: 2_000_000_000.0)
         (later,) = served.ask("/health")
     assert b"\r\nDate: Wed, 18 May 2033 03:33:20 GMT\r\n" in later
     assert b"\r\nX-Server-Time: 2000000000\r\n" in later
@@ -395,7 +392,7 @@ def test_responses_of_the_evm_layer_are_cached_too(tmp_path: Path) -> None:
 def test_compressed_responses_are_cached_for_every_id(
     backend: sample.PeeredBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compression, "MIN_BYTES", 300)
+    monkeypatch.setattr(render, "MIN_BYTES", 300)
     remote = "Accept-Encoding: gzip\r\nX-Forwarded-For: 192.0.2.7\r\n"
     bodies = [one("block", request_id, {"height": "2"}) for request_id in (1, 2, "ab", "cd", 3)]
     with (

@@ -15,7 +15,7 @@ from flask_noderpc.jsonrpc import subscriptions
 from flask_noderpc.signals import websocket_closed
 from flask_noderpc.testing import Node
 from flask_noderpc.web.connection import Timing
-from flask_noderpc.web.websocket_server import WebSocketServer
+from flask_noderpc.web.connections import WebSocketServer
 
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient

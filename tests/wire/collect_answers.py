@@ -9,10 +9,9 @@ from typing import Any
 
 from flask_noderpc import COMETBFT_ROUTES
 from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
-from flask_noderpc.jsonrpc.async_txs import AsyncTxs
 from flask_noderpc.jsonrpc.context import Context
 from flask_noderpc.jsonrpc.params import ParamLoader
-from flask_noderpc.jsonrpc.waiters import ScanLimit, WaiterLimit
+from flask_noderpc.jsonrpc.waiters import AsyncTxs, ScanLimit, WaiterLimit
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.settings import Settings
 from flask_noderpc.wire.comet.v038_schemas import Evidence

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flask_noderpc.wire.comet.v034 import COMET_034
-from flask_noderpc.wire.comet.v037 import COMET_037
+from flask_noderpc.wire.comet.v037 import COMET_034, COMET_037
 from flask_noderpc.wire.comet.v038 import COMET_038
 from flask_noderpc.wire.comet.v1 import COMET_1
 from flask_noderpc.wire.dialect import Dialect

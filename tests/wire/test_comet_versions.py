@@ -23,8 +23,7 @@ from flask_noderpc.domain.genesis import (
 from flask_noderpc.domain.validator import SECP256K1, PublicKey, ValidatorUpdate
 from flask_noderpc.events.messages import Message, messages_at
 from flask_noderpc.wire.comet.evidence import EvidenceObject
-from flask_noderpc.wire.comet.v034 import COMET_034
-from flask_noderpc.wire.comet.v037 import COMET_037
+from flask_noderpc.wire.comet.v037 import COMET_034, COMET_037
 from flask_noderpc.wire.comet.v038 import COMET_038
 from flask_noderpc.wire.comet.v1 import COMET_1
 from flask_noderpc.wire.dialect import Dialect

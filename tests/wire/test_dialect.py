@@ -24,8 +24,7 @@ from flask_noderpc.errors import (
 from flask_noderpc.events.messages import messages_at
 from flask_noderpc.wire.comet.v038 import COMET_038
 from flask_noderpc.wire.dialect import Dialect
-from flask_noderpc.wire.dialects import DIALECTS, dialect_named
-from flask_noderpc.wire.document import DOCUMENT
+from flask_noderpc.wire.dialects import DIALECTS, DOCUMENT, dialect_named
 from flask_noderpc.wire.schema import compiled
 from tests.http import chain
 

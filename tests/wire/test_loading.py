@@ -24,8 +24,7 @@ from flask_noderpc.domain.genesis import (
 from flask_noderpc.domain.validator import SECP256K1, PublicKey, ValidatorUpdate
 from flask_noderpc.errors import DecodeError
 from flask_noderpc.wire.dialect import Dialect
-from flask_noderpc.wire.dialects import DIALECTS
-from flask_noderpc.wire.document import DOCUMENT
+from flask_noderpc.wire.dialects import DIALECTS, DOCUMENT
 from flask_noderpc.wire.schema import WireSchema, compiled, compiled_load
 from tests.http import chain
 

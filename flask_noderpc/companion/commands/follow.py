@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ...cli.app import app_mounts, cli
-from ...cli.command import Failed, GroupedCommand
-from ...cli.log_flags import log_flags
+from ...cli.command import Failed, GroupedCommand, log_flags
 from ...cli.node import main
 from ...errors import BackendError
-from ...server.exit_status import REFUSED
 from ...server.flags import given_settings, node_flags
-from ...server.logs import LogOptions
+from ...server.output import REFUSED, LogOptions
 from ...settings import Setting
 from ..settings import CompanionSettings
 from .options import store_path

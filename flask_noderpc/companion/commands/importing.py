@@ -12,7 +12,7 @@ import click
 from ...cli.maintenance import Interrupted, StoreName
 from ...cli.node import main
 from ...domain.time import SECOND
-from ...server.progress import Progress
+from ...server.output import Progress
 from ...settings.kinds import PERIOD
 from .options import addresses_of, store_path, upstream_header
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
-
-# A pairing takes py-ecc, which is pure Python, 200 times as long.
-if find_spec("zksnake"):
-    from .bn254_zksnake import g2_point, has_product_one, times
-else:
-    from .bn254_py_ecc import g2_point, has_product_one, times
 
 _MODULUS = 0x30644E72E131A029B85045B68181585D97816A916871CA8D3C208C16D87CFD47
 _ORDER = 0x30644E72E131A029B85045B68181585D2833E84879B9709143E1F593F0000001
@@ -28,6 +23,77 @@ NOT_ON_CURVE = "point is not on curve"
 NOT_IN_SUBGROUP = "point is not in correct subgroup"
 
 
+class ZkSnake:
+    """Arithmetic by zksnake, which is compiled.
+
+    Its classes stop with a panic at points that are not on the curve, which are excluded here.
+    """
+
+    def __init__(self) -> None:
+        from zksnake.ecc import CurveType
+
+        self._curve: Any = CurveType.BN254.value
+        g1, g2 = self._curve.g1(), self._curve.g2()
+        self._one = self._curve.multi_pairing([g1, -g1], [g2, g2])
+
+    def times(self, point: tuple[int, int], factor: int) -> tuple[int, int]:
+        """Return a multiple, by 1 or more, of a point of G1."""
+        found = self._curve.PointG1(*point) * factor
+        return int(found.x), int(found.y)
+
+    def g2_point(self, x: tuple[int, int], y: tuple[int, int]) -> Any | None:
+        """Return a point of G2, or ``None`` if it is not in the subgroup."""
+        # The constructor stops with a panic at a point outside the subgroup, this raises.
+        is_larger = (y[1], y[0]) > (-y[1] % _MODULUS, -y[0] % _MODULUS)
+        compressed = x[0] | x[1] << 256 | is_larger << 511
+        try:
+            return self._curve.PointG2.from_bytes(compressed.to_bytes(64, "little"))
+        except ValueError:
+            return None
+
+    def has_product_one(self, pairs: Sequence[tuple[tuple[int, int], Any]]) -> bool:
+        """Return true if the product of the pairings is 1; no point is at infinity."""
+        g1 = [self._curve.PointG1(*point) for point, _ in pairs]
+        return bool(self._curve.multi_pairing(g1, [point for _, point in pairs]) == self._one)
+
+
+class PyEcc:
+    """Arithmetic by py-ecc, for versions of Python that zksnake has no wheel for.
+
+    A pairing takes it, which is pure Python, 200 times as long.
+    """
+
+    def __init__(self) -> None:
+        from py_ecc import optimized_bn128
+
+        self._curve: Any = optimized_bn128
+
+    def times(self, point: tuple[int, int], factor: int) -> tuple[int, int]:
+        """Return a multiple, by 1 or more, of a point of G1."""
+        x, y = self._curve.normalize(self._curve.multiply(self._g1(point), factor))
+        return int(x), int(y)
+
+    def g2_point(self, x: tuple[int, int], y: tuple[int, int]) -> Any | None:
+        """Return a point of G2, or ``None`` if it is not in the subgroup."""
+        curve = self._curve
+        point = curve.FQ2(x), curve.FQ2(y), curve.FQ2.one()
+        return point if curve.is_inf(curve.multiply(point, curve.curve_order)) else None
+
+    def has_product_one(self, pairs: Sequence[tuple[tuple[int, int], Any]]) -> bool:
+        """Return true if the product of the pairings is 1; no point is at infinity."""
+        curve = self._curve
+        product = curve.FQ12.one()
+        for g1, g2 in pairs:
+            product *= curve.pairing(g2, self._g1(g1), final_exponentiate=False)
+        return bool(curve.final_exponentiate(product) == curve.FQ12.one())
+
+    def _g1(self, point: tuple[int, int]) -> Any:
+        return self._curve.FQ(point[0]), self._curve.FQ(point[1]), self._curve.FQ.one()
+
+
+_library = ZkSnake() if find_spec("zksnake") else PyEcc()
+
+
 def add(data: bytes) -> bytes:
     """Return the sum of two points of G1; raise :exc:`ValueError` with geth's text."""
     data = data[:128].ljust(128, b"\0")
@@ -39,7 +105,7 @@ def multiply(data: bytes) -> bytes:
     """Return a multiple of a point of G1; raise :exc:`ValueError` with geth's text."""
     data = data[:96].ljust(96, b"\0")
     point, factor = _checked(data[:64]), int.from_bytes(data[64:]) % _ORDER
-    x, y = times(point, factor) if any(point) and factor else (0, 0)
+    x, y = _library.times(point, factor) if any(point) and factor else (0, 0)
     return x.to_bytes(_WORD) + y.to_bytes(_WORD)
 
 
@@ -52,7 +118,7 @@ def pairing(data: bytes) -> bytes:
     pairs = [(_checked(data[at : at + 64]), _g2(data[at + 64 : at + _PAIR])) for at in starts]
     # The pairing of a point at infinity is 1.
     pairs = [(g1, g2) for g1, g2 in pairs if any(g1) and g2 is not None]
-    return _TRUE if not pairs or has_product_one(pairs) else _FALSE
+    return _TRUE if not pairs or _library.has_product_one(pairs) else _FALSE
 
 
 def _checked(data: bytes) -> tuple[int, int]:
@@ -93,7 +159,7 @@ def _g2(data: bytes) -> Any:
         for left, right, b in zip(_product(y, y), cubed, _B2, strict=True)
     ):
         raise ValueError(NOT_ON_CURVE)
-    point = g2_point(x, y)
+    point = _library.g2_point(x, y)
     if point is None:
         raise ValueError(NOT_IN_SUBGROUP)
     return point

@@ -34,11 +34,8 @@ from ..domain.records import PlainNumber
 from .codec import hex
 from .codec.params import GETH_PARAMS
 from .codec.schemas import SCHEMAS
-from .errors import SERVER_ERROR, EvmError
+from .errors import RESPONSE_TOO_LARGE, SERVER_ERROR, TIMED_OUT, EvmError
 
-# geth: rpc/errors.go.
-TIMED_OUT = -32002
-RESPONSE_TOO_LARGE = -32003
 # geth: rpc/handler.go, maxMethodNameLength.
 _LONGEST_METHOD = 2048
 

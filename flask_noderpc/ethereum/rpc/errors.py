@@ -1,14 +1,22 @@
-"""Errors with codes that only the EVM layer has."""
+"""Errors with codes that only the EVM layer has, and those codes."""
 
 from __future__ import annotations
 
-from ...errors import RPCError
+from ...errors import NotSupported, RPCError
 
 # geth: rpc/errors.go, of every error without a code of its own.
 SERVER_ERROR = -32000
-INVALID_PARAMS = -32602
+# JSON-RPC 2.0.
+INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 # EIP-1474: method not supported.
 NOT_SUPPORTED = -32004
+# geth: rpc/errors.go.
+TIMED_OUT, RESPONSE_TOO_LARGE = -32002, -32003
+# geth: internal/ethapi/errors.go.
+REVERTED, VM_ERROR = 3, -32015
+NUMBER_INVALID, TIME_INVALID, LIMIT_EXCEEDED = -38020, -38021, -38026
+# execution-apis: src/eth/execute.yaml.
+MOVED_TO_ITSELF, MOVED_TOGETHER = -38022, -38023
 
 
 class EvmError(RPCError):
@@ -17,6 +25,11 @@ class EvmError(RPCError):
     def __init__(self, text: str, *, code: int = SERVER_ERROR, data: object = None) -> None:
         super().__init__(text, code=code)
         self.data = data
+
+
+def not_supported(error: NotSupported) -> EvmError:
+    """Return the error of a call that the backend lacks something for."""
+    return EvmError(error.text_with_hint, code=NOT_SUPPORTED)
 
 
 class PrunedHistory(EvmError):

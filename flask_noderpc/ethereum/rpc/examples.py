@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...web.examples import as_text
+from ...jsonrpc.describe import as_text
 from ...web.layers import Ask, Example
 
 Json = Any

@@ -18,8 +18,7 @@ from ...jsonrpc.context import Permissions
 from ...settings import Settings
 from ...wire.dialect import Dialect
 from ...wire.envelope import URI_ID
-from .client_address import client_of
-from .head import HTML, RPC, WEBSOCKET, Head, Response, plain_text
+from .head import HTML, RPC, WEBSOCKET, Head, Response, client_key, plain_text
 from .origin import ANY, BROWSER_HEADERS, Cors, OriginPolicy
 
 ORIGIN_DENIED = "pages of this origin may not read here (NODERPC_READ_ORIGINS allows more)"
@@ -141,11 +140,22 @@ def permissions_of(policy: Policy, head: Head) -> Permissions:
     have keys to sign."""
     may_sign = policy.origins.dev or policy.admissions.get(head.endpoint, _ROUTE).signs
     if not may_sign and head.fields.keys().isdisjoint(BROWSER_HEADERS):
-        client = client_of(head.address, may_write=True)
+        client = _client_of(head.address, may_write=True)
         return Permissions(client=client, fields=head.fields)
     found = policy.origins.permissions(head.fields, head.host, head.address)
-    client = client_of(head.address, may_write=found.may_write)
+    client = _client_of(head.address, may_write=found.may_write)
     return found._replace(client=client, fields=head.fields)
+
+
+def _client_of(address: str, *, may_write: bool) -> str:
+    """Return the client that a request from an address counts for.
+
+    Pages of other sites that are open at an address are a client of their own: they take
+    nothing from the programs beside them.
+    """
+    key = client_key(address)
+    # Senders over a Unix socket have no address, and are not distinguished.
+    return key if may_write or not key else f"pages at {key}"
 
 
 def _admit_route(policy: Policy, head: Head) -> Refusal | Admitted:

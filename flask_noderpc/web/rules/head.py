@@ -1,11 +1,14 @@
-"""Heads of requests, and responses, as plain values."""
+"""Heads of requests, the addresses of their clients, and responses, as plain values."""
 
 from __future__ import annotations
 
 import struct
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Any, NamedTuple
 
 RPC = "rpc"
@@ -80,3 +83,77 @@ def plain_text(text: str, status: HTTPStatus, *headers: tuple[str, str]) -> Resp
     """Return a response of one line."""
     kind = ("Content-Type", "text/plain; charset=utf-8")
     return Response(status, [*headers, kind], f"{text}\n".encode())
+
+
+_CONNECTIONS_PER_CLIENT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLimit:
+    """Maximum connections of one client, of ``NODERPC_MAX_CONNECTIONS_PER_CLIENT``.
+
+    The default does not count clients of this machine, which proxies and the node's own user
+    are; a limit that is given does.
+    """
+
+    given: int | None = None
+
+    @property
+    def count(self) -> int:
+        """The maximum."""
+        return _CONNECTIONS_PER_CLIENT if self.given is None else self.given
+
+    def counts(self, client: str) -> bool:
+        """Return true if a client has a limit; one without an address has not."""
+        return bool(client) and (self.given is not None or not is_loopback(client))
+
+
+@lru_cache
+def client_key(address: str) -> str:
+    """Return the key of the client that an address belongs to."""
+    host = _without_port(address)
+    if ":" not in host:
+        return host
+    try:
+        wide = IPv6Address(host)
+    except ValueError:
+        # What a proxy or a socket of the system calls it.
+        return host
+    if wide.is_loopback:
+        return str(wide)
+    # RFC 4291: a host with one address has the 64 bits behind the network's.
+    network = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)
+    return str(network)
+
+
+def unmapped(address: str) -> str:
+    """Return the IPv4 address of a client that came to a socket of both families."""
+    # RFC 4291, 2.5.5.2: an IPv4-mapped IPv6 address.
+    mapped = address.removeprefix("::ffff:")
+    return mapped if "." in mapped else address
+
+
+def _without_port(address: str) -> str:
+    # Some proxies name the port too, and each connection has another.
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
+
+
+def is_ip(name: str) -> bool:
+    """Return true for an IP address, and false for a name."""
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+@lru_cache
+def is_loopback(address: str | None) -> bool:
+    """Return true for an IP address of this machine alone."""
+    try:
+        found = ip_address(address or "")
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback

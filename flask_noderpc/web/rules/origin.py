@@ -17,8 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...jsonrpc.context import Permissions
-from .client_address import is_ip, is_loopback
-from .head import Head
+from .head import Head, is_ip, is_loopback
 
 ANY = "*"
 

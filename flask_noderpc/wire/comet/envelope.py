@@ -43,6 +43,8 @@ class CometEnvelope(Envelope):
     shows_hints = False
     # CometBFT: the reply to an unparsable call has no id.
     nobody = b""
+    # With the escapes of a Go node.
+    json = staticmethod(gojson.encode)
     statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {
         **Envelope.statuses,
         ParseError: HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -70,10 +72,6 @@ class CometEnvelope(Envelope):
             # Go: websocket messages are read as streams, for which EOF has another text.
             cut = str(error) == "unexpected end of JSON input"
             raise _unreadable(GoError("unexpected EOF") if cut else error) from None
-
-    def json(self, value: object) -> bytes:
-        """Encode a value with the escapes of a Go node."""
-        return gojson.encode(value)
 
     def over_websocket(self, error: RPCError) -> RPCError:
         """Return an error; CometBFT: invalid parameters on a websocket are internal errors."""

@@ -1,4 +1,5 @@
-"""The ``comet-0.37`` dialect: CometBFT 0.37, where it differs from 0.38.
+"""The dialects ``comet-0.37``, where it differs from 0.38, and ``comet-0.34``, where it differs
+from 0.37.
 
 CometBFT 0.37: types/events.go. A block's results have two parts, which both of its
 messages contain, and its header has the keys of its events.
@@ -17,18 +18,21 @@ from .. import builders, common
 from ..consensus_schemas import consensus_dump, short_vote_repr
 from ..dialect import SchemaPatch
 from ..events import event_page
-from ..fields import IntString, Text
+from ..fields import Base64OrNull, Flag, IntString, Text
 from ..schema import ListOf, Nested, WireSchema
 from . import v038, v038_schemas
 from .v038 import COMET_038
 from .v038_schemas import (
     BareEvent,
     Block,
+    BlockParamsUpdate,
     BroadcastCommit,
     Evidence,
+    EvidenceParamsUpdate,
     ExecTxResult,
     Header,
     OlderParamsUpdate,
+    ValidatorParamsUpdate,
     ValidatorSet,
     ValidatorUpdate,
 )
@@ -154,4 +158,62 @@ COMET_037 = replace(
     },
     events=EVENT_SCHEMAS,
     behaviours=replace(COMET_038.behaviours, filter_events=as_of_037),
+)
+
+
+class EventAttribute(WireSchema):
+    """One key and value; CometBFT 0.34: abci/types/types.pb.go has bytes for both."""
+
+    domain = abci.EventAttribute
+    key = Base64OrNull()
+    value = Base64OrNull()
+    index = Flag()
+
+
+class VersionParams(WireSchema):
+    """ConsensusParams.version, here and in an update."""
+
+    app_version = IntString(omit_empty=True)
+
+
+class BlockParams(BlockParamsUpdate):
+    """ConsensusParams.block; updates don't have the third."""
+
+    time_iota_ms = IntString(omit_empty=True)
+
+
+class ConsensusParams(WireSchema):
+    """All consensus parameters at a height."""
+
+    domain = builders.consensus_params
+    block = Nested(BlockParams)
+    evidence = Nested(EvidenceParamsUpdate)
+    validator = Nested(ValidatorParamsUpdate)
+    version = Nested(VersionParams, get=lambda params: params)
+
+
+# CometBFT 0.34: results contain the structs of types/params.pb.go, so that zero fields of
+# parameters are omitted everywhere.
+REPLACED_034 = SchemaPatch(
+    {
+        v038_schemas.EventAttribute: EventAttribute,
+        v038_schemas.VersionParamsUpdate: VersionParams,
+        common.ConsensusParams: ConsensusParams,
+    }
+)
+
+EVENT_SCHEMAS_034 = {event: REPLACED_034(schema) for event, schema in COMET_037.events.items()}
+
+COMET_034 = replace(
+    COMET_037,
+    name="comet-0.34",
+    node_version="0.34.35",
+    schemas={
+        **REPLACED_034.results(COMET_037.schemas),
+        responses.ResultEvents: event_page(EVENT_SCHEMAS_034),
+    },
+    events=EVENT_SCHEMAS_034,
+    # CometBFT 0.34: rpc/core/routes.go.
+    omits_routes=frozenset({"header", "header_by_hash"}),
+    ignored={"tx_search": ("match_events",), "block_search": ("match_events",)},
 )

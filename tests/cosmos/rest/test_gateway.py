@@ -24,7 +24,7 @@ from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.protocol.protobuf import integer, message
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
-from flask_noderpc.web.rules import compression
+from flask_noderpc.web.rules import render
 
 from .conftest import LAST
 
@@ -295,7 +295,7 @@ def test_a_transaction_that_is_not_checked_has_the_code_of_the_sdk(
 def test_large_replies_are_compressed(
     chain: EmbeddedChain, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compression, "MIN_BYTES", 1_000)
+    monkeypatch.setattr(render, "MIN_BYTES", 1_000)
     path = f"{TXS}?query=tx.height%3E0"
     packed = mounted(chain).get(
         path,

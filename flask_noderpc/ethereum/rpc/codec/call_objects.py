@@ -13,7 +13,7 @@ from ....protocol.secp256k1eth import to_checksum
 from ....wire.params import ParamField
 from ...domain.execution import PRECOMPILES, AccountOverride, BlockChanges, CallArgs, Overrides
 from ...domain.records import AccessListEntry, Authorization
-from ..errors import EvmError
+from ..errors import MOVED_TO_ITSELF, MOVED_TOGETHER, EvmError
 from . import hex
 from .params import Address, Data, GoParam, Hash, Members, Quantity, mismatch
 
@@ -228,10 +228,6 @@ def _slots(value: Any) -> dict[bytes, bytes]:
     return {read(key): read(slot) for key, slot in in_turns(given)}
 
 
-# execution-apis: src/eth/execute.yaml.
-_MOVED_TO_ITSELF, _MOVED_TOGETHER = -38022, -38023
-
-
 def _check_moves(overrides: Overrides) -> None:
     targets = set[bytes]()
     for address, override in overrides.items():
@@ -244,10 +240,10 @@ def _check_moves(overrides: Overrides) -> None:
             raise EvmError(f"account {to_checksum(address)} is not a precompile")
         if target == address:
             text = f"account {shown} has been moved to itself"
-            raise EvmError(text, code=_MOVED_TO_ITSELF)
+            raise EvmError(text, code=MOVED_TO_ITSELF)
         if target in targets:
             text = f"account {shown} has already been overridden by a precompile"
-            raise EvmError(text, code=_MOVED_TOGETHER)
+            raise EvmError(text, code=MOVED_TOGETHER)
         if target in overrides:
             raise EvmError(f"account {shown} has already been overridden")
         targets.add(target)

@@ -24,7 +24,7 @@ from ...domain.records import PlainNumber
 from ...protocol.blocks import BlockView
 from ..codec import hex
 from ..codec.params import Address, Bool, Hash
-from ..errors import NOT_SUPPORTED, EvmError
+from ..errors import EvmError, not_supported
 from ..reader import reader
 
 # Blocks that one call makes one by one, or shows: each takes milliseconds.
@@ -164,7 +164,7 @@ def control(ctx: Context) -> Control:
     try:
         return ctx.backend.control
     except NotSupported as error:
-        raise EvmError(error.text_with_hint, code=NOT_SUPPORTED) from None
+        raise not_supported(error) from None
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from ....jsonrpc.params import Params, param
 from ...application.patches import Change
 from ...domain.execution import AccountOverride, CallArgs
 from ..codec.params import Address
-from ..errors import EvmError
+from ..errors import INTERNAL_ERROR, EvmError
 from ..execution import calls
 from .control import Number, change
 
@@ -22,8 +22,6 @@ from .control import Number, change
 _BALANCE_OF, _ALLOWANCE = bytes.fromhex("70a08231"), bytes.fromhex("dd62ed3e")
 # A token of usual code reads some few; each is tried with a call.
 _MAX_SLOTS = 200
-# JSON-RPC: an internal error; anvil answers with it.
-_NOT_FOUND = -32603
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,8 @@ def _set(ctx: Context, read: CallArgs, amount: int, what: str) -> None:
         if found == word:
             change(ctx, Change(overrides=overrides))
             return
-    raise EvmError(f"Unable to set ERC20 {what}, no slot found", code=_NOT_FOUND)
+    # anvil: its code.
+    raise EvmError(f"Unable to set ERC20 {what}, no slot found", code=INTERNAL_ERROR)
 
 
 def _slots(ctx: Context, read: CallArgs) -> Iterator[tuple[bytes, bytes]]:

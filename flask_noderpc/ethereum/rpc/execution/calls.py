@@ -30,14 +30,11 @@ from ...settings import EthereumSettings
 from ..codec import hex
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Tag
-from ..dialect import TIMED_OUT
-from ..errors import EvmError
+from ..errors import REVERTED, TIMED_OUT, EvmError
 from .state import evm_state, header_and_root, state_block
 
 T = TypeVar("T")
 
-# geth: internal/ethapi/errors.go.
-_REVERTED = 3
 # What the plainest transaction takes.
 _MIN_GAS = 21_000
 
@@ -220,7 +217,7 @@ def reverted(output: bytes) -> EvmError:
     """The error of a contract that gave up."""
     why = reason(output)
     text = f"execution reverted: {why}" if why else "execution reverted"
-    return EvmError(text, code=_REVERTED, data=hex.data(output))
+    return EvmError(text, code=REVERTED, data=hex.data(output))
 
 
 def create(ctx: Context, params: AccessListParams) -> dict[str, Any]:

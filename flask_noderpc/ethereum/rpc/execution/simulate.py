@@ -22,15 +22,22 @@ from ...protocol.blocks import Block, BlockView
 from ...settings import EthereumSettings
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import ByHash, Height, Members, Tag, mismatch
-from ..errors import EvmError
+from ..errors import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    LIMIT_EXCEEDED,
+    NUMBER_INVALID,
+    REVERTED,
+    TIME_INVALID,
+    VM_ERROR,
+    EvmError,
+)
 from .calls import executed, reverted
 from .state import evm_state, header_and_root, state_block
 
 # geth: internal/ethapi, maxSimulateBlocks and its neighbours, and errors.go.
 _MAX_BLOCKS, _MAX_CALLS, _MAX_TOTAL_CALLS = 256, 5_000, 10_000
 _SECONDS = 12
-_INVALID, _LIMIT, _VM_ERROR, _REVERTED = -32602, -38026, -32015, 3
-_NUMBER_INVALID, _TIME_INVALID = -38020, -38021
 _REFUSALS = {
     "nonce too low": -38010,
     "nonce too high": -38011,
@@ -70,7 +77,7 @@ class SimulationPayload(ParamField):
         value = _PAYLOAD.of(value)
         blocks = _list(value.get("blockStateCalls"), "[]ethapi.simBlock")
         if len(blocks) > _MAX_BLOCKS:
-            raise EvmError("too many blocks", code=_LIMIT)
+            raise EvmError("too many blocks", code=LIMIT_EXCEEDED)
         _check_counts(blocks)
         return Simulation(
             tuple(map(_block, blocks)),
@@ -101,9 +108,9 @@ def _check_counts(blocks: Sequence[Any]) -> None:
         total += count
         if count > _MAX_CALLS:
             text = f"too many calls in block: {count} > {_MAX_CALLS}"
-            raise EvmError(text, code=_LIMIT)
+            raise EvmError(text, code=LIMIT_EXCEEDED)
         if total > _MAX_TOTAL_CALLS:
-            raise EvmError(f"too many calls: {total} > {_MAX_TOTAL_CALLS}", code=_LIMIT)
+            raise EvmError(f"too many calls: {total} > {_MAX_TOTAL_CALLS}", code=LIMIT_EXCEEDED)
 
 
 def _block(value: Any) -> CallBlock:
@@ -133,7 +140,7 @@ def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...
     evm_state(ctx)
     payload = params.payload
     if not payload.blocks:
-        raise EvmError("empty input", code=_INVALID)
+        raise EvmError("empty input", code=INVALID_PARAMS)
     # Pending transactions have not changed the state yet.
     number_or_hash = Tag.LATEST if params.block is Tag.PENDING else params.block
     base, root = header_and_root(ctx, number_or_hash)
@@ -160,16 +167,16 @@ def _chained(base: Header, blocks: Sequence[CallBlock]) -> Iterator[CallBlock]:
         block_number = number + 1 if block.changes.number is None else block.changes.number
         if block_number <= number:
             text = f"block numbers must be in order: {block_number} <= {number}"
-            raise EvmError(text, code=_NUMBER_INVALID)
+            raise EvmError(text, code=NUMBER_INVALID)
         if block_number - base.number > _MAX_BLOCKS:
-            raise EvmError("too many blocks", code=_LIMIT)
+            raise EvmError("too many blocks", code=LIMIT_EXCEEDED)
         for between in range(number + 1, block_number):
             timestamp += _SECONDS
             yield CallBlock(BlockChanges(number=between, timestamp=timestamp), {}, ())
         given = block.changes.timestamp
         if given is not None and given <= timestamp:
             text = f"block timestamps must be in order: {given} <= {timestamp}"
-            raise EvmError(text, code=_TIME_INVALID)
+            raise EvmError(text, code=TIME_INVALID)
         number, timestamp = block_number, timestamp + _SECONDS if given is None else given
         changes = replace(block.changes, number=number, timestamp=timestamp)
         yield replace(block, changes=changes)
@@ -184,7 +191,7 @@ def _run(ctx: Context, job: Simulate) -> tuple[Simulated, ...]:
     except InvalidTransaction as error:
         text = str(error)
         codes = (code for start, code in _REFUSALS.items() if text.startswith(start))
-        raise EvmError(text, code=next(codes, -32603)) from None
+        raise EvmError(text, code=next(codes, INTERNAL_ERROR)) from None
 
 
 def _shown(ctx: Context, simulated: Simulated, *, full_transactions: bool) -> jsoncodec.Raw:
@@ -222,10 +229,10 @@ def _logs(called: Called, tx_hash: bytes, inclusion: Inclusion, start: int) -> t
 def _error(called: Called) -> dict[str, Any]:
     outcome = called.outcome
     if not outcome.reverted:
-        return {"code": jsoncodec.Raw(b"%d" % _VM_ERROR), "message": outcome.error}
+        return {"code": jsoncodec.Raw(b"%d" % VM_ERROR), "message": outcome.error}
     error = reverted(outcome.output)
     return {
-        "code": jsoncodec.Raw(b"%d" % _REVERTED),
+        "code": jsoncodec.Raw(b"%d" % REVERTED),
         "message": error.text_with_hint,
         "data": error.data,
     }

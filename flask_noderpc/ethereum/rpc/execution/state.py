@@ -19,7 +19,7 @@ from ...settings import EthereumSettings
 from ...state import EVM_STATE, EvmState
 from ..codec import hex
 from ..codec.params import Address, Anything, BlockId, ByHash, Height, Tag, mismatch
-from ..errors import NOT_SUPPORTED, EvmError
+from ..errors import NOT_SUPPORTED, EvmError, not_supported
 from ..reader import reader
 
 # geth: internal/ethapi, maxGetStorageSlots.
@@ -32,7 +32,7 @@ def evm_state(ctx: Context) -> EvmState:
     try:
         return EVM_STATE.of(ctx.backend)
     except NotSupported as error:
-        raise EvmError(error.text_with_hint, code=NOT_SUPPORTED) from None
+        raise not_supported(error) from None
 
 
 def block_of(ctx: Context, number_or_hash: Height | ByHash) -> Block:

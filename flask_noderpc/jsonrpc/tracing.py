@@ -36,14 +36,18 @@ class _Fields(Getter[Mapping[str, Any]]):
 _FIELDS = _Fields()
 
 
-class _CallSpan:
+class CallSpan:
+    """Span of a call in a trace."""
+
     def __init__(self, span: trace.Span) -> None:
         self._span = span
 
     def current(self) -> AbstractContextManager[object]:
+        """Return a context in which spans that begin are children of this one."""
         return trace.use_span(self._span, record_exception=False, set_status_on_exception=False)
 
     def end(self, outcome: int) -> None:
+        """End it with 0 or the code of the call's error."""
         if outcome:
             self._span.set_attributes(
                 {"rpc.response.status_code": str(outcome), "error.type": str(outcome)}
@@ -59,16 +63,13 @@ def _tracer(provider: trace.TracerProvider) -> trace.Tracer:
 
 def start_span(
     method: str, original: str, transport: str, fields: Mapping[str, Any]
-) -> _CallSpan | None:
-    """Start the span of a call; ``None`` while there is no tracer provider.
+) -> CallSpan:
+    """Start the span of a call, where a tracer provider is set.
 
     ``method`` is empty for one that does not exist, and ``original`` what the client wrote.
     The parent is the span that is current, such as that of an instrumented Flask, or else the
     one that the header fields name.
     """
-    provider = trace.get_tracer_provider()
-    if isinstance(provider, trace.ProxyTracerProvider):
-        return None
     attributes = {
         "rpc.system.name": "jsonrpc",
         "rpc.method": method or "_OTHER",
@@ -79,8 +80,8 @@ def start_span(
     if transport not in ("get", "rest"):
         attributes["jsonrpc.protocol.version"] = "2.0"
     has_parent = trace.get_current_span().get_span_context().is_valid
-    return _CallSpan(
-        _tracer(provider).start_span(
+    return CallSpan(
+        _tracer(trace.get_tracer_provider()).start_span(
             method or "jsonrpc",
             None if has_parent else extract(fields, getter=_FIELDS),
             trace.SpanKind.SERVER,

@@ -1,0 +1,221 @@
+"""Output of the commands and processes of a node: lines on stderr, as text or as one JSON
+object each; the progress of long work; and the exit statuses, which docs/start lists."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from ..errors import (
+    ConfigurationError,
+    InvalidSetting,
+    NodeRPCError,
+    NotSupported,
+    StoreError,
+    StoreUnavailable,
+    ValueNotAllowed,
+)
+
+FORMATS = ("text", "json")
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """How the processes of a node write their lines."""
+
+    format: str = "text"
+    """One of :data:`FORMATS`."""
+    quiet: bool = False
+    """True to write errors alone."""
+
+    @property
+    def is_json(self) -> bool:
+        """True if each line is a JSON object."""
+        return self.format == "json"
+
+    @property
+    def has_bars(self) -> bool:
+        """True if progress is shown by bars, and not by lines."""
+        return not self.is_json and not self.quiet and sys.stderr.isatty()
+
+
+def configure(options: LogOptions) -> None:
+    """Write the lines of this process, unless somebody has configured logging already."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if options.is_json else TextFormatter())
+    if options.quiet:
+        handler.setLevel(logging.ERROR)
+    logging.basicConfig(handlers=[handler])
+    # Calls are silent unless NODERPC_LOG_CALLS asks for them.
+    for name in ("blocks", "calls", "start"):
+        logging.getLogger(f"flask_noderpc.{name}").setLevel(logging.INFO)
+    if not options.has_bars:
+        logging.getLogger("flask_noderpc.progress").setLevel(logging.INFO)
+
+
+_COLORS = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
+# It clears a bar that another process draws; the bar goes on below.
+_CLEAR_LINE = "\r\033[K"
+
+
+class TextFormatter(logging.Formatter):
+    """Time and message, with logger and level where it is more than a notice."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(where)s%(message)s")
+        color = wants_color()
+        self._clear = _CLEAR_LINE if sys.stderr.isatty() else ""
+        self._is_colored = sys.stderr.isatty() if color is None else color
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the lines of a record."""
+        record.where = ""
+        if record.levelno != logging.INFO:
+            level = record.levelname
+            if self._is_colored:
+                level = click.style(level, fg=_COLORS.get(level), bold=True)
+            record.where = f"{record.name} {level}: "
+        return self._clear + super().format(record)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: ``time``, ``level``, ``event``, ``logger``, ``message``, and what
+    the record has of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        time = datetime.fromtimestamp(record.created, UTC)
+        line = {
+            "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "event": "log",
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+_STANDARD = frozenset(
+    {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "where"}
+)
+
+
+def wants_color() -> bool | None:
+    """Return what NO_COLOR or FORCE_COLOR ask for; ``None`` for colours on terminals alone."""
+    # https://no-color.org and https://force-color.org: any text that is not empty.
+    if os.environ.get("NO_COLOR"):
+        return False
+    return True if os.environ.get("FORCE_COLOR") else None
+
+
+_LINE_EACH_S = 30.0
+
+
+class Progress:
+    """Counts what is done of a total, with the rate and the time that is left.
+
+    As a context it begins and ends the bar. ``total`` may be set again, with work that grows.
+    """
+
+    def __init__(
+        self, label: str, total: int = 0, unit: str = "blocks", *, done: int = 0
+    ) -> None:
+        self.label, self.total, self.unit = label, total, unit
+        # What was done before is not part of the rate.
+        self.done = self._first = done
+        self._began = self._shown = time.monotonic()
+        self._bar: Any = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add(self, count: int) -> None:
+        """Count what was done since the last call."""
+        self.show(self.done + count, self.total)
+
+    def show(self, done: int, total: int) -> None:
+        """Show how much of a total is done; the bar begins with the first of it."""
+        self.done, self.total = done, total
+        if not total:
+            return
+        if sys.stderr.isatty():
+            self._draw()
+        elif time.monotonic() - self._shown >= _LINE_EACH_S:
+            self._shown = time.monotonic()
+            click.echo(self._line(), err=True)
+
+    def close(self) -> None:
+        """End the bar's line."""
+        if self._bar is not None:
+            self._bar.render_finish()
+            self._bar = None
+
+    def _draw(self) -> None:
+        if self._bar is None:
+            bar: Any = click.progressbar(
+                length=self.total,
+                label=self.label,
+                item_show_func=lambda _: f"{self._rate():,.0f} {self.unit} a second",
+                file=sys.stderr,
+            )
+            self._bar = bar.__enter__()
+        self._bar.length = self.total
+        self._bar.update(self.done - self._bar.pos)
+
+    def _rate(self) -> float:
+        return (self.done - self._first) / max(0.001, time.monotonic() - self._began)
+
+    def _line(self) -> str:
+        rate = self._rate()
+        left = f"{(self.total - self.done) / rate:.0f} s left" if rate else "time left unknown"
+        done = f"{self.label}: {self.done} of {self.total} {self.unit}"
+        return f"{done}, {rate:.0f} a second, {left}"
+
+
+FAILED = 1
+"""A check that failed, nodes or a database that can't be reached, or a fault of the program:
+the same command may succeed later."""
+USAGE = 2
+"""A flag, an argument or a setting with a wrong value."""
+REFUSED = os.EX_CONFIG
+"""Right settings that the store, the home or the machine refuses: the same command will fail
+again."""
+INTERRUPTED = 130
+"""Ended by Ctrl-C, as shells report it: 128 and the number of SIGINT."""
+
+
+class WorkerFailed(NodeRPCError):
+    """A process of the node can't start; ``status`` is that of its own error."""
+
+    def __init__(self, text: str, status: int) -> None:
+        self.status = status
+        super().__init__(text)
+
+
+def exit_status(error: NodeRPCError) -> int:
+    """Return the exit status of a command that an error ends."""
+    match error:
+        case WorkerFailed():
+            return error.status
+        case InvalidSetting() | ValueNotAllowed():
+            return USAGE
+        case StoreUnavailable():
+            return FAILED
+        case ConfigurationError() | StoreError() | NotSupported():
+            return REFUSED
+        case _:
+            return FAILED
