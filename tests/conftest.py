@@ -44,7 +44,8 @@ for _number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(_number, lambda *_: None)
 
 for _name in ("FORCE_COLOR", "COLUMNS"):
-    # Of pytest's own output; the commands that tests run would take them for theirs.
+    # Remove the variables that set pytest's own output, because commands that tests run would
+    # read them.
     os.environ.pop(_name, None)
 
 
@@ -57,13 +58,13 @@ def pytest_xdist_auto_num_workers() -> int | None:
     """Let ``-n auto`` start up to twice as many workers as there are cores."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
-    # Those that it may use; not every system tells.
+    # Not every system reports which cores a process may use.
     usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     cores = len(usable(0))
     return cores + min(cores, MORE_WORKERS)
 
 
-# Their tests start other programs, attack or kill nodes, or race for long.
+# Tests in these folders start other programs, attack or kill nodes, or race for a long time.
 INTEGRATION = {"abuse", "clients", "deploy", "differential", "faults", "postgres", "server"}
 
 

@@ -27,7 +27,7 @@ DOCS = README.parent / "docs"
 
 
 class Registry:
-    """What stands in Sphinx's place."""
+    """Stands in for Sphinx's application object."""
 
     add_directive = staticmethod(directives.register_directive)
 
@@ -41,7 +41,8 @@ def tables() -> dict[str, Any]:
 
 
 def named(page: str) -> list[str]:
-    """What a page describes by its tables alone, without what is written by hand."""
+    """Return the names that a page describes by its tables alone, without the text around
+    them."""
     tables = re.findall(r"^\.\. noderpc-[\w-]+::.*$", (DOCS / page).read_text(), re.MULTILINE)
     assert tables, f"{page} has no table"
     tree = publish_doctree("\n\n".join(tables), settings_overrides={"halt_level": 2})
@@ -67,7 +68,7 @@ def test_every_setting_stands_on_its_page() -> None:
 
 
 def test_a_row_that_is_added_is_on_the_page_at_once(tables: dict[str, Any]) -> None:
-    # What the directives see are the names of their module.
+    # The directives read these names from their module.
     seen = tables["Settings"].lines.__globals__
     seen["COMETBFT_ROUTES"] = COMETBFT_ROUTES[:1]
     seen["settings_of"] = lambda group: all_settings()[:1] if group == "chain" else []

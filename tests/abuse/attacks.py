@@ -102,7 +102,7 @@ class Attack(threading.Thread):
             try:
                 sent = sock.send(piece[begun:])
             except TimeoutError:
-                # What was answered is read, or nothing more is.
+                # Read the response, or nothing if the server sends nothing more.
                 with suppress(TimeoutError):
                     sock.recv(1 << 20)
                 continue

@@ -11,13 +11,13 @@ from ..server.node_process import Node, started
 from .attacks import TINY_CHUNKS, TRAILERS, UNREAD_BODY, Attack, requests, timed_health, under
 
 ANSWERS, MOST_BYTES = 5, 300_000_000
-# More than the two sockets take that nobody reads.
+# More bytes than both socket buffers hold while the server does not read.
 UNREAD_BYTES = 40_000_000
 CHUNKED = "Transfer-Encoding: chunked"
 ENDLESS = {
     "trailers": TRAILERS,
     "chunks of a byte": TINY_CHUNKS,
-    "a body that nobody reads": UNREAD_BODY,
+    "a body that is never read": UNREAD_BODY,
 }
 
 
@@ -78,7 +78,7 @@ def chunks(size: int, extension: bytes = b"") -> bytes:
 def test_the_framing_of_chunks_is_bounded_and_has_one_meaning(
     node: Node, body: bytes, status: int
 ) -> None:
-    # What is behind a broken body is no request.
+    # The bytes after a broken body must not be read as a request.
     expected = [200, 200] if status == 200 else [400]
     assert answers(node, post(CHUNKED, body=body + CLOSING)) == expected
 

@@ -21,7 +21,7 @@ from ..helpers.websocket import WebSocketClient
 from ..server.certificate import make_certificate
 from ..server.node_process import COMMAND, Node, client_seconds, started
 
-# Of an answer that costs nothing, while others do what they can; alone it takes 2 ms.
+# Seconds that a cheap request may take while other clients attack; it takes 2 ms without them.
 SOON_S = 1.0
 MOST = ("--max-open-connections", "900")
 # Longer than a busy machine takes to open all of these connections.
@@ -87,7 +87,8 @@ def test_bytes_that_trickle_in_gain_no_time(impatient: Node) -> None:
     with connect(impatient.url()) as sock:
         sock.settimeout(0.1)
         with suppress(ConnectionError):
-            # Half a minute and more, of which it has two seconds.
+            # Sending at this pace takes more than half a minute, and the server allows two
+            # seconds.
             for byte in GET[:-4] * 10:
                 sock.send(bytes((byte,)))
                 with suppress(TimeoutError):
@@ -150,7 +151,7 @@ def secure(tmp_path: Path) -> Iterator[tuple[Node, Callable[[], bool]]]:
 def test_a_client_without_tls_is_disconnected(
     secure: tuple[Node, Callable[[], bool]], garbage: bytes
 ) -> None:
-    # Plain HTTP is told that it needs TLS.
+    # A plain HTTP request to a TLS port gets a response that names TLS.
     assert answers(secure[0], garbage) == ([400] if garbage is GET else [])
 
 
@@ -219,7 +220,8 @@ def test_a_connection_beyond_the_limit_gets_503(tmp_path: Path) -> None:
         node.until_up()
 
         def is_refused() -> bool:
-            # Those that are slow for a second make room: on a busy machine it may be too late.
+            # Connections that have been slow for a second make room; on a busy machine a single
+            # request may come too early, so try five times.
             for _ in range(5):
                 stack.enter_context(send(node, GET[:-10]))
             return answers(node, CLOSING) == [503]

@@ -46,7 +46,7 @@ def test_slow_requests_do_not_block_new_connections(tmp_path: Path, request_: by
         socks = [stack.enter_context(send(node, request_)) for _ in range(CROWD)]
         for _ in range(3):
             until(lambda: answers(node, CLOSING) == [200], "an answer")
-        # Who still may go on is not harmed.
+        # A connection that the server has kept must still get its response.
         socks[-1].sendall(GET[-10:])
         if request_ == GET[:-10]:
             assert socks[-1].recv(12) == b"HTTP/1.1 200"

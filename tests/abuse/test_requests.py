@@ -105,7 +105,7 @@ def test_requests_that_come_all_at_once_are_answered_one_by_one(node: Node) -> N
         (post("Content-Length: 1000000000000", body=b"abc"), 413),
         (post(CHUNKED, body=b"200000\r\n" + b" " * 0x1F0000), 413),
         (post(CHUNKED, body=b"\r\n"), 400),
-        # A body that nobody reads.
+        # The handler never reads this body.
         (GET.replace(b"\r\n\r\n", b"\r\nContent-Length: 10\r\n\r\nab"), 200),
     ],
     ids=lambda value: repr(value)[:60],

@@ -124,7 +124,7 @@ def _who_serves(node: Node) -> int:
 
 
 def _inode(local: int, remote: int) -> str:
-    """That of a connection of this machine, seen from the other side."""
+    """Return the name that /proc gives to the server's socket of a loopback connection."""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
         ports = [int(address.rpartition(":")[2], 16) for address in fields[1:3]]

@@ -174,7 +174,8 @@ def test_a_chain_that_was_filled_downwards_answers_like_the_whole_one(
         before, after = dict(answers(other, low, chain)), dict(answers(mine, low, chain))
         different = {path for path in before if before[path] != after[path]}
         assert {path for path in different if not accuses_below(path, low, whole)} == set()
-        # What was repeated from a height that was never stored is no repeat here.
+        # A transaction that repeats one from below the stored heights is not a repeat for this
+        # store.
         assert low > 1 or dict(searches(mine)) == dict(searches(other))
     assert store.verify() == BLOCKS - low + 1
     assert store.prune(10) == BLOCKS - low - 9
@@ -583,7 +584,7 @@ def test_an_empty_store_above_a_trusted_block_is_not_rewound(
 def test_a_trusted_block_becomes_the_head_without_its_results(
     store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful, app_hash: bool
 ) -> None:
-    """Or without the app hash, which nodes before 0.38 do not show."""
+    """Nodes before CometBFT 0.38 do not show the app hash, so both cases are tested."""
     item = older(whole, chain, TRUSTED)
     assert item.results is not None
     results = None if app_hash else replace(item.results, app_hash=b"")
@@ -602,7 +603,7 @@ def test_a_trusted_block_becomes_the_head_without_its_results(
 def test_parameters_hold_no_longer_than_is_known(
     open_store: OpenStore, whole: SQLiteBackend, chain: Eventful
 ) -> None:
-    # Those of a multiple of seven changed them.
+    # The chain changed its parameters at the multiples of seven.
     store = open_store()
     begin(store, whole, 44)
     bare = {"results": None, "params": None}
@@ -736,8 +737,8 @@ def test_the_total_of_a_range_is_that_of_what_is_indexed(
     check()
 
 
-# Of sets that seemed to hold after those that followed were pruned, of a head alone, and of one
-# without results that was replaced.
+# Seeds of earlier faults: validator sets that seemed to hold although the sets after them were
+# pruned, a head without other blocks, and a head without results that was replaced.
 SEEDS = [673115, 847333, 3847666965, 3, 1001]
 
 

@@ -73,7 +73,8 @@ def test_a_stepwise_backup_is_one_snapshot(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It does not begin anew when others write between two steps, and they need not wait."""
+    """The backup does not start again when another process writes between two steps, and that
+    process need not wait."""
     monkeypatch.setattr(backup, "_COPIED_PAGES", 4)
     store.append_block(*(maker.block(b"k%d=v" % number) for number in range(20)))
     other = open_store()

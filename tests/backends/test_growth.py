@@ -109,7 +109,7 @@ def test_a_node_that_starts_while_the_file_is_replaced_says_so(
 ) -> None:
     full.close()
     with closing(sqlite3.connect(path)) as at:
-        # As a store has it that is held alone.
+        # A store that one process holds alone has this journal mode.
         at.execute("PRAGMA journal_mode = DELETE")
     look = schema.refuse_foreign
 

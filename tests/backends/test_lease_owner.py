@@ -40,7 +40,7 @@ def test_the_lease_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
         assert holder.stdout.readline() == b"held\n"
         assert store.acquire_lease("other", 61) is None
         holder.send_signal(signal.SIGSTOP)
-        # It may go on, so the lease has to expire.
+        # The stopped holder could still go on, so the lease has to expire.
         assert store.acquire_lease("other", 61) is None
         holder.kill()
         # Not yet waited for, as the child of a reloader may be.

@@ -1,5 +1,5 @@
-"""Validator sets that are derived from few stored ones are those of each height's own
-increment, however the powers changed and whatever was added or removed."""
+"""Tests that validator sets derived from few stored ones equal those that were incremented
+block by block, however powers changed and whatever was added or removed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ from .conftest import OpenStore
 BLOCKS = 24
 NEWCOMERS = [PrivateKey(bytes([100 + n]) * 32) for n in range(3)]
 
-# Of each block: powers of some newcomers, the same as before or not, and a new limit or none.
+# For each block: powers of some newcomers, which may be the same as before, and optionally a
+# new block size limit.
 Plan = tuple[dict[int, int], int | None]
 
 
@@ -54,7 +55,7 @@ def blocks_of(plan: Sequence[Plan]) -> tuple[ChainMaker, list[CommittedBlock]]:
             found = tuple(
                 ValidatorUpdate(NEWCOMERS[number].public, power)
                 for number, power in changes.items()
-                # CometBFT: one that is no member can't be removed.
+                # CometBFT refuses to remove a validator that is not in the set.
                 if power or NEWCOMERS[number].address in known
             )
             params = None

@@ -172,7 +172,7 @@ def test_others_write_read_and_verify_while_a_store_is_pruned(
 
     def prune() -> None:
         try:
-            # More blocks come meanwhile, of which none is removed.
+            # Other blocks are appended meanwhile, and none of them may be removed.
             assert store.prune(10) == 590
         except BaseException as error:
             faults.append(error)
@@ -181,7 +181,7 @@ def test_others_write_read_and_verify_while_a_store_is_pruned(
 
     def verify() -> None:
         try:
-            # It goes on from what is kept, wherever it was.
+            # Pruning continues at the lowest stored block, wherever the last run stopped.
             assert 10 <= other.verify() < 700
         except BaseException as error:
             faults.append(error)

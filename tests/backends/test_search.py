@@ -69,7 +69,7 @@ events = st.lists(
     ),
     max_size=3,
 ).map(tuple)
-# Of each block: its own events, and those of its transactions.
+# For each block: its own events, and the events of each of its transactions.
 contents = st.lists(st.tuples(events, st.lists(events, max_size=3)), min_size=1, max_size=5)
 
 names = st.sampled_from([f"{kind}.{key}" for kind in "ab" for key in KEYS])
@@ -226,7 +226,8 @@ def test_first_pages_look_at_few_rows(
     total: int,
     page: Page,
 ) -> None:
-    """Of a key that only old transactions have, and of heights among many with other values."""
+    """Search for a key that only old transactions have, and for heights among many other
+    values."""
     monkeypatch.setattr(index_search, "_FEW_PLACES", 50)
     old = (Event("old", (EventAttribute(b"k", b"v"),)),)
     store.append_block(with_events(maker, 1, (), [old] * 100), *make_blocks(maker, 19, 100))

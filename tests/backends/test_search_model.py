@@ -1,4 +1,5 @@
-"""Searches find what a list of all events has, whatever was added to the store or removed."""
+"""Tests that searches find what a list of all events contains, whatever was added to the store
+or removed."""
 
 from __future__ import annotations
 
@@ -95,7 +96,8 @@ def blocks_of(plan: Sequence[Planned]) -> tuple[ChainMaker, list[CommittedBlock]
 
 @dataclass
 class Stored:
-    """What the store should find of a height; a set of positions is indexed."""
+    """A block of the plan and what the store should find of it; a set of positions is
+    indexed."""
 
     plan: Planned
     has_results: bool
@@ -104,7 +106,7 @@ class Stored:
 
 
 class Model:
-    """A store, and the list of all that it has."""
+    """A store, and a list of everything that it should contain."""
 
     def __init__(self, store: ChainStore, plan: Sequence[Planned], trusted: int) -> None:
         self.store, self.plan, self.trusted = store, list(plan), trusted
@@ -305,8 +307,8 @@ def test_searches_find_what_was_stored(
     trusted: int,
     steps: Steps,
 ) -> None:
-    """Also where values have the same digest, however many places are few, and however few
-    attributes are indexed at once."""
+    """Vary the number of digests, so that different values share one, the limit of places, and
+    the number of attributes that are indexed at once."""
     real = index.digest
     with (
         TemporaryDirectory() as folder,

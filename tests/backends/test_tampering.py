@@ -28,7 +28,7 @@ pytestmark = pytest.mark.sqlite
 
 T = TypeVar("T")
 Change = Callable[..., bytes]
-"""Of a row, and what its checksum covers of its key."""
+"""For each row, change bytes and compute the row's checksum, which covers its key, anew."""
 
 AT = "WHERE height = 5"
 LAST = "WHERE height = (SELECT max(height) FROM blocks)"

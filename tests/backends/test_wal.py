@@ -21,7 +21,7 @@ from .conftest import OpenStore
 
 pytestmark = pytest.mark.sqlite
 
-# More than SQLite lets the log have before it begins to empty it, of 1,000 pages.
+# More than 1,000 pages, the size at which SQLite begins to empty the WAL.
 LIMIT = 5_000_000
 
 
@@ -59,7 +59,7 @@ def test_a_long_reader_is_logged_once_and_leaves_no_large_wal(
         deadline = time.monotonic() + 120
         while not caplog.messages and time.monotonic() < deadline:
             store.append_block(maker.block(b"meanwhile=1"))
-        assert size(path) > 3 * LIMIT, "nobody can empty it"
+        assert size(path) > 3 * LIMIT, "it can't be emptied"
     (received,) = caplog.messages
     assert f"{path}-wal has " in received
     assert "something has read the store for long" in received

@@ -44,7 +44,8 @@ def keys(writer: Writer) -> list[bytes]:
 
 
 def together(writer: Writer, works: list[Work]) -> tuple[list[object], list[str]]:
-    """What each work gave or raised when all were waiting at once; the SQL that was run."""
+    """Return what each job returned or raised when all were waiting at once, and the SQL that
+    ran."""
     began, resume = threading.Event(), threading.Event()
     answers: list[object] = [None] * len(works)
     sql: list[str] = []

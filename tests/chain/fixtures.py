@@ -81,7 +81,7 @@ class Recorder(Application):
         self._next: list[str] = []
 
     def __call__(self, state: AppState) -> Application:
-        """Itself, where an application is made from a state."""
+        """Return this application, where a factory that takes a state is expected."""
         return self
 
     def info(self) -> AppInfo:

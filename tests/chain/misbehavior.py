@@ -94,7 +94,7 @@ def forward(
     height: int,
     time: int,
 ) -> LightClientAttackEvidence:
-    """The same attack with a block of a height that the chain has not reached."""
+    """Return the attack with a conflicting block at a height that the chain has not reached."""
     signed_header, members = found.conflicting_block.signed_header, found.conflicting_block
     header = replace(signed_header.header, height=height, time=time)
     block_id = BlockID(hashes.header_hash(header), PartSetHeader(1, b"\x07" * 32))
@@ -113,7 +113,7 @@ def forward(
 def with_signatures(
     found: LightClientAttackEvidence, kept: list[bool | None]
 ) -> LightClientAttackEvidence:
-    """The same attack with some votes absent (false) or forged (none)."""
+    """Return the attack with some votes absent (false) or forged (None)."""
     block = found.conflicting_block
     commit = block.signed_header.commit
     signatures = tuple(

@@ -52,7 +52,7 @@ def made(path: str, *, dev: bool) -> EmbeddedChain:
     return EmbeddedChain(
         path,
         clock=ManualClock(),
-        # Its lease never expires while a test waits on a slow machine.
+        # With this lease time, the lease does not expire while a test waits on a slow machine.
         schedule=BlockSchedule(lease_s=3600),
         produce=False,
         application=lambda state: EvmApplication(
@@ -415,7 +415,7 @@ def test_the_process_that_makes_the_blocks_is_driven_and_no_other(tmp_path: Path
         ):
             with pytest.raises(LeaseLost, match="another process produces blocks"):
                 drive()
-        # Senders ask this, wherever they send.
+        # A mempool on any host asks this before it accepts a transaction.
         assert not control.automines()
         assert second.mempool.pending_count().total == 0
 

@@ -124,7 +124,8 @@ def test_the_document_shows_each_validator_that_is_accused(three: EmbeddedChain)
     assert found == [
         (vote, 1, 7),
         *[(attacked, 2, power) for power in (10, 7, 3)],
-        # One of two attacks at this height is an amnesia: nobody can be blamed for it.
+        # One of the two attacks at this height is an amnesia attack, for which no validator can
+        # be blamed.
         *[(attacked, 3, power) for power in (10, 7, 3)],
     ]
     assert {one["total_voting_power"] for one in block["evidence"]} == {20}
@@ -206,7 +207,7 @@ def test_only_evidence_that_fits_a_block_is_read(three: EmbeddedChain) -> None:
         at.set_trace_callback(read.append)
         found = pool.reap(at, 1_000)
 
-    # What waits may be a gigabyte.
+    # Pending evidence may take a gigabyte, so it is not all read.
     assert len(found) == sum("SELECT evidence" in statement for statement in read) == 2
 
 

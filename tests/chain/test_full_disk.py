@@ -20,7 +20,7 @@ pytestmark = pytest.mark.sqlite
 FULL = "the disk or the page limit is full, nothing was written"
 # With it there is room for a transaction that waits, and not for its block.
 SPARE_PAGES, TX = 80, b"key=" + b"x" * 200_000
-# Nobody waits so long.
+# A timeout that the test never reaches.
 TIMEOUT_S = 60.0
 
 

@@ -1,4 +1,5 @@
-"""What a home's validator key has signed, and that it never signs a height twice."""
+"""Tests of the heights that a home's validator key has signed, and that it never signs one
+twice."""
 
 from __future__ import annotations
 

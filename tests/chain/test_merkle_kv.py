@@ -107,7 +107,7 @@ def test_validators_change_by_transactions(chain: EmbeddedChain) -> None:
     assert chain.application.query("/val", key(1).public.value, 0, False).value.endswith(
         b"\x10\x02"
     )
-    # They are in the header already.
+    # The transactions before this one are already in the header's app hash.
     assert chain.reads.results(1).app_hash == app_hash({})
 
 

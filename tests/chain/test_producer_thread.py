@@ -104,7 +104,7 @@ def test_hands_in_several_threads_make_blocks_together(open_chain: Open) -> None
 
 
 class Moody(Recorder):
-    """Raises in the middle of a block as long as it is told to."""
+    """An application that raises in the middle of a block while ``raises`` is true."""
 
     raises = True
 

@@ -89,7 +89,7 @@ def test_a_transaction_that_times_out_is_dropped_and_the_rest_mined(
     chain.control.include(patch_tx(Change(block=limits)))
     before = chain.reads.latest_height()
     assert chain.mempool.submit(slow()).code == 0
-    # What comes after it waits, and is dropped by nobody.
+    # The later transaction waits, and is not dropped.
     assert chain.mempool.submit(transfer(1)).code == 0
     for nonce in range(OTHERS):
         assert chain.mempool.submit(transfer(nonce, OTHER)).code == 0

@@ -76,7 +76,8 @@ def test_a_pruned_chain_starts_again_and_goes_on(
 
 
 class Needy(Recorder):
-    """An application that says which block it may need; 0 is no opinion."""
+    """An application that names the oldest block it may still need; 0 means that it names
+    none."""
 
     behind = 0
 

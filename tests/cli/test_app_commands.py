@@ -158,7 +158,7 @@ def test_verify_checks_each_store_once(app: Flask) -> None:
 
 @pytest.fixture
 def long_app(app: Flask) -> Flask:
-    """Its chain has 30 blocks, and keeps 10 of those to come."""
+    """The app's chain has 30 blocks, and keeps 10 of the following ones."""
     app.register_blueprint(noderpc_bp, retain_blocks=10)
     chain = chain_of(app)
     chain.retain_blocks = None

@@ -33,7 +33,7 @@ from tests.helpers.until import PATIENCE
 
 USAGE = 2
 
-# By the value's label in help: what is wrong wherever the node runs.
+# Values that are wrong wherever the node runs, by the label that the help shows.
 WRONG_VALUES: dict[str, list[str]] = {
     "": ["maybe"],
     "INTEGER": ["-1", "many", "1.5"],
@@ -51,7 +51,7 @@ WRONG_CHOICE = "other"
 WRONG_TYPE = "1979-05-27"
 SECRET = "secret"
 
-# One of these stands in each line, behind what is wrong.
+# Each error line must contain one of these cures after it says what is wrong.
 CURE = re.compile(
     r"needed|needs|known are|mounted are|did you mean|\(see |see docs|is no origin: http"
     r"|an address is|is http://host|no port above|names each|at most|pip install|another"
@@ -67,7 +67,7 @@ class Line:
 
     words: tuple[str, ...]
     named: str | tuple[str, ...]
-    """What the error names: one of these."""
+    """Names of which the error must contain one."""
     env: dict[str, str] = field(default_factory=dict)
     toml: str = ""
 
@@ -82,7 +82,7 @@ def wrong_values(row: Setting) -> list[str]:
     return WRONG_VALUES.get(row.kind.label, [])
 
 
-# Those of the EVM layer's addresses are read with it alone, and that of REST with the bank.
+# The addresses of the EVM layer are only read if it is on, and the REST address only with bank.
 EVM_ON = "--json-rpc.enable"
 
 
@@ -339,7 +339,8 @@ def test_a_database_that_is_away_may_be_back_later(words: tuple[str, ...]) -> No
     assert "the database can't be reached, is PostgreSQL running there?" in line
 
 
-# Others are in tests/server. These are read by a process of the node alone, or by Flask.
+# Commands whose setting is read by a process of the node alone, or by Flask; tests/server has
+# more.
 PROCESSES: list[tuple[tuple[str, ...], dict[str, str], int, str]] = [
     (("start", "--deny-methods", "staus"), {}, USAGE, "NODERPC_DENY_METHODS"),
     (("start", "--allow-methods", "eht_call"), {}, USAGE, "NODERPC_ALLOW_METHODS"),

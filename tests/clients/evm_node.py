@@ -29,7 +29,7 @@ ACCOUNTS = tuple(
 
 @contextmanager
 def development_node(folder: Path) -> Iterator[str]:
-    """Its address; it makes a block as soon as a transaction waits."""
+    """Yield the URL of a development node that makes a block as soon as a transaction waits."""
     app = dev_app(
         folder,
         produce=True,

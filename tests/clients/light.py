@@ -21,7 +21,7 @@ _PERIOD = "876000h"
 
 
 class Refused(Exception):
-    """What the light client says instead of an answer."""
+    """The error that the light client returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ class LightClient:
     address: str
 
     def ask(self, route: str, **params: object) -> Any:
-        """What its proxy answers, verified; raise :exc:`Refused`."""
+        """Return the verified response of the light client's proxy; raise :exc:`Refused` for an
+        error."""
         with closing(_Local(self.address, timeout=PATIENCE)) as connection:
             connection.request(
                 "GET", f"/{route}?{urlencode(params)}", headers={"Host": "localhost"}
@@ -70,7 +71,7 @@ class LightClient:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a light client's proxy is asked."""
+    """A request to a light client's proxy."""
 
     route: str
     params: dict[str, object] = field(default_factory=dict)

@@ -26,7 +26,7 @@ def served(path: Path, forgeries: Forgeries, dialect: str = "comet-0.38") -> Ite
     for method, forge in forgeries.items():
         owner: object = backend.application if method == "query" else backend.reads
         setattr(owner, method, _forged(getattr(owner, method), forge))
-    # Else it is read without them.
+    # Otherwise the commit would be read without the signatures that the test forges.
     backend.reads.signed_header = partial(ChainReads.signed_header, backend.reads)  # type: ignore[method-assign]
     try:
         with serve(app_for(backend, dialect=dialect)) as url:

@@ -26,7 +26,7 @@ from .sdk_chain import (
     stored_paths,
 )
 
-# Two of the chunks in which a companion asks.
+# Two of the chunks in which a companion reads blocks.
 BLOCKS = 28
 FORWARDED = ("/abci_info", "/net_info", "/num_unconfirmed_txs")
 

@@ -113,7 +113,7 @@ def search_paths(height: int) -> Iterator[str]:
     """Yield the paths of searches among the blocks below a height."""
     for route, queries in (("tx", TX_QUERIES), ("block", BLOCK_QUERIES)):
         for query in queries:
-            # Of two bounds CometBFT takes one, which docs/dialects.rst says.
+            # CometBFT uses only one of two bounds; docs/dialects.rst describes this.
             is_bounded = f"{route}.height<" in query
             bounded = query if is_bounded else f"{query} AND {route}.height<{height}"
             for given in ({}, {"order_by": '"desc"', "per_page": "2", "page": "2"}):

@@ -1,6 +1,7 @@
-"""The same signed transactions on anvil and here: which members there are, and of what kind.
+"""Send the same signed transactions to anvil and to this node, and compare the members of
+responses and their kinds.
 
-Every difference is explained below, and what is explained must differ.
+Every difference is explained below, and each explained difference must exist.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ _PENDING = "execution-apis and geth: null while the block is pending"
 EXPLAINED: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "genesis": (
         _LATER,
-        ("the fee market tells of itself in blocks, and this is none", ("baseFeePerGas",)),
+        (
+            "events of the fee market belong to blocks, and this is a transaction",
+            ("baseFeePerGas",),
+        ),
     ),
     "block": (_LATER,),
     "pending block": (
@@ -109,7 +113,7 @@ def hash_of(raw: bytes) -> str:
 
 
 def read(url: str, client: WebSocketClient, mine: Any) -> dict[str, Any]:
-    """What a node shows of the same scenario."""
+    """Return what a node shows of the scenario."""
     kinds = {
         client.asked("eth_subscribe", params)["result"]: name
         for name, params in (
@@ -188,7 +192,7 @@ def _members(value: Any, path: str) -> Iterable[tuple[str, str]]:
                 yield from _members(member, f"{path}[]")
         case str() if value.startswith("0x"):
             digits = len(value) - 2
-            # Of a fixed length: nonces, addresses, hashes and blooms.
+            # Nonces, addresses, hashes and blooms have a fixed length.
             yield path, f"{digits} digits" if digits in (16, 40, 64, 512) else "hex"
         case _:
             yield path, type(value).__name__

@@ -29,7 +29,7 @@ _FOLDER = os.environ.get("NODERPC_REAL_NODES", "")
 # Built by the fixture in any case.
 _BUILT = "0.38.25"
 _NAMES = [*VERSIONS] if _FOLDER else [_BUILT]
-# Of the kvstore that the Go client's steps are for.
+# Versions that run the kvstore for which the Go client's steps are written.
 MODERN = [name for name in _NAMES if VERSIONS[name].is_modern]
 
 
@@ -43,7 +43,7 @@ class Beside:
 
     @property
     def version(self) -> Version:
-        """That of the node."""
+        """The version of CometBFT that the net runs."""
         return self.net.version
 
     @contextmanager
@@ -57,7 +57,7 @@ class Beside:
 
 
 def binary_of(name: str, go_programs: Path) -> Path:
-    """Where a version is built."""
+    """Return the path of a version's binary."""
     if name == _BUILT:
         return go_programs / "cometbft"
     return Path(_FOLDER) / name / "cometbft"
@@ -121,7 +121,7 @@ def test_the_light_client_verifies_it(name: str, go_programs: Path, tmp_path: Pa
 
 
 def _results(client: LightClient, version: Version, height: int) -> Any:
-    """Results of a block; light clients of old versions refuse those of each node."""
+    """Check a block's results; light clients of old versions refuse those of every node."""
     if version.is_modern:
         return client.ask("block_results", height=height)
     # CometBFT 0.34 and 0.37: light/rpc/client.go hashes events, too, which no header covers.
@@ -159,7 +159,7 @@ def test_a_net_of_validators_is_answered_as_by_its_node(
 
 
 def test_conform_finds_the_bounds_of_a_real_node(go_programs: Path, tmp_path: Path) -> None:
-    """Whole, pruned, and those of a companion."""
+    """The node has its whole chain, a pruned chain, or a companion in front of it."""
     version, binary = VERSIONS[_BUILT], binary_of(_BUILT, go_programs)
 
     assert conformity.compare(version, binary, tmp_path, go_programs / "prunechain") == 0

@@ -24,7 +24,7 @@ CLIENTS = {
     "comet-0.40": "Comet38Client",
     "comet-1.0": "Comet1Client",
 }
-# Of run.js and idle.js; the last is that of a whole run.
+# Number of steps of a whole run of run.js, and of idle.js.
 STEPS = 38
 IDLE_STEPS = 14
 
@@ -86,7 +86,7 @@ def test_cosmjs_notices_another_dialect(cosmjs_node: str, chain: EmbeddedChain) 
 def test_cosmjs_tests_pass_against_a_plain_node(
     cosmjs_node: str, tmp_path: Path, dialect: str
 ) -> None:
-    # As long as nobody has sent anything, only a node that makes blocks has any.
+    # Before anything is sent, only a node that makes blocks by itself has any.
     expected = {"idle.js": IDLE_STEPS, "run.js": STEPS}
     with started(tmp_path, "--dialect", dialect, "--block-interval", "0.2") as plain:
         for script, steps in expected.items():

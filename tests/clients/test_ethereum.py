@@ -60,7 +60,7 @@ def url(request: pytest.FixtureRequest, chain: EmbeddedChain) -> Iterator[str]:
 
 
 def expected(chain: EmbeddedChain, url: str) -> Shown:
-    """What every client shows."""
+    """Return what every client must print."""
 
     first, second, third = (chain.reads.block(height) for height in (1, 2, 3))
     assert first[1].txs == ()
@@ -158,7 +158,7 @@ def test_web3_py_reads_our_node(chain: EmbeddedChain, url: str) -> None:
 def _over_http(url: str) -> Shown:
     w3 = Web3(HTTPProvider(url))
     assert w3.is_connected()
-    # Its types tell a hash from bytes.
+    # web3.py has a type for hashes and another for other bytes.
     eth: Any = w3.eth
     third = eth.get_block(3)
     shown: Shown = {

@@ -61,7 +61,7 @@ NEW_LOG = log(0, b"four", TOPIC_A)
 
 
 def expected(chain: EmbeddedChain) -> Shown:
-    """What every client shows, once the chain has its two new blocks."""
+    """Return what every client must print once the chain has its two new blocks."""
     nothing: Shown = {"logs": [], "blocks": [], "pending": []}
     blocks = [f"0x{chain.reads.block(height)[0].hash.hex()}" for height in (4, 5)]
     old = [log(0, b"one", TOPIC_A), log(1, b"", TOPIC_A, TOPIC_B), log(2, b"none")]
@@ -82,7 +82,8 @@ def expected(chain: EmbeddedChain) -> Shown:
 
 
 def run(node: str, chain: EmbeddedChain, url: str, script: str) -> Shown:
-    """What a script shows, of a node that makes a block when the script asks for it."""
+    """Return what a script prints for a node that makes a block when the script asks for
+    one."""
     words = [node, str(SCRIPTS / script), url, f"0x{SENT.hex()}", f"0x{EMITTING.hex()}"]
     pipe = subprocess.PIPE
     shown: Shown = {}

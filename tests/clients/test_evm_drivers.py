@@ -33,7 +33,7 @@ TOO_MUCH = Web3.keccak(text="TooMuch(address,uint256,uint256)")[:4].hex()
 
 
 def steps(*words: object, env: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What a script shows."""
+    """Return what a script prints."""
     ended = subprocess.run(
         [str(word) for word in words],
         capture_output=True,
@@ -116,7 +116,7 @@ def test_hardhat_uses_and_drives_the_chain(
 
 
 def cast(url: str, *words: str) -> str:
-    """What cast prints; what it complains of is raised as :exc:`RuntimeError`."""
+    """Return what cast prints; raise :exc:`RuntimeError` with its errors."""
     if not CAST.exists():
         skip_or_fail("no cast for Linux: run `npm ci` in tests/clients/ethereum")
     command = [str(CAST), words[0], "--rpc-url", url, *words[1:]]
@@ -136,7 +136,7 @@ def test_cast_uses_a_contract(evm_url: str, dev_account: DevAccount, signs: str)
         return cast(evm_url, *words)
 
     assert ask("chain-id") == "9000"
-    # Its options come first: what follows --create is of the contract.
+    # Options of cast come first, as everything after --create belongs to the contract.
     create = ("--create", COUNTER["bytecode"], "constructor(uint256)", "7")
     deployed = json.loads(ask("send", "--json", *signed, *create))
     assert deployed["status"] == "0x1"

@@ -67,7 +67,7 @@ def test_values_and_results_are_proved(
             client.ask("abci_query", **QUERY.params, height=HEIGHT)
         results, params, tx = (question.to(client) for question in (RESULTS, PARAMS, TX))
 
-    # Of the state that the latest header carries.
+    # The value is proven by the state that the latest header carries.
     assert (latest["height"], _value(latest)) == (str(HEIGHT - 1), b"23")
     assert (past["height"], _value(past)) == (str(HEIGHT - 5), b"19")
     assert len(results["txs_results"]) == 2

@@ -14,7 +14,7 @@ from ..server.node_process import Node, started
 from .conftest import COSMPY, KEPLR
 
 BANK = ("--application", "bank", "--dev")
-# Of the extension, and of a page that suggests the chain.
+# The origin of the extension, and of a page that suggests the chain.
 ORIGINS = ("chrome-extension://dmkamcknogkgcdfhhbddcghachkejeap", "https://wallet.example")
 STEPS = [
     "balances",

@@ -31,7 +31,7 @@ from .sdk_chain import (
     stored_paths,
 )
 
-# What each block changes is left out.
+# Paths whose replies change with each block are left out.
 REST_PATHS = [
     f"/cosmos/auth/v1beta1/accounts/{ALICE}",
     "/cosmos/bank/v1beta1/params",
@@ -85,7 +85,7 @@ def sdk_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_cosmjs_sends_and_reads_through_a_companion(
     node: str, sdk_program: Path, tmp_path: Path
 ) -> None:
-    """And all that is stored, and each search, is as the node has it."""
+    """The stored blocks and the results of searches equal the node's, too."""
     with (
         sdk_chain(sdk_program, tmp_path / "home") as chain,
         beside(chain, VERSIONS["0.38.25"], tmp_path / "companion") as companion,
@@ -115,7 +115,7 @@ def test_rest_of_a_companion_is_that_of_the_gateway(sdk_program: Path, tmp_path:
 def test_cosmjs_reads_a_recorded_chain_through_a_companion(
     dialect: str, node: str, tmp_path: Path
 ) -> None:
-    """Of each dialect the same."""
+    """The replies are the same in each dialect."""
     recording = Recording.read(RECORDING)
     with (
         played(recording) as chain,

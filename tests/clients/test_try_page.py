@@ -117,7 +117,7 @@ def sent(reader: Reader) -> dict[str, tuple[str, Any]]:
     }
 
 
-# The chain has the example's transaction; and nobody has signed twice.
+# The chain has the example's transaction already, and no validator has signed twice.
 REFUSED = {
     "broadcast_evidence",
     "broadcast_tx_async",
@@ -149,7 +149,7 @@ def test_every_route_is_sent_with_its_example(
             else "200 OK" in status
         )
         assert shown, (name, status)
-    # Of a failed GET the browser says so by itself.
+    # The browser itself logs each failed GET.
     assert [text for text in reader.complaints() if "the server responded" not in text] == []
 
 

@@ -26,7 +26,7 @@ def run(page: str, folder: Path, *programs: Path, libraries: Path | None = None)
     """
     if libraries:
         (folder / "node_modules").symlink_to(libraries / "node_modules")
-    # Else it shows its progress where it does not write to a terminal.
+    # Without this option, curl shows its progress when it does not write to a terminal.
     (folder / ".curlrc").write_text("silent\n")
     ports = {port: free_port() for port in (26657, 36657, 8545)}
     paths = [*programs, Path(sys.executable).parent, os.environ["PATH"]]
@@ -34,7 +34,7 @@ def run(page: str, folder: Path, *programs: Path, libraries: Path | None = None)
         "HOME": str(folder),
         "PATH": os.pathsep.join(map(str, paths)),
         "HARDHAT_DISABLE_TELEMETRY_PROMPT": "true",
-        # What the page leaves at its default.
+        # Settings that the page leaves at their default.
         "NODERPC_RPC_LADDR": f"tcp://127.0.0.1:{ports[26657]}",
         "NODERPC_JSON_RPC_ADDRESS": f"127.0.0.1:{ports[8545]}",
         "NODERPC_JSON_RPC_WS_ADDRESS": "127.0.0.1:0",
@@ -52,7 +52,7 @@ def test_every_tutorial_is_run() -> None:
 
 
 def locked() -> set[str]:
-    """What the run uses, in the words of those who install it."""
+    """Return the packages that the run uses, as their install commands name them."""
     found = {".", "flask-noderpc"}
     for folder in (COSMJS, ETHEREUM):
         needs = json.loads((folder / "package.json").read_text())["dependencies"]

@@ -15,7 +15,7 @@ from .light import Question, Trust
 
 TRUSTED = 1
 HEIGHT = 24
-"""Of the chain: its four validators have been replaced one by one, seven times."""
+"""Height of the chain, whose four validators have been replaced one by one, seven times."""
 
 _SEATS = 4
 

@@ -47,7 +47,7 @@ class Found:
     addresses: dict[bytes, PublicKey] = field(default_factory=dict)
 
     def header_at(self, height: int) -> Header | None:
-        """The header of a height, wherever it was printed."""
+        """Return the header of a height from whichever reply has it."""
         return next((h for _, h in self.headers if h.height == height), None)
 
 
@@ -63,7 +63,7 @@ def nodes(value: Json, where: str = "") -> Iterator[tuple[str, dict[str, Json]]]
 
 
 def collect(replies: Json) -> Found:
-    """Sort every object of one chain's replies by what it is."""
+    """Sort every object of one chain's replies by its kind."""
     found = Found()
     for where, item in nodes(replies):
         _collect_chain(found, where, item)

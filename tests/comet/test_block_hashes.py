@@ -18,7 +18,8 @@ from .rebuild import GOLDEN
 from .test_vectors import FIRST
 
 TIMES = st.one_of(st.just(ZERO_TIME), st.integers(0, 4_000_000_000 * 10**9))
-# As they are in most blocks, and as other chains and absent votes have them.
+# Values of the length that most blocks have, and of lengths that other chains and absent votes
+# have.
 ADDRESSES = st.one_of(st.binary(min_size=20, max_size=20), st.binary(max_size=40))
 SIGNATURES = st.one_of(st.binary(min_size=64, max_size=64), st.binary(max_size=140))
 SIGS = st.builds(CommitSig, st.integers(0, 200), ADDRESSES, TIMES, SIGNATURES)

@@ -1,4 +1,4 @@
-"""What a node answered to a companion, recorded once and played back without the node."""
+"""Recordings of a node's responses to a companion, which tests play back without the node."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ..differential.http_client import Ask, ask
 
 @dataclass
 class Recording:
-    """What one node of a chain that stands still said."""
+    """Responses of one node whose chain has stopped."""
 
     calls: dict[str, str] = field(default_factory=dict)
     """By method and parameters, what follows the id in a response: result or error."""
     paths: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Status and body of the response to a GET."""
     printed: list[str] = field(default_factory=list)
-    """What a client printed that had read from the node."""
+    """Output of a client that had read from the node."""
 
     @classmethod
     def read(cls, path: Path) -> Recording:
@@ -45,7 +45,7 @@ def recorded(recording: Recording, node: str) -> Iterator[str]:
     kept = threading.Lock()
 
     def answer(call: Any) -> str:
-        # The same id, which is not what is recorded.
+        # The recorded calls have no ID, so the request and the response use ID 0.
         request = Ask("", "POST", body=json.dumps({**call, "id": 0}))
         _, start, told = ask(node, request).body.partition('{"jsonrpc":"2.0","id":0,')
         assert start, call

@@ -60,7 +60,7 @@ def test_the_bounds_of_a_node(dialect: str) -> None:
 
 
 def test_the_table_and_the_exit_code() -> None:
-    """Of a node that is as it should be."""
+    """The node has no fault."""
     with run_node(dialect="comet-0.38") as node:
         done = conform(grown(node, 3).url)
     assert done.exit_code == 0
@@ -85,7 +85,7 @@ def test_a_node_that_is_none() -> None:
 
 
 def test_the_time_of_all_probes_is_bounded() -> None:
-    """What was not probed is said."""
+    """The report names each probe that was left out."""
     with run_node(dialect="comet-0.38") as node:
         findings = probe(Probed(Reader(Upstream(node.url, limits=LIMITS)), (), seconds=0.0))
     assert {each.note for each in findings} == {"not probed: the time was over"}
@@ -118,7 +118,7 @@ def _websocket_server(answer: str) -> Respond:
     ],
 )
 def test_a_websocket_takes_subscriptions(answer: str, reason: str) -> None:
-    """Its answer is read: any message does not do."""
+    """The probe reads the response and accepts only the right one."""
     with raw_node(_websocket_server(answer), whole_request=True) as url:
         found = reason_against(Address.parse(url), PATIENCE)
     assert (reason in found) if reason else found == ""

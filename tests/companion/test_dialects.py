@@ -18,7 +18,7 @@ from .conftest import Companion
 from .test_follow import grown, reaches
 from .test_import import get, paths
 
-# Of the node, and of the companion's clients.
+# Dialects of the node and of the companion.
 PAIRS = [
     ("comet-0.40", "comet-0.34"),
     ("comet-1.0", "comet-0.34"),
@@ -70,7 +70,7 @@ def test_reads_are_those_of_a_node_of_the_dialect(
             '/check_tx?tx="none"',
         ]
         if target != "document":
-            # It has no rounds of nodes.
+            # A companion has no consensus rounds of its own.
             forwarded += ["/consensus_state", "/dump_consensus_state"]
         for path in (*paths(made.node.chain), *forwarded):
             assert get(made.own + path) == get(made.reference + path), path
@@ -80,7 +80,7 @@ def test_reads_are_those_of_a_node_of_the_dialect(
 def test_broadcasts_are_answered_as_by_a_node_of_the_dialect(
     source: str, target: str, companion: Companion
 ) -> None:
-    """Where the check fails, 1.0 answers with an error, and the others with a result."""
+    """If the check fails, 1.0 answers with an error, and the other dialects with a result."""
     with pair(companion, source, target) as made:
         failed = [f'/broadcast_tx_{way}?tx="none"' for way in ("sync", "async", "commit")]
         for path in failed:

@@ -36,7 +36,7 @@ from .raw_node import hang, http, raw_node, sends
 from .test_follow import reaches
 
 API = ("eth", "net", "web3", "txpool", "debug")
-# Its first run logs a topic; what it leaves returns the number of the block.
+# The init code logs a topic; the deployed code returns the block number.
 LOGS = "0x60015f5fa163435f5260205ff35f5260206000f3"
 REVERTS = "0x60aa5f5360015ffd"
 READS_NUMBER = "0x435f5260205ff3"
@@ -253,7 +253,8 @@ def block_node(block_hash: str | None, asked: list[str]) -> Iterator[str]:
 
 
 def test_a_node_of_another_chain_is_refused() -> None:
-    """It gets no call; one that is behind is believed, and asked again later."""
+    """A node of another chain gets no call; a node that lags is accepted, and checked again
+    later."""
     asked: list[str] = []
     with (
         block_node("0x" + "cd" * 32, asked) as other,

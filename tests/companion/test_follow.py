@@ -113,7 +113,7 @@ def test_a_growing_chain_is_followed_and_served(dialect: str, companion: Compani
 def test_a_node_that_shows_a_block_s_app_hash_in_the_next_one_is_not_failing(
     companion: Companion, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It says no height in abci_info, as interface.md has none there."""
+    """Such a node reports no height in abci_info."""
     with run_node() as node:
         followed = companion(grown(node, 5).url)
         followed.follow()
@@ -194,7 +194,7 @@ def test_evidence_is_forwarded_in_the_dialect_of_the_node(
     monkeypatch: pytest.MonkeyPatch,
     dialect: str,
 ) -> None:
-    """The same piece arrives, and the node's refusal comes back."""
+    """The node gets the same evidence, and the client gets the node's error."""
     pool = Pool()
     monkeypatch.setattr(ChainBackend, "evidence", pool)
     followed = companion(serve_node(node_of(chain), dialect))
@@ -244,7 +244,7 @@ def test_subscribers_are_told_by_the_companion(companion: Companion) -> None:
 
 
 def test_no_upstream_answers(companion: Companion, caplog: pytest.LogCaptureFixture) -> None:
-    """What is stored is served; /readyz and forwarded calls say why the rest is not."""
+    """Stored blocks are served; /readyz and forwarded calls say why the rest is not."""
     with run_node(dialect="comet-0.38") as node:
         followed = companion(grown(node, 5).url)
         followed.follow()
@@ -264,7 +264,7 @@ def test_results_that_the_next_header_refutes_are_replaced(
     companion: Companion,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Those of the head are what the node said, and no more."""
+    """Nothing proves the results of the newest block, so the node's are stored as they are."""
     caplog.set_level(logging.ERROR)
     inner = node_of(chain, 30)
     node = Liar(inner)
@@ -339,7 +339,7 @@ def _port(url: str) -> int:
 def test_a_node_that_comes_back_as_another_version(
     chain: SampleChain, companion: Companion, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is followed on, and its dialect is stored for the next start."""
+    """The companion goes on following it, and stores its dialect for the next start."""
     inner = node_of(chain, 20)
     with serve(app_for(inner, dialect="comet-0.38")) as url:
         followed = companion(url)
@@ -356,7 +356,7 @@ def test_a_node_that_comes_back_as_another_version(
 
 
 def test_a_node_that_was_reset(chain: SampleChain, companion: Companion) -> None:
-    """Its new chain is not followed, and gets no transactions."""
+    """The node's new chain is not followed, and gets no transactions."""
     fork = node_of(make_chain(HEIGHTS, txs_per_block=1), 10)
     with serve(app_for(node_of(chain, 20), dialect="comet-0.38")) as url:
         followed = companion(url)
@@ -375,7 +375,8 @@ def test_a_node_that_was_reset(chain: SampleChain, companion: Companion) -> None
 def test_nothing_is_forwarded_to_another_chain(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Of a process that serves alone, also while the nodes are named in a wrong order."""
+    """A process that only serves does not forward either, even if the nodes are listed in
+    another order."""
     url, other = serve_node(node_of(chain)), Liar(node_of(chain))
     other.chain = "another-chain"
     followed = companion(url)
@@ -390,7 +391,7 @@ def test_nothing_is_forwarded_to_another_chain(
 
 
 def test_a_companion_ends_while_a_node_hangs(chain: SampleChain, companion: Companion) -> None:
-    """Its requests are not waited for."""
+    """Closing does not wait for the requests to the node."""
     asked, released = threading.Event(), threading.Event()
 
     def hang(peer: socket.socket, body: bytes) -> None:
@@ -482,7 +483,7 @@ def test_events_are_compared_with_those_of_another_node(
     companion: Companion,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Nothing proves them, so that a difference is told and nobody is refused."""
+    """Nothing proves events, so a difference is only logged, and no node is refused."""
     lying, honest = Liar(node_of(chain, 40)), node_of(chain, 40)
     lying.of_results = lambda results: replace(results, end_block_events=(Event("no"),))
     urls = serve_node(lying), serve_node(honest)
@@ -498,7 +499,8 @@ def test_events_are_compared_with_those_of_another_node(
 
 
 def test_equal_reads_in_flight_are_one() -> None:
-    """Of clients that know the same height; each gets the answer."""
+    """The requests come from clients that know the same height, and each client gets the
+    response."""
     members = dict.fromkeys(("log", "info", "key", "codespace"), "")
     answer = {
         "response": members
@@ -528,7 +530,7 @@ def test_equal_reads_in_flight_are_one() -> None:
 def test_metrics_of_the_nodes(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Their height, and which of them are asked."""
+    """The metrics show the height of each node, and which nodes are in use."""
     pytest.importorskip("prometheus_client")
     other = Liar(node_of(chain))
     other.chain = "another-chain"
@@ -587,13 +589,13 @@ def test_a_store_of_an_own_chain_is_not_followed_into(
 
 @pytest.mark.parametrize("settings", [{"dev": True}, {"retain_blocks": 9}])
 def test_settings_of_an_embedded_chain(settings: dict[str, Any], companion: Companion) -> None:
-    """They would be without an effect."""
+    """The settings would have no effect."""
     with pytest.raises(ConfigurationError, match=next(iter(settings)).upper()):
         companion("http://127.0.0.1:1", **settings)
 
 
 def test_posts_with_parameters_by_position(companion: Companion) -> None:
-    """Also of forwarded calls."""
+    """This includes forwarded calls."""
     with run_node(dialect="comet-0.38") as node:
         followed = companion(grown(node, 5).url)
         followed.follow()
@@ -614,7 +616,7 @@ def test_posts_with_parameters_by_position(companion: Companion) -> None:
 def test_calls_before_the_first_block(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """They are told what is missing; a chain of one block can't be followed yet."""
+    """The error says that there is no block; a chain of one block can't be followed yet."""
     client = app_for(companion(serve_node(node_of(chain, 1)))).test_client()
     for path in ("/status", "/block"):
         assert "no block" in client.get(path).text

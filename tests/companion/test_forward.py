@@ -1,4 +1,5 @@
-"""What only the nodes know: which of them is asked, and what is made of their answers."""
+"""Tests of calls that only nodes can answer: which node is asked, and what the response
+becomes."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ def test_a_query_is_answered_by_a_node_that_has_the_state(code: int, log: str) -
 
 
 def test_an_empty_value_is_an_answer() -> None:
-    """Of a key that is not there."""
+    """The node has no value for the key."""
     with (
         raw_node(query_result(0, "", b"value")) as other,
         raw_node(query_result(0, "does not exist")) as first,
@@ -126,9 +127,9 @@ def counting(respond: Respond, asked: list[bytes], released: threading.Event) ->
 
 
 def test_equal_reads_of_mempool_and_round_in_flight_are_one() -> None:
-    """Whoever submitted a transaction sees the mempool as it was after that."""
+    """A client that submitted a transaction sees the mempool as it was after that."""
     asked, released = list[bytes](), threading.Event()
-    # Of all three methods at once.
+    # The response fits all three methods.
     answer = {"n_txs": "1", "total": "1", "total_bytes": "3", "txs": ["YT0x"], "round_state": 1}
     with (
         raw_node(counting(results(answer), asked, released)) as url,

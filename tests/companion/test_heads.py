@@ -82,7 +82,7 @@ def test_the_node_that_told_a_block_is_asked_for_it(
 
 
 def _boastful(node: ChainBackend) -> Any:
-    """Return an app whose status tells a height that nobody has."""
+    """Return an app whose status claims a height that no node has."""
     app = app_for(node, dialect="comet-0.38")
     answer = app.wsgi_app
 
@@ -160,7 +160,7 @@ def test_a_backfill_goes_on_after_any_error(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is logged, and never ends the thread in silence."""
+    """The error is logged, and does not end the thread."""
     fill, failed = History.fill, list[int]()
 
     def fails_first(self: History, top: int, *rest: Any) -> int:
@@ -189,7 +189,8 @@ def _flood(listener: socket.socket) -> None:
 
 
 def test_a_node_that_floods_is_not_asked_for_each_message() -> None:
-    """Its messages are read as fast as blocks may come, and those of stored ones not at all."""
+    """Its messages are read only as fast as blocks may come, and messages about stored blocks
+    are dropped."""
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -79,7 +79,7 @@ def paths(backend: ChainBackend) -> Iterator[str]:
 def test_an_imported_chain_is_served_byte_for_byte(
     dialect: str, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Of every dialect, to its own clients."""
+    """The responses are the same in every dialect."""
     node = node_of(chain)
     url = serve_node(node, dialect)
 
@@ -96,7 +96,7 @@ def test_an_imported_chain_is_served_byte_for_byte(
 def test_blocks_are_added_above_and_below(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """What is there stays; the heights say what is."""
+    """Stored blocks stay, and the returned heights are the stored range."""
     upstreams = upstreams_at(serve_node(node_of(chain)))
 
     assert import_all(store, upstreams, 30, 40) == (30, 40)
@@ -133,7 +133,7 @@ class Interrupted(Exception):
 def test_an_interrupted_import_goes_on(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """From where it was."""
+    """The import goes on where it was interrupted."""
 
     def interrupt(count: int) -> None:
         raise Interrupted
@@ -187,7 +187,7 @@ def test_a_pruned_node_gives_what_it_has(
     assert store.reads.lowest_results() == 33
     with pytest.raises(ResultNotFound):
         store.reads.results(32)
-    # Others have the rest: one of them without results.
+    # Other nodes have the rest, one of them without results.
     lacks = serve_node(pruned(node_of(chain), 3, HEIGHTS))
     more = upstreams_at(url, lacks, serve_node(node_of(chain)))
     assert import_all(store, more) == (1, HEIGHTS - 1)
@@ -196,7 +196,7 @@ def test_a_pruned_node_gives_what_it_has(
 
 
 class Boastful(Pruned):
-    """A pruned node whose status names a lower height than it has."""
+    """A pruned node whose status names a lower height than its lowest block."""
 
     def base_height(self) -> int:
         return 1
@@ -205,7 +205,7 @@ class Boastful(Pruned):
 def test_a_pruned_node_whose_status_names_another_height(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Its lowest block is found by asking for blocks."""
+    """The lowest block is found by asking for blocks."""
     url = serve_node(ChainBackend(Boastful(node_of(chain), 33, 33)))
 
     assert import_all(store, upstreams_at(url)) == (33, HEIGHTS - 1)
@@ -231,7 +231,7 @@ def test_a_node_that_is_down_may_have_what_others_lack(
 def test_nodes_that_lack_different_results(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Each gives those that it has."""
+    """Each node is asked for the results that it has."""
     urls = [serve_node(pruned(node_of(chain), base, base)) for base in (40, 20, 60)]
 
     assert import_all(store, upstreams_at(*urls)) == (20, HEIGHTS - 1)
@@ -328,7 +328,8 @@ def test_two_importers_do_not_share_a_store(
 def test_a_halted_node_does_not_hold_the_others(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Its latest block is too old; without a recent one all nodes count."""
+    """The latest block of a halted node is too old to count; if no node has a recent block, all
+    count."""
     urls = serve_node(node_of(chain, 20)), serve_node(node_of(chain))
     assert agree(store, upstreams_at(*urls), "", TRUST).latest == 20
     time = chain.blocks[-1].block.header.time + 595 * SECOND

@@ -76,9 +76,9 @@ def test_each_header_follows_from_the_one_before(node: ChainBackend) -> None:
 
 
 def test_a_third_of_the_trusted_validators_is_enough(node: ChainBackend) -> None:
-    """And less is not: a header between the two is needed."""
+    """If fewer of them have signed, a header between the two is needed."""
     trusted = at(node, 5)
-    # Of three, two have been replaced at 23, and all at 33.
+    # Two of the three validators have been replaced at height 23, and all at 33.
     check_follows(trusted, at(node, 12), NOW)
     for height in (24, 34, 60):
         with pytest.raises(NotTrusted):
@@ -91,7 +91,7 @@ def _prove(read: Read, trusted: SignedBlock, block: SignedBlock, period: int = P
 
 
 def test_bisection_asks_for_few_headers(node: ChainBackend) -> None:
-    """And proves a set that has none of the trusted validators."""
+    """The bisection proves a set that has none of the trusted validators."""
     read = Read(node)
     _prove(read, at(node, 2), at(node, 60))
     assert 1 <= len(read.asked) <= 12
@@ -101,7 +101,7 @@ class Unsigned(Read):
     """A reader of a chain whose signatures have gone."""
 
     def signed_block(self, height: int) -> SignedBlock:
-        """Return the header of a height, which nobody signed."""
+        """Return the block of a height without its signatures."""
         found = super().signed_block(height)
         commit = found.signed_header.commit
         votes = tuple(ABSENT for _ in commit.signatures)

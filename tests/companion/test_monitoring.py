@@ -1,4 +1,5 @@
-"""What the dashboard and the alerts of ``deploy/`` ask for is in ``/metrics``."""
+"""Tests that ``/metrics`` has the metrics that the dashboard and the alerts of ``deploy/``
+read."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_what_the_headers_prove_may_be_cached(
     companion: Companion,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is further down is marked, and no cache keeps it."""
+    """Blocks further down are marked as not proven, and must not be cached."""
     monkeypatch.setattr(proven_headers, "MAX_HEADERS", 25)
     followed = followed_from(companion, serve_node(node_of(chain, HEAD)))
     near, far = BASE - 24, BASE - 26
@@ -236,7 +236,7 @@ def test_a_lie_is_not_served(
 def test_a_tx_above_the_head_is_not_found(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Its block is not there either."""
+    """Its block is not found either."""
     inner = node_of(chain, HEAD)
     followed = followed_from(companion, serve_node(inner))
     followed.close()

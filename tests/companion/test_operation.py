@@ -1,4 +1,5 @@
-"""What operators see of a companion: readiness, metrics, caches, and what nodes are asked."""
+"""Tests of what operators see of a companion: readiness, metrics, caches, and requests to
+nodes."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def test_results_that_are_replaced_while_they_are_read(
     companion: Companion,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They are for no cache: the block that refutes them comes between read and answer."""
+    """The response must not be cached: the block that refutes the results arrives between read
+    and response."""
     inner = node_of(chain, 30)
     node = Liar(inner)
     lying = _lies_about(node, 31)
@@ -92,7 +94,8 @@ def test_results_that_are_replaced_while_they_are_read(
 def test_a_node_below_the_lowest_block(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """It can't be compared: nothing is forwarded to it, and /readyz says so, until it can."""
+    """Such a node can't be compared: nothing is forwarded to it, and /readyz says so, until it
+    can be."""
     followed = companion(serve_node(node_of(chain, 50)), backfill_from=30)
     followed.follow()
     reaches(followed, 50, 30)
@@ -118,7 +121,7 @@ def test_a_node_below_the_lowest_block(
 def test_a_node_that_the_follower_refused(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Other processes ask it no more either, until the follower begins anew."""
+    """Other processes stop asking it, too, until the follower starts again."""
     lying = Liar(node_of(chain))
     LIES["a transaction is changed"](lying)
     urls = serve_node(lying), serve_node(node_of(chain))
@@ -136,7 +139,7 @@ def test_a_node_that_the_follower_refused(
     followed._follower._upstreams.refuse(urls[0], "again")
     until(lambda: serving.network.upstreams()[urls[0]] == "refused", "the second refusal")
     followed.close()
-    # The same, with nothing refused yet: as after an upgrade of the node.
+    # A new follower has refused nothing yet, as after an upgrade of the node.
     companion(urls[1]).follow()
     until(lambda: serving.network.upstreams()[urls[0]] != "refused", "the new follower")
 
@@ -144,7 +147,8 @@ def test_a_node_that_the_follower_refused(
 def test_forwarded_calls_leave_threads_for_stored_reads(
     chain: SampleChain, serve_node: Serve, companion: Companion, tmp_path: Path
 ) -> None:
-    """Of a server with four threads, one is left; others are told why they are refused."""
+    """One of the server's four threads stays free; calls that would take it get an error with
+    the reason."""
     followed = companion(serve_node(node_of(chain)))
     followed.follow()
     reaches(followed, HEIGHTS)
@@ -177,7 +181,8 @@ def test_forwarded_calls_leave_threads_for_stored_reads(
 def test_subscribers_to_results_that_are_refuted(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Their subscription ends with height and reason; signal and metrics count it."""
+    """Their subscription ends with the height and the reason, and the signal and the metrics
+    count it."""
     pytest.importorskip("prometheus_client")
     inner = node_of(chain, 30)
     node = Liar(inner)
@@ -221,8 +226,8 @@ def test_subscribers_to_results_that_are_refuted(
 def test_the_genesis_is_not_in_the_way_of_blocks(
     size: int, companion: Companion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its chunks are stored byte for byte after the first blocks; until then they are asked of
-    the nodes, and ``noderpc verify`` says that nothing proves them."""
+    """Chunks of the genesis are stored byte for byte after the first blocks. Until then they
+    are read from the nodes, and ``noderpc verify`` says that nothing proves them."""
     monkeypatch.setattr(info, "GENESIS_CHUNK_BYTES", size)
     allowed = threading.Event()
     fetch = genesis.fetch_genesis
@@ -321,7 +326,7 @@ def test_what_no_hash_covers_is_compared(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Of samples of the backfill, too; of those whose log alone differs it is a warning."""
+    """Samples of the backfill are compared, too; if only the log differs, it is a warning."""
     monkeypatch.setattr(progress, "_SAMPLE_EACH", 10)
     lying = Liar(node_of(chain))
     lying.of_results = lambda results: (
@@ -342,7 +347,7 @@ def test_nodes_of_several_versions_are_compared_without_an_alarm(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """They tell the same events, in shapes of their own."""
+    """The nodes report the same events, each in the form of its version."""
     compared: list[int] = []
     compare = Comparison._compare
 
@@ -376,12 +381,12 @@ def test_attributes_that_versions_add() -> None:
 def test_a_status_is_read_anew_after_a_pause(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Nobody is shown how the node was when the last one asked."""
+    """The companion's status does not show an old status of the node."""
     inner = node_of(chain, 30)
     network = companion(serve_node(inner)).network
     assert network.upstream_height() == 30
     grow(inner, chain.blocks[30])
-    # As a second later, and an hour later.
+    # A second has passed, then an hour.
     network._status._read_at -= 3600
     network._status._QUICK_S = PATIENCE
     network._status._patience = PATIENCE
@@ -389,7 +394,7 @@ def test_a_status_is_read_anew_after_a_pause(
 
 
 def test_a_status_that_hangs_is_waited_for_once(companion: Companion) -> None:
-    """What is stored is shown without it."""
+    """The stored part of the status is served without it."""
     released = threading.Event()
 
     def hang(peer: socket.socket, body: bytes) -> None:

@@ -81,7 +81,8 @@ def _set_clock(backend: CompanionBackend, now: list[int]) -> None:
 def test_a_clock_that_is_wrong(
     seconds: int, text: str, chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Nobody is refused, the reason is the state, and it goes on when the clock is right."""
+    """No node is refused, the state names the clock, and following goes on when the clock is
+    right."""
     inner = node_of(chain, 30)
     # Without a trusted header the chain would look halted to a clock that is far ahead.
     trusted = header_hash(chain.blocks[19].block.header)

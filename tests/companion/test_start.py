@@ -31,7 +31,7 @@ def _read(terminal: int, shown: list[bytes]) -> None:
 
 
 def test_a_backfill_has_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
-    """As an import has one."""
+    """An import has the same bar."""
     command = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "follow"]
     terminal, theirs = pty.openpty()
     shown: list[bytes] = []

@@ -52,7 +52,7 @@ from .conftest import LIMITS
 from .raw_node import Respond, http, raw_node, results, sends
 
 PATIENT = UpstreamLimits(timeout=PATIENCE, patience=0.1, max_bytes=100_000)
-# Of a request that is to fail by its time.
+# Limits of a request that is to time out.
 HASTE = replace(PATIENT, timeout=0.5)
 
 
@@ -118,13 +118,13 @@ def test_no_usable_response_is_one_clear_error(kind: str) -> None:
 
 
 def test_a_handshake_that_hangs() -> None:
-    """It has the time of a connection."""
+    """The timeout of a connection applies."""
     with raw_node(_hangs) as url, pytest.raises(UpstreamUnavailable, match="in time"):
         node_at(url.replace("http:", "https:"), HASTE).raw("status")
 
 
 def test_a_name_whose_look_up_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is left alone after the time of a connection."""
+    """The lookup is abandoned after the timeout of a connection."""
     released = threading.Event()
 
     def look_up(*args: object, **given: object) -> list[object]:
@@ -138,7 +138,7 @@ def test_a_name_whose_look_up_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nobody_is_there() -> None:
-    """Neither at the address nor at the name."""
+    """Neither the address nor the name can be reached."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(UpstreamUnavailable, match="can't be reached"):
@@ -146,7 +146,7 @@ def test_nobody_is_there() -> None:
 
 
 def test_the_seconds_to_wait_are_known() -> None:
-    """And the next request waits for them, or is told that it can't."""
+    """The next request waits that long, or fails at once if it may not wait."""
     with raw_node(UNUSABLE["HTML 429"][0]) as url:
         node = node_at(url)
         with pytest.raises(UpstreamUnavailable) as caught:
@@ -197,7 +197,8 @@ def test_smaller_batches_after_a_refused_one() -> None:
 
 
 def test_larger_batches_are_tried_again() -> None:
-    """What refused them may be gone; by a rate they are worth a second at most."""
+    """The reason of a refusal may be gone; after a rate limit a batch never grows beyond the
+    calls of one second."""
     size = BatchSize()
     size.refused(10)
     size.refused(5)
@@ -223,7 +224,7 @@ def test_a_batch_that_is_too_large_is_asked_in_parts() -> None:
 
 
 def test_large_responses_are_read_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all nodes; small ones are read meanwhile."""
+    """The bound counts responses of all nodes; small responses are read meanwhile."""
     monkeypatch.setattr(http_client, "_LARGE_BYTES", 10_000)
     body = http(json.dumps({"jsonrpc": "2.0", "id": 0, "result": "x" * 50_000}).encode())
     rest, done = threading.Event(), threading.Event()
@@ -289,7 +290,7 @@ def test_parameters_as_a_node_takes_them() -> None:
 
 
 def test_credentials_are_sent_and_not_shown() -> None:
-    """Those before the host, and those in path and query."""
+    """This covers credentials before the host, in the path and in the query."""
     with raw_node(sends(http(HTML))) as url:
         secret = url.replace("http://", "http://usér:pa%20ss@") + "/key-123?token=abc"
         node = node_at(secret)
@@ -304,7 +305,8 @@ def test_credentials_are_sent_and_not_shown() -> None:
 
 @pytest.mark.parametrize("broken", [b"", b"no header\r\n"])
 def test_keys_of_a_url_are_in_no_log(broken: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    """Neither in urllib3's own at level DEBUG, nor beside headers that it can't parse."""
+    """They are neither in urllib3's own log at level DEBUG, nor next to headers that it can't
+    parse."""
     caplog.set_level(logging.DEBUG)
     body = b'{"jsonrpc":"2.0","id":0,"result":{}}'
     answer = http(body).replace(b"\r\n\r\n", b"\r\n" + broken + b"\r\n", 1)
@@ -315,7 +317,7 @@ def test_keys_of_a_url_are_in_no_log(broken: bytes, caplog: pytest.LogCaptureFix
 
 
 def test_credentials_in_a_header(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """They come from the environment or a file, and are sent with each request."""
+    """The header comes from the environment or a file, and is sent with each request."""
     caplog.set_level(logging.DEBUG)
     file = tmp_path / "header"
     file.write_text("x-api-key: KEY\n")
@@ -355,7 +357,8 @@ def test_a_header_on_the_command_line(command: list[str]) -> None:
 
 
 def test_a_slash_in_a_password_is_no_path() -> None:
-    """It would be shown in logs; the error says how it is written."""
+    """The rest of the password would be shown in logs as a path; the error says how to write
+    the slash."""
     with pytest.raises(ConfigurationError, match="%2F") as caught:
         node_at("http://user:12/34@node:26657")
     assert "34" not in str(caught.value)
@@ -405,7 +408,7 @@ def test_the_dialect_is_that_of_the_version_or_of_the_shape(dialect: str) -> Non
 
 
 def test_another_upstream_is_asked_where_one_fails() -> None:
-    """And the first one again when it answers."""
+    """The first node is asked again when it responds."""
     with raw_node(sends(http(HTML))) as broken, raw_node(results({"n": 1})) as works:
         upstreams = Upstreams([Reader(node_at(broken)), Reader(node_at(works))], 0.1)
         for _ in range(3):
@@ -415,7 +418,7 @@ def test_another_upstream_is_asked_where_one_fails() -> None:
 
 
 def test_a_method_that_does_not_decode_is_no_failing_node() -> None:
-    """Forks have results of their own; the node is asked for others."""
+    """A fork may have other results for one method; other methods are still asked."""
     with raw_node(results({"n": 1})) as url:
         reader = Reader(node_at(url))
         upstreams = Upstreams([reader], 0.0)
@@ -456,7 +459,7 @@ def test_a_silent_node_is_not_waited_for() -> None:
 
 
 def test_what_takes_long_is_asked_of_one_node() -> None:
-    """Its answer may come later than another node would be asked."""
+    """The response may come later than the time after which another node would be asked."""
     urls, asked = list[str](), threading.Event()
 
     def respond(peer: socket.socket, body: bytes) -> None:
@@ -476,7 +479,8 @@ REFUSAL = b'{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"not availa
 
 @pytest.mark.parametrize("turn", range(2))
 def test_a_refusal_counts_if_all_nodes_were_asked(turn: int) -> None:
-    """One that can't be reached may have what the other lacks; a caller who waits is told."""
+    """A node that can't be reached may have what the other lacks, so the caller gets an
+    error."""
     with raw_node(sends(http(REFUSAL))) as lacks, raw_node(sends(b"")) as broken:
         urls = (lacks, broken) if turn else (broken, lacks)
         upstreams = Upstreams([Reader(node_at(url)) for url in urls], 0.1)
@@ -549,7 +553,7 @@ def test_requests_in_flight_are_limited() -> None:
 
 
 def test_overload_halves_what_is_in_flight() -> None:
-    """It grows again with success."""
+    """The limit grows again with success."""
     throttle = Throttle("node", 4, 0)
     throttle.overloaded(0.0)
     throttle.overloaded(0.0)
@@ -584,7 +588,7 @@ def _work(throttle: Throttle, taken: list[str], name: str, gives_way: bool) -> N
 
 
 def test_the_longest_waiting_request_is_the_next() -> None:
-    """Others can't pass it, or some would wait for ever."""
+    """Requests are admitted in their order, so that none waits forever."""
     work = [(str(number), False) for number in range(8)]
     assert _admitted(Throttle("node", 1, 0), [], *work) == [name for name, _ in work]
 
@@ -613,7 +617,7 @@ def test_urgent_calls_may_be_a_second_ahead_of_the_rate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Background work waits until all are paid for, and for no longer than it is wanted."""
-    # No time goes by, in which some would be paid for.
+    # The clock stands still, so the rate limit gives no new requests.
     monkeypatch.setattr(throttles, "time", SimpleNamespace(monotonic=lambda: 1000.0))
     throttle, ended = Throttle("node", 9, 10.0), threading.Event()
     for _ in range(2):

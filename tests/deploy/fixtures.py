@@ -88,7 +88,7 @@ class Way:
             ssl=self.tls,
             additional_headers=self.headers,
             open_timeout=PATIENCE,
-            # Who waits for a block reads no Close.
+            # A client that waits for a block does not read the Close frame.
             close_timeout=1,
         )
 
@@ -139,7 +139,7 @@ class MempoolSource:
 
 
 def unit_command(state: Path, runtime: Path, ports: tuple[int, int]) -> list[str]:
-    """What the unit of systemd runs, as systemd reads it."""
+    """Return the command of the systemd unit, with the variables that systemd replaces."""
     unit = replaced(
         (FILES / "noderpc.service").read_text(),
         {

@@ -34,7 +34,7 @@ def test_systemd_has_nothing_against_the_unit(tmp_path: Path) -> None:
     message = subprocess.run(
         [str(ANALYZE), "verify", str(unit)], capture_output=True, text=True, timeout=PATIENCE
     )
-    # What it says of other units of the machine is not about ours.
+    # Messages about other units of the machine do not count.
     assert message.returncode == 0, message.stderr
     assert unit.name not in message.stderr
 

@@ -36,7 +36,7 @@ QUICK = {"EMPTY_BLOCKS": "true", "BLOCK_INTERVAL": "0.1", "LOG_CALLS": "true"}
 
 @dataclass
 class Behind:
-    """What is behind nginx, and the way there."""
+    """A server behind nginx, and the way to reach it."""
 
     way: Way
     server: Process
@@ -73,7 +73,8 @@ def nginx() -> str:
 
 
 def site_of(folder: Path, port: int, evm: tuple[int, int]) -> tuple[str, ssl.SSLContext]:
-    """What is in the configuration's place here, and whom its clients trust."""
+    """Return the configuration with the paths and ports of the test, and the TLS context of its
+    clients."""
     key, made, tls = certificate(folder)
     names = {
         "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
@@ -158,7 +159,7 @@ def test_the_client_is_the_peer_of_nginx_despite_forged_headers(behind: Behind) 
 
 
 def test_oversized_bodies_through_nginx_get_the_error_of_the_node(behind: Behind) -> None:
-    # It can hear the answer only where its own sending was not cut off, which is a race.
+    # The client reads the response only if its own sending was not cut off, which is a race.
     for _ in range(20):
         status, text = behind.way.asked("/", call("x" * 1_100_000))
         assert status != 502
@@ -212,7 +213,7 @@ def test_one_of_two_nodes_after_the_other_may_be_replaced(tmp_path: Path) -> Non
             before = int(way.get("/status")["sync_info"]["latest_block_height"])
             assert each.end() == 0
 
-            # Nobody who asks in the meantime notices.
+            # Other clients must not notice.
             def goes_on(before: int = before) -> bool:
                 status, text = way.asked("/status")
                 assert status == 200, text

@@ -159,7 +159,7 @@ def test_the_compose_file_runs_what_the_units_run() -> None:
         command = shlex.split(entry.translate(str.maketrans("[],", "   ")))
         command += services[name]["command"]
         unit = command_of("noderpc-server.service", {})[1:]
-        # Of one machine, whose names nginx knows.
+        # Both commands serve one machine, whose names nginx knows.
         at = unit.index("--allowed-hosts")
         assert {*command[1:]} - {"/var/lib/noderpc"} == {*(unit[:at] + unit[at + 2 :])} - {
             "${STATE_DIRECTORY}"

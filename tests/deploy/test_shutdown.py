@@ -42,7 +42,7 @@ class Returning:
         """Statuses of handshakes that were refused."""
         self.errors: list[str] = []
         self.repeated = 0
-        """Blocks that one subscription was told of twice."""
+        """Number of blocks that one subscription received twice."""
         self.blocks = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -59,7 +59,7 @@ class Returning:
             except InvalidStatus as error:
                 self.refusals.append(error.response.status_code)
             except (OSError, EOFError, WebSocketException):
-                # Nobody listens, or nobody any longer.
+                # No server listens yet, or the server has ended.
                 self._ended.wait(0.02)
 
     def _follow(self, websocket: ClientConnection) -> None:
@@ -96,7 +96,7 @@ def returning(way: Way) -> Iterator[list[Returning]]:
 
 
 def check_goodbyes(clients: list[Returning]) -> None:
-    """All were told that the server goes away, and nobody was told anything twice."""
+    """All clients read that the server goes away, and none received an event twice."""
     for client in clients:
         assert set(client.codes) == {GOING_AWAY}
         assert set(client.refusals) <= {503}
@@ -123,7 +123,7 @@ def test_gunicorn_shutdown_does_not_wait_for_reconnecting_clients(tmp_path: Path
             until(lambda: has_more_blocks(clients, seen), "a block of the new workers for each")
             assert server.end() == 0
         check_goodbyes(clients)
-        # One that ends quickly may refuse nobody.
+        # A server that ends quickly may not have refused a connection.
         assert not is_long() or any(client.refusals for client in clients)
         assert "graceful timeout" not in server.log.read_text()
         assert "Traceback" not in server.log.read_text()

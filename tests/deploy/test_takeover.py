@@ -47,7 +47,7 @@ def test_another_node_takes_over_from_one_that_was_killed(tmp_path: Path, worker
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
         killed = time.monotonic()
-        # What was on its way is in the store by now.
+        # Transactions that were being committed are in the store now.
         until(lambda: not any(_is_there(pid) for pid in victims), "their end")
         last = other.height()
         until(lambda: other.height() > last, "the next block")
@@ -84,7 +84,7 @@ def _is_there(pid: int) -> bool:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
-    # One that nobody waited for yet is there by its name alone.
+    # A zombie process has only its name left.
     return "\nState:\tZ" not in status
 
 

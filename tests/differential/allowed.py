@@ -1,4 +1,4 @@
-"""What a companion may answer otherwise than its node, each with its reason."""
+"""Differences that are allowed between a companion and its node, each with its reason."""
 
 from __future__ import annotations
 

@@ -24,15 +24,15 @@ _AT_HEIGHT = (
     "validators?page=2&per_page=1",
 )  # fmt: skip
 
-# Where the process that is asked is the subject, and not the chain.
+# Requests whose subject is the process that responds, and not the chain.
 _OF_THE_PROCESS = re.compile(r"(uri|post) (status|dial_|nosuch).*")
 
-# What follows from the results of the latest block is provisional.
+# Replies that depend on the results of the latest block are provisional.
 _PROVISIONAL = re.compile(r"(uri|post) (block_results|consensus_params)( .*)?")
 
 
 def compare(version: Version, binary: Path, scratch: Path) -> int:
-    """Print the differences; return how many of them nobody explains."""
+    """Print the differences; return how many of them have no explanation."""
     home = scratch / "followed"
     make_home(binary, home)
     with real(binary, home) as node:
@@ -121,7 +121,7 @@ def is_equal(path: str, node: Side, companion: Side) -> bool:
 def _of_scenario(
     version: Version, node: Side, companion: Side, height: int
 ) -> Iterator[Difference]:
-    """Return the differences that nobody explains, of every request of the scenario."""
+    """Return the differences without an explanation, for every request of the scenario."""
     block_hash = node.call("block", height="3")["block_id"]["hash"]
     unwanted = scenario.ORIGIN_DENIED if version.is_modern else ()
     for request in scenario.requests(height, block_hash, unwanted):

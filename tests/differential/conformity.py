@@ -23,11 +23,12 @@ from .sides import VERSIONS, Side, Version, ours
 CONFORM = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "conform"]
 _BOUNDS = ("lowest block", "lowest results", "lowest indexed block")
 BLOCK, RESULTS = 6, 9
-"""What begins where in a node that is pruned by hand."""
+"""Lowest height of blocks and of results in a node that is pruned by hand."""
 
 
 def conform(side: Side) -> tuple[dict[str, Any], int]:
-    """What the command finds of a node, by the names of probes, and its exit code."""
+    """Return the findings of the command about a node, by the names of probes, and its exit
+    code."""
     began = monotonic()
     done = subprocess.run([*CONFORM, side.url, "--json"], capture_output=True, text=True)
     assert done.stdout, done.stderr

@@ -31,7 +31,7 @@ class Reason:
 _KEPT = "headers.Cache-Control"
 _OLD = r"0\.3[47].*"
 
-# What the grammar of 0.34 and 0.37 takes, or refuses, otherwise.
+# Queries that the grammar of 0.34 and 0.37 accepts or refuses, unlike ours.
 _OTHER_QUERIES = (
     "",
     " ",
@@ -54,12 +54,12 @@ REASONS = (
     Reason(
         "(uri|post) (tx|abci_info|blockchain)( .*)?",
         _KEPT,
-        "fixed: the answer may change, so nobody may keep it",
+        "fixed: the answer may change, so it may not be cached",
     ),
     Reason(
         "(?!.*<block 3>)(uri|post) (block|header)_by_hash( .*)?",
         _KEPT,
-        "fixed: a hash that nobody knows may be that of a block to come",
+        "fixed: an unknown hash may belong to a later block",
     ),
     Reason("event .*", "text", "the keys of events have no order in Go"),
     # The latest height has two digits in each of the chains.
@@ -139,7 +139,7 @@ REASONS = (
     Reason(
         ".*DATE 2020-13-01.*",
         r"body\.error\.data",
-        "the reason why a date is none is in our words",
+        "the reason why a date is invalid is in our words",
     ),
     Reason(
         'uri block_search query="x{513}"',

@@ -105,7 +105,8 @@ def _prepare_genesis(home: Path) -> None:
     for validator in genesis["validators"]:
         validator["power"] = str(_POWER)
     if "time_iota_ms" in genesis["consensus_params"]["block"]:
-        # Else block times run ahead of the clock: CometBFT 0.34, consensus/state.go, voteTime.
+        # Otherwise block times run ahead of the clock: CometBFT 0.34, consensus/state.go,
+        # voteTime.
         genesis["consensus_params"]["block"]["time_iota_ms"] = "1"
     path.write_text(json.dumps(genesis))
 

@@ -46,7 +46,7 @@ _BLOCK_QUERIES = ("block.height>0", "block.height>=4 AND block.height<9", "block
 
 
 def compare(version: Version, binary: Path, scratch: Path) -> int:
-    """Print the differences; return how many of them nobody explains."""
+    """Print the differences; return how many of them have no explanation."""
     with real_net(binary, version, scratch / "net") as net:
         history = History(net)
         history.first()

@@ -1,4 +1,4 @@
-"""What subscriptions of a node and of its companion tell."""
+"""Events that subscribers of a node and of its companion receive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .compare import Difference, differences
 from .http_client import Reply
 from .sides import Side, Version
 
-# Those that are told of a block; the ones of its rounds have reasons in `explained`.
+# Queries for the events of a block; `explained` has the reasons for the events of its rounds.
 _QUERIES = (
     "tm.event='NewBlock'", "tm.event='NewBlockHeader'", "tm.event='Tx'",
     "tm.event='ValidatorSetUpdates'", "tm.event='NewEvidence'",
@@ -43,7 +43,7 @@ class Listener:
             client.close()
 
     def height(self) -> int:
-        """Of the latest block that was told."""
+        """The height of the latest block in the events, or 0."""
         blocks = self.told[_QUERIES[0]]
         return int(_data(blocks[-1])["block"]["header"]["height"]) if blocks else 0
 

@@ -23,7 +23,7 @@ from .sides import VERSIONS, Version
 
 
 class Subscriber:
-    """What one websocket was told."""
+    """One websocket, and the events that it received."""
 
     def __init__(self, url: str, event: str) -> None:
         self.client = WebSocketClient(url, timeout=3600)
@@ -83,7 +83,7 @@ def compare(
             lacking[:] = [one for one in lacking if len(one.told) < len(expected[one.event])]
             return not lacking
 
-        until(are_complete, f"all that was told up to {last}")
+        until(are_complete, f"all events up to {last}")
         wrong = [one for one in all_of_them if one.told != expected[one.event]]
     for one in wrong:
         print(one.event, one.told, "instead of", expected[one.event])

@@ -28,7 +28,7 @@ def compare(
     record: bool = False,
     everything: bool = False,
 ) -> int:
-    """Print the differences; how many of them nobody explains."""
+    """Print the differences; return how many of them have no explanation."""
     home = scratch / "home"
     make_home(binary, home)
     with real(binary, home) as side:
@@ -50,7 +50,7 @@ def compare(
 
 
 def hear(side: Side, version: Version) -> dict[str, Reply]:
-    """What a node answers to everything, masked, by the names of the requests."""
+    """Return a node's responses to all requests, masked, by the names of the requests."""
     modern = version.is_modern
     height = scenario.play(side, scenario.TXS + (scenario.VALIDATOR_TXS if modern else ()))
     block_hash = side.call("block", height="3")["block_id"]["hash"]
@@ -91,7 +91,8 @@ def hear_events(side: Side, categories: tuple[str, ...]) -> dict[str, Reply]:
 
 
 def all_differences(theirs: dict[str, Reply], own: dict[str, Reply]) -> list[Difference]:
-    """Of all answers; both must have been asked the same."""
+    """Return the differences of all responses; both nodes must have received the same
+    requests."""
     assert theirs.keys() == own.keys(), theirs.keys() ^ own.keys()
     return [one for name in theirs for one in differences(name, theirs[name], own[name])]
 
@@ -106,7 +107,7 @@ def write(version: Version, home: Path, received: dict[str, Reply]) -> None:
 
 
 def read(version: Version) -> tuple[dict[str, str], dict[str, Reply]]:
-    """What :func:`write` kept: the files of the home, and the answers."""
+    """Read what :func:`write` stored: the files of the home, and the responses."""
     document = json.loads(gzip.decompress(_path(version).read_bytes()))
     received = {
         name: Reply(**{**answer, "replies": tuple(answer["replies"])})

@@ -20,18 +20,18 @@ TXS: tuple[bytes, ...] = (
     b"a<b>&c=d/e",
     "schlüssel=wert".encode(),
     b"name=nakamoto",
-    # The beginnings of characters, which are no UTF-8.
+    # These bytes are incomplete characters, and so are not UTF-8.
     b"half\xe2\x82=\xf0\x9f\x98",
 )
 ORIGIN_DENIED = (b"nothing", b"=x", b"a=b=c", b"")
-"""What 0.38 and 1.0 refuse, and others take."""
+"""Transactions that 0.38 and 1.0 refuse, and other versions accept."""
 VALIDATOR_TXS: tuple[bytes, ...] = (
     f"val=ed25519!{_OTHER_KEY}!1".encode(),
     b"while=two",
     f"val=ed25519!{_OTHER_KEY}!0".encode(),
     b"after=two",
 )
-"""What 0.38 and 1.0 take for a change of the validator set."""
+"""Transactions that 0.38 and 1.0 read as a change of the validator set."""
 
 
 def play(side: Side, txs: tuple[bytes, ...]) -> int:
@@ -353,4 +353,4 @@ CATEGORIES = (
     "NewBlock", "NewBlockHeader", "Tx", "NewRound", "NewRoundStep",
     "CompleteProposal", "Polka", "ValidBlock", "Lock", "Vote",
 )  # fmt: skip
-"""Of a block with one transaction, in every version."""
+"""Events of a block with one transaction, in every version."""

@@ -70,7 +70,7 @@ _CONFIG = {
     "timeout_propose": '"200ms"',
     "timeout_prevote": '"200ms"',
     "timeout_precommit": '"200ms"',
-    # What 1.0 has for the last two.
+    # Version 1.0 has these two in place of the last two.
     "timeout_vote": '"200ms"',
     "timeout_commit": '"50ms"',
 }
@@ -83,7 +83,7 @@ class Side:
     url: str
 
     def call(self, method: str, **params: Any) -> Any:
-        """The result of a call; raise ``AssertionError`` where there is none."""
+        """Return the result of a call; raise ``AssertionError`` if it fails."""
         reply = self._reply(method, params)
         assert "result" in reply, (method, reply)
         return reply["result"]
@@ -93,7 +93,7 @@ class Side:
         return json.loads(ask(self.url, Ask(method, "POST", body=body)).body)
 
     def height(self) -> int:
-        """Of the latest block."""
+        """Return the height of the latest block."""
         return int(self.call("status")["sync_info"]["latest_block_height"])
 
     def settle(self, height: int = 1) -> int:

@@ -1,4 +1,4 @@
-"""The feed delivers every height once and in order, whatever its backend does."""
+"""Tests that the feed delivers every height once and in order, whatever its backend does."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ axe.run(document, {preload: false, resultTypes: ["violations"]}).then(
     [impact, id, help, nodes.map((node) => [node.target.join(" "), node.failureSummary])])),
   (error) => done([["critical", "axe", String(error), []]]));
 """
-# What sticks out of the page, and how wide the page is.
+# A script that returns the widths of the page's content and of the window.
 _WIDTHS = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
 
 

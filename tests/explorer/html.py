@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from flask.testing import FlaskClient
 
 VOID = {"meta", "link", "input", "img", "br"}
-# Those of a line; a browser puts others apart.
+# Elements inside of a line; a browser separates the text of all others.
 INLINE = {"a", "code", "span", "small", "strong", "time"}
 
 
@@ -49,7 +49,7 @@ class Html(HTMLParser):
 
     @property
     def whole_text(self) -> str:
-        """All text as it is."""
+        """All text, with its white space."""
         return "".join(self._texts)
 
     @property

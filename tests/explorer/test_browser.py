@@ -160,7 +160,7 @@ def test_a_page_is_used_by_keyboard(browser: Chrome, urls: dict[str, str]) -> No
     assert browser.switch_to.active_element.text == "Skip to the content"
     browser.switch_to.active_element.send_keys("\ue007")
     browser.switch_to.active_element.send_keys("\ue004")
-    # Of the content, and not of the header.
+    # The focus is in the content, and not in the header.
     assert reader.script(
         "return document.querySelector('main').contains(document.activeElement)"
     )

@@ -1,4 +1,4 @@
-"""Whatever a chain contains is text on the explorer's pages, and looks like what it is."""
+"""Tests that everything in a chain is shown as text on the explorer's pages."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_nothing_of_a_chain_is_markup(tx: bytes, words: str) -> None:
     client = shown(tx, words)
     for path in paths(tx, words):
         response = client.get(f"/explorer{path}")
-        # What is asked for may be no query, and then the page says so.
+        # Values that are not a valid query give a page that says so.
         assert response.status_code == 200 or "?" in path
         check(response.text)
 
@@ -153,7 +153,7 @@ def check(source: str) -> None:
         for name in ("href", "src", "action"):
             assert attributes.get(name, "/").startswith(("/", "#")), (tag, attributes)
         assert attributes.get("src", "/explorer/static/").startswith("/explorer/static/")
-    # What has no shape is shown as an escape or as hex.
+    # Characters without a glyph are shown as an escape or as hex.
     assert all(c.isprintable() or c in "\n\t" for c in source)
 
 

@@ -241,7 +241,7 @@ def test_an_ethereum_transaction_goes_to_its_own_api(browser: Chrome, tmp_path: 
         reader.open("/send")
         reader.write("#tx", "0x" + transfer(0).hex())
         reader.click("#send-form button")
-        # Its sender has nothing.
+        # The sender has no funds.
         reader.until_text("insufficient funds", "#sent")
         reader.leave()
 

@@ -50,7 +50,7 @@ def test_the_overview_lists_blocks_and_transactions_newest_first(site: Site) -> 
 
     found = page(site.client, "/")
 
-    # The latest block among the figures, the blocks, and those of the transactions.
+    # Heights of the latest block among the figures, of the blocks, and of the transactions.
     assert heights(found) == [3, 3, 2, 1, 3, 1, 1]
     assert found.text.index("b=<2>") < found.text.index("a=1") < found.text.index("name=sat")
     assert site.chain.reads.chain_id() in found.text

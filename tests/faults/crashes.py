@@ -23,8 +23,8 @@ _SHIM = Path(__file__).with_name("record_writes.c")
 
 
 class Operation(NamedTuple):
-    """What is done to a file: it is created, written, truncated, flushed, linked, renamed or
-    unlinked. ``data`` may be its new name; the folder's name is empty."""
+    """An operation on a file: create, write, truncate, flush, link, rename or unlink. ``data``
+    is the new name of a link or rename; the folder's name is empty."""
 
     kind: bytes
     name: str

@@ -18,7 +18,7 @@ from .servers import Server
 BOOKMARK_EVERY = 50
 
 Place = tuple[int, int]
-"""What tells a match from every other: its height, and its index there."""
+"""Position of a match: its height, and its index at this height."""
 
 
 def place(data: Any) -> Place:
@@ -43,19 +43,19 @@ def events_after(ask: Callable[..., Any], cursor: str, **params: Any) -> list[An
 
 
 class Follower(threading.Thread):
-    """Notes the place of each match of a category that it is told."""
+    """A subscriber that notes the place of each match of a category in its notifications."""
 
     def __init__(self, category: str) -> None:
         super().__init__(daemon=True)
         self.category = category
         self.told: list[Place] = []
         self.is_away = False
-        """Whether nobody need wait for it."""
+        """Whether the test goes on without waiting for this subscriber."""
         self._query = f"tm.event='{category}'"
 
     @property
     def height(self) -> int:
-        """Up to where it was told."""
+        """The height of the last match that it received."""
         return self._last()[0]
 
     def end(self) -> None:
@@ -108,10 +108,11 @@ class Subscriber(Follower):
 
 
 class Returner(Subscriber):
-    """Comes back to a lost connection when it may, and asks for what it missed.
+    """A subscriber that connects again after its connection is lost, and asks for the events
+    that it missed.
 
-    Notifications carry no cursor. So now and then it asks for the newest match with its
-    cursor, and keeps that as a bookmark, which counts from when it was told the match.
+    Notifications carry no cursor. So the subscriber sometimes asks for the newest match with
+    its cursor, and stores it as a bookmark, which counts from when the match arrived.
     """
 
     def __init__(self, url: str, category: str) -> None:
@@ -140,7 +141,7 @@ class Returner(Subscriber):
         if kind == "bookmark":
             self._bookmarks |= {place(i["data"]): i["cursor"] for i in result["items"]}
         elif place(result["data"]) in self._asked_for:
-            # Once: whatever comes again after that is told twice.
+            # The first repetition is expected; any later one is a duplicate.
             self._asked_for.remove(place(result["data"]))
             self.told_twice += 1
         else:
@@ -152,7 +153,8 @@ class Returner(Subscriber):
     def _come_back(self) -> None:
         self._client.close()
         self._client = self._connected()
-        # In this order and on one connection: what the answer lacks is told.
+        # Subscribe first, and on the same connection: events that the response lacks arrive as
+        # notifications.
         self._subscribe()
         items = events_after(self._ask, self._cursor(), filter={"query": self._query})
         last = self._last()
@@ -164,12 +166,13 @@ class Returner(Subscriber):
             self.note(held["id"], held["result"])
 
     def _cursor(self) -> str:
-        """The latest of those whose match it was told."""
+        """Return the latest cursor whose match has arrived."""
         last = self._last()
         return max(cursor for at, cursor in self._bookmarks.items() if at <= last)
 
     def _ask(self, **params: Any) -> Any:
-        """The answer to ``events``; what is told meanwhile is held back."""
+        """Return the response to ``events``; notifications that arrive meanwhile are held
+        back."""
         self._client.call("events", params, "answer")
         while (message := self._client.json())["id"] != "answer":
             self._held.append(message)
@@ -177,7 +180,8 @@ class Returner(Subscriber):
 
 
 class Poller(Follower):
-    """Asks each server in turn, as behind a load balancer, until it is told of a height."""
+    """A client that polls each server in turn, as behind a load balancer, until it has the
+    events of a height."""
 
     def __init__(self, servers: Sequence[Server], category: str, last: int) -> None:
         super().__init__(category)

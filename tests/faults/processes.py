@@ -80,7 +80,7 @@ class Process:
     def pause(self) -> None:
         """Stop every thread of it, until it is sent SIGCONT."""
         self.send(signal.SIGSTOP)
-        # The signal is on its way for a moment, in which the process still works.
+        # The process still runs for a moment until the signal arrives.
         os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def stop(self) -> int:

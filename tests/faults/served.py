@@ -37,7 +37,7 @@ def create_app() -> Flask:
 
 
 def census() -> dict[str, int]:
-    """What this process has: a leak shows in one of these."""
+    """Return counts of the process' resources; a leak shows in one of them."""
     gc.collect()
     status = dict(
         line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines()
@@ -55,7 +55,7 @@ def census() -> dict[str, int]:
 
 def _files() -> Iterator[str]:
     for name in os.listdir("/proc/self/fd"):
-        # It may have been closed since.
+        # The file may have been closed meanwhile.
         with suppress(FileNotFoundError):
             yield os.readlink(f"/proc/self/fd/{name}")
 

@@ -1,4 +1,4 @@
-"""The same node under each server with websockets, in a process of its own."""
+"""One node under each server with websockets, in a process of its own."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SERVERS = ("werkzeug", "gthread", "gevent", "pywsgi")
 """Werkzeug's threads, two workers of gunicorn, and gevent.pywsgi, patched."""
 
 SOME = SERVERS if is_long() else ("werkzeug", "pywsgi")
-"""Those of the short form: one with threads, and one with greenlets."""
+"""Servers of the short form: one with threads, and one with greenlets."""
 
 UNPATCHED = "unpatched"
 """gevent.pywsgi in a host that forgot to patch."""
 
-# gunicorn waits this long for connections that are open when it is told to stop; a gevent
-# worker takes a second of it to look whether it is.
+# Seconds that gunicorn waits for open connections when it is told to stop; a gevent worker
+# notices the signal up to a second later.
 GRACE_S = 2
 
 _APP = "tests.faults.served:create_app()"
@@ -50,7 +50,7 @@ class Server:
     _log: Path
 
     def get(self, path: str) -> Any:
-        """The result of a route, or another view's answer as it is."""
+        """Return the result of a route, or another view's response as it is."""
         found = get(self.url, path).raise_for_status().json
         return found["result"] if isinstance(found, dict) and "result" in found else found
 
@@ -60,7 +60,7 @@ class Server:
         return found
 
     def log(self) -> str:
-        """What it complained about."""
+        """Return what the server has logged."""
         return self._log.read_text()
 
     def stop(self) -> int:
@@ -83,7 +83,7 @@ def serving(
         },
         "TIMING": json.dumps(timing or {}),
     }
-    # The socket is open before the server is: whoever connects early waits in its queue.
+    # The socket listens before the server runs, so early connections wait in its queue.
     with socket.create_server(("127.0.0.1", 0), backlog=2000) as listener:
         port = listener.getsockname()[1]
         # Several of a kind may serve one database.

@@ -1,5 +1,5 @@
-"""kill -9 at random times: no two signatures of a validator for one height, round and step are
-for different blocks, whatever leaves the processes."""
+"""Kill a node with SIGKILL at random times, and check that a validator never signs two
+different blocks for one height, round and step, in anything that leaves the processes."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_a_client_of_a_killed_worker_finds_its_filters_again(
     assert log["transactionHash"] == second
     assert asked(client, "getFilterChanges", own[1]) == block_hashes(chain, 5, 5)
     assert asked(client, "getFilterChanges", waiting) == [second, third]
-    # Subscriptions were those of the connection.
+    # Subscriptions ended with the connection.
     assert "error" in client.asked("eth_unsubscribe", [logs])
     logs = asked(client, "subscribe", "logs", {})
     chain.produce()

@@ -97,7 +97,7 @@ class Clients:
         try:
             assert self._number("eth_call", {"to": COUNTER}) > 1
         except Refused as error:
-            # Its executor was killed in the middle.
+            # The executor was killed during the call.
             if "has ended" not in str(error):
                 raise
             self.lost_calls += 1

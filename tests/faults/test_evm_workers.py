@@ -22,7 +22,7 @@ from .servers import Server, serving
 
 KINDS = ("gthread", "gevent", "gthread")
 BLOCKS = 1_000 if is_long() else 100
-# The heads of that many blocks fit into the default buffer.
+# The heads of this many blocks fit into the default buffer.
 MOST_BEHIND = 50
 
 

@@ -20,8 +20,8 @@ from .servers import SOME, Server, serving
 FLOOD_S = 10.0 if is_long() else 0.5
 BLOCK_S = 2.0
 
-# What one flooding client may cost, and how long others may wait for an answer meanwhile on
-# a machine that is busy.
+# Memory in kB that one flooding client may cost, and seconds that other clients may wait for a
+# response on a busy machine.
 MEMORY_KB = 20_000
 DELAY_S = 1.0
 

@@ -39,7 +39,7 @@ SECONDS = 5.0
 REQUESTS = {
     "trailers": TRAILERS,
     "chunks of a byte": TINY_CHUNKS,
-    "a body that nobody reads": UNREAD_BODY,
+    "a body that is never read": UNREAD_BODY,
 }
 AIM_S, WEBSOCKET_AIM_S = 0.1, 0.05
 # The address of the attackers; the limit is the default for other machines.

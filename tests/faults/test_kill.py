@@ -74,12 +74,13 @@ def check(database: Path, application: str, committed: dict[bytes, int]) -> None
 
 
 def check_state(backend: SQLiteBackend) -> None:
-    """The application's state is that of the last block, to the pair."""
+    """Check that the application's state equals the state after the last block, pair by
+    pair."""
     latest = backend.reads.latest_height()
     txs = [tx for height in range(1, latest + 1) for tx in backend.reads.block(height)[1].txs]
     info = backend.application.info()
     assert info.last_block_height == latest
-    # It may have been killed before its first block.
+    # The process may have been killed before its first block.
     assert not latest or info.last_block_app_hash == backend.reads.results(latest).app_hash
     assert info.data == f'{{"size":{len(txs)}}}'
     for tx in txs[-20:]:

@@ -156,7 +156,7 @@ def test_producers_that_race_in_processes_never_fork(tmp_path: Path) -> None:
         by_pid = {node.pid: node for node in nodes}
         for _ in range(3):
             grow(backend, 20)
-            # Whoever holds so short a lease may keep it for long; a pause ends that.
+            # A process may hold such a short lease for long; pausing it ends that.
             owner = producer(database)
             if owner in by_pid:
                 pause(by_pid[owner], database)

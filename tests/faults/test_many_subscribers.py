@@ -40,7 +40,7 @@ def server(request: pytest.FixtureRequest, database: Path) -> Iterator[Server]:
 
 
 class Reader:
-    """What one subscriber has read so far, by height and index."""
+    """Events that one subscriber has read so far, by height and index."""
 
     def __init__(self, client: WebSocketClient) -> None:
         self.client = client

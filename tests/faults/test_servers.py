@@ -82,7 +82,7 @@ def test_bytes_after_a_websocket_close_are_ignored(kind: str, tmp_path: Path) ->
 @pytest.mark.parametrize("kind", SOME)
 def test_calls_sent_with_the_handshake_are_answered(kind: str, tmp_path: Path) -> None:
     call = '{"jsonrpc":"2.0","id":%d,"method":"health"}'
-    # More than a server reads at once.
+    # The message is longer than one read of a server.
     early = [call % 1 + " " * 10_000, call % 2]
     with serving(kind, tmp_path / "chain.db") as server:
         with closing(WebSocketClient(server.url, timeout=PATIENCE, early=early)) as client:

@@ -24,7 +24,8 @@ KINDS = ("gthread", "gevent", "gthread")
 BLOCKS = 10_000 if is_long() else 500
 SUBSCRIBERS = 20
 CATEGORIES = ("Tx", "Vote")
-# Of the slowest reader; the events of that many blocks fit into the default buffer.
+# Blocks that the slowest reader may be behind; the events of this many blocks fit into the
+# default buffer.
 MOST_BEHIND = 50
 
 
@@ -37,7 +38,8 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
 
 @pytest.fixture
 def servers(chain: EmbeddedChain) -> Iterator[list[Server]]:
-    """Of one worker each, so that it is known who is told by whom."""
+    """Yield servers with one worker each, so that the test knows which worker serves a
+    client."""
     with ExitStack() as stack:
         running = [
             stack.enter_context(serving(kind, Path(chain.store.location.path), produce=False))
@@ -101,7 +103,8 @@ def follow_through_a_kill(chain: EmbeddedChain, crowd: Crowd, deserted: Server) 
     until(
         lambda: all(f.is_away for f in (*crowd.leavers, *crowd.returners)), "all have lost it"
     )
-    # They miss these, and come back while the others are made.
+    # Subscribers of the deserted server miss these blocks, and return while the others are
+    # made.
     make_blocks(chain, BLOCKS // 2 + MOST_BEHIND, crowd)
     assert deserted.census()["pid"] != pid
     for returner in crowd.returners:

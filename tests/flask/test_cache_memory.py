@@ -21,7 +21,8 @@ from flask_noderpc.lru import CacheMemory, LRUCache
 
 # Without a limit the answers of so many blocks take 1.6 MB.
 BLOCKS, LIMIT = 80, 350_000
-# What parameters are remembered, by count, and small caches of other libraries.
+# Bytes that remembered parameters, which are bounded by count, and small caches of other
+# libraries take.
 FIXED = 500_000
 # Asked of these, everything else is as it is later.
 FEW = 5
@@ -95,7 +96,7 @@ def test_all_caches_of_an_app_share_the_setting(chain: EmbeddedChain) -> None:
     with growth() as grown:
         asks(app)
         taken = grown()
-    # It was full, and what Python takes beside the bytes is counted.
+    # The cache was full, and its limit includes Python's overhead.
     assert LIMIT * 0.8 < memory.used <= LIMIT
     assert taken < LIMIT + FIXED
 

@@ -54,7 +54,7 @@ class Server:
         return WebSocketClient(self.url, path=path, source=client)
 
     def waiting(self, client: str) -> Future[Any]:
-        """A call that waits, once it does."""
+        """Return a call that waits, as soon as it does."""
         found = self._threads.submit(self.post, call("events", LONG), client)
         assert self._began.acquire(timeout=PATIENCE)
         return found
@@ -137,7 +137,7 @@ def test_one_client_cannot_take_all_waiter_slots(
     guest = server.waiting(GUEST)
 
     received = hogs[0].result(PATIENCE)["error"]["data"]
-    assert "3 calls wait already, 3 of this client, and so this one gave way" in received
+    assert "3 calls wait already, 3 of this client, so this one was dropped" in received
     assert "NODERPC_MAX_WAITING_CALLS raises this" in received
     # One for each of two more would be as much as the hog has left.
     again = server.post(call("events", LONG), HOG)["error"]["data"]
@@ -156,7 +156,7 @@ HANDSHAKE = {
 
 
 def refused(server: Server, client: str, path: str) -> str:
-    """What is said to a handshake that is refused."""
+    """Return the text of the response to a refused handshake."""
     answer = request(server.url + path, headers=HANDSHAKE, source=client)
     assert answer.status == 503
     return answer.text

@@ -65,7 +65,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[st
         def document_of(dialect: str) -> Any:
             folder = Path(tmp_path_factory.mktemp("chain"))
             backend = stack.enter_context(closing(chain.backend(folder)))
-            # Nobody makes blocks.
+            # No blocks are made, so calls that wait for one time out.
             app = app_for(backend, dialect=dialect, rpc_unsafe=True, broadcast_timeout=0.01)
             document: Any = app.test_client().get("/openapi.json").json
             for schema in (*document["components"]["schemas"].values(), *envelopes(document)):
@@ -105,7 +105,7 @@ def test_calls_from_openapi_are_answered_as_described(operation: Any, name: str)
     @given(case=operation.as_strategy(query=FIXED.get(name)))
     def run(case: Any) -> None:
         reply = answered(case)
-        # What the value of a piece of evidence has is more than the document says.
+        # The document does not describe all rules for the value of a piece of evidence.
         if "result" not in reply and name != "broadcast_evidence":
             assert reply["error"]["code"] != INVALID_PARAMS, (case.query, reply)
 

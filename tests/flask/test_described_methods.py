@@ -38,7 +38,8 @@ def base64(text: bytes) -> str:
     return b64encode(text).decode()
 
 
-# What is sent is seen among what waits. Texts with a $ stand for what the chain has.
+# A transaction that one call sends is visible in later calls as pending. Strings with a $ stand
+# for values of the chain.
 NODE_CALLS: dict[str, list[Any]] = {
     "health": [{}, [], None],
     "status": [{}],
@@ -107,7 +108,8 @@ def assert_described(method: Any, params: Any, result: Any, document: Any) -> No
 
 
 def evidence_of(backend: chain.PeeredBackend, dialect: str) -> Any:
-    """Of an offence that no block has; in 1.0 its members have other names."""
+    """Return evidence of an offence that is in no block; in 1.0 its members have other
+    names."""
     shown = compiled(Evidence)(double_vote(backend, PrivateKey(b"\x02" * 32), height=2))
     if dialect == "comet-1.0":
         for name in ("TotalVotingPower", "ValidatorPower", "Timestamp"):
@@ -328,7 +330,7 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "anvil_setStorageAt": [[TO, "0x1", WORD]],
     "anvil_setAutomine": [[False]],
     "evm_setAutomine": [[True]],
-    # It waits for its block, which is now made at once.
+    # The call waits for its block, which is now made at once.
     "eth_sendRawTransaction": [["$raw0"]],
     "eth_sendRawTransactionSync": [["$raw1"]],
     "eth_sendTransactionSync": [[TRANSFER]],

@@ -42,7 +42,8 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chain.PeeredBa
 
 
 def validator(schema: Any, document: Any) -> Draft202012Validator:
-    """Of one schema of a document, with whose components it may refer."""
+    """Return a validator for one schema of a document, which may refer to the document's
+    components."""
     whole = {**schema, "components": document["components"]}
     Draft202012Validator.check_schema(whole)
     return Draft202012Validator(whole)
@@ -85,7 +86,7 @@ def test_openapi_is_built_once_per_location(
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_live_answers_of_every_route_fit_the_document(tmp_path: Path, dialect: str) -> None:
-    # Their own chain, as each of them sends the same transactions.
+    # Each dialect has a chain of its own, as each run sends the same transactions.
     backend = chain.backend(tmp_path)
     client = app_for(backend, dialect=dialect, rpc_unsafe=True).test_client()
     document = client.get("/openapi.json").get_json()
@@ -112,7 +113,8 @@ def test_live_answers_of_every_route_fit_the_document(tmp_path: Path, dialect: s
                 failure = document["components"]["responses"]["Error"]["content"]
                 schema = failure["application/json"]["schema"]
                 validator(schema, document).validate(answer.get_json())
-        # What the chain has already, or its application refuses, is an error in some.
+        # Some dialects return an error for a transaction that the chain already has, or that
+        # its application refuses.
         assert accepted or path in ("/broadcast_evidence", "/broadcast_tx_commit"), path
     backend.close()
 
@@ -242,7 +244,7 @@ def document_of(client: FlaskClient, path: str = "/openapi.json", **options: Any
 
 
 def told_of(client: FlaskClient) -> set[str]:
-    """The methods of which a mount tells, whichever way."""
+    """Return the methods that a mount lists anywhere."""
     found = {path.removeprefix("/") for path in document_of(client)["paths"]}
     for path, name in (("/", r">(\w+)</a>"), ("/try", r'data-call="(\w+)"')):
         found.update(re.findall(name, client.get(path).text))

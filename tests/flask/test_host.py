@@ -104,7 +104,7 @@ def test_a_hook_may_read_the_body_first(app: Flask) -> None:
 
 
 class _Line(BytesIO):
-    """What a client has sent, and whether more was waited for."""
+    """Bytes that a client has sent, and whether the server tried to read more."""
 
     waits = False
 
@@ -150,7 +150,7 @@ def test_html_error_handlers_of_the_host_leave_our_errors_as_they_are(app: Flask
     for answer, (status, code) in answers.items():
         assert (answer.status_code, answer.content_type) == (status, "application/json")
         assert answer.get_json()["error"]["code"] == code
-    # And what is not ours is the host's.
+    # Paths that are not the extension's belong to the host app.
     assert client.get("/nosuch").text == "<h1>host</h1>"
 
 

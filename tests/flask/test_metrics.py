@@ -223,7 +223,7 @@ def test_gauges_of_a_killed_process_are_dropped(tmp_path: Path) -> None:
         os.kill(killed, signal.SIGKILL)
         until(lambda: node.children() not in ([], [killed]), "another worker")
 
-        # It waits at the socket until the next process is there.
+        # The connection waits at the socket until the next process listens.
         found = numbers(fetched(f"{url}/metrics"))
         assert found["noderpc_websockets"] == 0
         assert found[call("health", 0, "websocket")] == 1

@@ -63,7 +63,7 @@ def test_readyz_gives_the_halt_reason_in_every_process(
         producer.start()
         producer.mempool.submit(validator_tx(key(2), 6))
         for chain in (producer, other):
-            # Of a moment in which it tries once more, another process knows nothing.
+            # Another process does not notice the moment in which the chain tries again.
             until(lambda: asked(chain).status_code == 503, "not ready")  # noqa: B023
 
             until(lambda: HALTED in asked(chain).text, HALTED)  # noqa: B023

@@ -81,7 +81,7 @@ def test_immutable_answers_are_cacheable_for_a_day(app: Flask, path: str) -> Non
         "/block?height=99",
         "/block?height=x",
         "/tx?hash=0x00",
-        # It may be committed again, at another height.
+        # The transaction may be committed again, at another height.
         f"/tx?hash=0x{TX_HASH}",
         "/",
     ],
@@ -278,7 +278,7 @@ def test_faults_reach_the_test_as_those_of_other_views(
                 ask()
         else:
             assert "-32603" in ask().text
-    # An answer is no fault.
+    # An error response to bad input is not a fault.
     assert client.get("/block?height=x").status_code == 400
 
 

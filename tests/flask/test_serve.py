@@ -13,7 +13,7 @@ from tests.helpers.until import PATIENCE
 
 
 def test_a_request_that_is_read_after_the_end_does_not_reach_the_app() -> None:
-    """Its store is closed by then, and would be opened again."""
+    """The app's store is closed by then, and would be opened again."""
     app = Flask("closed")
     seen: list[str] = []
 

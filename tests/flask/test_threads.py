@@ -25,7 +25,7 @@ HANDSHAKE = {
 
 @pytest.fixture
 def node() -> Iterator[Node]:
-    """Of the two threads that it believes to have one may be held."""
+    """A node that believes to have two threads, of which one may be held by a waiting call."""
     with run_node(server_threads=2, broadcast_timeout=PATIENCE) as running:
         yield running
 

@@ -51,7 +51,7 @@ def forms(text: str) -> list[str]:
 
 
 def example(text: str, call: str, parameter: str) -> str:
-    """What stands in a field."""
+    """Return the value of a field."""
     found = re.search(rf'id="of-{call}-{parameter}"[^>]*? value="([^"]*)"', text)
     assert found, (call, parameter)
     return unescape(found[1])

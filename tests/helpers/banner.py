@@ -1,4 +1,4 @@
-"""What ``noderpc start`` shows when its node is ready, read by its titles."""
+"""The banner that ``noderpc start`` prints when its node is ready, read by its titles."""
 
 from __future__ import annotations
 

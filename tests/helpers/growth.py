@@ -10,7 +10,7 @@ from typing import TypeVar
 
 _Input = TypeVar("_Input")
 
-# Of a busy machine one run is not enough to say that it is slow.
+# On a busy machine one run does not prove that the code is slow.
 _RUNS = 5
 # Four times the input takes 4 times as long where it is linear, and 16 where it is quadratic.
 _TIMES, _MOST = 4, 10

@@ -16,15 +16,15 @@ _returned: set[int] = set()
 
 
 def free_port() -> int:
-    """A port that nobody has and that the kernel gives to nobody who asks for any.
+    """Return a free port outside of the range from which the kernel chooses ports.
 
-    Of the kernel's own, a suite that runs beside this one could be given it before the server
-    takes it; and whoever asks whether the server is there would be answered by another.
+    The kernel could give a port of its own range to another test suite before the server takes
+    it, and the check whether the server is up would reach that suite's server.
     """
     # Linux, Documentation/networking/ip-sysctl.rst: "32768 60999" where nothing was set.
     text = _RANGE.read_text() if _RANGE.exists() else "32768 60999"
     low, high = map(int, text.split())
-    # Where the kernel has all of them, one of its own must do.
+    # If the kernel's range is all ports, use one of its range.
     free = [*range(_FIRST, low), *range(high + 1, _LAST)] or list(range(low, high))
     # Each of pytest-xdist's workers, gw0, gw1 ..., has ports of its own.
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))

@@ -153,7 +153,7 @@ class Cluster:
         return self.url(name)
 
     def drop(self, url: str) -> None:
-        """Remove a database, whoever uses it."""
+        """Remove a database and close its connections."""
         name = url.rpartition("/")[2].partition("?")[0]
         self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -33,9 +33,11 @@ def frame(opcode: int, payload: bytes, fin: bool = True, size: int = -1) -> byte
 
 
 class WebSocketClient:
-    """Connects, from the address ``source``, and reads text messages; ``closed`` and
-    ``reason`` are those of the Close it was sent. ``early`` are texts that it sends with its
-    handshake, in one go."""
+    """A websocket client that connects from the address ``source`` and reads text messages.
+
+    ``closed`` and ``reason`` are the code and the reason of the Close frame that it received;
+    ``early`` are messages that it sends together with its handshake.
+    """
 
     def __init__(
         self,
@@ -118,7 +120,8 @@ class WebSocketClient:
                     self._texts.append(self._partial)
                     self._partial = ""
             elif isinstance(event, CloseConnection):
-                # As a client does: it has nothing more to say, if anybody is there to hear it.
+                # A client that has read a Close frame sends nothing more; the server may be
+                # gone.
                 self.closed, self.reason = event.code, event.reason
                 with suppress(OSError):
                     self.sock.shutdown(socket.SHUT_WR)

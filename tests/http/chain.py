@@ -28,7 +28,7 @@ from flask_noderpc.domain.network import (
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.chains import ChainMaker
 
-# Where in the chain each thing stands.
+# Heights at which the chain has each thing.
 WITH_EVENTS = WITH_TXS = 2
 WITH_UPDATE = WITH_FAILED_TX = 3
 WITH_EVIDENCE = 4
@@ -83,7 +83,7 @@ def backend(folder: Path) -> PeeredBackend:
 
 
 def _blocks(maker: ChainMaker) -> list[CommittedBlock]:
-    # Nobody signs for the newcomer, so its votes are absent.
+    # The newcomer does not sign, so its votes are absent.
     key = b64encode(PrivateKey(b"\x77" * 32).public.value)
     blocks = [
         maker.block(),

@@ -146,7 +146,7 @@ def test_the_queue_is_read_again_after_refusals_are_logged(
 
             sender = threading.Thread(target=send_many, daemon=True)
             sender.start()
-            # As many as the queue holds.
+            # The queue holds 500 transactions.
             assert all(taken.acquire(timeout=PATIENCE) for _ in range(500))
             handler.resume.set()
             sender.join(PATIENCE)

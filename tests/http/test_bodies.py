@@ -136,7 +136,7 @@ def test_no_encoding_may_be_named(client: FlaskClient, encoding: str) -> None:
     assert answer.json["result"] == {}
 
 
-# What only a real socket can say.
+# The tests below need a real socket.
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def raw(address: tuple[str, int], head: str, body: bytes = b"") -> tuple[int, by
     [
         # Announced and not sent: the size alone is enough to refuse it.
         ("Content-Length: 1000000000000", 413),
-        # More announced than sent.
+        # The length is larger than the body.
         (f"Content-Length: {len(HEALTH) + 10}", 400),
         # Less announced: the rest is another request that never comes.
         ("Content-Length: 10", 400),

@@ -110,5 +110,5 @@ def test_a_subscription_is_read_by_the_same_rules() -> None:
         "error converting json params to arguments: json: cannot unmarshal number into"
         " Go value of type string"
     )
-    # CometBFT: what is missing is an empty text, which is no query.
+    # CometBFT reads a missing query as an empty string, which is not a query.
     assert empty["error"]["data"].startswith("failed to parse query: ")

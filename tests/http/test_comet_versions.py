@@ -187,7 +187,7 @@ def test_0_40_refuses_ids_that_are_no_whole_numbers(
 ) -> None:
     body = f'{{"jsonrpc":"2.0","id":{request_id},"method":"health"}}'
 
-    # As a node of 0.40.0 answered.
+    # A node of 0.40.0 gave this response.
     assert client.post("/", data=body).get_json() == {
         "jsonrpc": "2.0",
         "error": {

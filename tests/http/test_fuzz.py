@@ -20,7 +20,7 @@ shared = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
-# It waits for a block that nobody makes.
+# broadcast_tx_commit waits for a block, and none is made.
 NAMES = [route.name for route in COMETBFT_ROUTES if route.name != "broadcast_tx_commit"]
 PARAMETERS = sorted({spec.wire for route in COMETBFT_ROUTES for spec in specs(route.params)})
 

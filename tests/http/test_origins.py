@@ -47,7 +47,7 @@ OWN: tuple[dict[str, str], ...] = (
     {"Origin": "https://evil.example", "Sec-Fetch-Site": "same-origin"},
     {"Sec-Fetch-Site": "none"},
 )
-# Of the same site as the browser says, such as from another port.
+# The browser says same-site, for instance for another port.
 BESIDE: tuple[dict[str, str], ...] = (
     {"Sec-Fetch-Site": "same-site"},
     {"Sec-Fetch-Site": "same-site", "Referer": "http://localhost:26657/"},
@@ -156,7 +156,7 @@ def test_programs_of_this_machine_may_sign(peer: str, host: str) -> None:
         # A socket of the file system has no address.
         ({}, "localhost", ""),
         ({}, "localhost", "unix:"),
-        # What a proxy on this machine passes on.
+        # Headers that a proxy on this machine adds.
         ({"X-Forwarded-For": "127.0.0.1"}, "localhost", "127.0.0.1"),
         ({"X-Real-IP": "192.0.2.1"}, "localhost", "127.0.0.1"),
         ({"Forwarded": "for=192.0.2.1"}, "localhost", "127.0.0.1"),
@@ -214,7 +214,7 @@ def test_another_site_sends_no_transactions(
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"tx": "YT0x"}}
     # The whole batch is looked through, and what only reads is answered.
     batch = [{"jsonrpc": "2.0", "id": 2, "method": "health"}, call]
-    # What a page can send without asking first: text/plain.
+    # A page can send text/plain without a preflight request.
     posted = client.post("/", data=json.dumps(batch), headers=headers)
 
     assert got.status_code == 403

@@ -41,7 +41,7 @@ def output_in(folder: Path) -> str:
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
         cwd=folder,
-        # What this run was given, coverage say, is not for the run under test.
+        # Options of this run, for instance of coverage, must not apply to the run under test.
         env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
         capture_output=True,
         text=True,
@@ -117,7 +117,8 @@ def test_fixture_blocks_are_manual_and_the_clock_stands_still(noderpc_node: Node
     )
 
     assert heights == [1, 2]
-    # The first block has the time of the genesis, the next that of the votes for the first.
+    # The first block has the time of the genesis, and the next block the time of the votes for
+    # the first.
     assert (first, second) == ("2023-11-14T22:13:20Z", "2023-11-14T22:13:22.5Z")
 
 

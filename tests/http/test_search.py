@@ -59,7 +59,7 @@ NUMBERS = ["n1", "n2", "n3", "n4", "n5"]
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        # What stands for every transaction of some heights.
+        # Keys that each transaction of some heights has.
         ("tx.height = 1", ["name", "n1"]),
         ("tx.height = 2", []),
         ("tx.height > 1 AND tx.height <= 3", ["n2", "n3", "n4"]),
@@ -78,7 +78,7 @@ NUMBERS = ["n1", "n2", "n3", "n4", "n5"]
         ("app.key = 10", ["n1"]),
         ("app.key = 10.0", []),
         ("app.key = 'SATOSHI'", []),
-        # Ranges are of numbers; 8atom is none.
+        # Ranges compare numbers; 8atom is not a number.
         ("app.key > 9", ["n1", "n3", "n5"]),
         ("app.key >= 9 AND app.key < 10", ["n2", "n3"]),
         ("app.key < 9", []),

@@ -27,7 +27,7 @@ _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?Z", re.ASC
 
 
 def check(value: object, kind: Kind, where: str = "result") -> list[str]:
-    """What is wrong with the value, one sentence each; nothing when it is right."""
+    """Return one sentence for each fault of the value; empty if it is right."""
     return list(_complaints(value, kind, where))
 
 

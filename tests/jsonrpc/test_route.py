@@ -138,7 +138,7 @@ def test_the_client_with_the_most_waiters_loses_one() -> None:
         with pytest.raises(Busy):
             waiters.acquire("hog").__enter__()
     hog[0].__exit__(None, None, None)
-    # What was given up is not given back twice.
+    # Tickets that were taken back are not released twice.
     with waiters.acquire("guest"), pytest.raises(Busy):
         waiters.acquire("guest").__enter__()
 

@@ -29,7 +29,7 @@ PRECOMPILE_SIZES = {
 }
 PRECOMPILES = tuple(number.to_bytes(20) for number in PRECOMPILE_SIZES)
 
-# Of alt_bn128: G1, and G2 as EIP-197 writes it.
+# Points on alt_bn128's curves: in G1, and in G2 as EIP-197 encodes it.
 _BN_G1 = (1).to_bytes(32) + (2).to_bytes(32)
 _BN_MINUS_G1 = (1).to_bytes(32) + (
     21888242871839275222246405745257275088696311157297823662689037894645226208581
@@ -46,7 +46,7 @@ _BN_G2 = b"".join(
 
 
 def precompile_input(random: Random, number: int) -> bytes:
-    """What a precompiled contract may be called with; now and then with a fault."""
+    """Return an input of a precompiled contract, sometimes with a fault."""
     made = _valid(random, number)
     pick = random.random()
     if pick < 0.1:

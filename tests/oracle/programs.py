@@ -11,7 +11,7 @@ _PUSH0 = b"\x5f"
 _SSTORE, _POP = b"\x55", b"\x50"
 _SLOTS = 6
 
-# Those that take so many words and give one.
+# Opcodes that pop this many words and push one.
 _FUNCTIONS = {
     0x01: 2,
     0x02: 2,
@@ -29,7 +29,7 @@ _FUNCTIONS = {
     **dict.fromkeys(range(0x16, 0x19), 2),
     0x19: 1,
     **dict.fromkeys(range(0x1A, 0x1E), 2),
-    # Of the message, the block and the machine.
+    # Opcodes that read the message, the block and the machine.
     **dict.fromkeys((0x30, 0x32, 0x33, 0x34, 0x36, 0x38, 0x3A, 0x3D), 0),
     **dict.fromkeys((0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48, 0x4A), 0),
     **dict.fromkeys((0x58, 0x59, 0x5A), 0),
@@ -41,7 +41,7 @@ _EDGES = (0, 1, 2, 31, 32, 255, 256, (1 << 255) - 1, 1 << 255, (1 << 256) - 1, (
 
 
 def push(value: int) -> bytes:
-    """Push a number in as few bytes as it has."""
+    """Push a number in as few bytes as it needs."""
     if not value:
         return _PUSH0
     body = value.to_bytes((value.bit_length() + 7) // 8)
@@ -167,13 +167,13 @@ class Programs:
             # RETURNDATACOPY of all of it.
             called += b"\x3d" + _PUSH0 + _PUSH0 + b"\x3e" + _PUSH0 + b"\x51" + self._kept()
         elif pick < 0.51:
-            # More than there may be.
+            # The length exceeds the returned data.
             called += push(33) + _PUSH0 + _PUSH0 + b"\x3e"
         return called
 
     def _create(self) -> bytes:
         if self._random.random() < 0.05:
-            # The most that may be, or more; maybe with a value that nobody has.
+            # The length is at or above the maximum, and the value may exceed the balance.
             length = push(self._random.choice((49_152, 49_153)))
             worth = push(self._random.choice((0, 99)))
             return _PUSH0 + length + _PUSH0 + worth + b"\xf5" + self._kept()
@@ -215,7 +215,7 @@ class Programs:
         return hashed + b"\x20" + self._kept()
 
     def _branch(self) -> bytes:
-        """Skip a piece, where the calldata is long enough; PC tells where it is."""
+        """Skip a piece if the calldata is long enough; PC gives the position."""
         piece = self._store()
         # PUSH1 n, CALLDATASIZE, LT, PC, PUSH1 distance, ADD, JUMPI, piece, JUMPDEST.
         size = self._random.randrange(64)
@@ -248,6 +248,6 @@ class Programs:
         if pick < 0.93:
             return push_address(self._address()) + b"\xff"
         if pick < 0.97:
-            # Itself.
+            # ADDRESS and SELFDESTRUCT: the contract is its own beneficiary.
             return b"\x30\xff"
         return self._random.choice((b"\xfe", b"\x0c", b"\x50", b"\x56", b"\xb0"))

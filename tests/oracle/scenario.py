@@ -34,7 +34,7 @@ class Scenario:
         ]
         own = [bytes.fromhex(key.address[2:]) for key in self.keys]
         self.contracts = [b"\xcc" * 18 + bytes((0, n)) for n in range(_CONTRACTS)]
-        # Some that nobody ever saw, and the one that gets the fees.
+        # Some accounts that do not exist, and the recipient of the fees.
         unseen = [b"\xdd" * 18 + bytes((0, n)) for n in range(4)]
         # The accounts that sign may have code of others: EIP-7702.
         self.addresses = [*own, *own, *self.contracts, *unseen, COINBASE, *PRECOMPILES[:3]]
@@ -129,7 +129,7 @@ class Scenario:
         fee = choose((BASE_FEE, BASE_FEE, BASE_FEE - 1))
         kind = choose((0, 1, 2, 4))
         if kind == 0:
-            # Of those with a type EELS takes any chain's.
+            # EELS accepts any chain ID in typed transactions.
             fields["chainId"] = choose((CHAIN_ID,) * 9 + (1,))
         if kind in (0, 1):
             fields["gasPrice"] = fee
@@ -149,7 +149,7 @@ class Scenario:
         return bytes(key.sign_transaction(fields).raw_transaction)
 
     def _gas(self, fields: dict[str, Any]) -> int:
-        """What it costs to begin, and something to run with; sometimes a unit too little."""
+        """Return the intrinsic gas, and some to run with; sometimes one unit too little."""
         listed = [AccessListEntry(b"", e["storageKeys"]) for e in fields.get("accessList", ())]
         allowed = fields.get("authorizationList", ())
         data = fields["data"]

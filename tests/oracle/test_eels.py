@@ -26,7 +26,7 @@ BLOCKS, TXS = 50, 10
 
 
 class NodeStore(dict[bytes, bytes]):
-    """What an engine wrote, and made-up hashes of blocks."""
+    """Nodes that an engine wrote, and made-up hashes of blocks."""
 
     def record(self, digest: bytes) -> bytes | None:
         return self.get(digest)
@@ -91,7 +91,7 @@ def test_random_transactions_do_the_same(seed: int, capsys: pytest.CaptureFixtur
 
 
 def refusal(eels: Eels, job: ExecuteBlock, raw: bytes) -> str:
-    """What EELS says of a transaction that is not to run; empty for one that is."""
+    """Return the error with which EELS refuses a transaction; empty if it runs."""
     world = eels.world(job.root)
     try:
         world.run_signed(job.environment, raw)

@@ -207,7 +207,7 @@ def _kill_owner(chain: EmbeddedChain, producers: list[subprocess.Popen[str]]) ->
             each.send_signal(signal.SIGKILL)
             each.communicate()
             return
-    raise AssertionError(f"nobody of these is {owner!r}")
+    raise AssertionError(f"none of these is {owner!r}")
 
 
 def test_a_connection_that_the_server_ended_is_replaced(
@@ -222,7 +222,7 @@ def test_a_connection_that_the_server_ended_is_replaced(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
-        # Neither a read nor a write fails for it.
+        # Neither reads nor writes fail.
         assert store.reads.latest_height() == number + 1
         assert store.reads.block(1)[1].txs == (b"a=0",)
     assert store.verify() == 3
@@ -348,7 +348,7 @@ def test_reads_go_on_after_one_that_failed(host: PostgresBackend, maker: ChainMa
     """psycopg drops all prepared statements after a ROLLBACK of its own, not its own alone."""
     host.append_block(maker.block(b"a=1"))
     for _ in range(3):
-        # It prepares what is repeated.
+        # The connection prepares statements that are repeated.
         for _ in range(10):
             assert host.reads.block(1)[1].txs == (b"a=1",)
             assert host.reads.latest_height() == 1

@@ -20,7 +20,7 @@ from tests.helpers.until import PATIENCE, until
 
 from .conftest import Open
 
-# Longer than a test: whoever wakes was notified.
+# Longer than a test takes, so only a notification can wake a host.
 NEVER_POLLS = 4 * PATIENCE
 
 

@@ -62,7 +62,7 @@ def listed(url: str) -> list[tuple[int, int]]:
 
 
 def attached(url: str, table: str) -> list[int]:
-    """Where the partitions of a table begin."""
+    """Return the heights at which the partitions of a table begin."""
     found = ask(
         url,
         "SELECT inhrelid::regclass::text FROM pg_inherits"

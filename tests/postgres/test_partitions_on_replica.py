@@ -60,9 +60,9 @@ def test_a_snapshot_of_the_replica_has_it(
     replica: Standby,
     maker: ChainMaker,
 ) -> None:
-    """Its max_standby_streaming_delay says how long it waits for one."""
+    """The replica's max_standby_streaming_delay bounds the wait for a snapshot."""
     monkeypatch.setattr(partitions, "HEIGHTS", 8)
-    # Else autovacuum may be in the way of the pruning.
+    # Otherwise autovacuum may hold a lock that the pruning needs.
     wait_for_others(monkeypatch)
     host = open_host(read_url=replica.url(url.rpartition("/")[2].partition("?")[0]))
     host.init_chain(maker.genesis, maker.state)

@@ -53,7 +53,7 @@ def url(primary: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def read_url(url: str, replica: Standby) -> str:
-    """The same database on the replica."""
+    """Return the URL of the database on the replica."""
     return replica.url(url.rpartition("/")[2].partition("?")[0])
 
 
@@ -81,7 +81,7 @@ def paused(replica: Standby) -> Iterator[None]:
     """Let the replica lag behind."""
     replica.execute("SELECT pg_wal_replay_pause()")
     try:
-        # It may be in the middle of a record.
+        # Recovery may be in the middle of a record.
         state = "SELECT pg_get_wal_replay_pause_state()"
         until(lambda: replica.ask(state) == ("paused",), "the recovery is paused")
         yield
@@ -185,7 +185,7 @@ def test_a_read_that_the_recovery_cancels_is_repeated(
 
         replica.catch_up()
         assert reading._open().read(work, 1) == 1000
-    # Recovery may end sessions instead of the statement: that of the next read, too.
+    # Recovery may end the session instead of the statement, so the next read fails, too.
     ended = [[True, False]] if cancelled > 1 else []
     assert calls in ([True, True, False][:cancelled], *ended)
 

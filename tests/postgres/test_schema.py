@@ -73,7 +73,7 @@ def test_an_empty_database_is_known_without_making_tables(empty: str) -> None:
 
 
 def removed(url: str) -> None:
-    """Let the tables be those of a version that has removed what this one needs."""
+    """Mark the tables as those of a version that has removed what this version needs."""
     with psycopg.connect(url) as at:
         at.execute("UPDATE noderpc_schema SET version = 99, oldest = 99")
 
@@ -92,7 +92,7 @@ def test_a_host_goes_on_where_a_newer_version_has_added_to_the_tables(
 def test_a_host_stops_where_a_newer_version_has_removed_from_the_tables(
     url: str, open_host: Open, maker: ChainMaker
 ) -> None:
-    """Neither a block nor a transaction is written, and its readiness says why."""
+    """Neither a block nor a transaction is written, and /readyz says why."""
     host = open_host(application=KVStore)
     host.init_chain(maker.genesis, maker.state)
     host.append_block(maker.block(b"a=1"))
@@ -120,7 +120,7 @@ COLUMNS_2 = {"app_state": "key, content", "metadata": "name, content"}
 
 
 def go_back(url: str) -> None:
-    """Let a store have the tables of version 2, with the rows that it has."""
+    """Give a store the tables of version 2, with its rows."""
     with psycopg.connect(url) as at:
         # An identity begins above what is copied.
         at.execute("CREATE SCHEMA old; SET search_path = old")

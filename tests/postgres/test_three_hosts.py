@@ -1,5 +1,5 @@
-"""Three hosts on one database under load: each match is told once and in order, whatever is
-restarted, killed or promoted meanwhile."""
+"""Three hosts on one database under load: each subscriber receives each match once and in
+order, whatever is restarted, killed or promoted meanwhile."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Host:
         return request(self.url + path, timeout=PATIENCE).text
 
     def height(self) -> int:
-        """Return the latest height; 0 while there is none."""
+        """Return the latest height; 0 if the host has none or does not respond."""
         try:
             status = json.loads(self.ask("/status"))["result"]
         except (OSError, KeyError, ValueError):
@@ -136,7 +136,7 @@ def url(pair: tuple[Cluster, Standby]) -> str:
 
 @pytest.fixture
 def hosts(url: str, tmp_path: Path) -> Iterator[list[Host]]:
-    """Three, of which two have the keys."""
+    """Yield three hosts, of which two have the validator's keys."""
     folders = [tmp_path / name for name in ("one", "two", "three")]
     home.create(folders[0], "three-hosts", 1_700_000_000 * 10**9)
     shutil.copytree(folders[0], folders[1])
@@ -159,7 +159,8 @@ def all_places(store: PostgresBackend) -> list[tuple[int, int]]:
 def run(
     hosts: Sequence[Host], url: str, disturb: Callable[[Load], None], may_end: bool = False
 ) -> None:
-    """Disturb hosts under load; then all that was taken is in one block, and was told once."""
+    """Disturb hosts under load; then check that each accepted transaction is in one block, and
+    that each subscriber received it once."""
     subscribers = [Subscriber(host.url, "Tx") for host in hosts for _ in range(SUBSCRIBERS)]
     load = Load(hosts)
     until(lambda: len(load.sent) > 20, "transactions are taken")
@@ -184,9 +185,9 @@ def run(
         assert store.verify() >= places[-1][0]
     for each in subscribers:
         if not each.is_away:
-            until(lambda each=each: len(each.told) >= len(places), "it is told")  # type: ignore[misc]
+            until(lambda each=each: len(each.told) >= len(places), "its notification")  # type: ignore[misc]
         each.end()
-    # Those of a host that was killed are told nothing more.
+    # Subscribers of a killed host receive nothing more.
     assert may_end or not any(each.is_away for each in subscribers)
     for each in subscribers:
         assert each.told == (places[: len(each.told)] if each.is_away else places)
@@ -239,7 +240,7 @@ def test_a_primary_that_fails_over_to_its_standby_under_load(
 
 
 def test_a_producer_that_is_killed_under_load(hosts: list[Host], url: str) -> None:
-    """Both that have the keys, by turns."""
+    """Kill the two hosts with keys alternately."""
 
     def kill(load: Load) -> None:
         for number in range(KILLS):

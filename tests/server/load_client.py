@@ -16,19 +16,19 @@ _AGAIN_S = 0.05
 
 @dataclass(slots=True)
 class Tally:
-    """What all readers saw together."""
+    """Results of all readers together."""
 
     seconds: list[float] = field(default_factory=list)
     """That each answer took."""
     bad: list[str] = field(default_factory=list)
-    """Answers that were no results."""
+    """Responses that were errors."""
     cut: int = 0
     """Calls that were under way when their connection was lost."""
     refused: int = 0
     """Connections that were not taken."""
 
     def percentile(self, share: float) -> float:
-        """So many seconds at most for that share of the calls."""
+        """Return the seconds within which the given share of the calls ended."""
         ordered = sorted(self.seconds)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 

@@ -93,7 +93,7 @@ class Node(Process):
         return {"PYTHONPATH": os.pathsep.join(paths)}
 
     def url(self, title: str = "node RPC") -> str:
-        """Where it serves something, once it says so."""
+        """Return the URL of a server, once the banner names it."""
         found: list[str] = []
 
         def said() -> bool:
@@ -131,7 +131,7 @@ def started(
 
 
 def refusal(*flags: str, command: list[str] | None = None, status: int = os.EX_CONFIG) -> str:
-    """What is said where it can't start."""
+    """Return the error of a node that can't start."""
     ended = subprocess.run(
         [*(command or [*COMMAND, *ANY_PORTS]), *flags],
         capture_output=True,
@@ -144,6 +144,6 @@ def refusal(*flags: str, command: list[str] | None = None, status: int = os.EX_C
 
 
 def without_warnings(said: str) -> str:
-    """What is said beside warnings: those of variables that these tests have themselves."""
+    """Return the output without warnings, such as those about variables of these tests."""
     lines = (line for line in said.splitlines() if " WARNING: " not in line)
     return "\n".join(lines).strip()

@@ -72,7 +72,7 @@ _HEADERS = (
     " Folded: 1",
     "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 )
-# Of a client on another machine.
+# Headers of a client on another machine.
 _REMOTE = ("X-Forwarded-For: 192.0.2.7", "Accept-Encoding: gzip")
 _IDS = (*(b"%d" % number for number in range(10)), b'"a"', b'"a,b"', b"-5", b"1.5", b"null")
 _ID = re.compile(rb'"id": ?[^,}]+')
@@ -92,7 +92,7 @@ class Raw:
     line_end: bytes = b"\r\n"
 
     def encode(self) -> bytes:
-        """Return the request as it is sent; its length is that of its body."""
+        """Return the request's bytes, with the length of its body."""
         body, headers = self.body, self.headers
         if self.chunked:
             headers += ("Transfer-Encoding: chunked",)
@@ -222,7 +222,7 @@ class Mutator:
         return replace(raw, target=random.choice(self._corpus).target)
 
     def _other_spelling(self, raw: Raw) -> Raw:
-        """The same in other bytes, or nearly."""
+        """Return the request with a different encoding, or with a small fault."""
         random = self._random
         path, _, query = raw.target.partition(b"?")
         at = random.randrange(len(path) + 1)

@@ -17,7 +17,7 @@ from .node_process import refusal, started
 
 @pytest.fixture
 def command(tmp_path: Path) -> list[str]:
-    """Starts an app whose own addresses nobody can listen at."""
+    """Return the command of an app whose own addresses can't be bound."""
     app = tmp_path / "hosts.py"
     app.write_text(
         "from flask import Flask\n"

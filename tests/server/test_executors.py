@@ -16,24 +16,26 @@ from .node_process import Node, started
 
 
 def executors(folder: Path) -> dict[int, int]:
-    """Those of a node, with how much each gives way to others."""
+    """Return the executors of a node, with the difference of their niceness from this
+    process."""
     listed = subprocess.run(
         ["pgrep", "-f", f"ethereum.application.executor {folder}"],
         capture_output=True,
         text=True,
     )
-    # Whoever runs the tests may give way too.
+    # The tests themselves may run at a lower priority.
     own = os.getpriority(os.PRIO_PROCESS, 0)
     found = {}
     for pid in map(int, listed.stdout.split()):
-        # It may have ended since.
+        # The process may have ended meanwhile.
         with suppress(ProcessLookupError):
             found[pid] = os.getpriority(os.PRIO_PROCESS, pid) - own
     return found
 
 
 def gives_way() -> int:
-    """How much more one for calls gives way: 19 is the most that there is."""
+    """Return the niceness that an executor for calls adds: 5, or less where 19 would be
+    exceeded."""
     return min(5, 19 - os.getpriority(os.PRIO_PROCESS, 0))
 
 

@@ -124,7 +124,7 @@ def test_keep_alive_may_be_one_of_several_connection_options(node: Node) -> None
         (b"http://localhost/health", "HTTP/1.1 200 OK"),
         (b"HTTP://localhost/health?a=b", "HTTP/1.1 200 OK"),
         (b"http://localhost", "HTTP/1.1 200 OK"),
-        # RFC 9112, 3.2.2: its host replaces that of the header.
+        # RFC 9112, 3.2.2: the host of the target replaces the Host header.
         (b"http://evil.example/health", "HTTP/1.1 403 Forbidden"),
     ],
 )

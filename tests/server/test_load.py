@@ -28,7 +28,7 @@ from .node_process import Node, started
 LONG = is_long()
 READERS, SUBSCRIBERS, SECONDS = (800, 100, 60) if LONG else (80, 10, 6)
 SETTLING_S, KILL_EVERY_S = (20, 10) if LONG else (2, 2)
-# What a process may grow by once it has settled, with the same to do.
+# Kilobytes that a process may grow by under constant load, after it has settled.
 FLAT_KB = 4_000
 Record = Callable[[str], None]
 FIRST: Place = (1, 0)
@@ -55,14 +55,14 @@ class Faithful(Subscriber):
     """Comes back as often as it is cut off, and asks for what it missed."""
 
     lost = 0
-    """How often it was."""
+    """Number of lost connections."""
 
     def run(self) -> None:
         self.read_on()
         while self.is_away:
             self.lost += 1
             self._client.close()
-            # It may be cut off again before it is back.
+            # The connection may be lost again before it is usable.
             try:
                 self._come_back()
             except OSError:
@@ -71,7 +71,7 @@ class Faithful(Subscriber):
     def _come_back(self) -> None:
         self._client = self._connected()
         self._subscribe()
-        # In this order: what the answer lacks is told.
+        # Subscribe first: events that the response lacks arrive as notifications.
         self._held: list[Any] = []
         self.told += self._missed()
         for match in self._held:
@@ -80,7 +80,7 @@ class Faithful(Subscriber):
         self.read_on()
 
     def note(self, kind: str, result: Any) -> None:
-        # What it asked for may be told as well.
+        # Events in the response may arrive as notifications, too.
         if not self.lost or place(result["data"]) not in self.told:
             super().note(kind, result)
 
@@ -177,7 +177,7 @@ def record(capsys: pytest.CaptureFixture[str]) -> Record:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
-    # The first block is that of the first transaction.
+    # The first transaction is in the first block.
     flags = ("--workers", "2", "--block-interval", "0.5", "--empty-blocks", "false")
     with started(tmp_path, *flags) as found:
         found.until_up()
@@ -232,7 +232,7 @@ def test_a_killed_process_fails_only_its_calls(node: Node, record: Record) -> No
 def all_are_told(node: Node, subscribers: list[Faithful], sender: Sender) -> None:
     """Each of each transaction that came after it, once and in order."""
     assert sender.sent > 0
-    # What was sent last may still wait for its block.
+    # The last transactions may still wait for their block.
     until(lambda: len(committed(node)) > sender.sent, "the last block")
     first, *expected = committed(node)
     assert first == FIRST

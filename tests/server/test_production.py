@@ -65,7 +65,7 @@ def test_create_empty_blocks_flag_enables_empty_blocks(tmp_path: Path) -> None:
 
 
 def test_a_call_waits_for_the_first_block(tmp_path: Path) -> None:
-    # It serves, and somebody else has to make the blocks.
+    # The node serves, and another process has to make the blocks.
     port = free_port()
     flags = ("--rpc.laddr", f"tcp://127.0.0.1:{port}", "--produce", "false")
     database = tmp_path / "data" / "noderpc.db"
@@ -93,7 +93,7 @@ def _has_chain(database: Path) -> bool:
         try:
             return store.has_chain()
         except StoreError:
-            # It is still being made.
+            # The file is still being written.
             return False
 
 

@@ -42,7 +42,7 @@ SETTINGS = {
     "cors_origins": "https://page.example",
     "read_origins": "https://page.example",
     "allowed_hosts": "localhost",
-    # Nobody makes blocks while a call waits.
+    # No blocks are made while a call waits.
     "broadcast_timeout": 0.01,
 }
 

@@ -458,7 +458,7 @@ def test_a_get_with_a_body_is_read_to_its_end_each_time(
 def test_a_request_may_end_without_a_carriage_return(
     chain: EmbeddedChain, first: bytes
 ) -> None:
-    # What lies behind it is a request of its own, whatever its length and its id look like.
+    # The bytes behind it are another request, regardless of their length and ID.
     second = post('{"id":1}')
     with (
         serving(app_for(chain), ResponseCache(ROOM)) as served,

@@ -78,7 +78,7 @@ def test_each_process_sends_its_spans_to_the_collector(
             until(lambda: ("status", True) in names_and_traces(bodies), "that of the trace")
             get(node.url(), "/status")
             assert node.end() == 0
-        # What had not been sent is sent at the end.
+        # Spans that were still queued are sent at the end.
         assert ("status", False) in names_and_traces(bodies)
 
 
@@ -86,7 +86,7 @@ def test_a_node_ends_though_the_collector_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
-    # Nobody may listen there.
+    # Nothing listens at this port.
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     with started(tmp_path) as node:
         node.until_up()

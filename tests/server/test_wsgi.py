@@ -349,7 +349,7 @@ def test_the_end_of_such_a_websocket_does_not_wait_for_the_client(node: Node) ->
 def test_an_application_may_take_longer_than_a_client_has_for_the_body(
     tmp_path: Path, path: str
 ) -> None:
-    # More than the server has read before the application asks for it.
+    # The body is longer than what the server reads before the application asks for it.
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"
     request = head.encode() + bytes(200_000)
     with started(tmp_path, command=command(tmp_path), limits=client_seconds(1)) as node:

@@ -23,7 +23,7 @@ _DRAIN_S = 5.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is expected to fail must fail."""
+    """Mark the tests that are expected to fail, which must fail."""
     for item in items:
         for table, strict in ((FAILURES, True), (RACES, False)):
             for pattern, reason in table:
@@ -185,7 +185,7 @@ offchain_lookup_contract, async_offchain_lookup_contract = _contract("offchain_l
 
 
 def _twin(name: str) -> Any:
-    """The same under the name that asynchronous tests use."""
+    """Return the fixture under the name that asynchronous tests use."""
 
     @pytest.fixture(name=f"async_{name}")
     def twin(request: pytest.FixtureRequest) -> Any:

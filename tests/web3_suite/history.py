@@ -25,13 +25,13 @@ _CONTRACTS: dict[str, dict[str, Any]] = {
     "offchain_lookup": OFFCHAIN_LOOKUP_DATA,
 }
 
-# Of the emitter's enumeration.
+# A value of the emitter's enumeration.
 _DOUBLE_WITH_INDEX = 9
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What there is."""
+    """Contracts and transactions on the chain."""
 
     contracts: dict[str, Any]
     deployment: str

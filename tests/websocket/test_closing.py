@@ -1,4 +1,5 @@
-"""A connection ends after our Close, whatever its peer does."""
+"""Tests that a connection ends after the server's Close frame, even if its peer does
+nothing."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def test_a_peer_that_reads_late_still_gets_the_close_frame() -> None:
     begun = threading.Event()
 
     def events() -> Iterator[bytes]:
-        # More than the kernel takes.
+        # The chunks are more than the kernel's buffers hold.
         for _ in range(2000):
             yield b"x" * 10_000
             begun.set()

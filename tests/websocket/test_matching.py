@@ -1,7 +1,8 @@
-"""What a subscription matches: each rule of CometBFT 0.38, on blocks that KVStore made.
+"""Tests of the matches of a subscription: each rule of CometBFT 0.38, on blocks that KVStore
+made.
 
-KVStore gives each transaction two events: ``app.creator`` «Cosmoshi Netowoko» with the key
-as ``app.key``, and «Cosmoshi» with the value.
+KVStore gives each transaction two events: ``app.creator`` «Cosmoshi Netowoko» with the key as
+``app.key``, and «Cosmoshi» with the value.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def test_subscriptions_match_transactions_by_query(
 ) -> None:
     client = connect()
     assert client.asked("subscribe", {"query": query})["result"] == {}
-    # Whatever is told comes before the change of the second block.
+    # All notifications of the transactions arrive before the change of the second block.
     client.asked("subscribe", {"query": "tm.event = 'ValidatorSetUpdates'"}, "end")
     for tx in TXS:
         node.chain.mempool.submit(tx)

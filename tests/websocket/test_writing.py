@@ -91,7 +91,7 @@ def test_a_message_is_written_when_sending_it_returns() -> None:
         sending.start()
         until(lambda: bool(pair.connection._frames), "a frame that waits")
         pulled.set()
-        # Of the frame more is left than the sockets' buffers take.
+        # The rest of the frame is larger than the sockets' buffers.
         assert pair.read(8) == text_frame(b"event") + text_frame(b"x" * SIZE)[:1]
         assert not returned.wait(0.2)
 

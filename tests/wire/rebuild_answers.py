@@ -1,6 +1,6 @@
-"""What handlers and events would say, from the JSON that a node of CometBFT sent.
+"""Build the results of handlers and the events from the JSON that a node of CometBFT sent.
 
-All versions from 0.34 to 1.0 are read, once :func:`plain` has been asked for 0.34.
+All versions from 0.34 to 1.0 are supported; for 0.34, call :func:`plain` first.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def vote_in_short(text: str) -> block.Vote:
 
 
 def consensus_dump(found: Json) -> responses.ResultDumpConsensusState:
-    """The state of consensus, without what is told of peers."""
+    """Return the state of consensus, without its peers."""
     state = found["round_state"]
     votes = tuple(map(vote_in_short, state["last_commit"]["votes"]))
     last = whole_set(state["last_validators"])
@@ -207,7 +207,7 @@ def consensus_state(found: Json) -> responses.ResultConsensusState:
     """The state of consensus of a chain with one validator."""
     state = found["round_state"]
     address = bytes.fromhex(state["proposer"]["address"])
-    # Who voted, the power that did, and the whole power: "BA{1:_} 0/10 = 0.00".
+    # The text has the votes, the power that voted, and the total power: "BA{1:_} 0/10 = 0.00".
     text = state["height_vote_set"][0]["prevotes_bit_array"]
     power = int(text.split("/")[1].split()[0])
     members = ValidatorSet((Validator(address, PublicKey(ED25519, b""), power),), address)
@@ -291,7 +291,7 @@ def commit(found: Json) -> responses.ResultCommit:
 
 
 def broadcast(found: Json) -> responses.ResultBroadcastTx:
-    """What the mempool said."""
+    """Return the mempool's result."""
     return responses.ResultBroadcastTx(
         found["code"],
         bytes.fromhex(found["data"]),

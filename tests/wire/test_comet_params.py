@@ -369,7 +369,7 @@ def test_json_errors_equal_those_of_go(document: str, reason: str) -> None:
 
 
 def shown(value: Any) -> str:
-    """As the program that asked CometBFT printed what it had read."""
+    """Return the value as the program that asked CometBFT prints it."""
     match value:
         case bytes():
             return value.hex()
@@ -502,7 +502,7 @@ LONG = 100_000
 def test_long_values_are_read_without_the_scanner(
     monkeypatch: pytest.MonkeyPatch, document: object, kind: ParamField, found: object
 ) -> None:
-    # It takes half a second for a megabyte, which a form may have.
+    # Python's scanner takes half a second for a megabyte, the maximum of a form.
     monkeypatch.setattr(gojson, "_Scanner", None)
 
     assert READERS[type(kind)].from_uri(json.dumps(document)) == found

@@ -1,6 +1,6 @@
-"""What the captured replies of CometBFT's versions don't show.
+"""Tests of what the captured replies of CometBFT's versions don't show.
 
-What is expected was printed by ``libs/json`` of each version, given the same values.
+The expected texts were printed by ``libs/json`` of each version for the same values.
 """
 
 from __future__ import annotations

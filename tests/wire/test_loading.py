@@ -80,7 +80,7 @@ def _shown(dialect: Dialect, answer: Any) -> Any:
     if isinstance(answer, responses.ResultGenesis):
         return replace(answer, genesis=_shown(dialect, answer.genesis))
     if isinstance(answer, genesis.Genesis):
-        # Its text is compact.
+        # The text is written without spaces.
         state = answer.app_state and json.dumps(json.loads(answer.app_state)).encode()
         return replace(answer, app_state=state.replace(b" ", b""))
     if dialect is DIALECTS["comet-1.0"] and isinstance(answer, responses.ResultStatus):
@@ -181,7 +181,7 @@ def test_omitted_members_are_loaded_as_go_s_zero_values(name: str) -> None:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths of all members and items, those of a list's first two."""
+    """Yield the paths of all members, and of the first two items of each list."""
     if isinstance(value, dict):
         below: Any = value.items()
     else:
@@ -263,7 +263,7 @@ def test_bad_members_are_refused_by_name_where_marshmallow_refuses_them(
 @pytest.mark.parametrize("value", [None, 5, "x", [], True, {}, {"block": []}, [{}]])
 @EVERY_DIALECT
 def test_no_json_at_all_is_a_typed_error(dialect: Dialect, value: Any) -> None:
-    # Of those every member may be missing.
+    # Every member of these results may be missing.
     lenient = {responses.Empty} | ({abci.ExecTxResult} if isinstance(value, dict) else set())
     for result in dialect.schemas.keys() - NOT_DECODED - lenient:
         with pytest.raises(DecodeError):

@@ -95,7 +95,7 @@ class Draft:
 
 
 def signed_bytes(raw: bytes, mode: int, signer: SignerData) -> bytes:
-    """What is signed of a transaction."""
+    """Return the bytes of a transaction that its signers sign."""
     decoded = decode(raw, _REGISTRY)
     messages = [each.amino_json() for each in decoded.messages]
     return sign_bytes(mode, decoded.tx, signer, messages)
@@ -125,7 +125,7 @@ def delivered(chain: EmbeddedChain, *raw: bytes) -> Sequence[ExecTxResult]:
 
 
 def ask(chain: EmbeddedChain, method: str, request: bytes, height: int = 0) -> QueryResult:
-    """Return the answer of a method, of which a module's name is enough."""
+    """Return the result of a query method; ``module/Method`` is enough."""
     module, _, name = method.partition("/")
     path = f"/cosmos.{module}.v1beta1.Query/{name}"
     return chain.application.query(path, request, height, False)

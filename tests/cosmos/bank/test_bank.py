@@ -122,7 +122,7 @@ def test_a_transfer_pays_its_fee_and_the_recipient(chain: EmbeddedChain) -> None
 def test_a_recipient_without_an_account_gets_the_next_number(chain: EmbeddedChain) -> None:
     delivered(chain, Draft((send(ALICE, NOBODY),)).signed())
 
-    # After ten accounts and that of the fees.
+    # Ten accounts and the fee collector have lower numbers.
     assert account(chain, NOBODY) == (11, 0)
 
 
@@ -266,7 +266,7 @@ REFUSED = {
         12,
         "maximum number of characters is 256 but received 257 characters: memo too large",
     ),
-    "a fee that nobody has": (
+    "a fee that exceeds the balance": (
         _with(fee=(coin(2 * RICH, "stake"),)),
         5,
         "spendable balance 1000000000000stake is smaller than 2000000000000stake: insufficient"
@@ -287,7 +287,7 @@ REFUSED = {
         13,
         "invalid fee amount: 5token,5stake: insufficient fee",
     ),
-    "an amount that is none": (
+    "an invalid amount": (
         _with(fee=(coin("five", "stake"),)),
         2,
         f'math/big: cannot unmarshal "five" into a *big.Int{_DECODE}',
@@ -307,7 +307,7 @@ REFUSED = {
         9,
         f"fee payer address: {chr(0) * 20} does not exist: unknown address",
     ),
-    "a sender that is none": (
+    "an invalid sender": (
         _with(messages=(send("cosmos1xyz", BOB),)),
         1,
         "decoding bech32 failed: invalid separator index 6",
@@ -442,7 +442,7 @@ def test_two_of_three_keys_sign(chain: EmbeddedChain) -> None:
     assert (balance(chain, own), account(chain, own)) == (8, (11, 1))
 
 
-# As a program of the SDK answers.
+# Logs of the SDK's own program.
 _SIZE = "bit array size is incorrect, expecting: 3"
 _VERIFY = "signature verification failed; please verify account number (11), sequence (0) and"
 
@@ -920,7 +920,7 @@ def test_a_mistake_of_a_handler_is_an_error_of_its_transaction(
     assert error in failed.log
     assert "Traceback" in caplog.text
     assert "the handler of /acme.v1.MsgMistake failed" in caplog.text
-    # Its fee is paid, and nothing else is written.
+    # The fee is paid, and nothing else is written.
     assert sent.code == 0
     assert account(chain, ALICE) == (0, 2)
     assert chain.store.app_state.get(b"acme/key") is None
@@ -953,7 +953,7 @@ def test_a_block_has_a_limit_of_gas() -> None:
     assert (second.code, third.code) == (11, 11)
     assert second.log.startswith("out of gas in location: block gas meter; gasWanted: 90000")
     assert third.log == "no block gas left to run tx: out of gas"
-    # Its message is taken back, its fee and its sequence are not.
+    # The message is reverted, but the fee and the sequence are not.
     assert (greedy.code, greedy.codespace) == (41, "sdk")
     assert greedy.log == ("tx gas limit 100001 exceeds block max gas 100000: invalid gas limit")
     assert app.check_tx(Draft(sequence=2, gas=90_000).signed()).code == 0

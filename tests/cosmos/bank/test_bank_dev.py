@@ -208,7 +208,7 @@ def test_a_test_controls_the_chain_from_python(noderpc_bank: BankNode) -> None:
         noderpc_bank.freeze()
         noderpc_bank.fail_next_tx(11)
 
-    # Neither is left of the snapshot.
+    # Neither change is left after the revert.
     sent = noderpc_bank.faucet(NOBODY, "3token")
     assert result_of(noderpc_bank, bytes.fromhex(sent)).code == 0
     assert balance(chain, NOBODY) == 3
@@ -309,7 +309,7 @@ def test_what_came_after_a_snapshot_is_gone_after_the_revert(noderpc_bank: BankN
     assert waiting(noderpc_bank) == 0
     call(noderpc_bank, "dev_mine")
     assert account(noderpc_bank.chain, ALICE) == (0, 0)
-    # It may be sent again.
+    # The same bytes may be sent again.
     assert call(noderpc_bank, "broadcast_tx_sync", **sent)["code"] == 0
     assert result_of(noderpc_bank, tx_hash(raw)).code == 0
 
@@ -434,7 +434,7 @@ def test_a_revert_too_far_is_refused_and_changes_nothing(open_chain: Open) -> No
 
         assert "NODERPC_BANK_HEIGHTS" in str(error["data"])
         assert chain.reads.latest_height() == height
-        # It waits, and gets into the next block.
+        # The transaction waits, and gets into the next block.
         reply(url, "dev_mine")
         assert account(chain, ALICE)[1] == 1
 
@@ -458,7 +458,7 @@ def test_any_chain_is_made_by_hand_and_only_a_bank_fails_on_request(open_chain: 
         ):
             assert cure in reply(url, method, **params)["error"]["data"], method
         assert chain.reads.latest_height() == 3
-        # Others go on as before.
+        # Blocks after the failure are made as before.
         chain.mempool.submit(b"b=2")
         reply(url, "dev_mine")
         assert chain.reads.block(4)[1].txs == (b"b=2",)

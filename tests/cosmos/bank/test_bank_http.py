@@ -40,7 +40,7 @@ def test_a_transfer_is_sent_found_and_searched(noderpc_bank: BankNode) -> None:
 
     found = sent(noderpc_bank)
 
-    # That of 0.38 has numbers as texts and no code of 0.
+    # Dialect 0.38 writes numbers as strings and omits a code of 0.
     assert found["tx_result"].get("code", 0) == 0
     assert int(found["tx_result"]["gas_used"]) > 60_000
     query = f"message.sender='{ALICE}' AND message.action='/cosmos.bank.v1beta1.MsgSend'"

@@ -33,7 +33,7 @@ _GO = "Go's protobuf has it with a no-break space or not, by chance of its build
 _MODULES = "messages of other modules, and of governance, are unknown here"
 _MODE = "a sign mode that is refused here, whose signature the SDK would check"
 
-# What differs of a scenario, and why.
+# Members that differ in a scenario, with the reason.
 DIFFERENCES = {
     "zeros": ({"log"}, _GO),
     "one byte too many": ({"log"}, _GO),
@@ -56,9 +56,9 @@ DIFFERENCES = {
     ),
 }
 
-_STAKING = "delegations are those of blocks, and there are none here"
+_STAKING = "delegations are recorded for blocks, and this chain has none"
 _PATHS = "a path of the SDK's program, which no wallet asks for"
-# Their texts have the SDK's own source lines.
+# Their errors contain lines of the SDK's source.
 REFUSED_SIMULATIONS = (
     "as a wallet, amount above the balance",
     "as a wallet, amount of zero",
@@ -72,7 +72,7 @@ REFUSED_SIMULATIONS = (
 _SOURCE = "its text names the line of the source that the error is from"
 _ALL = {"code", "codespace", "log", "value", "height"}
 
-# What differs of a query, by its name, and why.
+# Members that differ in a query, by its name, with the reason.
 QUERY_DIFFERENCES = {
     "denoms metadata by key backwards": (_ALL, "the SDK panics beyond the last key"),
     "delegation": (_ALL, _STAKING),

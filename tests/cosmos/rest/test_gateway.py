@@ -61,7 +61,7 @@ def test_wallets_find_what_they_probe_on_an_app(client: FlaskClient) -> None:
         "/cosmos/none",
     ):
         assert refused(client.get(path), 501, 12) == "Not Implemented"
-    # Others are the app's.
+    # Other paths belong to the app.
     assert client.get("/none").status_code == 404
     assert client.get("/status").get_json()["result"]["node_info"]["network"] == "bank-test-1"
 
@@ -106,7 +106,7 @@ def test_a_state_is_read_at_a_height(client: FlaskClient) -> None:
 
 
 def test_parameters_of_the_consensus_are_those_of_the_genesis(client: FlaskClient) -> None:
-    # As the SDK 0.53.8 with the same genesis.
+    # The SDK 0.53.8 gives this text with the same genesis.
     assert client.get("/cosmos/consensus/v1/params").get_data(as_text=True) == (
         '{"params":{"block":{"max_bytes":"200000","max_gas":"1000000"},"evidence":'
         '{"max_age_num_blocks":"100000","max_age_duration":"172800s","max_bytes":"50000"},'
@@ -411,7 +411,7 @@ BALANCES = f"/cosmos/bank/v1beta1/balances/{BOB}"
 def test_a_query_string_is_refused_as_by_the_sdk(
     client: FlaskClient, query: str, text: str
 ) -> None:
-    # As the SDK 0.53.8 with the same requests.
+    # The SDK 0.53.8 gives this text for the same requests.
     assert refused(client.get(f"{BALANCES}?{query}"), 400, 3) == text
 
 
@@ -425,7 +425,7 @@ def test_a_query_string_is_read_as_by_the_sdk(client: FlaskClient) -> None:
     for query, count in (("limit=0x2", 2), ("limit=02", 2), ("limit=0b1", 1), ("limit=1_0", 4)):
         assert coins(f"pagination.{query}") == everything[:count]
     assert "TOKEN" in coins("resolveDenom=true")
-    # It is not read where a request has no field for it.
+    # The query string is not read if a request has no field for it.
     assert client.get(f"{PARAMS}?a=%zz;b").status_code == 200
     one_that_is_empty = client.get("/cosmos/bank/v1beta1/send_enabled?denoms=").get_json()
     assert one_that_is_empty == {"send_enabled": [], "pagination": None}

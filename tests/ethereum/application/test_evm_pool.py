@@ -53,7 +53,8 @@ ROOMS = some.builds(
 
 
 def plainly(txs: list[Transaction], limits: BlockLimits) -> list[Transaction]:
-    """Of those whose turn it is take the one that pays most; who came first, if two do."""
+    """Choose by the plain rule: of the transactions that may come next, the one that pays most,
+    and the oldest if several pay as much."""
     senders = list(dict.fromkeys(tx.sender for tx in txs))
     turns = dict.fromkeys(senders, NEXT_NONCE)
     taken: list[Transaction] = []

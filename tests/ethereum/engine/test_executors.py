@@ -71,7 +71,7 @@ def test_a_process_does_one_job_after_the_other(one: Executors) -> None:
 
 
 def test_a_job_that_never_ends_is_ended_with_its_process(one: Executors) -> None:
-    # Also one that is new: to start it is not the job's time, and no more than it takes.
+    # The time to start a new process is not part of the job's time, and is limited by itself.
     for _ in range(2):
         with pytest.raises(ExecutionTimedOut):
             one.run(Endless(), 0.2)
@@ -83,7 +83,7 @@ def test_no_job_s_time_goes_by_while_the_first_process_starts(tmp_path: Path) ->
     with closing(executors(gate=tmp_path)) as one, ThreadPoolExecutor(2) as threads:
         asked = [threads.submit(one.run, WhoAmI(), SHORT_S) for _ in range(2)]
         until(lambda: bool(starting(tmp_path)), "a process starts")
-        # Also whoever is only in line has waited longer than it may wait for a free one.
+        # A job that is still queued has waited longer than it may wait for a free process.
         assert not wait(asked, SHORT_S).done
         (pid,) = starting(tmp_path)
         let_start(tmp_path, pid)
@@ -228,7 +228,7 @@ def test_closing_the_pool_finishes_the_running_job(one: Executors, tmp_path: Pat
         assert held.result(LONG_S) == "done"
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-    # It is begun anew by the next job.
+    # The next job starts the process again.
     assert one.run(WhoAmI(), LONG_S) != pid
 
 
@@ -253,8 +253,9 @@ def test_the_queue_is_shared_fairly_among_clients(tmp_path: Path) -> None:
         hogs = [threads.submit(ask, HOG) for _ in range(4)]
         until(lambda: len(one._pool.queue) == 4, "the line is full")
         guest = threads.submit(ask, GUEST)
-        # One of the hog's gives way to it, and no newcomer of the hog's gets in.
-        until(lambda: any(each.done() for each in hogs), "one gave way")
+        # One of the hog's jobs makes room for the guest, and further jobs of the hog are
+        # refused.
+        until(lambda: any(each.done() for each in hogs), "one made room")
         until(lambda: len(one._pool.queue) == 4, "the guest is in line")
         assert not ask(HOG)
         (tmp_path / "end").touch()

@@ -52,7 +52,7 @@ def test_arithmetic_gives_the_same(code: int, operands: list[bytes]) -> None:
 
 @given(st.lists(instructions, max_size=60), st.integers(22_000, 60_000))
 def test_programs_do_the_same_for_the_same_gas(parts: list[bytes], gas: int) -> None:
-    # What they leave on the stack and in the memory is returned.
+    # The code returns what the instructions leave on the stack and in memory.
     check(b"".join(parts) + bytes.fromhex("5f5260605ff3"), gas)
 
 

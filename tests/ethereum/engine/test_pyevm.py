@@ -44,7 +44,7 @@ def test_selfdestruct_emits_no_warning() -> None:
 
 @pytest.mark.parametrize("create", ["f0", "f5"])
 def test_code_too_long_to_create_fails_also_where_nothing_begins(create: str) -> None:
-    # With a value that nobody has: PUSH0, size, PUSH0, value.
+    # The value exceeds the balance: PUSH0, size, PUSH0, value.
     code = bytes.fromhex("5f" + "61c001" + "5f" + "6001" + create)
     outcome = Runs(code, 1_000_000)(ENGINE)
     assert outcome.error == "out of gas: max initcode size exceeded: size 49153"
@@ -67,7 +67,7 @@ def test_a_word_is_not_set_with_the_gas_of_a_transfer(gas: int, error: str) -> N
 
 
 class Written(NoRecords):
-    """What a change wrote."""
+    """The records that a state change wrote."""
 
     def __init__(self, change: StateChange) -> None:
         self._written = change.written
@@ -102,5 +102,5 @@ def test_a_discarded_world_frees_its_memory() -> None:
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    # Of 10 worlds the last.
+    # The search ends at the last of 10 worlds.
     assert taken < 1_000_000

@@ -27,7 +27,7 @@ def ethermint_message(raw: bytes) -> bytes:
     """The older form: every field for itself."""
     tx = decode(raw)
     data = any_of(f"/ethermint.evm.v1.{_DATA[tx.type]}", _fields(tx))
-    # 2 is a double that nobody reads, 3 the hash.
+    # Field 2 is a double that is not read, and field 3 is the hash.
     body = message(1, data) + b"\x11" + bytes(8) + string(3, "0x" + tx.hash.hex())
     return any_of(ETHERMINT, body)
 

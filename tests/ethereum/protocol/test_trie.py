@@ -21,7 +21,7 @@ WORDS = some.integers(0, (1 << 256) - 1)
 
 
 def proven(root: bytes, key: bytes, nodes: tuple[bytes, ...]) -> bytes:
-    """What nodes say of a key, to one who has the root alone."""
+    """Return the value that the nodes of a proof give for a key, verified by the root alone."""
     if root == NO_STORAGE:
         # py-trie wants a node.
         assert nodes == ()

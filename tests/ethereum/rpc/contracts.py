@@ -12,7 +12,7 @@ GWEI = 10**9
 
 
 def at(number: int) -> str:
-    """Where a contract of the genesis is."""
+    """Return the address of a contract of the genesis."""
     return f"0x{number:040x}"
 
 

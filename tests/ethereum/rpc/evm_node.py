@@ -22,7 +22,7 @@ from .contracts import GWEI, alloc
 
 
 class Running:
-    """A chain with its EVM layer; ``settings`` are those of the mount."""
+    """A chain with its EVM layer; ``settings`` are the settings of the mount."""
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ def test_eth_call_returns_the_contracts_output(node: Running) -> None:
     assert node.ask("eth_call", {"to": ECHO, "data": "0x1234"}) == "0x1234"
     assert node.ask("eth_call", {"to": ECHO, "input": "0x12"}, "latest") == "0x12"
     assert node.ask("eth_call", {"to": NOBODY, "data": "0x12"}, "latest") == "0x"
-    # What it did is forgotten.
+    # A call changes no state.
     for _ in range(2):
         assert int(node.ask("eth_call", {"to": COUNTER}), 16) == 2
     assert int(node.ask("eth_call", {"to": COUNTER}, "0x1"), 16) == 1
@@ -119,7 +119,7 @@ _BLS = int(
 )
 # On the curve, and of order 3.
 _OF_ORDER_3 = bytes(64) + (2).to_bytes(64)
-# Of alt_bn128's G2: on the curve, and of order 10,069.
+# A point on the curve of alt_bn128's G2 with the order 10,069, outside the subgroup.
 _OUTSIDE_G2 = b"".join(
     number.to_bytes(32)
     for number in (
@@ -341,7 +341,7 @@ def test_a_contract_that_was_created_is_called(tmp_path: Path) -> None:
         {"to": TO, "value": "0x1"},
         {"to": ECHO, "data": "0x" + "ff" * 2000},
         {"to": COUNTER},
-        # What is given back is needed first.
+        # The gas must be available before the refund is paid.
         {"to": CLEARS},
         # 63 of 64 parts go to the contract that is called.
         {"to": CAREFUL},
@@ -456,7 +456,7 @@ def test_an_executor_that_is_killed_costs_its_call_alone(tmp_path: Path) -> None
                 text=True,
                 check=True,
             )
-            # That of the blocks is idle.
+            # The executor of blocks is idle.
             for pid in found.stdout.split():
                 os.kill(int(pid), signal.SIGKILL)
             assert (

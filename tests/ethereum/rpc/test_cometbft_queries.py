@@ -40,7 +40,7 @@ def test_tx_search_finds_an_evm_transaction_by_recipient(
         client.close()
 
     assert result["query"] == query
-    # What is told is what was emitted.
+    # The values in the event are searchable.
     assert TO in result["events"]["ethereum_tx.recipient"]
     assert TO in result["events"]["ethereum.recipient"]
 

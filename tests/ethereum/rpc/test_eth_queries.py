@@ -241,7 +241,7 @@ def test_unsupported_methods_do_not_exist(ask: Ask, method: str) -> None:
 
 
 class Full(EthermintDouble):
-    """Its transaction does not fit the block at some heights."""
+    """A chain whose transaction does not fit the block at some heights."""
 
     full_at: Container[int] = ()
 

@@ -103,11 +103,11 @@ def test_a_suggested_tip_is_that_of_the_latest_blocks(tmp_path: Path) -> None:
     path = tmp_path / "chain.db"
     with closing(EmbeddedChain(path, application=EthermintDouble, produce=False)) as made:
         made.start()
-        # Of each block the three lowest count, and nothing below 2 wei.
+        # The three lowest tips of a block count, without tips below 2 wei.
         block_of_tips(made, 0, 9 * GWEI, 3 * GWEI, 8 * GWEI, 1, 4 * GWEI)
         assert fees_of(made)[1] == 4 * GWEI
         block_of_tips(made, 5, 5 * GWEI, 6 * GWEI)
-        # Of 3, 4, 5, 6 and 8.
+        # The median of 3, 4, 5, 6 and 8 gwei.
         assert fees_of(made)[1] == 5 * GWEI
         block_of_tips(made, 7, 600 * GWEI, 600 * GWEI, 600 * GWEI, 600 * GWEI)
         assert fees_of(made)[1] == 8 * GWEI
@@ -134,7 +134,7 @@ def test_fee_history_has_base_fees_gas_ratios_and_rewards(chain: EmbeddedChain) 
     assert len(history["baseFeePerGas"]) == 3
     assert history["baseFeePerGas"][:2] == [hex(GWEI)] * 2
     assert all(0 < ratio < 1 for ratio in history["gasUsedRatio"])
-    # All of them pay a tip of one gwei.
+    # All transactions pay a tip of one gwei.
     assert history["reward"] == [[hex(GWEI)] * 3] * 2
 
 

@@ -47,7 +47,8 @@ TOPICS = (b"\xaa" * 32, b"\xbb" * 32, log_contract(0).rjust(32, b"\0"))
 a_log = st.builds(
     EmittedLog, st.lists(st.sampled_from(TOPICS), max_size=4).map(tuple), st.just(b"")
 )
-# Of each block, of each transaction: whom it calls, what that emits, and what carries it.
+# For each transaction of each block: the contract that it calls, the logs that this emits, and
+# whether it is wrapped in another transaction.
 contents = st.lists(
     st.lists(
         st.tuples(st.sampled_from(ADDRESSES), st.lists(a_log, max_size=3), st.booleans()),
@@ -168,7 +169,7 @@ def test_many_alternatives_are_listed_rather_than_looked_up(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "limits",
     [
-        # Of SQLite's steps; PostgreSQL counts the time alone.
+        # Only SQLite counts steps; PostgreSQL has a time limit alone.
         pytest.param(SearchLimits(rows=1), marks=pytest.mark.sqlite),
         SearchLimits(seconds=1e-9),
     ],
@@ -183,7 +184,7 @@ def test_a_log_index_query_respects_the_search_limits(
         log_heights(backend, ALL, limits)
 
 
-@pytest.mark.sqlite  # Its tables are looked into.
+@pytest.mark.sqlite  # The test reads the tables.
 def test_a_chain_without_ethereum_pays_nothing(tmp_path: Path) -> None:
     maker = ChainMaker()
     with stored((maker, [maker.block(b"a=1", b"b=2")]), tmp_path):
@@ -199,7 +200,7 @@ def rows(folder: Path) -> tuple[int, int]:
     return counted[0], counted[1]
 
 
-@pytest.mark.sqlite  # Its tables are looked into.
+@pytest.mark.sqlite  # The test reads the tables.
 def test_without_the_extra_every_such_block_is_looked_at(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,12 +212,13 @@ def test_without_the_extra_every_such_block_is_looked_at(
             assert log_heights(backend, ALL, SearchLimits(PATIENCE)) == (1, 2, 3)
             assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
 
-    # It is indexed when it is opened with it.
+    # The store is indexed when it is opened with the log index.
     with closing(make_store(tmp_path / "chain.db")) as backend:
         search = LogSearch((), ((TOPICS[1],),), 1, 4)
         assert log_heights(backend, search, SearchLimits(PATIENCE)) == (2,)
         assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
-    # Of each block its transaction, that there is a log, its address and its topic.
+    # Each block has four rows: its transaction, that it has a log, the log's address and its
+    # topic.
     assert rows(tmp_path) == (12, 0)
 
 

@@ -95,7 +95,7 @@ def ask(client: FlaskClient, method: str, *params: object) -> Any:
 
 
 def hashes(client: FlaskClient) -> dict[str, str]:
-    """The hashes that stand in the transcripts by a name."""
+    """Return the hashes that the transcripts name."""
     return {
         f"HASH{height}": ask(client, "eth_getBlockByNumber", hex(height), False)["hash"]
         for height in (0, 2)

@@ -50,7 +50,7 @@ def say(chain: EmbeddedChain) -> Say:
 
 
 def result_cache(say: Say, chain: EmbeddedChain) -> dict[str, Any]:
-    """What is answered for the blocks from 6 to 8."""
+    """Return the responses for the blocks 6 to 8."""
     found: dict[str, Any] = {}
     for height in ("0x6", "0x7", "0x8"):
         for method in ("eth_getBlockByNumber", "eth_getHeaderByNumber", "eth_getBlockReceipts"):
@@ -117,7 +117,7 @@ def test_logs_pruned_during_a_batch_get_an_error(chain: EmbeddedChain, say: Say)
     with rpc_called.connected_to(prune):
         _, logs = json.loads(say(json.dumps(calls)))
 
-    # Those that are left would look like all of them.
+    # The logs that are left would look like all logs.
     assert logs["error"] == GONE
 
 
@@ -141,7 +141,7 @@ def test_transactions_of_a_pruned_block_are_not_found(chain: EmbeddedChain, say:
     assert fees["oldestBlock"] == "0x6"
 
 
-@pytest.mark.sqlite  # Its table is looked into.
+@pytest.mark.sqlite  # The test reads the table.
 def test_nothing_of_it_stays_in_the_index(chain: EmbeddedChain) -> None:
     chain.store.prune(1)
     with closing(sqlite3.connect(chain.store.location.path)) as at:

@@ -61,7 +61,7 @@ def test_each_evm_method_answers_the_same_uncached_and_cached(chain: EmbeddedCha
             call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
             expected, first, again = (client.post("/evm", json=call).data for client in asked)
             if params[:1] != ["pending"]:
-                # Its time goes on.
+                # The chain's time goes on.
                 assert (first, again) == (expected, expected), call
         chain.mempool.submit(transfer(3 + 2 * turn))
         chain.produce()

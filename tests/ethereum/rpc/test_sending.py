@@ -174,7 +174,8 @@ def test_a_full_pool_gives_geths_error(tmp_path: Path) -> None:
         node.send(tx(1))
         error = node.error("eth_sendRawTransaction", f"0x{tx(2).hex()}")
         assert "mempool is full" in error["message"]
-        # Who pays more for one that waits is not kept out.
+        # A transaction that pays more may replace a pending one, although the sender has its
+        # maximum.
         assert node.refused(tx(1, value=2)) == "replacement transaction underpriced"
         node.send(tx(1, value=2, maxFeePerGas=9 * GWEI, maxPriorityFeePerGas=8 * GWEI))
         assert node.refused(tx(0)) == "already known"

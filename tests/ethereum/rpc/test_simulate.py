@@ -118,7 +118,7 @@ def test_state_and_block_can_be_otherwise(node: Node) -> None:
 def test_transfers_are_logged_if_wanted(node: Node) -> None:
     rich = {NOBODY: {"balance": "0x100"}}
     send = {"from": NOBODY, "to": OTHER, "value": "0x10"}
-    # The contract takes no ether, and what it reverts is told by no log.
+    # The contract does not accept ether, and a reverted transfer has no log.
     refused = {**send, "to": f"0x{FIRST.hex()}"}
     block = {"stateOverrides": rich, "calls": [send, refused]}
     (made,) = simulated(node, block, traceTransfers=True)

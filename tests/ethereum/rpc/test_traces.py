@@ -505,7 +505,8 @@ def test_an_access_list_omits_accounts_that_are_warm_anyway(node: Node) -> None:
     made = node.ask("eth_createAccessList", call("relay", SECOND, 4))
     (entry,) = made["accessList"]
     assert (entry["address"], len(entry["storageKeys"])) == (shown(SECOND), 2)
-    # As long as it said: what it costs with the list is what an estimate of that must cover.
+    # With the access list the call costs what it reported; an estimate for a call with a list
+    # must cover this.
     with_list = {**call("relay", SECOND, 4), "accessList": made["accessList"]}
     trace = node.ask("debug_traceCall", with_list, "latest", {"tracer": "callTracer"})
     assert trace["gasUsed"] == made["gasUsed"]

@@ -37,7 +37,7 @@ def dev_app(folder: Path, **settings: Any) -> Flask:
 
 
 def chain_of(app: Flask) -> EmbeddedChain:
-    """Its chain."""
+    """Return the app's chain."""
     found = mounts(app)["noderpc"].backend
     assert isinstance(found, EmbeddedChain)
     return found

@@ -269,7 +269,7 @@ def test_the_next_block_has_the_base_fee_that_is_set(w3: Any, fee: int) -> None:
     done(w3, "evm_mine")
     made = w3.eth.get_block("latest")
     assert made["baseFeePerGas"] == fee
-    # It follows from the block before, as EIP-1559 has it.
+    # The base fee follows from the block before, as in EIP-1559.
     before = w3.eth.get_block(made["number"] - 1)
     assert (before["gasUsed"], before["transactions"]) == (0, [])
     assert before["baseFeePerGas"] - before["baseFeePerGas"] // 8 == fee
@@ -357,7 +357,7 @@ def test_a_state_is_dumped_and_loaded_whole(w3: Any, chain: EmbeddedChain) -> No
     assert w3.eth.block_number == height + 1
     assert done(w3, "eth_call", {"to": other}) == WORD
     assert w3.eth.get_storage_at(one, 19) == bytes.fromhex(WORD[2:])
-    # And it goes on from there.
+    # The account's nonce continues from there.
     receipt = settled(chain, w3, {"from": FIRST, "to": one, "value": 1, "gas": 50_000})
     assert (receipt["status"], w3.eth.get_balance(one)) == (1, 1)
     done(w3, "evm_revert", chain_was)
@@ -397,7 +397,7 @@ def test_a_state_that_could_not_be_loaded_again_is_not_dumped(
     app = dev_app(tmp_path, **settings)
     with closing(chain_of(app)) as chain, serve(app) as url:
         w3 = Web3(HTTPProvider(f"{url}/evm"))
-        # As a genesis may say.
+        # A genesis document may have these parameters.
         block = BlockParams(max_bytes=1_048_576, max_gas=30_000_000)
         done(w3, "evm_mine")
         chain.mempool.submit_local(patch_tx(Change(block=block)), replaces=False)
@@ -711,7 +711,7 @@ def test_subscribers_get_heads_after_a_revert(url: str, w3: Any) -> None:
         own_hash: str = with_heads.json()["params"]["result"]["hash"]
         return own_hash
 
-    # It was told of none of the blocks that go.
+    # The subscriber is not notified of the blocks that were reverted.
     done(w3, "evm_revert", number)
     done(w3, "evm_mine")
     assert told() == w3.eth.get_block("latest")["hash"].to_0x_hex()

@@ -65,7 +65,7 @@ def test_impersonated_transactions_are_mined_after_others(
     tx = {"from": other, "to": FIRST, "gas": 21_000}
     behind = w3.eth.send_transaction({**tx, "nonce": 1})
     asked(w3, "anvil_stopImpersonatingAccount", other)
-    # It is checked again after this block.
+    # The transaction is checked again after this block.
     chain.produce()
     asked(w3, "anvil_impersonateAccount", other)
     w3.eth.send_transaction(tx)

@@ -143,7 +143,7 @@ def test_a_nonce_that_another_process_took_is_not_taken_again(
         return stale.pop() if stale else pending_by_sender(address, limit)
 
     monkeypatch.setattr(chain.mempool, "pending_by_sender", late)
-    # It pays enough to replace the other, and must not.
+    # The transaction pays enough to replace the other, which it must not.
     dear = {**tx, "maxFeePerGas": "0x165a0bc00", "maxPriorityFeePerGas": "0x77359400"}
     second = asked(w3, "eth_sendTransaction", dear)["result"]
 

@@ -151,7 +151,7 @@ def test_filters_over_the_cap_are_refused(chain: EmbeddedChain, clock: Time) -> 
     assert refused["message"].startswith("3 filters live already")
     assert "NODERPC_EVM_FILTER_CAP" in refused["message"]
 
-    # Those that nobody polls make room.
+    # Filters that are not polled make room for new ones.
     clock.now += 6 * MINUTE
     assert ask("newBlockFilter").startswith("0x")
 

@@ -93,7 +93,7 @@ def test_a_restart_loses_no_filter(tmp_path: Path, clock: Time) -> None:
         assert received["blockNumber"] == "0x1"
 
 
-@pytest.mark.sqlite  # Its file is looked at.
+@pytest.mark.sqlite  # The test reads the file.
 def test_a_poll_that_finds_nothing_writes_nothing(tmp_path: Path, clock: Time) -> None:
     with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
         ask = asking(chain)
