@@ -1,4 +1,5 @@
-"""Pages of docs/: their tables come from the code, and the files that they name exist."""
+"""Tests of the pages of docs/: their tables come from the code, and the files that they name
+exist."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class Registry:
 
 @pytest.fixture
 def tables() -> dict[str, Any]:
-    """The module that makes the tables, whose names tests may replace."""
+    """Return the names of the module that makes the tables, which tests may replace."""
     made = runpy.run_path(str(DOCS / "tables.py"))
     made["setup"](Registry())
     return made
@@ -105,7 +106,7 @@ def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
         for file in files
         if not ((root / file).exists() or (root / "flask_noderpc" / file).exists())
     ]
-    # Python runs a package by its __main__.py.
+    # Python runs the __main__.py of a package.
     missing += [
         module
         for module in modules
@@ -119,7 +120,7 @@ def test_the_page_of_the_architecture_has_the_figures_of_a_call() -> None:
     files, count, of_transaction = re.findall(
         r"a block enters (\d+) files and moves (\d+) times, the transaction (\d+) files", text
     )[0]
-    # In a process of its own: others have filled caches here.
+    # Count in a process of its own, as other tests have filled caches in this one.
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.moves"],
         cwd=DOCS.parent,
@@ -129,6 +130,6 @@ def test_the_page_of_the_architecture_has_the_figures_of_a_call() -> None:
     )
     found = re.findall(r": (\d+) files, (\d+) moves;", done.stdout)
 
-    # Python 3.12 and later inline comprehensions, which are calls before.
+    # Python 3.12 and later inline comprehensions, which are calls in earlier versions.
     assert abs(int(found[0][1]) - int(count)) <= 5, done.stderr
     assert (found[0][0], found[1][0]) == (files, of_transaction)

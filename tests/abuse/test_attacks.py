@@ -1,4 +1,4 @@
-"""Endless attacks: other clients are answered meanwhile."""
+"""Tests that other clients get responses during endless attacks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_trailers_without_end_are_cut_off(node: Node) -> None:
 
 
 def chunks(size: int, extension: bytes = b"") -> bytes:
-    """The body of a call, in chunks."""
+    """Return the body of a call in chunks."""
     parts = (HEALTH[at : at + size] for at in range(0, len(HEALTH), size))
     framed = (b"%x%b\r\n%b\r\n" % (len(part), extension, part) for part in parts)
     return b"".join((*framed, b"0\r\n"))
@@ -86,5 +86,6 @@ def test_the_framing_of_chunks_is_bounded_and_has_one_meaning(
 def test_a_body_beside_an_upgrade_is_not_read_twice(node: Node) -> None:
     length = f"Content-Length: {len(HEALTH)}"
     asking = post("Upgrade: websocket", length, body=HEALTH)
-    # Each as long as the body: one would be lost unseen.
+    # Each request is as long as the body, so a lost one would go unnoticed if they were counted
+    # by bytes.
     assert answers(node, asking + GET + GET + CLOSING) == [200] * 4

@@ -1,4 +1,4 @@
-"""Faulty backends of a host: each call gets an error, and the node continues."""
+"""Tests of faulty backends of a host: each call gets an error, and the node continues."""
 
 from __future__ import annotations
 

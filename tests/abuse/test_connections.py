@@ -1,4 +1,4 @@
-"""Idle and slow connections at ``noderpc start``."""
+"""Tests of idle and slow connections at ``noderpc start``."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node whose clients have two seconds for anything."""
+    """A node whose clients have two seconds for each step."""
     with _up(tmp_path_factory.mktemp("impatient"), IMPATIENT) as found:
         yield found
 
 
 def is_served(node: Node, times: int = 20) -> None:
-    """Ask for /health some times."""
+    """Request /health several times, and check that each response is quick."""
     for _ in range(times):
         began = time.monotonic()
         assert node.get("/health") == {}
@@ -68,7 +68,7 @@ def test_a_thousand_idle_connections_delay_no_request_and_leak_nothing(node: Nod
             stack.enter_context(connect(node.url()))
         until(lambda: open_files(node) >= before + 850, "their connections")
         is_served(node)
-        # The oldest made room.
+        # The oldest connections made room.
         assert open_files(node) <= before + 910
     until(lambda: open_files(node) <= before + 5, "their end")
 
@@ -128,7 +128,7 @@ def test_a_hundred_waiting_calls_delay_no_other_request(tmp_path: Path) -> None:
 
 @pytest.fixture
 def secure(tmp_path: Path) -> Iterator[tuple[Node, Callable[[], bool]]]:
-    """A node with TLS, and whether it answers."""
+    """A node with TLS, and a function that returns whether it serves."""
     certificate, key = make_certificate(tmp_path)
     trusting = ssl.create_default_context(cafile=certificate)
     flags = ("--rpc.tls_cert_file", certificate, "--rpc.tls_key_file", key)
@@ -170,7 +170,7 @@ def test_an_unfinished_tls_handshake_times_out(
 def test_clients_over_tls_that_leave_before_their_responses_are_not_logged(
     secure: tuple[Node, Callable[[], bool]],
 ) -> None:
-    # The fixture finds no traceback in the log.
+    # The fixture checks that the log has no traceback.
     node, _ = secure
     before = open_files(node)
     context = ssl.create_default_context(cafile=str(node.log.parent / "certificate.pem"))

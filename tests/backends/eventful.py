@@ -1,4 +1,4 @@
-"""A chain of anything that a store has, and all that clients ask it."""
+"""A random chain with everything that a store has, and all requests of clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEWCOMER = PrivateKey(b"\x77" * 32)
 
 
 class Changing(KVStore):
-    """Changes the chain's parameters now and then."""
+    """Changes the chain's parameters in some blocks."""
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         made = super().finalize_block(block)
@@ -45,7 +45,7 @@ def power_of_newcomer(power: int) -> bytes:
 
 
 class Eventful:
-    """Makes blocks of anything that a store keeps, by chance."""
+    """Makes random blocks with everything that a store can contain."""
 
     def __init__(self, randomness: random.Random) -> None:
         self._random = randomness
@@ -65,7 +65,7 @@ class Eventful:
         self.txs += txs
         evidence = []
         if self.blocks and self._random.random() < 0.2:
-            # No node takes evidence of what it has no header of.
+            # A node accepts no evidence about a height whose header it lacks.
             known = self.blocks[self.base - 1 :]
             header = self._random.choice(known).block.header
             vote = self.maker.double_vote(self._random.randrange(3), header.height, header.time)

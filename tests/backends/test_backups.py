@@ -1,4 +1,4 @@
-"""Backups, forks, and many threads on one backend."""
+"""Tests of backups, forks, and many threads on one backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that lost blocks becomes smaller."""
+"""Tests that a file becomes smaller after blocks were removed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_store_is_compacted(open_store: OpenStore, path: Path) -> None:
 
 @pytest.fixture
 def link(path: Path) -> Path:
-    """A link to the store from another folder."""
+    """Return a link to the store in another folder."""
     folder = path.parent / "links"
     folder.mkdir()
     made = folder / "link.db"

@@ -1,5 +1,5 @@
-"""Bits that flip and pages that are torn anywhere in a store's file: each answer is as before,
-or an error that says what to do."""
+"""Tests of flipped bits and torn pages anywhere in a store's file: each response is right, or
+an error that says what to do."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def seems_shorter(store: SQLiteBackend) -> bool:
 
 @dataclass
 class Damaged:
-    """A store as it is now and was half as high, and all its answers."""
+    """A store's file, the same at half its height, and all responses."""
 
     content: bytes
     earlier: bytes
@@ -55,13 +55,13 @@ class Damaged:
     expected: Answers
 
     def variants(self, seed: int) -> Iterator[bytes]:
-        """Yield the content with a bit flipped, or with a sector of before."""
+        """Yield the content with a flipped bit, or with a sector of the earlier file."""
         randomness = random.Random(seed)
         for number in range(DAMAGES):
             content = bytearray(self.content)
             page = randomness.randrange(len(content) // PAGE) * PAGE
             if number % 3:
-                # Most of what SQLite writes for itself is at the beginning of a page.
+                # SQLite's own data is mostly at the beginning of a page.
                 at = page + randomness.choice((randomness.randrange(PAGE), number % 100))
                 content[at] ^= 1 << randomness.randrange(8)
             else:

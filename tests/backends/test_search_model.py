@@ -36,7 +36,7 @@ T = TypeVar("T")
 LIMITS = SearchLimits(PATIENCE)
 BLOCKS = 9
 
-# Few, so that events share them; a dot in either part makes the same key.
+# Few types and keys, so that several events have them; a dot in either part makes the same key.
 TYPES = ("a", "a.b", "ethereum_tx", "")
 KEYS = (b"k", b"b.k", b"", b"k'\"", b"\x00k", "ключ".encode(), b"\xff")
 VALUES = (
@@ -59,7 +59,7 @@ events = st.lists(
 
 
 class PlannedTx(NamedTuple):
-    """A transaction: one of few, its result's code and its events."""
+    """A planned transaction, with its result's code and its events."""
 
     tx: bytes
     code: int
@@ -78,7 +78,7 @@ plans = st.builds(Planned, events, st.lists(txs, max_size=3).map(tuple))
 
 
 def blocks_of(plan: Sequence[Planned]) -> tuple[ChainMaker, list[CommittedBlock]]:
-    """Blocks that are executed as planned."""
+    """Return blocks that are executed as planned."""
 
     class Application(KVStore):
         def finalize_block(self, block: BlockRequest) -> BlockExecution:
@@ -187,7 +187,7 @@ class Model:
         self.stored = {height: each for height, each in self.stored.items() if height >= base}
 
     def rewind(self, count: int, following: Sequence[Planned]) -> None:
-        """Go back, and on with other blocks."""
+        """Remove the last blocks, and append others."""
         if not self.stored:
             return
         height = max(self.stored) - count

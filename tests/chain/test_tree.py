@@ -1,4 +1,4 @@
-"""The incremental Merkle tree, compared with hashing all leaves."""
+"""Tests that the incremental Merkle tree equals hashing all leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``flask noderpc …``, in the process of the app."""
+"""Tests of ``flask noderpc …``, in the process of the app."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flask_noderpc.testing import make_chain
 
 
 def run(app: Flask, *words: str) -> Result:
-    # Flask's own command loads the group by its entry point, as the next module shows.
+    # Flask's own command loads the group by its entry point, which the next module tests.
     return app.test_cli_runner().invoke(cli, words)
 
 

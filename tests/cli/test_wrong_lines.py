@@ -1,7 +1,8 @@
-"""Wrong command lines and settings: each is one line that names the fault and the cure.
+"""Tests of wrong command lines and settings: each error is one line that names the fault and
+the cure.
 
-They are generated from the table of settings and from the options of the commands, so that a
-new one is among them.
+They are generated from the table of settings and from the options of the commands, so that new
+ones are included.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ WRONG_VALUES: dict[str, list[str]] = {
     "HEADER": ["no header", "@/nowhere"],
 }
 WRONG_CHOICE = "other"
-# In a file, where values have types.
+# A wrong type for any setting in a file, where values have types.
 WRONG_TYPE = "1979-05-27"
 SECRET = "secret"
 
@@ -100,7 +101,7 @@ def lines_of_settings() -> Iterator[Line]:
             if not row.kind.is_secret:
                 yield Line((*start, f"{flag}={value}"), shown)
             yield Line(start, row.key, env={row.key: value})
-            # One way to give it is enough for the file, which quotes all alike.
+            # One spelling is enough in the file, as each value is quoted.
             yield Line(start, (row.name, row.key), toml=f'{row.name} = "{value}"')
         yield Line(start, row.name, toml=f"{row.name} = {WRONG_TYPE}")
         yield Line((*start, f"{flag[:-1]}{flag[-1]}x=1"), f"{flag}x")
@@ -271,7 +272,7 @@ def test_each_is_one_line_with_the_cure(
 def test_those_that_the_home_refuses_have_the_status_of_systemd(
     tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Right settings, which fail at each restart."""
+    """These settings are valid in themselves, and fail at each restart."""
     broken, other, newer = tmp_path / "broken", tmp_path / "other", tmp_path / "newer.db"
     (broken / "config").mkdir(parents=True)
     (broken / "config" / "genesis.json").write_text("{}")

@@ -91,7 +91,7 @@ EXPLAINED: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 
 @contextmanager
 def anvil(*more: str) -> Iterator[str]:
-    """anvil on a free port, whose blocks are made by hand."""
+    """Run anvil on a free port; it mines on request."""
     if not ANVIL.exists():
         skip_or_fail("no anvil for Linux: run `npm ci` in tests/clients/ethereum")
     words = [str(ANVIL), "--port", "0", "--chain-id", str(CHAIN_ID), "--no-mining", *more]
@@ -145,7 +145,7 @@ def read(url: str, client: WebSocketClient, mine: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What anvil shows, and what we do."""
+    """Return the responses of anvil, and ours."""
     with ExitStack() as stack:
         theirs = stack.enter_context(anvil())
         ask(theirs, "anvil_setCode", to_checksum(CONTRACT), CODE)

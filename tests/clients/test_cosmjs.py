@@ -1,4 +1,4 @@
-"""CosmJS's four clients, and StargateClient, against our node in each dialect."""
+"""Tests of CosmJS's four clients, and StargateClient, with our node in each dialect."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_cosmjs_does_not_notice_the_difference(
 ) -> None:
     with serve(app_for(chain, dialect=dialect)) as url:
         chain.start()
-        # CosmJS takes no status without a block, of a real node neither.
+        # CosmJS can't read a status without a block, not even a real node's.
         assert chain.reads.wait_for_height(0, PATIENCE)
         ended = run(cosmjs_node, url, CLIENTS[dialect])
 

@@ -1,4 +1,5 @@
-"""ethers, viem, web3.js and web3.py read the same of our node, over HTTP and a websocket."""
+"""Tests that ethers, viem, web3.js and web3.py read the same from our node, over HTTP and a
+websocket."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ Shown = dict[str, Any]
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
-    """Three blocks, and a producer that makes one of each transaction that comes."""
+    """A chain of three blocks, with a producer that makes a block for each transaction."""
     ethereum_chain(tmp_path).close()
     made = EmbeddedChain(
         tmp_path / "noderpc.db",
@@ -127,7 +128,7 @@ def test_a_library_for_node_js_reads_our_node(
     wanted = expected(chain, url)
     many: list[bytes] = []
     if script == "viem.js":
-        # Behind those that it has sent by then.
+        # These nonces follow the ones that the client has used by then.
         first = 5 if url.startswith("ws") else 4
         many = [transfer(nonce) for nonce in range(first, first + MANY)]
         wanted["pending under load"] = sorted(map(tx_hash, many))

@@ -1,4 +1,4 @@
-"""Filters created and polled by ethers, viem, web3.js and web3.py."""
+"""Tests of filters that ethers, viem, web3.js and web3.py create and poll."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ Shown = dict[str, Any]
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
-    """Three blocks, and no producer: a transaction waits until it was polled for."""
+    """A chain of three blocks without a producer, so a transaction is pending until it was
+    polled for."""
     made = ethereum_chain(tmp_path)
     yield made
     made.close()
@@ -68,7 +69,7 @@ def expected(chain: EmbeddedChain) -> Shown:
     return {
         "at first": nothing,
         "a transaction waits": {**nothing, "pending": [f"0x{decode(SENT).hash.hex()}"]},
-        # A block took it before anybody looked.
+        # The transaction was in a block before the poll.
         "two blocks later": {
             "logs": [NEW_LOG],
             "blocks": blocks,
@@ -135,7 +136,7 @@ async def _over(url: str, chain: EmbeddedChain) -> Shown:
 
 
 async def _lived(eth: Any, chain: EmbeddedChain) -> Shown:
-    """The life of three filters, of either form of the library."""
+    """Return the polls of three filters, with either form of the library."""
     address = Web3.to_checksum_address(f"0x{CONTRACT.hex()}")
     filters = {
         "logs": await _done(eth.filter({"fromBlock": 0, "address": address})),

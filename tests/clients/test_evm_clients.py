@@ -1,4 +1,5 @@
-"""ethers, viem, web3.js and web3.py deploy a contract, use it and follow it on our own EVM."""
+"""Tests of ethers, viem, web3.js and web3.py, which deploy a contract, use it and follow it on
+our EVM."""
 
 from __future__ import annotations
 

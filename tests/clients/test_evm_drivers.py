@@ -1,4 +1,5 @@
-"""viem's test client and hardhat drive our development chain; cast and web3.py use it."""
+"""Tests of viem's test client and hardhat, which drive our development chain, and of cast and
+web3.py, which use it."""
 
 from __future__ import annotations
 

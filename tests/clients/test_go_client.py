@@ -1,4 +1,4 @@
-"""CometBFT's own HTTP client in Go against our node; its calls are in go/rpc."""
+"""Tests of CometBFT's own HTTP client in Go with our node; its calls are in go/rpc."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""CosmJS sends and reads through a companion of a chain of the Cosmos SDK.
+"""Tests of CosmJS, which sends and reads through a companion of a chain of the Cosmos SDK.
 
-Live, and over a recording of such a chain; the rest of that is in tests/companion.
+They use a live chain, and a recording of one; tests/companion has more tests of the recording.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def node() -> str:
 
 @pytest.fixture(scope="module")
 def sdk_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The chain's program, of NODERPC_SDKCHAIN or built: in minutes, so only in .ci/long."""
+    """Return the chain's program from NODERPC_SDKCHAIN, or build it, which takes minutes and so
+    happens only in .ci/long."""
     if given := os.environ.get("NODERPC_SDKCHAIN"):
         return Path(given)
     if not is_long():
@@ -124,5 +125,6 @@ def test_cosmjs_reads_a_recorded_chain_through_a_companion(
         printed = bank(node, companion, "read")
 
     assert printed == recording.printed
-    # Three accounts, one that there is not, seven searches and what they found.
+    # The client printed three accounts, one that does not exist, seven searches and what they
+    # found.
     assert len(steps(printed)) == 1 + 3 + 1 + 7 + 7

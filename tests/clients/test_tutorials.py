@@ -1,4 +1,4 @@
-"""The quickstart and the pages of docs/tutorials, as their readers run them."""
+"""Tests that run the quickstart and the pages of docs/tutorials as their readers do."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PAGES = [DOCS / "quickstart.rst", *sorted(DOCS.glob("tutorials/*.rst"))]
 
 
 def run(page: str, folder: Path, *programs: Path, libraries: Path | None = None) -> None:
-    """Run a page in a folder, at ports that are free.
+    """Run a page in a folder, at free ports.
 
-    ``programs`` are further folders of programs, ``libraries`` the folder of what npm has
-    installed.
+    ``programs`` are more folders of programs, and ``libraries`` is the folder of npm's
+    packages.
     """
     if libraries:
         (folder / "node_modules").symlink_to(libraries / "node_modules")
@@ -57,7 +57,7 @@ def locked() -> set[str]:
     for folder in (COSMJS, ETHEREUM):
         needs = json.loads((folder / "package.json").read_text())["dependencies"]
         found |= {f"{name}@{version}" for name, version in needs.items()}
-    # Hardhat brings it.
+    # Hardhat depends on this package.
     modules = json.loads((ETHEREUM / "package-lock.json").read_text())["packages"]
     found.add(f"solc@{modules['node_modules/solc']['version']}")
     for name, version in re.findall(r"(github\S+) (v\S+)", (GO / "go.mod").read_text()):

@@ -1,4 +1,5 @@
-"""Bytes and hashes of a whole block, by another way than one signature or field at a time."""
+"""Compute bytes and hashes of a whole block in another way than by single signatures or
+fields."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def test_all_hashes_at_once_are_those_of_each_part(commit: Commit, txs: list[byt
 
 
 def test_an_attack_on_light_clients_in_a_block_of_cometbft_1() -> None:
-    # A block that a node of 1.0.1 made, which encodes keys of validators otherwise.
+    # A node of 1.0.1 made this block; that version encodes keys of validators differently.
     recorded = (GOLDEN / "block_attack_1.0.1.json").read_bytes()
     found = DIALECTS["comet-1.0"].decode(ResultBlock, recorded)
     assert found.block is not None

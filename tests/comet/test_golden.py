@@ -1,4 +1,4 @@
-"""Values of real nodes equal those that we compute, for all recorded replies."""
+"""Tests that values of real nodes equal the computed ones, for all recorded replies."""
 
 from __future__ import annotations
 

@@ -51,5 +51,5 @@ def test_a_node_gets_no_more_than_its_rate(tmp_path: Path) -> None:
                 answers = list(clients.map(companion.get, paths))
             seconds = time.monotonic() - began
     assert [each["code"] for each in answers] == [0] * CALLS
-    # Each process may begin with one request at once, which may be a batch of 10.
+    # Each process may begin with one request at once, which may be a batch of 10 calls.
     assert len([at for at in calls if began <= at <= began + seconds]) <= RATE * seconds + 30

@@ -56,7 +56,8 @@ def test_a_query_has_the_key_and_the_value_that_its_node_says(
 
 
 class Repeating(KVStore):
-    """Has an update of the parameters in each block, as the SDK; few of them change any."""
+    """An application with an update of the parameters in each block, like the SDK; few of them
+    change anything."""
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         made = super().finalize_block(block)

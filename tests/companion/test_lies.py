@@ -1,4 +1,5 @@
-"""Nodes that lie are asked no more; a chain is imported from the honest one beside them."""
+"""Tests of nodes that serve wrong data: they are not asked again, and the chain is imported
+from an honest one."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ Lie = Callable[["Liar"], object]
 
 
 class Liar(ChainBackend):
-    """A node that tells most of the truth about the chain of another backend."""
+    """A node that serves wrong data about the chain of another backend in some places."""
 
     def __init__(
         self, inner: ChainBackend, kind: Callable[[ChainBackend], LyingReads] | None = None
@@ -62,7 +63,7 @@ class Liar(ChainBackend):
 
 
 class LyingReads(View):
-    """Reads of a chain with the lies of a node."""
+    """Reads of a chain with the wrong data of a node."""
 
     liar: Liar
 
@@ -232,7 +233,7 @@ def test_a_lie_refuses_the_node_and_not_the_chain(
 ) -> None:
     """The rest is read from the honest node."""
     lying, honest = serve_node(_liar(chain, LIES[lie])), serve_node(node_of(chain))
-    # In both directions: half of it from a trusted block down, half from the head up.
+    # Half of the chain is read from a trusted block down, and half from the head up.
     upstreams = upstreams_at(lying, honest)
     import_all(store, upstreams, 1, 30)
     import_all(store, upstreams, 1, HEIGHTS)
@@ -249,7 +250,7 @@ def test_a_lie_refuses_the_node_and_not_the_chain(
 def test_a_liar_alone_ends_the_import(
     lie: str, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """The error names it; what was stored before is right."""
+    """The error names the node, and the blocks stored before are right."""
     import_all(store, upstreams_at(serve_node(node_of(chain))), 25, 30)
     lying = serve_node(_liar(chain, LIES[lie]))
 
@@ -300,7 +301,7 @@ def test_no_store_begins_with_priorities_that_do_not_follow(
 def test_a_lie_about_old_validators_alone(
     low: int, is_first: bool, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """The node that shows them is refused, and not one that a block is from."""
+    """The node with the wrong validators is refused, and not a node that gave a block."""
 
     def old(found: ValidatorSet, height: int) -> ValidatorSet:
         first, *rest = found.validators
@@ -361,7 +362,7 @@ def test_lies_about_the_head_are_replaced(
     import_all(store, honest, 3, 4)
     members = node_of(chain)
     for height in range(5, 60, 2):
-        # Nothing contradicts it yet, or an older head does.
+        # Nothing contradicts the head yet, or an older head does.
         with suppress(NoUpstream):
             import_all(store, upstreams_at(lying), 3, height)
         import_all(store, honest, 3, height + 1)
@@ -379,7 +380,7 @@ def test_lies_about_the_head_are_replaced(
 def test_a_signature_beyond_two_thirds(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """The latest commit is served as it came, so all of its signatures are verified."""
+    """The latest commit is served as it came, so all its signatures are verified."""
 
     def last(commit: Commit) -> Commit:
         *rest, sig = commit.signatures
@@ -397,7 +398,7 @@ def test_a_signature_beyond_two_thirds(
 def test_nodes_of_two_chains(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """A chain id says which is meant, or a store that has one."""
+    """A chain ID decides which chain is meant, or a store that has one."""
     other, own = serve_node(_liar(chain, _chain_id)), serve_node(node_of(chain))
     with pytest.raises(ConfigurationError, match="--chain-id"):
         import_all(store, upstreams_at(other, own))
@@ -457,7 +458,7 @@ def _are_ahead(result: Any) -> None:
 def test_times_that_nothing_proves_stop_nobody(
     stored: int, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """A node shows headers without signatures as ahead of the clock."""
+    """A node serves unsigned headers whose times are ahead of the clock."""
     url = serve_node(node_of(chain))
     if stored:
         import_all(store, upstreams_at(url), 1, stored)
@@ -480,7 +481,7 @@ def _growth(store: ChainStore, upstreams: Upstreams) -> Growth:
 def test_an_overtaken_process_refuses_nobody(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Another one took its lease and went on."""
+    """Another process took its lease and continued."""
     url = serve_node(node_of(chain))
     import_all(store, upstreams_at(url), 1, 5)
     own, lease = upstreams_at(url), store.acquire_lease("own", 600)

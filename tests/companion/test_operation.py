@@ -45,7 +45,7 @@ from .test_lies import LIES, Liar
 
 
 def _lies_about(node: Liar, height: int) -> list[int]:
-    """Let a node tell other results of the heights that are returned."""
+    """Let a node give other results for the returned heights."""
     lying = [height]
 
     def of_results(results: BlockResults) -> BlockResults:
@@ -111,7 +111,7 @@ def test_a_node_below_the_lowest_block(
         reset.reads.block(5)
     reset.close()
 
-    # The lowest block names the hash of the one below it.
+    # The lowest block contains the hash of the one below it.
     other = node_of(make_chain(HEIGHTS, txs_per_block=1), 29)
     assert companion(serve_node(node_of(chain, 29))).network.net_info()
     with pytest.raises(NoUpstream, match="it is of a fork, or was reset"):
@@ -132,7 +132,7 @@ def test_a_node_that_the_follower_refused(
     until(lambda: serving.network.upstreams()[urls[0]] == "refused", "the refusal")
     asked = {serving._forward.attempt(lambda reader: reader.name) for _ in range(4)}
     assert asked == {urls[1]}
-    # As after the pause for which a node that answered another request is refused.
+    # A node that answered another request is only refused for a pause, which has passed.
     assert followed._follower is not None
     followed._follower._upstreams.refused.clear()
     until(lambda: serving.network.upstreams()[urls[0]] != "refused", "another look")
@@ -211,7 +211,7 @@ def test_subscribers_to_results_that_are_refuted(
         assert ended["id"] != "others"
         client.call("subscribe", {"query": "tm.event='NewBlock'"}, "again")
         assert client.json() == {"jsonrpc": "2.0", "id": "again", "result": {}}
-        # Block 32 may be on its way.
+        # Block 32 may still be sent.
         grow(inner, chain.blocks[32])
         block = client.json()["result"]["data"]["value"]["block"]
         assert block["header"]["height"] in {"32", "33"}
@@ -260,7 +260,7 @@ def test_the_genesis_is_not_in_the_way_of_blocks(
 def test_a_genesis_that_is_too_large_is_forwarded(
     companion: Companion, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The store stays small."""
+    """Otherwise the store would become too large."""
     monkeypatch.setattr(info, "GENESIS_CHUNK_BYTES", 200)
     monkeypatch.setattr(genesis, "MAX_CHUNKS", 2)
     with run_node(dialect="comet-0.38") as node:
@@ -275,7 +275,7 @@ def test_a_genesis_that_is_too_large_is_forwarded(
 
 @contextmanager
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let every write fail until the end of the block."""
+    """Let every write fail within the context."""
 
     def refuse(self: Writer, work: object) -> None:
         raise StoreError(f"{FULL}: make space")
@@ -294,7 +294,8 @@ def test_a_full_disk(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """/readyz has the cause, what is stored is read, and it goes on when there is space."""
+    """/readyz names the cause, stored blocks are served, and following continues when there is
+    space."""
     monkeypatch.setattr(lease, "_SECONDS", 0.5)
     inner = node_of(chain, 30)
     url = serve_node(inner)

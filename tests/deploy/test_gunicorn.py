@@ -1,4 +1,4 @@
-"""gunicorn with the configuration of ``deploy/``, and its reserved threads."""
+"""Tests of gunicorn with the configuration of ``deploy/``, and of its reserved threads."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_health_is_answered_beside_many_waiting_calls_and_subscribers(
             assert "hold 6 of the server's 8 threads" in text
             assert "gunicorn's --threads" in text
 
-        # On a websocket a call has the websocket's thread, so it may wait there.
+        # A call on a websocket runs in the websocket's own thread, so it may wait there.
         opened[0].send(json.dumps(call("broadcast_tx_commit", {"tx": "b3duPTE="})))
         until(lambda: _waiting_txs(way) == 4, "its transaction beside those of three")
         # The place of the closed connection is free for another one.
@@ -139,7 +139,7 @@ def _can_connect(way: Way, stack: ExitStack) -> bool:
 
 
 def test_a_sync_worker_refuses_websockets_and_serves_on(tmp_path: Path) -> None:
-    """The default of gunicorn."""
+    """gunicorn uses sync workers by default."""
     with serving("sync", tmp_path, "--workers", "1", "--threads", "1") as (_, way):
         with pytest.raises(InvalidStatus) as refused, way.websocket():
             pass

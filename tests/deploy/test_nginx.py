@@ -1,4 +1,4 @@
-"""nginx in front of each server, with the configuration of ``deploy/``."""
+"""Tests of nginx in front of each server, with the configuration of ``deploy/``."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def certificate(folder: Path) -> tuple[Path, Path, ssl.SSLContext]:
 
 def nginx_command(folder: Path, site: str) -> list[str]:
     (folder / "site.conf").write_text(site)
-    # A master that is root gives up its rights, and with them the test's folder.
+    # A master process of root drops its rights, and then can't enter the test's folder.
     user = "user root;" if os.geteuid() == 0 else ""
     temporary = "".join(
         f"{name}_temp_path {folder}/{name};"
@@ -67,7 +67,7 @@ def nginx_command(folder: Path, site: str) -> list[str]:
 
 
 def nginx() -> str:
-    # Debian has it where only its owner's path leads.
+    # Debian installs nginx in a folder that only root has in its PATH.
     path = os.pathsep.join((os.environ["PATH"], "/usr/sbin"))
     return shutil.which("nginx", path=path) or skip_or_fail("nginx is not installed")
 
@@ -124,7 +124,7 @@ def test_below_a_prefix_too(behind: Behind) -> None:
     assert 'href="/status"' not in page
 
 
-# gunicorn has no addresses for the EVM layer alone.
+# gunicorn has no separate addresses for the EVM layer.
 @pytest.mark.parametrize("behind", ["start"], indirect=True)
 def test_ethereum_s_clients_have_one_address_for_both(behind: Behind) -> None:
     way = replace(behind.way, host="evm.example")

@@ -1,4 +1,4 @@
-"""Two ``noderpc start`` on one home."""
+"""Tests of two ``noderpc start`` processes with one home."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..helpers.until import until
 from ..server.node_process import Node, started
 
 LEASE_S = BlockSchedule().lease_s
-# To look for a free lease and to make a block, on a machine that is busy.
+# Seconds that a busy machine takes to find a free lease and to make a block.
 MORE_S = 7.0
 BUSY = ("--empty-blocks", "--block-interval", "0.1")
 
@@ -34,7 +34,7 @@ def test_another_node_takes_over_from_one_that_was_killed(tmp_path: Path, worker
     database = tmp_path / "data" / "noderpc.db"
     flags = (*BUSY, "--workers", workers)
     with ExitStack() as stack:
-        # At once: one of them makes the home, and the other finds it.
+        # Both start together: one makes the home, and the other finds it.
         nodes = [stack.enter_context(started(tmp_path, *flags, log=f"{n}.log")) for n in "ab"]
         for node in nodes:
             node.until_up()

@@ -44,7 +44,7 @@ ALLOWED = (
 
 
 def is_allowed(version: str, one: Difference) -> bool:
-    """Whether there is a reason for a difference."""
+    """Return true if a difference has a reason."""
     return any(known.covers(version, one) for known in ALLOWED) or (
         reason(version, one) is not None
     )

@@ -20,7 +20,7 @@ from .scenario import TXS
 from .sides import Side, Version
 
 SILENT = 33
-"""Validators that never vote: with the others more than a page of 30."""
+"""Number of validators that never vote; with the others they are more than a page of 30."""
 
 
 class RemoteChain:
@@ -35,7 +35,7 @@ class RemoteChain:
         return self
 
     def chain_id(self) -> str:
-        """As in its headers."""
+        """Return the chain ID of the node's status."""
         return self.reader.status().node_info.network
 
     def block_meta(self, height: int) -> BlockMeta:
@@ -53,7 +53,7 @@ class RemoteChain:
 
 
 class History:
-    """Plays on a net in two parts, as a companion begins between them."""
+    """A net's history in two parts, between which a companion begins."""
 
     def __init__(self, net: Net) -> None:
         self.net = net
@@ -82,7 +82,7 @@ class History:
         self.net.send(self._power_of(_silent(0), 0), *few)
 
     def first(self) -> None:
-        """Data, many new validators at once, and an offence of two votes."""
+        """Send data, many new validators at once, and evidence of a duplicate vote."""
         for tx in TXS:
             self.net.send(tx)
         self.net.send(*(self._power_of(_silent(number), 1) for number in range(SILENT)))
@@ -97,7 +97,7 @@ class History:
         self.net.send(self._power_of(self.net.key(3), 0))
         self.net.send(*(self._power_of(_silent(number), 0) for number in range(0, SILENT, 2)))
         if not self.net.version.is_modern:
-            # Not a key: a transaction that is in a block and fails.
+            # This is not a valid key, so the transaction fails in its block.
             self.net.send(b"val:x!1")
         self.net.send(self._power_of(self.net.key(3), 700), b"with=others")
         self.offend(self._double_vote(2), asked)
@@ -112,7 +112,7 @@ class History:
         return double_vote(self._chain, self.net.key(number), height)
 
     def _attack(self) -> Evidence:
-        """A block of height 3 that all validators signed."""
+        """Return a block of height 3 that all validators signed."""
         keys = [self.net.key(number) for number in range(len(self.net.nodes))]
         return attack(self._chain, keys, 3, 2, app_hash=b"\x66" * 8)
 

@@ -23,7 +23,7 @@ _BLOCK_EVENTS = ("tm.event='NewBlockEvents'",)
 
 
 class Listener:
-    """Subscriptions of one side, each over its own websocket."""
+    """Subscriptions at one side, each over its own websocket."""
 
     def __init__(self, side: Side, version: Version) -> None:
         queries = _QUERIES + (_BLOCK_EVENTS if version.is_modern else ())
@@ -38,7 +38,7 @@ class Listener:
             threading.Thread(target=_hear, args=(client, heard), daemon=True).start()
 
     def close(self) -> None:
-        """End all of them."""
+        """Close all websockets."""
         for client in self._clients:
             client.close()
 
@@ -61,8 +61,8 @@ def _hear(client: WebSocketClient, heard: list[str]) -> None:
 
 
 def unequal(node: Listener, companion: Listener, height: int) -> Iterator[Difference]:
-    """Wait for a height; yield what is not the same but for the order of the keys of events,
-    which have none in Go."""
+    """Wait for a height; yield the differences, ignoring the order of events' keys, which Go
+    does not define."""
     until(lambda: node.height() >= height and companion.height() >= height, str(height))
     counts = [[*map(len, side.told.values())] for side in (node, companion)]
     try:

@@ -1,4 +1,4 @@
-"""The whole comparison: two nodes, one scenario, the same requests."""
+"""Compare two nodes: one scenario, the same requests."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def hear(side: Side, version: Version) -> dict[str, Reply]:
 
 
 def masked(received: Reply, mask: Any) -> Reply:
-    """The answer without what hangs on the clock."""
+    """Return the response without values that depend on the clock."""
     return replace(
         received,
         body=mask(received.body),
@@ -72,7 +72,7 @@ def masked(received: Reply, mask: Any) -> Reply:
 
 
 def hear_events(side: Side, categories: tuple[str, ...]) -> dict[str, Reply]:
-    """The first event of each category when a transaction is committed."""
+    """Return the first event of each category when a transaction is committed."""
     clients = {category: WebSocketClient(side.url) for category in categories}
     try:
         for category, client in clients.items():
@@ -98,7 +98,7 @@ def all_differences(theirs: dict[str, Reply], own: dict[str, Reply]) -> list[Dif
 
 
 def write(version: Version, home: Path, received: dict[str, Reply]) -> None:
-    """Keep what a real node said, and the genesis and keys that it said it of."""
+    """Write a real node's responses, with the genesis and keys of its chain."""
     document = {
         "home": {name: (home / "config" / name).read_text() for name in HOME_FILES},
         "told": {name: asdict(answer) for name, answer in received.items()},

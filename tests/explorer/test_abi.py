@@ -1,4 +1,4 @@
-"""Decoding by an ABI, compared with eth-abi, and against bytes that fit no ABI."""
+"""Tests of decoding by an ABI, compared with eth-abi, and with bytes that fit no ABI."""
 
 from __future__ import annotations
 

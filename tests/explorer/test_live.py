@@ -1,4 +1,4 @@
-"""Pages that follow the chain, and those that use the node, in a browser."""
+"""Tests of pages that follow the chain, and of pages that use the node, in a browser."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Live(Reader):
         self.chain.produce()
 
     def blocks(self) -> list[int]:
-        """The heights in the first table."""
+        """Return the heights in the first table."""
         return [
             int(text.replace(",", ""))
             for text in self.script(
@@ -60,7 +60,7 @@ class Live(Reader):
         ]
 
     def mark(self) -> None:
-        """Mark the page: a new document has no mark."""
+        """Mark the page; a new document would not have the mark."""
         self.script("window.isMarked = true")
 
     def is_marked(self) -> bool:

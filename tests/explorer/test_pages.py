@@ -1,4 +1,4 @@
-"""Each page of the explorer, and what it says where there is nothing to show."""
+"""Tests of each page of the explorer, and of its text when there is nothing to show."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_charts_show_each_block_of_the_window(site: Site) -> None:
     assert "Blocks 3 to 12." in found.text
     assert "Block 12: 2" in found.text
     assert "Blocks 1 to 2." in older.text
-    # The first block has none before it.
+    # The first block has no previous block.
     assert sum(tag == "rect" for tag, _ in older.elements) == 7
 
 

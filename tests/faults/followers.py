@@ -1,4 +1,4 @@
-"""Clients that follow a chain: by a subscription, after reconnects, by polling."""
+"""Clients that follow a chain: by a subscription, by reconnecting, or by polling."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def place(data: Any) -> Place:
 
 
 def events_after(ask: Callable[..., Any], cursor: str, **params: Any) -> list[Any]:
-    """All items after a cursor, oldest first, page by page.
+    """Return all items after a cursor, oldest first, page by page.
 
-    Pages of ten, as when nothing is said: some end between the transactions of one block.
+    Pages have ten items, the default, so some end between the transactions of one block.
     """
     params = {"after": cursor, **params}
     page = ask(**params)
@@ -59,7 +59,7 @@ class Follower(threading.Thread):
         return self._last()[0]
 
     def end(self) -> None:
-        """See that it is done."""
+        """Wait until the thread has ended."""
         self.join(PATIENCE)
         assert not self.is_alive()
 
@@ -68,7 +68,7 @@ class Follower(threading.Thread):
 
 
 class Subscriber(Follower):
-    """Is told over a websocket; when that is lost, it is away."""
+    """A subscriber over a websocket; when that is lost, the subscriber is away."""
 
     def __init__(self, url: str, category: str) -> None:
         super().__init__(category)
@@ -87,7 +87,8 @@ class Subscriber(Follower):
         self.read_on()
 
     def read_on(self) -> None:
-        """Note what comes until the connection is lost, or the end that was asked for."""
+        """Note events until the connection is lost, or the response to the final call
+        arrives."""
         while (text := self._client.read()) is not None:
             message = json.loads(text)
             if message["id"] == "end":
@@ -100,7 +101,7 @@ class Subscriber(Follower):
         self.told.append(place(result["data"]))
 
     def end(self) -> None:
-        """Read all that was sent so far, and go."""
+        """Read all events that were sent so far, and close the connection."""
         if not self.is_away:
             self._client.call("unsubscribe_all", request_id="end")
         super().end()
@@ -125,7 +126,7 @@ class Returner(Subscriber):
 
     def _subscribe(self) -> None:
         if not self._bookmarks:
-            # Before there is a subscription: nothing falls between the two.
+            # The bookmark is set before the subscription, so no event falls between the two.
             self._bookmarks[0, 0] = self._ask()["newest"]
         super()._subscribe()
 
@@ -204,6 +205,6 @@ class Poller(Follower):
         except HttpStatusError:
             raise
         except (OSError, HTTPException):
-            # One worker was killed, so the next server answers.
+            # A worker was killed, so ask the next server.
             self.failures += 1
             return next(self._servers).get(path)

@@ -1,4 +1,4 @@
-"""The websocket is the same under every server."""
+"""Tests that the websocket works in the same way under every server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_conversation_from_the_handshake_to_the_server_s_end(
             began = time.monotonic()
             assert server.stop() == 0
             assert second.read() is None
-        # gunicorn waits for open connections; the rest is a machine that is busy.
+        # gunicorn waits for open connections, and a busy machine takes the rest.
         check_duration(time.monotonic() - began, GRACE_S + 10)
         assert "Traceback" not in server.log()
 

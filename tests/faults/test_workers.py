@@ -1,4 +1,5 @@
-"""Workers on one store, one killed: each subscriber gets every event once, in order."""
+"""Tests of workers on one store, one of which is killed: each subscriber gets every event once,
+in order."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def wanted(category: str, last: int) -> list[Place]:
 
 
 def make_blocks(chain: EmbeddedChain, last: int, followers: Iterable[Follower]) -> None:
-    """As fast as those who are there can follow."""
+    """Make blocks as fast as the present followers can follow."""
 
     def all_follow() -> bool:
         return all(f.is_away or f.height >= height - MOST_BEHIND for f in followers)
@@ -74,7 +75,7 @@ def make_blocks(chain: EmbeddedChain, last: int, followers: Iterable[Follower]) 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """All who follow, by what becomes of them when a worker is killed."""
+    """All followers, grouped by what they do when a worker is killed."""
 
     stayers: list[Subscriber]
     leavers: list[Subscriber]

@@ -1,4 +1,4 @@
-"""HTTP as of a CometBFT node: methods, statuses, headers, the index page."""
+"""Tests of HTTP as by a CometBFT node: methods, statuses, headers, the index page."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_form_that_ends_early_is_refused_as_a_call_is(client: FlaskClient) -> 
 
 
 class BrokenChunks:
-    """A body as gunicorn hands it over; its error is of no kind that others know."""
+    """A body as gunicorn passes it; its error belongs to no class that other code knows."""
 
     def read(self, size: int = -1) -> bytes:
         raise Exception("Invalid chunk size: b'zz'")

@@ -1,4 +1,4 @@
-"""EVM methods of a host: on every transport, by namespace, and refused rows."""
+"""Tests of EVM methods of a host: on every transport, by namespace, and refused rows."""
 
 from __future__ import annotations
 

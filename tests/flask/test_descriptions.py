@@ -1,4 +1,5 @@
-"""``/openapi.json`` and ``rpc.discover``: valid documents, and live answers fit them."""
+"""Tests of ``/openapi.json`` and ``rpc.discover``: they are valid documents, and live responses
+match them."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ def test_live_answers_of_every_route_fit_the_document(tmp_path: Path, dialect: s
     client = app_for(backend, dialect=dialect, rpc_unsafe=True).test_client()
     document = client.get("/openapi.json").get_json()
     for schema in document["components"]["schemas"].values():
-        # Clients must bear more members than they know; here none may be forgotten.
+        # Clients must ignore members that they don't know; here every member must be described.
         schema["additionalProperties"] = False
     known = {
         "{tx}": "0x" + tx_hash(chain.TX).hex(),
@@ -186,7 +187,7 @@ CANARY = "c4n4ry"
 
 
 def everything(client: FlaskClient, path: str) -> str:
-    """All that a mount tells machines of itself."""
+    """Return everything that a mount says about itself to machines."""
     pages = [client.get(f"{path}/openapi.json").text]
     for where in (f"{path}/", f"{path}/evm"):
         call = {"jsonrpc": "2.0", "id": 1, "method": "rpc.discover", "params": []}

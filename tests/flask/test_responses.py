@@ -1,4 +1,4 @@
-"""Responses that depend on settings or time: caching, genesis, broken stores."""
+"""Tests of responses that depend on settings or time: caching, genesis, broken stores."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_immutable_answers_are_cacheable_for_a_day(app: Flask, path: str) -> Non
         "/header",
         "/block_results",
         "/commit",
-        # The block that comes next may carry another commit.
+        # The next block may contain another commit.
         "/commit?height=6",
         "/validators",
         "/validators?page=1",
@@ -196,7 +196,7 @@ def test_missing_capabilities_are_refused_by_name(app: Flask, path: str) -> None
     assert "this backend" in answer.get_json()["error"]["data"]
 
 
-# Stores that can't be opened.
+# Tests of stores that can't be opened.
 
 
 def test_a_store_that_can_t_be_opened_is_an_error_object_of_each_call(

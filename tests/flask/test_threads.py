@@ -1,4 +1,4 @@
-"""Threads reserved for requests on servers with a fixed number of them."""
+"""Tests of threads that are reserved for requests on servers with a fixed number of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def node() -> Iterator[Node]:
 
 
 def connected(node: Node) -> WebSocketClient:
-    """A client, once what others held in this process is given back."""
+    """Return a client, once the threads that others held in this process are free."""
     made: list[WebSocketClient] = []
 
     def holds() -> bool:

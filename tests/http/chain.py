@@ -43,7 +43,7 @@ PEER = "22" * 20 + "@10.0.0.2:26656"
 
 
 class PeeredNetwork(Network):
-    """A node with a peer, which records the addresses that it is asked to dial."""
+    """A node with a peer, which records the addresses that it should dial."""
 
     dialed: tuple[object, ...] = ()
 
@@ -64,7 +64,7 @@ class PeeredNetwork(Network):
 
 
 class PeeredBackend(SQLiteBackend):
-    """A store whose node has a validator key, an id, and a peer."""
+    """A store whose node has a validator key, an ID, and a peer."""
 
     @cached_property
     def network(self) -> PeeredNetwork:
@@ -72,7 +72,7 @@ class PeeredBackend(SQLiteBackend):
 
 
 def backend(folder: Path) -> PeeredBackend:
-    """The chain, in a new file of the folder."""
+    """Return the chain, in a new file of the folder."""
     maker = ChainMaker((10, 7, 3), app_state=b'{"accounts": [1]}')
     made = PeeredBackend(folder / "chain.db", application=KVStore)
     made.init_chain(maker.genesis, maker.state)

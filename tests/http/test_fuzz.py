@@ -1,4 +1,4 @@
-"""Random input is answered with JSON-RPC, and never with an internal error."""
+"""Tests that random input gets a JSON-RPC response, and never an internal error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flask_noderpc.jsonrpc.params import specs
 
 from ..helpers.http import HttpResponse, client_post
 
-# The chain is only read, except for transactions, which no example depends on.
+# The chain is only read, except for transactions, on which no example depends.
 shared = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

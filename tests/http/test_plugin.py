@@ -1,4 +1,4 @@
-"""The test kit: fixtures of the pytest plugin, and light imports."""
+"""Tests of the test kit: fixtures of the pytest plugin, and light imports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..helpers.http import call, get
 from ..helpers.imports import loaded
 from ..helpers.until import PATIENCE
 
-# The README's examples.
+# Examples of the README.
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 README_TESTS = [block for block in BLOCKS if "def test_" in block]
@@ -37,7 +37,7 @@ def test_an_installed_package_gives_pytest_its_fixtures(tmp_path: Path) -> None:
 
 
 def output_in(folder: Path) -> str:
-    """Return pytest's output for the tests in a folder, all of which pass."""
+    """Return pytest's output for the tests in a folder, which must all pass."""
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""Cached results equal computed ones, whichever process produces the blocks."""
+"""Tests that cached results equal computed ones, whichever process produces the blocks."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_abci_query_answers_are_cached_per_state(chain: EmbeddedChain) -> None:
 
 
 class Moody:
-    """Says another thing each time."""
+    """An application whose response changes with each query."""
 
     asked = 0
 

@@ -1,4 +1,4 @@
-"""The route table and what derives from its rows."""
+"""Tests of the route table, and of what is derived from its rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.interface.shapes import DOCUMENT
 
 @dataclass(frozen=True, slots=True)
 class Sample(Params):
-    """With a height."""
+    """Parameters with a height."""
 
     height: int | None = param(Int64(), default=None, doc="Which block.")
 

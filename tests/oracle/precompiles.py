@@ -1,4 +1,4 @@
-"""Calldata that the precompiled contracts take, and some that they refuse."""
+"""Calldata that the precompiled contracts accept, and some that they refuse."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from random import Random
 from eth_account import Account as EthAccount
 from py_ecc.optimized_bls12_381.optimized_curve import G1, G2, multiply, normalize
 
-# How much each wants: 1 to 0x11.
+# Length of each contract's input, from 1 to 0x11.
 PRECOMPILE_SIZES = {
     1: 128,
     2: 70,
@@ -88,7 +88,7 @@ def _valid(random: Random, number: int) -> bytes:
         case 15:
             return _g1(1) + _g2(1) + _g1(-1 if random.random() < 0.5 else 2) + _g2(1)
         case 16 | 17:
-            # Elements of the field, one or two.
+            # One or two elements of the field.
             return (bytes(16) + b"\x12" + random.randbytes(47)) * (number - 15)
     return random.randbytes(PRECOMPILE_SIZES[number])
 
@@ -98,7 +98,7 @@ def _field(value: int) -> bytes:
 
 
 def _g1(times: int) -> bytes:
-    """EIP-2537: a point, and zeros for none."""
+    """Return a point as in EIP-2537; zeros are the point at infinity."""
     if not times:
         return bytes(128)
     x, y = normalize(multiply(G1, times % _ORDER))

@@ -1,4 +1,4 @@
-"""Random programs, made of pieces that leave the stack as they found it."""
+"""Random programs, made of pieces that leave the stack unchanged."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ def push_address(address: bytes) -> bytes:
 
 
 def deploying(code: bytes) -> bytes:
-    """The code that returns a code, to create a contract with."""
+    """Return init code that returns a contract's code."""
     # PUSH2 size, PUSH1 13, PUSH0, CODECOPY; PUSH2 size, PUSH0, RETURN.
     size = len(code).to_bytes(2)
     return b"\x61" + size + b"\x60\x0d\x5f\x39\x61" + size + b"\x5f\xf3" + code
 
 
 class Programs:
-    """Makes programs that know some addresses."""
+    """Makes random programs that use some addresses."""
 
     def __init__(self, random: Random, addresses: Sequence[bytes]) -> None:
         self._random, self.addresses = random, list(addresses)
 
     def program(self, pieces: int = 8) -> bytes:
-        """A whole program."""
+        """Return a whole program."""
         code = b"".join(self._piece() for _ in range(self._random.randrange(1, pieces + 1)))
         return code + self._end()
 
@@ -103,7 +103,7 @@ class Programs:
         return self._random.choice(self.addresses)
 
     def _kept(self) -> bytes:
-        """Store what is on top."""
+        """Store the top of the stack."""
         return self._slot() + _SSTORE
 
     def _store(self) -> bytes:
@@ -127,7 +127,7 @@ class Programs:
         opcode = self._random.choice((0x31, 0x3B, 0x3F))
         looked = push_address(self._address()) + bytes((opcode,)) + self._kept()
         if self._random.random() < 0.3:
-            # EXTCODECOPY, and the word that it gave.
+            # EXTCODECOPY, and the copied word.
             looked += push(32) + _PUSH0 + _PUSH0 + push_address(self._address()) + b"\x3c"
             looked += _PUSH0 + b"\x51" + self._kept()
         return looked
@@ -164,7 +164,7 @@ class Programs:
         if pick < 0.3:
             called += b"\x3d" + self._kept()
         elif pick < 0.5:
-            # RETURNDATACOPY of all of it.
+            # RETURNDATACOPY of all data.
             called += b"\x3d" + _PUSH0 + _PUSH0 + b"\x3e" + _PUSH0 + b"\x51" + self._kept()
         elif pick < 0.51:
             # The length exceeds the returned data.
@@ -189,7 +189,7 @@ class Programs:
         made += b"\xf5" if salted else b"\xf0"
         if self._random.random() < 0.5:
             return made + self._kept()
-        # Call what was created: DUP1 is the address.
+        # Call the created contract, whose address is below DUP1's.
         called = b"\x5f\x5f\x5f\x5f\x5f\x85\x5a\xf1" + _POP
         return made + called + self._kept()
 
@@ -202,7 +202,7 @@ class Programs:
         small = self._store() + self._end()
         before = self._store() if self._random.random() < 0.5 else b""
         if before:
-            # The code starts further on: so return nothing.
+            # The code continues behind, so end with an empty return.
             return before + self._end()
         return deploying(small)
 
@@ -224,7 +224,7 @@ class Programs:
         return push(size) + b"\x36\x10" + jump + piece + b"\x5b"
 
     def _loop(self) -> bytes:
-        """Some rounds of a piece, or as many as there is gas for."""
+        """Run a piece several times, or until the gas is used up."""
         if self._random.random() < 0.03:
             # JUMPDEST, PC - 1, JUMP
             return b"\x5b\x60\x01\x58\x03\x56"

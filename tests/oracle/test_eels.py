@@ -1,4 +1,4 @@
-"""Our engine compared with Ethereum's executable specification, to the unit of gas."""
+"""Tests of our engine compared with Ethereum's executable specification, to the unit of gas."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class NodeStore(dict[bytes, bytes]):
 
 
 def kind(outcome: Outcome) -> str:
-    """Success, reverted or failed: the texts are each engine's own."""
+    """Return success, reverted or failed; error texts differ between engines."""
     return "reverted" if outcome.reverted else "failed" if outcome.error else "success"
 
 
 def told(executed: Executed) -> list[object]:
-    """All but the texts of errors."""
+    """Return everything but the texts of errors."""
     return [
         (
             kind(found[1]),

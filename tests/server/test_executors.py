@@ -1,4 +1,4 @@
-"""Executors of ``noderpc start`` run before the first call and the first block."""
+"""Tests that executors of ``noderpc start`` run before the first call and the first block."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ask(node: Node, method: str, *params: Any) -> Any:
 
 
 def test_one_for_calls_and_one_for_blocks_start_with_the_node(tmp_path: Path) -> None:
-    # The second time there is a chain, whose genesis needs no code to run.
+    # The second start finds a chain, whose genesis needs no execution.
     for log in ("first.log", "second.log"):
         with started(tmp_path, "--dev", log=log) as node:
             node.until_up()
@@ -63,12 +63,12 @@ def test_one_for_calls_and_one_for_blocks_start_with_the_node(tmp_path: Path) ->
 def test_serving_workers_start_no_block_executor(tmp_path: Path) -> None:
     with started(tmp_path, "--dev", log="first.log") as node:
         node.until_up()
-        # Without a block each process would have the genesis executed.
+        # Without a block, each process would have to execute the genesis.
         ask(node, "evm_mine")
         assert node.end() == 0
     with started(tmp_path, "--dev", "--workers", "2") as node:
         node.until_up()
-        # Two for calls; the one for blocks belongs to the process that makes them.
+        # Two executors are for calls; the one for blocks belongs to the producing process.
         wanted = [0, gives_way(), gives_way()]
         until(lambda: sorted(executors(tmp_path).values()) == wanted, "all")
 

@@ -1,4 +1,4 @@
-"""``noderpc start``: the home of each chain, and homes of other chains."""
+"""Tests of ``noderpc start``: the home of each chain, and homes of other chains."""
 
 from __future__ import annotations
 

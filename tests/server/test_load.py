@@ -1,4 +1,5 @@
-"""A node under load: no error, no lost event; a killed worker loses only its own calls."""
+"""Tests of a node under load: no error, no lost event; a killed worker loses only its own
+calls."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ SETTLING_S, KILL_EVERY_S = (20, 10) if LONG else (2, 2)
 FLAT_KB = 4_000
 Record = Callable[[str], None]
 FIRST: Place = (1, 0)
-"""A transaction that is there before anybody comes."""
+"""Place of a transaction that exists before all clients connect."""
 PATHS = (
     "/health",
     "/status",
@@ -52,7 +53,8 @@ PATHS = (
 
 
 class Faithful(Subscriber):
-    """Comes back as often as it is cut off, and asks for what it missed."""
+    """A subscriber that reconnects whenever its connection is lost, and asks for missed
+    events."""
 
     lost = 0
     """Number of lost connections."""
@@ -100,7 +102,7 @@ class Faithful(Subscriber):
 
 
 class Sender(threading.Thread):
-    """Sends a transaction a second."""
+    """A thread that sends one transaction each second."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -118,14 +120,14 @@ class Sender(threading.Thread):
                 self.cut += 1
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         self._over.set()
         self.join()
 
 
 @contextmanager
 def crowd(node: Node) -> Iterator[tuple[Readers, list[Faithful], Sender]]:
-    """Everybody at work."""
+    """Run readers, subscribers and a sender."""
     url = node.url()
     subscribers = [Faithful(url, "Tx") for _ in range(SUBSCRIBERS)]
     readers, sender = Readers(url, PATHS, READERS), Sender(url)
@@ -138,7 +140,7 @@ def crowd(node: Node) -> Iterator[tuple[Readers, list[Faithful], Sender]]:
 
 
 def committed(node: Node) -> list[Place]:
-    """Every transaction of the chain."""
+    """Return the places of all transactions of the chain."""
     found: list[Place] = []
     query = quote(json.dumps("tx.height>0"))
     while True:
@@ -150,7 +152,7 @@ def committed(node: Node) -> list[Place]:
 
 
 def sockets(pid: int) -> int:
-    """That a process has open."""
+    """Return the number of a process's open sockets."""
     found = 0
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(OSError):
@@ -159,14 +161,14 @@ def sockets(pid: int) -> int:
 
 
 def memory_kb(pid: int) -> int:
-    """That a process has for itself in memory."""
+    """Return the resident memory of a process in kilobytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0])
 
 
 @pytest.fixture
 def record(capsys: pytest.CaptureFixture[str]) -> Record:
-    """Shows a line of figures."""
+    """Return a function that prints a line of figures."""
 
     def show(line: str) -> None:
         with capsys.disabled():
@@ -201,7 +203,7 @@ def test_no_client_sees_an_error_or_misses_an_event(node: Node, record: Record) 
     assert not any(subscriber.lost for subscriber in subscribers)
     all_are_told(node, subscribers, sender)
     assert before.keys() == after.keys()
-    # How soon it settles depends on the machine.
+    # The time until memory settles depends on the machine.
     assert not LONG or all(after[pid] - before[pid] <= FLAT_KB for pid in before)
 
 
@@ -211,7 +213,7 @@ def test_a_killed_process_fails_only_its_calls(node: Node, record: Record) -> No
     with crowd(node) as (readers, subscribers, sender):
         for _ in range(SECONDS // KILL_EVERY_S):
             time.sleep(KILL_EVERY_S)
-            # The one that makes blocks has no connections.
+            # The process that makes blocks has no connections.
             victim = dice.choice(sorted(node.children(), key=sockets)[-2:])
             held += sockets(victim)
             os.kill(victim, signal.SIGKILL)
@@ -230,7 +232,7 @@ def test_a_killed_process_fails_only_its_calls(node: Node, record: Record) -> No
 
 
 def all_are_told(node: Node, subscribers: list[Faithful], sender: Sender) -> None:
-    """Each of each transaction that came after it, once and in order."""
+    """Check that each subscriber has each later transaction once and in order."""
     assert sender.sent > 0
     # The last transactions may still wait for their block.
     until(lambda: len(committed(node)) > sender.sent, "the last block")

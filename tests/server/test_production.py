@@ -1,4 +1,5 @@
-"""``noderpc start`` produces empty blocks as a node does, unless they are disabled."""
+"""Tests that ``noderpc start`` produces empty blocks as a node does, unless they are
+disabled."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ QUICK = ("--block-interval", "0.05")
 
 
 def _first_height(node: Node) -> int:
-    """Return the first answer of all."""
+    """Return the height of the first response."""
     node.until_up()
     return node.height()
 
@@ -98,7 +99,7 @@ def _has_chain(database: Path) -> bool:
 
 
 def _first_status(url: str) -> int:
-    """The status of the first answer, once a server listens."""
+    """Return the status of the first response, once a server listens."""
     statuses: list[int] = []
 
     def is_answered() -> bool:

@@ -58,7 +58,7 @@ def made(random: Random, before: Sequence[bytes]) -> tuple[bytes, Sequence[bytes
             lines.insert(random.randrange(2, len(lines) + 1), random.choice(_LINES[2:]))
         case 2:
             lines[2:] = random.sample(lines[2:], len(lines) - 2)
-    # Two lengths are refused.
+    # A request with two lengths is refused.
     lines = list(dict.fromkeys(lines))
     target, version = random.choice((b"/", b"http://b/")), random.choice((b"1.0", b"1.1"))
     end = random.choice((b"\r\n", b"\r\n", b"\r\n", b"\n"))

@@ -1,4 +1,4 @@
-"""``noderpc start``: addresses, processes, shutdown."""
+"""Tests of ``noderpc start``: addresses, processes, shutdown."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _listening(pid: int) -> set[tuple[str, int]]:
         _, own, _, state, *_ = line.split()
         host, port = own.split(":")
         if state == "0A":
-            # The kernel writes addresses as numbers of this machine.
+            # The kernel writes addresses as integers in the machine's byte order.
             address = int(host, 16).to_bytes(4, sys.byteorder)
             found.add((socket.inet_ntoa(address), int(port, 16)))
     return found
@@ -264,7 +264,7 @@ def test_a_copy_is_served_by_its_uri(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with started(tmp_path, *BUSY) as node:
         until(lambda: _height(node) > 2, "some blocks")
         node.end()
-    # Without keys, as a copy has none.
+    # A copy of a store has no keys.
     copy = f"file:{tmp_path / 'data' / 'noderpc.db'}?mode=ro"
     flags = ("--produce", "false", "--database", copy)
     (tmp_path / "other").mkdir()
@@ -415,7 +415,7 @@ def test_a_slow_client_is_cut_off_and_others_are_not(tmp_path: Path) -> None:
         socks = {name: stack.enter_context(connect(node.url())) for name in slow}
         for name, sock in socks.items():
             sock.sendall(slow[name])
-        # On a busy machine another one may be too slow as well.
+        # On a busy machine, another connection may be too slow as well.
         node.until_up()
         for name, sock in socks.items():
             sock.settimeout(PATIENCE)

@@ -1,4 +1,4 @@
-"""``noderpc start`` whose node can't start, at first or after it was ready."""
+"""Tests of ``noderpc start`` when its node can't start, at first or after it was ready."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_nothing_listens_where_the_node_does_not_get_ready(tmp_path: Path) -> No
             until(ends_without_listener, "its end")
             assert len(looks) > 1
             assert not any(looks)
-            # A restart may find the store free.
+            # A restart may find the store unlocked.
             assert again.end() == 1
         finally:
             again.kill()
@@ -80,7 +80,7 @@ def test_a_process_that_ends_by_itself_is_not_tried_again(tmp_path: Path) -> Non
         f"loads = pathlib.Path({str(tmp_path / 'loads')!r})\n"
         "with loads.open('a') as file:\n"
         "    file.write('x')\n"
-        # Not in the parent, which loads it first.
+        # The app fails in workers, but not in the parent, which loads it first.
         "if len(loads.read_text()) > 1:\n"
         "    sys.exit(3)\n"
         "app = Flask(__name__)\n"

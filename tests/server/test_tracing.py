@@ -1,4 +1,4 @@
-"""Spans of ``noderpc start``, as a collector receives them."""
+"""Tests of spans of ``noderpc start``, as a collector receives them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def collector() -> Iterator[tuple[str, list[bytes]]]:
-    """An address that takes spans, and the bodies that it was sent."""
+    """Yield an address that accepts spans, and the bodies that were sent to it."""
     bodies: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -54,7 +54,7 @@ def collector() -> Iterator[tuple[str, list[bytes]]]:
 
 
 def names_and_traces(bodies: list[bytes]) -> list[tuple[str, bool]]:
-    """Names of spans, and true for those in the trace of the header."""
+    """Return names of spans, with true for those in the trace of the header."""
     return [
         (span.name, span.trace_id.hex() == TRACE)
         for body in bodies

@@ -40,4 +40,4 @@ RACES: tuple[tuple[str, str], ...] = (
         " the test puts in its place",
     ),
 )
-"""Which may pass or fail, and why."""
+"""Tests that may pass or fail, with the reason."""

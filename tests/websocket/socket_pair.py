@@ -1,4 +1,4 @@
-"""One connection over a pair of sockets, with deadlines that a test can wait for."""
+"""A connection over a pair of sockets, with deadlines that a test can wait for."""
 
 from __future__ import annotations
 

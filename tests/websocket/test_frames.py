@@ -1,4 +1,4 @@
-"""Handshakes and frames, good and bad."""
+"""Tests of valid and invalid handshakes and frames."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_message_over_the_limit_closes_with_1009(connect: Connect) -> None:
     client.frame(0, b"x" * 600_000, fin=False)
 
     assert client.read() is None
-    # gorilla/websocket gives no reason.
+    # gorilla/websocket sends no reason either.
     assert (client.closed, client.reason) == (1009, "")
 
 

@@ -1,4 +1,5 @@
-"""Slow subscribers get an error; no other is delayed, and nothing leaks."""
+"""Tests that slow subscribers get an error, that no other is delayed, and that nothing
+leaks."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ def test_nothing_is_left_of_clients_that_vanish(node: Node, connect: Connect) ->
         client.close()
 
     once()
-    # Less than a file for each client: the store may open a few more to read from.
+    # Fewer than one file for each client; the store may open a few more for reads.
     threads, most_files = set(threading.enumerate()), open_files() + 12
     for _ in range(50):
         once()

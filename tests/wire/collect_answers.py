@@ -74,6 +74,6 @@ def answers(backend: chain.PeeredBackend, dialect: Dialect) -> Iterator[Any]:
 
 
 def schema_of(dialect: Dialect, answer: Any) -> type[WireSchema]:
-    """The schema that a dialect chooses for an answer."""
+    """Return the schema that a dialect chooses for a result."""
     choice = dialect.schemas[type(answer)]
     return choice if isinstance(choice, type) else choice(answer)

@@ -56,12 +56,12 @@ GROUPS = {
 
 
 def shown(dialect: Dialect, answer: Any) -> Any:
-    """The JSON of an answer."""
+    """Return the JSON of a result."""
     return json.loads(dialect.encode(answer))
 
 
 def value_of(dialect: Dialect, event: Any) -> Any:
-    """The JSON of what an event says."""
+    """Return the JSON of an event's value."""
     encoded = dialect.encode_event(Message(1, 0, "x", event, {}))
     return json.loads(b'{"data":' + encoded + b"}")["data"]["value"]
 

@@ -1,5 +1,5 @@
-"""Loading: compiled, it is marshmallow's; it gives back the domain value that was dumped, and
-bad JSON is an error that names the member."""
+"""Tests of loading: the compiled loader equals marshmallow's; it returns the domain value that
+was dumped, and invalid JSON is an error that names the member."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EVERY_DIALECT = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALEC
 NOT_DECODED = {
     responses.ResultConsensusState,
     responses.ResultDumpConsensusState,
-    # Votes of consensus are short texts, and event data has no class to load to.
+    # Votes of consensus are shortened texts, and event data has no class to load into.
     responses.ResultEvents,
 }
 
@@ -230,7 +230,7 @@ def loaded(schema: type[WireSchema], value: Any) -> tuple[Any, ValidationError |
 
 
 def first_replies() -> Iterator[Any]:
-    """The first reply of each route, by version."""
+    """Yield the first reply of each route, by version."""
     for golden in ALL:
         seen = {"consensus_state", "dump_consensus_state"}
         for _, route, result in golden.of_routes():

@@ -1,4 +1,5 @@
-"""The application ``bank``: transactions, their refusals, checks, rewinds and past states."""
+"""Tests of the application ``bank``: transactions, their refusals, checks, rewinds and past
+states."""
 
 from __future__ import annotations
 
@@ -258,7 +259,7 @@ REFUSED = {
         8,
         f"pubKey does not match signer address {ALICE} with signer index: 0: invalid pubkey",
     ),
-    # The SDK counts before it looks at the limit.
+    # The SDK adds up gas before it compares with the limit.
     "no gas": (_with(gas=0), 11, None),
     "little gas": (_with(gas=20_000), 11, None),
     "a long memo": (
@@ -397,7 +398,7 @@ def test_gas_runs_out_within_a_message(chain: EmbeddedChain) -> None:
     (result,) = delivered(chain, Draft(gas=70_000).signed())
 
     assert (result.code, result.gas_wanted) == (11, 70_000)
-    # The step that went beyond is counted.
+    # The gas of the step that exceeded the limit is included.
     assert 70_000 < result.gas_used < 73_000
     assert result.log == (
         f"out of gas in location: WritePerByte; gasWanted: 70000, gasUsed: {result.gas_used}:"
@@ -451,7 +452,7 @@ _VERIFY = "signature verification failed; please verify account number (11), seq
     ("bits", "code", "log"),
     [
         (BitArray(0, b""), 1, _SIZE),
-        # Fewer than none.
+        # The bit array has fewer elements than the key.
         (BitArray(1, b""), 1, _SIZE),
         (BitArray(2, b"\xc0"), 1, _SIZE),
         (BitArray(0, b"\xc0"), 1, _SIZE),
@@ -461,7 +462,7 @@ _VERIFY = "signature verification failed; please verify account number (11), seq
         (BitArray(11, b""), 4, _VERIFY),
         (BitArray(3, b"\x80"), 4, _VERIFY),
         (BitArray(3, b"\xe0"), 1, "signature size is incorrect 2"),
-        # Go takes the lower 32 bits.
+        # Go uses the lower 32 bits.
         (BitArray((1 << 32) + 3, b"\xc0"), 0, ""),
     ],
 )
@@ -552,7 +553,7 @@ def test_the_fees_of_those_that_wait_are_paid_once_each(chain: EmbeddedChain) ->
 
 
 def test_processes_check_behind_what_others_have_accepted(open_chain: Open) -> None:
-    """Two chains over one store stand for two processes."""
+    """Two chains on one store stand for two processes."""
     one, other = opened(open_chain), opened(open_chain)
     assert one.mempool.submit(Draft(sequence=0).signed()).code == 0
     assert other.mempool.submit(Draft(sequence=1).signed()).code == 0
@@ -574,7 +575,8 @@ def test_what_is_no_longer_valid_is_dropped_after_a_block(chain: EmbeddedChain) 
     assert chain.mempool.submit(Draft(sequence=1).signed()).code == 0
     chain.store.drop_pending([timely])
 
-    # The first is gone: the second never becomes valid, and leaves with its block.
+    # The first transaction is gone, so the second never becomes valid, and is removed with its
+    # block.
     (result,) = chain.reads.results(chain.produce()).tx_results
 
     assert result.code == 32
@@ -637,7 +639,7 @@ def test_a_lower_number_of_retained_heights_removes_the_older_ones(open_chain: O
 
 
 class BusyState(DictState):
-    """A state to which something happens between two reads of a query."""
+    """A state that changes between two reads of a query."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -852,7 +854,7 @@ def test_a_broken_genesis_is_refused(
     with pytest.raises(ConfigurationError, match="app_state of the genesis document") as caught:
         opened(open_chain, app_state=_genesis(change))
     assert text in str(caught.value)
-    # The file is there, for those who mend it.
+    # The file exists, so that operators can correct it.
     assert "config/genesis.json: " in str(caught.value)
 
 
@@ -927,7 +929,7 @@ def test_a_mistake_of_a_handler_is_an_error_of_its_transaction(
 
 
 def run_block(app: Bank, state: DictState, height: int, *raw: bytes) -> list[ExecTxResult]:
-    """Let an application without a chain execute a block."""
+    """Execute a block of an application without a chain."""
     members = ValidatorSet(())
     commit = Commit(0, 0, BlockID())
     request = BlockRequest(height, GENESIS_TIME, raw, (), b"", b"", commit, members, members)
@@ -1010,7 +1012,7 @@ def test_the_example_of_a_message_is_signed_and_stored(open_chain: Open) -> None
     ids=["unknown fields", "messages", "signers", "signatures"],
 )
 def test_a_transaction_has_only_so_many_fields(chain: EmbeddedChain, raw: bytes) -> None:
-    """Each takes time to read, and a transaction of a megabyte could have 500,000."""
+    """Reading each field takes time, and a transaction of a megabyte could have 500,000."""
     check = chain.mempool.submit(raw)
 
     assert check.code == 2

@@ -1,4 +1,5 @@
-"""Control of a development chain of the application ``bank``, by JSON-RPC and from Python."""
+"""Tests of the control of a development chain of the application ``bank``, by JSON-RPC and from
+Python."""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ def test_blocks_are_made_by_hand_and_taken_back(noderpc_bank: BankNode) -> None:
 
 
 def test_many_blocks_are_made_and_taken_back(noderpc_bank: BankNode) -> None:
-    """Blocks that are stored together have a state each."""
+    """Each block has its own state, although many are stored together."""
     node, chain = noderpc_bank, noderpc_bank.chain
 
     def pay() -> None:
@@ -134,7 +135,7 @@ def test_the_next_transaction_fails_in_its_block(noderpc_bank: BankNode) -> None
     assert check["code"] == 0
     failed = result_of(noderpc_bank, first)
     assert (failed.code, failed.codespace, failed.log) == (7, "mine", "out of luck")
-    # As one whose messages fail: its fee is paid, and its sequence is used.
+    # Like a transaction whose messages fail, it pays its fee and uses its sequence.
     assert [event.type for event in failed.events][:2] == ["coin_spent", "coin_received"]
     assert account(chain, ALICE)[1] == 1
     assert balance(chain, BOB) == 1_000_000_000_000
@@ -235,7 +236,7 @@ def test_a_failed_block_leaves_the_failure_for_the_next_one(open_chain: Open) ->
     failure = ExecTxResult(code=9, log="on request", codespace="mine")
     chain.control.fail_next_tx(failure)
 
-    # One that its own check refuses is not the next.
+    # A transaction that its own check refuses is not the next one.
     for number, raw in enumerate((draft(0).signed(), draft(1).signed())):
         assert chain.mempool.submit(raw).code == 0, number
     found = chain.reads.results(chain.produce()).tx_results
@@ -389,7 +390,7 @@ def test_wrong_parameters_are_one_error(
 
 def test_the_faucet_says_what_it_does_not_have(noderpc_bank: BankNode) -> None:
     sent = call(noderpc_bank, "dev_faucet", address=NOBODY, coins="9000000000000token")
-    # The check of a transfer looks at fee, sequence and signature alone, as in the SDK.
+    # As in the SDK, the check of a transfer only looks at fee, sequence and signature.
     found = result_of(noderpc_bank, bytes.fromhex(sent["hash"]))
     assert (found.code, found.codespace) == (5, "sdk")
     assert "insufficient" in found.log
@@ -475,7 +476,7 @@ def test_a_chain_that_is_not_for_development_names_what_brings_control(
             assert "NODERPC_DEV brings it" in str(error), method
             with pytest.raises(HTTPError):
                 urlopen(f"{url}/{method}")
-    # The mount's setting alone does not make its chain one.
+    # The mount's setting alone does not make its chain a development chain.
     with serve(app_for(chain, dev=True)) as url:
         error = reply(url, "dev_mine")["error"]
         assert "NODERPC_DEV makes one that is" in str(error)

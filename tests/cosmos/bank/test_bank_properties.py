@@ -22,7 +22,7 @@ from flask_noderpc.testing.chains import GENESIS_TIME, DictState
 from .bank_txs import CHAIN_ID, KEYS, NOBODY, Draft, coin, multi_send, send
 from .test_bank import run_block
 
-# Few, so that they run out.
+# Small balances, so that accounts run out of coins.
 STATE = dev.app_state("cosmos", "10000stake,20token")
 PEOPLE = [*dev.dev_addresses()[:3], NOBODY]
 
@@ -82,7 +82,7 @@ drafts = st.tuples(
 blocks = st.lists(st.lists(drafts, max_size=4), max_size=4)
 
 
-# Sender and message, what is added to the sequence, fee, gas and sign mode.
+# A transaction: sender and message, an offset of its sequence, fee, gas and sign mode.
 Chosen = tuple[tuple[int, bytes], int, int, int, int]
 
 

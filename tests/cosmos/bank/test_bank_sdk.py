@@ -1,9 +1,9 @@
-"""Transactions of chains of the Cosmos SDK 0.53.8, valid and of 200 kinds of invalid, and its
-answers to queries.
+"""Compare the application with chains of the Cosmos SDK 0.53.8: valid transactions, 200 kinds
+of invalid ones, and queries.
 
 tests/clients/record_bank.py says how they were recorded. Codes, codespaces, logs, data, events
-and gas of checks and of blocks are the same, and the accounts, balances and supply after them;
-so are the answers of queries. Each difference is a row with its reason.
+and gas of checks and of blocks are equal, and the accounts, balances and supply after them; so
+are the responses to queries. Each difference is a row with its reason.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def recording() -> Any:
 
 
 class Chain(DictState):
-    """A state with the transactions that the application has accepted since the last block."""
+    """A state with the transactions that were accepted since the last block."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ def differing(own: ExecTxResult, theirs: dict[str, Any]) -> set[str]:
 
 
 def state_of(state: DictState) -> dict[str, Any]:
-    """Accounts' numbers and sequences, balances and supply, by their names."""
+    """Return accounts' numbers and sequences, balances and supply, by their names."""
     accounts = [decode(value) for _, value in state.range(b"acc/\1", limit=1000)]
     balances: dict[str, dict[str, str]] = {}
     for key, value in state.range(b"bank/\2", limit=1000):

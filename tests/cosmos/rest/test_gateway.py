@@ -1,4 +1,4 @@
-"""The gateway as its callers meet it: heights, permissions, limits, wrong requests."""
+"""Tests of the gateway at its boundary: heights, permissions, limits, wrong requests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def mounted(chain: EmbeddedChain, **given: Any) -> FlaskClient:
 
 
 def refused(reply: TestResponse, status: int, code: int) -> str:
-    """The text of an error as the gateway writes it."""
+    """Check an error of the gateway, and return its text."""
     assert (reply.status_code, reply.content_type) == (status, "application/json")
     body = reply.get_json()
     assert body == {"code": code, "message": body["message"], "details": []}
@@ -52,7 +52,7 @@ def refused(reply: TestResponse, status: int, code: int) -> str:
 
 
 def test_wallets_find_what_they_probe_on_an_app(client: FlaskClient) -> None:
-    # Keplr: 501 says that there is no such module, 400 that there is.
+    # For Keplr, 501 means that a module does not exist, and 400 that it does.
     assert refused(client.get("/cosmos/bank/v1beta1/spendable_balances/test"), 400, 3)
     for path in (
         "/ibc/apps/transfer/v1/params",
@@ -126,7 +126,7 @@ def test_a_transaction_is_simulated_by_its_bytes_and_by_its_json(
 
     assert "account sequence mismatch" in refused(by_json, 500, 2)
     assert by_json.data == by_bytes.data
-    # As cosmpy writes it.
+    # cosmpy writes the member's name in this way.
     shown["authInfo"] = shown.pop("auth_info")
     assert client.post(simulate, json={"tx": shown}).data == by_bytes.data
 
@@ -355,7 +355,7 @@ def test_what_nobody_expects_is_told_to_the_log_alone(
     [
         (PARAMS, b"\x0a\x05"),
         ("/cosmos/base/node/v1beta1/config", b"\xff"),
-        # A time after the last that has a text.
+        # The time is later than the last one that can be written as text.
         ("/cosmos/staking/v1beta1/validators", message(1, message(9, integer(1, 1 << 40)))),
     ],
 )
@@ -485,7 +485,7 @@ _BODIES = (
 
 @pytest.fixture(scope="module")
 def raising(chain: EmbeddedChain) -> FlaskClient:
-    """A client that raises what no error was made of."""
+    """Return a client whose app raises exceptions that are not handled."""
     app = app_for(chain, settings=[REST])
     app.config["PROPAGATE_EXCEPTIONS"] = True
     return app.test_client()

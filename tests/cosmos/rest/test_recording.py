@@ -15,8 +15,7 @@ from werkzeug.test import Client
 
 from tests.cosmos.bank.test_bank_sdk import REFUSED_SIMULATIONS
 
-# Values of one chain alone: its blocks' times and what follows from them, and the root of the
-# tree of its state.
+# Values that belong to one chain: block times, hashes over them, and the root of its state.
 _OWN = re.compile(r'"(time|timestamp|hash|last_commit_hash|app_hash|signature)":("[^"]*"|null)')
 _LINE = re.compile(r" \[\S+\.go:\d+\]")
 
@@ -47,7 +46,8 @@ def _shown(text: str) -> str:
 
 
 def _difference(rest: Client, recorded: dict[str, Any]) -> str:
-    """Return a reason if it is the known one, ``other`` for others, nothing for none."""
+    """Return a reason if the difference is the known one, ``other`` for another one, or an
+    empty string."""
     body = recorded["body"]
     reply = rest.open(
         recorded["path"],
@@ -64,7 +64,7 @@ def _difference(rest: Client, recorded: dict[str, Any]) -> str:
 
 
 def test_each_reply_is_that_of_the_sdk(rest: Client, recording: dict[str, Any]) -> None:
-    # In order: a transaction that was accepted is there for those that follow.
+    # Requests are sent in order, as a transaction must exist before it is queried.
     found = {each["name"]: _difference(rest, each) for each in recording["requests"]}
 
     different = {name: reason for name, reason in found.items() if reason}

@@ -1,4 +1,4 @@
-"""Selection of pending transactions for a block."""
+"""Tests of the selection of pending transactions for a block."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TXS = some.lists(
         some.integers(2, 200),
     ),
     max_size=30,
-    # The mempool has one transaction in each place.
+    # The mempool has one transaction for each sender and nonce.
     unique_by=lambda tx: (tx.sender, tx.nonce),
 )
 ROOMS = some.builds(

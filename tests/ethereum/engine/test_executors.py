@@ -1,4 +1,4 @@
-"""Processes that run jobs: each job ends, and none affects the next."""
+"""Tests of processes that run jobs: each job ends, and none affects the next."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ from .jobs import (
 )
 
 LONG_S = PATIENCE
-# Longer than a job that does nothing takes, shorter than what is waited for below.
+# Longer than an empty job takes, and shorter than the waits below.
 SHORT_S = 2.0
 
 
 @pytest.fixture
 def one() -> Iterator[Executors]:
-    """One process, and one more job may wait."""
+    """Executors with one process and a queue for one job."""
     made = executors()
     yield made
     made.close()
@@ -181,7 +181,7 @@ def test_a_process_killed_from_outside_in_the_middle_of_a_job(
 
 
 def begun(folder: Path) -> int:
-    """The process of a job that is held."""
+    """Return the PID of the process whose job is held."""
     message = folder / "begun"
     until(lambda: message.exists() and bool(message.read_text()), "the job has begun")
     return int(message.read_text())
@@ -240,7 +240,7 @@ def test_the_queue_is_shared_fairly_among_clients(tmp_path: Path) -> None:
     with closing(executors(queue_size=4)) as one, ThreadPoolExecutor(6) as threads:
 
         def ask(client: str) -> bool:
-            """Whether it was done; the line is not."""
+            """Run a job; return false if the queue is full."""
             try:
                 one.run(WhoAmI(), LONG_S, client)
             except ExecutorsBusy:
@@ -314,7 +314,8 @@ def test_cycles_of_former_jobs_are_freed_soon(one: Executors) -> None:
 
 
 def test_calls_a_thousand_deep(one: Executors) -> None:
-    # Calls itself with all its gas, and counts in its storage how often: SLOAD, ADD, SSTORE.
+    # Code that calls itself with all its gas, and counts the calls in its storage: SLOAD, ADD,
+    # SSTORE.
     pid = one.run(WhoAmI(), LONG_S)
     code = bytes.fromhex("5f5460010180" + "5f55" + "5f5f5f5f5f305af1" + "505f545f5260205ff3")
     outcome = one.run(Runs(code, 1 << 50), LONG_S)
@@ -411,7 +412,7 @@ def test_a_process_ends_with_its_parent(job: str) -> None:
         assert parent.stdout is not None
         assert parent.stdout.readline()
         parent.kill()
-        # The child has it too, so it ends when both have.
+        # The child has the pipe, too, so it ends when both have ended.
         reading = threading.Thread(target=parent.stdout.read)
         reading.start()
         reading.join(PATIENCE)

@@ -1,4 +1,5 @@
-"""py-evm's differences from Ethereum that we correct; ``tox -e oracle`` has the rest."""
+"""Tests of py-evm's differences from Ethereum that the engine corrects; ``tox -e oracle`` has
+the rest."""
 
 from __future__ import annotations
 
@@ -31,14 +32,14 @@ ENGINE = PyEvm(NoRecords())
 def test_an_empty_base_to_a_power(exponent: bytes, modulus: bytes, power: int) -> None:
     lengths = bytes(32) + len(exponent).to_bytes(32) + len(modulus or b"\0").to_bytes(32)
     data = lengths + exponent + modulus
-    # CALLDATACOPY all, STATICCALL of 5, RETURN the one byte.
+    # CALLDATACOPY all, STATICCALL of 5, RETURN one byte.
     code = bytes.fromhex("365f5f37" + "60015f365f60055afa" + "5060015ff3")
     outcome = Runs(code, 1_000_000, data)(ENGINE)
     assert (outcome.error, outcome.output) == ("", bytes((power,)))
 
 
 def test_selfdestruct_emits_no_warning() -> None:
-    # Warnings are errors here.
+    # Warnings are errors in this test run.
     assert Runs(bytes.fromhex("30ff"), 100_000)(ENGINE).error == ""
 
 
@@ -60,8 +61,8 @@ def test_code_too_long_to_create_fails_also_where_nothing_begins(create: str) ->
     ],
 )
 def test_a_word_is_not_set_with_the_gas_of_a_transfer(gas: int, error: str) -> None:
-    """EIP-2200: a contract that is only paid can't change its storage."""
-    # PUSH1 1, PUSH0, SSTORE; the message takes 21,000 gas, and the pushes 5.
+    """EIP-2200: a contract that is called with a transfer's gas can't change its storage."""
+    # PUSH1 1, PUSH0, SSTORE: the message costs 21,000 gas, and the pushes 5.
     outcome = Runs(bytes.fromhex("60015f55"), gas + 21_005)(ENGINE)
     assert outcome.error == error
 

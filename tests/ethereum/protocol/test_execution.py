@@ -1,4 +1,4 @@
-"""From a node's block and its events to receipts and logs."""
+"""Tests of the way from a node's block and its events to receipts and logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each result is about one block, also while the next is committed."""
+"""Tests that each result is about one block, even while the next one is committed."""
 
 from __future__ import annotations
 

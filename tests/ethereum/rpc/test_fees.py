@@ -1,4 +1,4 @@
-"""Gas prices, from the base fees and tips of the latest blocks."""
+"""Tests of gas prices, which follow from the base fees and tips of the latest blocks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def header(fee: int | None, used: int, limit: int = 30_000_000) -> Header:
     )
 
 
-# EIP-1559: the example vectors of its rule.
+# Example vectors of EIP-1559.
 @pytest.mark.parametrize(
     ("fee", "used", "limit", "following"),
     [
@@ -76,7 +76,7 @@ def test_the_base_fee_follows_how_full_a_block_was(
 
 
 def fees_of(chain: Any) -> tuple[int, int]:
-    """The base fee and the tip; the price is both together."""
+    """Return the base fee and the tip, and check that the price is their sum."""
     names = "eth_baseFee", "eth_maxPriorityFeePerGas", "eth_gasPrice"
     fee, tip, price = (int(ask(chain, name), 16) for name in names)
     assert price == fee + tip
@@ -113,7 +113,7 @@ def test_a_suggested_tip_is_that_of_the_latest_blocks(tmp_path: Path) -> None:
         assert fees_of(made)[1] == 8 * GWEI
         for _ in range(19):
             made.produce()
-        # geth: at most 500 gwei.
+        # geth suggests at most 500 gwei.
         assert fees_of(made)[1] == 500 * GWEI
         made.produce()
         fee, tip = fees_of(made)
@@ -154,7 +154,7 @@ def test_fee_history_begins_at_block_0(chain: EmbeddedChain) -> None:
 def test_fee_history_ends_with_the_base_fee_of_the_next_block(
     chain: EmbeddedChain, newest: str, following: str
 ) -> None:
-    # The rule would make less of it: no block of this chain is half full.
+    # The rule would lower the fee, as no block of this chain is half full.
     fee = ask(chain, "eth_getBlockByNumber", following, False)["baseFeePerGas"]
 
     assert ask(chain, HISTORY, 1, newest)["baseFeePerGas"][-1] == fee == hex(GWEI)

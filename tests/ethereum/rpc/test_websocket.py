@@ -1,4 +1,4 @@
-"""Every method and subscription over one websocket, as in geth."""
+"""Tests of every method and subscription over one websocket, compared with geth."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_message_is_answered_as_over_http(serving: Serve, exchange: Exchange) 
     assert client.json()["id"] == "after"
 
 
-# geth: null in what subscribers are told, and not there elsewhere.
+# geth has null here in notifications, and omits the member elsewhere.
 OF_LATER_FORKS = (
     "withdrawalsRoot",
     "blobGasUsed",

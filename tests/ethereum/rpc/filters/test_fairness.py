@@ -1,4 +1,4 @@
-"""The limit of filters is divided fairly among clients."""
+"""Tests that the limit of filters is divided fairly among clients."""
 
 from __future__ import annotations
 
