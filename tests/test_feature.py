@@ -211,7 +211,7 @@ class Name(Params):
 
 
 def greet(ctx: Context, params: Name) -> str:
-    """Return a greeting."""
+    """Greet somebody."""
     return f"hello {params.name}"
 
 
