@@ -1,6 +1,6 @@
-"""A process that decodes blocks: ``python -m flask_noderpc.companion.decoder``.
+"""Decode blocks in a process: ``python -m flask_noderpc.companion.decoder``.
 
-Its argument is the file descriptor of its socket.
+The argument is the file descriptor of the process's socket.
 """
 
 from __future__ import annotations
