@@ -1,1 +1,1 @@
-"""Benchmarks, as ratios within one run; never part of the tests."""
+"""Benchmarks, which print ratios within one run; they are not part of the tests."""

@@ -1,7 +1,8 @@
 """Speed of a node compared with other servers: ``python -m benchmarks``.
 
-Starts each server on the first core and the load on the second, by turns, and prints ratios.
-Needs wrk (Debian's package of that name); peers that are missing are left out.
+Starts each server on the first core and the load on the second, measures the servers
+alternately, and prints ratios. Needs wrk (Debian's package of that name); missing peers are
+left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Chains that are read: as many transactions on ours as on a peer's."""
+"""Chains for reads, with as many transactions on our chain as on a peer's."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from flask_noderpc.testing.chains import ChainMaker
 
 _CACHES = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
 CACHE = Path(_CACHES) / "noderpc-benchmarks"
-"""For what takes long to build, unless something else is said."""
+"""Default folder of files that take long to build."""
 _GROUP = 250
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """So many blocks of so many transactions."""
+    """Number of blocks of a chain, and of transactions in each block."""
 
     name: str
     blocks: int
     txs: int = 10
     validators: int = 1
     padding: int = 0
-    """Bytes that each transaction has more than it needs."""
+    """Additional bytes of each transaction."""
 
     def block(self, height: int) -> list[bytes]:
-        """The transactions of a block, as it was asked for."""
+        """Return the transactions of a block, in their order."""
         more = b"x" * self.padding
         return [b"k%d.%d=v%d%b" % (height, index, index, more) for index in range(self.txs)]
 
     def heights(self) -> range:
-        """Of its blocks."""
+        """Return the heights of all blocks."""
         return range(1, self.blocks + 1)
 
 
@@ -48,7 +48,7 @@ LONG = Chain("long", 100_000)
 
 
 def build(chain: Chain, folder: Path) -> Path:
-    """The file of our chain, made when it is not there yet."""
+    """Return the file of our chain, and build it if it is missing."""
     path = folder / f"{chain.name}.db"
     folder.mkdir(parents=True, exist_ok=True)
     backend = SQLiteBackend(path)
@@ -59,7 +59,7 @@ def build(chain: Chain, folder: Path) -> Path:
 
 
 def maker_of(chain: Chain) -> ChainMaker:
-    """What makes the blocks of our chain, before the first."""
+    """Return a maker of our chain's blocks, before the first block."""
     return ChainMaker([10] * chain.validators, chain_id=f"{chain.name}-{chain.blocks}")
 
 
@@ -68,7 +68,7 @@ def _fill(backend: SQLiteBackend, chain: Chain) -> None:
     if not backend.reads.latest_height():
         backend.init_chain(maker.genesis, maker.state)
     made = (maker.block(*chain.block(height)) for height in chain.heights())
-    # Of a file whose making was interrupted: it has the same blocks.
+    # Continue a file whose building was interrupted; its blocks are the same.
     missing = islice(made, backend.reads.latest_height(), None)
     with click.progressbar(length=chain.blocks, label=f"{chain.blocks} blocks") as bar:
         while group := tuple(islice(missing, _GROUP)):

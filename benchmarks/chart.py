@@ -14,7 +14,7 @@ _PEERS = ("CometBFT", "anvil")
 
 
 def save(path: Path, rows: Sequence[Row]) -> None:
-    """Draw it, if matplotlib is there and there is something to draw."""
+    """Draw the chart if matplotlib is installed and there are rows."""
     panels = {
         peer: found for peer in _PEERS if (found := [row for row in rows if peer in row.ratios])
     }

@@ -1,4 +1,5 @@
-"""Requests that nothing is cached for, compared with CometBFT: each asks for something else."""
+"""Requests whose responses are not cached, compared with CometBFT: each request is a different
+one."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _MANY = 20_000
 
 
 def _cold(name: str, ask: Callable[[], Ask], start: float, flask: float = 0.0) -> Workload:
-    """A workload with the minimum ratios to CometBFT by ``noderpc start`` and through Flask."""
+    """Return a workload with the minimum ratios to CometBFT by ``noderpc start`` and through
+    Flask."""
     targets = {
         "noderpc start": {COMETBFT: start},
         **({"Flask": {COMETBFT: flask}} if flask else {}),
@@ -34,7 +36,7 @@ def _at_random(route: str) -> Ask:
 
 
 def _queries(path: str) -> Ask:
-    """Return a path with random keys of the chain in it."""
+    """Return requests of a path with random keys of the chain."""
     dice = random.Random(len(path))
     keys = (
         f"k{dice.randint(1, THOUSAND.blocks)}.{dice.randrange(THOUSAND.txs)}"
@@ -59,7 +61,7 @@ _numbers = itertools.count()
 
 
 def new_txs() -> Ask:
-    """Return transactions that nobody has sent before."""
+    """Return transactions that have not been sent before."""
     txs = itertools.islice(_numbers, 100_000)
     paths = tuple(f"/broadcast_tx_sync?tx=%22new{number}=1%22" for number in txs)
     return Ask(paths, only_once=True)
@@ -94,5 +96,5 @@ STAGES = (
 
 
 def compare(bench: Bench) -> Table:
-    """All requests of the node that find nothing cached."""
+    """Return the table of all cold requests of the node."""
     return of_rows("cold", PEERS, [row for stage in STAGES for row in stage_rows(bench, stage)])

@@ -38,7 +38,7 @@ _RATE = 60
 
 
 class Gate:
-    """A node's middleware: lets it hang, and counts what it is asked at once."""
+    """A node's middleware that can let the node hang, and counts its concurrent requests."""
 
     def __init__(self, node: MemoryChain) -> None:
         self.app = app_for(ChainBackend(node), dialect=_DIALECT)
@@ -78,7 +78,7 @@ def _following(*gates: Gate, **settings: Any) -> Iterator[CompanionBackend]:
         given = {"upstream": urls, "trust_period": 10**9, **settings}
         backend = companion_from_settings(read_settings({}, given), folder / "companion.db")
         stack.callback(backend.close)
-        # First of all: a node that hangs would not end.
+        # Registered first, so that it runs last: a node that hangs would not end.
         for gate in gates:
             stack.callback(gate.opened.set)
         backend.follow()
@@ -105,7 +105,8 @@ def _show(what: str, seconds: Iterable[float]) -> None:
 def head_lag(
     chain: SampleChain, kind: str, count: int = _NEW, pause: float = 0.1, **settings: Any
 ) -> None:
-    """Time from a block of the node to the same in the store, beside a backfill."""
+    """Print the time from a block's commit on the node to its commit in the store, during a
+    backfill."""
     nodes = [_node(chain, _HISTORY)]
     if kind != "one node":
         nodes.append(_node(chain, _HISTORY))
@@ -124,7 +125,7 @@ def head_lag(
 
 
 def failover(chain: SampleChain) -> None:
-    """Of the head, and of a forwarded call, when one of two nodes hangs."""
+    """Print the delay of the head, and of a forwarded call, when one of two nodes hangs."""
     node = _node(chain, _HISTORY)
     gates = Gate(node), Gate(node)
     with _following(*gates) as followed:
@@ -145,7 +146,8 @@ def failover(chain: SampleChain) -> None:
 
 
 def stored_reads(chain: SampleChain) -> None:
-    """While the node answers, and while it hangs with clients that wait for it."""
+    """Print the times of stored reads while the node responds, and while it hangs with clients
+    that wait for it."""
     gate = Gate(_node(chain, _HISTORY))
     with (
         _following(gate) as followed,
@@ -182,7 +184,8 @@ def _get(url: str) -> bytes:
 
 
 def budget(chain: SampleChain) -> None:
-    """What the node sees of many clients of one process with a rate."""
+    """Print the requests that a node gets from many clients of one process with a rate
+    limit."""
     gate = Gate(_node(chain, _HISTORY))
     with (
         _following(gate, upstream_rate=_RATE, backfill_from=_HISTORY) as followed,

@@ -1,4 +1,4 @@
-"""Comparison of servers on one workload, measured in turns."""
+"""Comparison of servers on one workload, measured alternately."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from .process import Server
 from .wrk import Ask, Run, load
 
 TAIL = 5.0
-"""How many times its half 99 % of the answers may take."""
+"""Maximum ratio of the 99th percentile of response times to the median."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """How long it is measured, and where things are kept."""
+    """Duration of a measurement, and the folders of its files."""
 
     rounds: int
     seconds: int
     cache: Path
-    """For what is built once."""
+    """Folder of files that are built once."""
     scratch: Path
     missing: dict[str, str] = field(default_factory=dict)
-    """Peers that can't be had, and why."""
+    """Missing peers, with the reason."""
 
     @contextmanager
     def may_miss(self, peer: str) -> Iterator[None]:
-        """Go on without a peer that can't be had."""
+        """Continue without a peer that is missing."""
         try:
             yield
         except MissingError as reason:
@@ -45,22 +45,22 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One workload in one of our ways."""
+    """Result of one workload in one of our ways."""
 
     workload: str
     way: str
     run: Run
     ratios: Mapping[str, float]
-    """Our speed, by that of each peer."""
+    """Our speed divided by each peer's."""
     targets: Mapping[str, float]
 
     def wanted(self) -> list[str]:
-        """Least ratios, of those peers that are there."""
+        """Return the minimum ratios to the peers that are present."""
         found = [f"{least:.2g} {peer}" for peer, least in self._targets()]
         return [*found, f"p99 {TAIL:g} p50"]
 
     def missed(self) -> list[str]:
-        """Of what is wanted, what is not so."""
+        """Return the ratios that are below their minimum."""
         found = [
             f"{self.ratios[peer]:.2f} {peer}"
             for peer, least in self._targets()
@@ -76,11 +76,11 @@ class Row:
 def by_turns(
     bench: Bench, name: str, servers: Mapping[str, Server], ask: Callable[[str], Ask]
 ) -> dict[str, Run]:
-    """The median run of each server; ``ask`` says what one is asked next."""
+    """Return the median run of each server; ``ask`` gives the requests for one."""
     found: dict[str, list[Run]] = {peer: [] for peer in servers}
     click.echo(f"{name} ".ljust(28, "."), nl=False)
     for peer, server in servers.items():
-        # The first answer may take long.
+        # The first response may take long.
         sample(server, partial(ask, peer))
     for _ in range(bench.rounds):
         for peer, server in servers.items():
@@ -93,7 +93,7 @@ def by_turns(
 
 
 def sample(server: Server, ask: Callable[[], Ask]) -> bytes:
-    """One answer, which is no error."""
+    """Return one response, and fail if it is an error."""
     with server.awake():
         path, body = ask().first
         answer = server.ask(path, body)
@@ -105,7 +105,7 @@ def sample(server: Server, ask: Callable[[], Ask]) -> bytes:
 def rows(
     name: str, runs: Mapping[str, Run], targets: Mapping[str, Mapping[str, float]]
 ) -> list[Row]:
-    """A row for each of our ways."""
+    """Return a row for each of our ways."""
     return [
         Row(
             name,

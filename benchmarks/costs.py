@@ -45,7 +45,7 @@ def _microseconds(work: Callable[[], object], number: int = 1000) -> float:
 
 
 def heads() -> Iterator[str]:
-    """Reading the head of a wallet's GET."""
+    """Measure how long it takes to read the head of a wallet's GET."""
 
     def first() -> None:
         assert HeadReader(BufferedReader(BytesIO(HEAD))).read()
@@ -62,7 +62,7 @@ def heads() -> Iterator[str]:
     fields = Fields()
 
     class Events:
-        """Receives what the parser finds."""
+        """Callbacks of the parser."""
 
         def on_url(self, url: bytes) -> None:
             """Split it as our reader does."""
@@ -82,7 +82,8 @@ def heads() -> Iterator[str]:
 
 
 def encoding() -> Iterator[str]:
-    """A block of ten transactions, by compiled functions and by marshmallow."""
+    """Measure encoding of a block with ten transactions, by compiled functions and by
+    marshmallow."""
     made = ChainMaker().block(*(b"%d=1" % number for number in range(10)))
     result = ResultBlock(hashes.block_id(made.block)[0], made.block)
     dialect = DIALECTS["comet-0.38"]
@@ -100,7 +101,8 @@ def encoding() -> Iterator[str]:
 
 
 def store() -> Iterator[str]:
-    """The version of an unchanged chain, a hop to a native thread, and pruning."""
+    """Measure reading the version of an unchanged chain, a call to a native thread, and
+    pruning."""
     thread = NativeThread("costs")
     yield f"hop to a native thread and back: {_microseconds(lambda: thread.run(int)):.0f} µs"
     thread.stop()
@@ -117,7 +119,7 @@ def store() -> Iterator[str]:
 
 
 def roots() -> Iterator[str]:
-    """The root of a list of 100 values."""
+    """Measure the root of a list of 100 values."""
     values = [b"%d" % number * 40 for number in range(100)]
 
     def by_trie() -> bytes:
@@ -132,7 +134,7 @@ def roots() -> Iterator[str]:
 
 
 def evm() -> Iterator[str]:
-    """py-evm's speed, and what its processes add."""
+    """Measure py-evm's speed, and the overhead of its processes."""
     loop = Runs(LOOP, GAS)
     engine = PyEvm(NoRecords())
     seconds = min(repeat(lambda: loop(engine), number=1, repeat=3))

@@ -1,7 +1,7 @@
 """Throughput beside EVM calls that never end: ``python -m benchmarks.endless``.
 
-wrk asks an EVM chain for ``/status``, first alone, then beside four clients that make one
-endless ``eth_call`` after the other; by turns. The server is on the first core with all its
+wrk requests ``/status`` of an EVM chain, alternately alone and beside four clients that make
+one endless ``eth_call`` after the other. The server is on the first core with all its
 executors, the load on the second. Prints requests a second and the 99th percentile.
 """
 
@@ -22,7 +22,7 @@ from .wrk import Ask, Run, load
 ROUNDS, SECONDS, CLIENTS = 3, 8, 4
 # JUMPDEST PUSH0 JUMP
 LOOP = "0x5b5f56"
-# By the gas, by the clock, or while it waited for its turn.
+# Errors of calls that used up their gas, their time, or their time in the queue.
 ENDS = {
     "out of gas",
     "execution aborted (timeout = 5s) (NODERPC_EVM_TIMEOUT gives it more seconds)",
@@ -35,7 +35,7 @@ CODE = {CALL["to"]: {"code": LOOP}}
 
 @contextmanager
 def endless_calls(server: Server) -> Iterator[list[str]]:
-    """Clients at work; what they were answered."""
+    """Run clients that make endless calls; yield the errors that they got."""
     over, answers = threading.Event(), list[str]()
 
     def ask() -> None:
@@ -53,7 +53,7 @@ def endless_calls(server: Server) -> Iterator[list[str]]:
 
 
 def main() -> None:
-    """Measure both, by turns."""
+    """Measure both alternately, and print the results."""
     alone, beside = list[Run](), list[Run]()
     os.sched_setaffinity(0, {1})
     with ExitStack() as stack:

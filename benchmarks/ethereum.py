@@ -1,8 +1,8 @@
 """Cost of reading a block as an Ethereum block: ``python -m benchmarks.ethereum``.
 
-A block of a hundred transactions with a dynamic fee and a log each, bare and in Cosmos SDK
-transactions. Prints milliseconds for its logs alone, its header, and its transactions with
-their senders.
+The block has a hundred transactions, each with a dynamic fee and a log, either bare or in
+Cosmos SDK transactions. Prints milliseconds for its logs alone, its header, and its
+transactions with their senders.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _measure(name: str, txs: list[bytes]) -> None:
 
 
 def main() -> None:
-    """Measure both ways of carrying them."""
+    """Measure bare and wrapped transactions."""
     txs = _txs()
     _measure("bare", txs)
     _measure("in Cosmos SDK transactions", [wrapped(ethermint_message(tx)) for tx in txs])

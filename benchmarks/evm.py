@@ -34,7 +34,7 @@ _MANY, _BLOCKS = 10_000, 20
 
 
 def _targets(of_anvil: float, of_eth_tester: float = 5.0) -> dict[str, dict[str, float]]:
-    """Minimum ratios of noderpc start."""
+    """Return the minimum ratios of noderpc start."""
     return {START_COMMAND: {anvil.NAME: of_anvil, eth_tester.NAME: of_eth_tester}}
 
 
@@ -43,7 +43,7 @@ _TARGET = {way: {anvil.NAME: 0.5, eth_tester.NAME: 5.0} for way in WAYS}
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What has happened on a chain: blocks of ten transactions, with a log each."""
+    """The history of a chain: blocks of ten transactions, with a log each."""
 
     contract: str
     blocks: tuple[str, ...]
@@ -51,12 +51,12 @@ class Story:
 
     @property
     def block(self) -> str:
-        """The first of the blocks."""
+        """The first block."""
         return self.blocks[0]
 
     @property
     def tx(self) -> str:
-        """The first of their transactions."""
+        """The first transaction."""
         return self.txs[0]
 
 
@@ -74,7 +74,7 @@ WORKLOADS: dict[str, tuple[Callable[[Story], tuple[Any, ...]], Any]] = {
 }
 
 
-# Each with others than before: the number of the request makes them so.
+# The number of the request makes its parameters differ from all others.
 UNCACHED: dict[str, tuple[Callable[[Story, int], tuple[Any, ...]], Any]] = {
     "eth_getLogs": (
         lambda told, number: (
@@ -101,7 +101,7 @@ UNCACHED: dict[str, tuple[Callable[[Story, int], tuple[Any, ...]], Any]] = {
 
 
 def compare(bench: Bench) -> Table:
-    """All requests of the EVM layer."""
+    """Return the table of all requests of the EVM layer."""
     with _servers(bench) as (servers, told):
         found = list(_rows(bench, servers, told))
     with _servers(bench, cache_bytes=0) as (servers, told):
@@ -111,7 +111,7 @@ def compare(bench: Bench) -> Table:
 
 @contextmanager
 def _servers(bench: Bench, **more: Any) -> Iterator[tuple[dict[str, Server], dict[str, Story]]]:
-    """Our servers with further settings and their peers, and what has happened on each."""
+    """Yield our servers, with more settings, and their peers, with the history of each."""
     with ExitStack() as stack:
         servers = {way: stack.enter_context(chain(way, bench.scratch, **more)) for way in WAYS}
         with bench.may_miss(anvil.NAME):
@@ -120,7 +120,7 @@ def _servers(bench: Bench, **more: Any) -> Iterator[tuple[dict[str, Server], dic
             servers[eth_tester.NAME] = stack.enter_context(eth_tester.eth_tester())
         told = {peer: _tell(server) for peer, server in servers.items()}
         for way in WAYS:
-            # Executors start when calls come, and take a while.
+            # Executors start with the first calls, and take a while.
             with servers[way].awake():
                 call_code = body("eth_call", *WORKLOADS["eth_call"][0](told[way]))
                 load(servers[way].url, Ask(bodies=(call_code,)), _WARM_S)
@@ -144,7 +144,7 @@ def _uncached(
 
 @contextmanager
 def chain(way: str, scratch: Path, **more: Any) -> Iterator[Server]:
-    """A new chain of ours, with a block a second."""
+    """Run a new chain of ours that makes a block each second."""
     home = Path(mkdtemp(dir=scratch))
     settings = {
         **COMMON,
@@ -177,7 +177,7 @@ def _rows(bench: Bench, servers: dict[str, Server], told: dict[str, Story]) -> I
         first = int(ask(servers[peer], "eth_getTransactionCount", own, "pending"), 16)
         raw = [_transfer(first + number) for number in range(10_000 * bench.seconds)]
         bodies = tuple(body("eth_sendRawTransaction", one) for one in raw)
-        # Over one connection, as each is to come after the one before.
+        # One connection, because each transaction must come after the one before.
         return Ask(bodies=bodies, connections=1, only_once=True)
 
     name = "eth_sendRawTransaction"
@@ -185,12 +185,12 @@ def _rows(bench: Bench, servers: dict[str, Server], told: dict[str, Story]) -> I
 
 
 def body(method: str, *params: Any) -> str:
-    """A call of JSON-RPC."""
+    """Return the body of a JSON-RPC call."""
     return json.dumps({**call(method), "params": params})
 
 
 def ask(server: Server, method: str, *params: Any) -> Any:
-    """The result."""
+    """Return the result of a call."""
     told = reply(server, method, *params)
     if "result" not in told:
         raise click.ClickException(f"{method}: {told}")
@@ -198,28 +198,27 @@ def ask(server: Server, method: str, *params: Any) -> Any:
 
 
 def reply(server: Server, method: str, *params: Any) -> Any:
-    """Result or error."""
+    """Return the response to a call, which may be an error."""
     return json.loads(server.ask(body=body(method, *params)))
 
 
 def _tell(server: Server) -> Story:
-    """Make the same happen on each chain."""
+    """Send the same transactions to each chain; return its history."""
     with server.awake():
         # `noderpc start --dev` mines each transaction; anvil with a block time does not.
         ask(server, "evm_setAutomine", False)
         (receipt,) = _mined(server, [_signed(0, 0, data=_CODE, to="")])
         contract = str(receipt["contractAddress"])
-        # eth-account takes none without its checksum.
-        # eth-account takes none without its checksum.
+        # eth-account accepts only addresses with a checksum.
         to, turn = to_checksum(bytes.fromhex(contract[2:])), 0
         blocks, txs = list[str](), list[str]()
         while len(blocks) < _BLOCKS:
-            # eth-tester takes no two of one account for a block.
+            # eth-tester accepts only one transaction of an account for a block.
             nonces = enumerate([turn + 1] + [turn] * (len(ACCOUNTS) - 1))
             turn += 1
             found = _mined(server, [_signed(who, nonce, to=to) for who, nonce in nonces])
             assert all(receipt["logs"] for receipt in found)
-            # Where blocks are made by the clock, one may come in between.
+            # If the chain makes blocks by the clock, a block may come between two transactions.
             if len({receipt["blockNumber"] for receipt in found}) == 1:
                 blocks.append(found[0]["blockNumber"])
                 txs += [receipt["transactionHash"] for receipt in found]
@@ -227,7 +226,7 @@ def _tell(server: Server) -> Story:
 
 
 def _mined(server: Server, raw: list[str]) -> list[Any]:
-    """The receipts of transactions."""
+    """Send transactions; return their receipts."""
     hashes = [ask(server, "eth_sendRawTransaction", one) for one in raw]
     ask(server, "evm_mine")
 

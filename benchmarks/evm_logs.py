@@ -44,12 +44,12 @@ TOKEN = log_contract(7)
 
 
 def _account(number: int) -> bytes:
-    """A topic that few logs share."""
+    """Return a topic that few logs have."""
     return (number * 0x9E3779B97F4A7C15 % 2**64).to_bytes(8).rjust(32, b"\0")
 
 
 def made(maker: ChainMaker, blocks: int) -> Iterator[CommittedBlock]:
-    """Transfers between accounts, of a hundred tokens; of one, ten have a rare receiver."""
+    """Yield blocks of transfers between accounts; ten transfers have a rare receiver."""
     apart = blocks // _HITS
     for height in range(blocks):
         logs = [
@@ -66,7 +66,7 @@ def made(maker: ChainMaker, blocks: int) -> Iterator[CommittedBlock]:
 
 
 def build(path: Path, blocks: int) -> SQLiteBackend:
-    """The chain, made when it is not there yet."""
+    """Return the chain, and build it if it is missing."""
     backend = SQLiteBackend(path)
     if backend.reads.latest_height() == blocks:
         return backend
@@ -84,7 +84,7 @@ def build(path: Path, blocks: int) -> SQLiteBackend:
 
 
 def show_size(path: Path, blocks: int) -> None:
-    """Print what the file has of the index."""
+    """Print the size of the index in the file."""
     with closing(sqlite3.connect(path)) as at:
         at.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         rows = at.execute("SELECT count(*) FROM evm_hits").fetchone()[0]
@@ -111,7 +111,7 @@ def _index_alone(at: sqlite3.Connection, path: Path) -> int:
 
 
 def ask(client: FlaskClient, latest: int) -> float:
-    """Seconds of one call that finds ten logs in the whole chain."""
+    """Return the seconds of one call that finds ten logs in the whole chain."""
     wanted = {
         "fromBlock": "0x1",
         "toBlock": hex(latest),
@@ -127,7 +127,7 @@ def ask(client: FlaskClient, latest: int) -> float:
 
 
 def cost(backend: SQLiteBackend) -> float:
-    """Seconds of a call whose blocks nobody has read lately."""
+    """Return the seconds of a call whose blocks are not cached."""
     client = app_for(backend, json_rpc_enable=True, evm_block_range_cap=10**9).test_client()
     return ask(client, backend.reads.latest_height())
 

@@ -1,7 +1,8 @@
 """CPU time of a node for each event message, compared with CometBFT's.
 
-Five hundred subscribers, read on the second core. What the same blocks cost with one
-subscriber is not counted; where each event is for one alone, it is, as it is most of all.
+Five hundred subscribers are read on the second core. The cost of the same blocks with one
+subscriber is subtracted, except where each event is for one subscriber, as it is most of the
+cost there.
 """
 
 from __future__ import annotations
@@ -34,23 +35,23 @@ _INTERVAL_S = 0.2
 _BATCH = 100
 _MARK = b'"jsonrpc"'
 _PONG = 0xA
-# CometBFT hangs up on who is silent for 30 s.
+# CometBFT closes a connection that is silent for 30 s.
 _SILENT_S = 12.0
 _OURS = "ours"
 
 
 class Readers:
-    """Connections that are read as fast as they come, for their count alone."""
+    """Reads connections as fast as messages arrive, and counts the messages."""
 
     def __init__(self, clients: list[WebSocketClient]) -> None:
         self._selector = selectors.DefaultSelector()
         for client in clients:
-            # The end of what was read, where a mark may be cut in two.
+            # The end of the last read, as a mark may be split between two reads.
             self._selector.register(client.sock, selectors.EVENT_READ, bytearray())
         self.size = 0
 
     def read(self, messages: int) -> None:
-        """Read until so many have come."""
+        """Read until this many messages have arrived."""
         deadline = time.monotonic() + PATIENCE_S
         while messages > 0:
             assert time.monotonic() < deadline, f"{messages} messages are missing"
@@ -65,20 +66,20 @@ class Readers:
                 del rest[: max(end, len(rest) - len(_MARK) + 1)]
 
     def close(self) -> None:
-        """Look at no connection any more."""
+        """Stop reading."""
         self._selector.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """So many blocks of so many transactions, and what a subscriber wants of each."""
+    """Number of blocks and transactions, and the query of a subscriber."""
 
     name: str
     blocks: int
     txs: int
     query: str = "tm.event='Tx'"
     most: float | None = None
-    """Times CometBFT's time."""
+    """Maximum ratio to CometBFT's time."""
 
     @property
     def is_for_one(self) -> bool:
@@ -86,7 +87,7 @@ class Shape:
         return "{}" in self.query
 
     def messages(self, subscribers: int) -> int:
-        """Of each block to all of them."""
+        """Return the number of messages that a block causes."""
         return self.txs * (1 if self.is_for_one else subscribers)
 
 
@@ -98,14 +99,14 @@ SHAPES = (
 
 
 class _Cost(NamedTuple):
-    """Microseconds a message, and its bytes."""
+    """Microseconds and bytes of a message."""
 
     us: float
     size: float
 
 
 def compare(bench: Bench) -> Table:
-    """Microseconds a message, of both."""
+    """Return the table with the microseconds of a message."""
     found: dict[str, list[_Cost]] = {}
     with ExitStack() as stack:
         home = Path(mkdtemp(dir=bench.scratch))
@@ -157,7 +158,7 @@ def _cost(server: Server, shape: Shape) -> _Cost:
 
 
 def _spent(server: Server, shape: Shape, subscribers: int) -> tuple[float, float]:
-    """Processor time for all the blocks, and the bytes of a message."""
+    """Return the processor time of all blocks, and the bytes of a message."""
     with ExitStack() as stack:
         clients = [
             stack.enter_context(closing(WebSocketClient(server.url, timeout=PATIENCE_S)))
@@ -168,7 +169,7 @@ def _spent(server: Server, shape: Shape, subscribers: int) -> tuple[float, float
             assert client.asked("subscribe", {"query": query})["result"] == {}
         readers = stack.enter_context(closing(Readers(clients)))
         expected = shape.messages(subscribers)
-        # One block to warm up.
+        # The first block is not measured.
         _append(server, shape.txs)
         readers.read(expected)
         before, readers.size = server.cpu_s(), 0
@@ -187,7 +188,7 @@ _turns = count()
 
 
 def _append(server: Server, txs: int) -> None:
-    """Send transactions; the next block has them."""
+    """Send transactions for the next block."""
     turn = next(_turns)
     calls = [sending(b"k%d=%d" % (number, turn) + b"x" * 170) for number in range(txs)]
     for start in range(0, txs, _BATCH):

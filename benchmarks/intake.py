@@ -1,7 +1,7 @@
 """Rate of transactions that are pipelined over one websocket.
 
-Each is of 250 bytes, as those of CometBFT's load tester. Blocks are made meanwhile, and the
-last transaction is in one when the clock is stopped.
+Each transaction has 250 bytes, as in CometBFT's load tester. Blocks are made meanwhile, and the
+clock stops when the last transaction is in one.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ _numbers = count()
 
 class _Speed(NamedTuple):
     answered: float
-    """Answers a second."""
+    """Responses a second."""
     per_cpu_s: float
-    """Transactions in blocks for a second of processor time."""
+    """Committed transactions for each second of processor time."""
 
 
 def compare(bench: Bench) -> Table:
-    """Answers a second, and transactions for each second of processor time."""
+    """Return the table of responses a second, and of transactions for each second of processor
+    time."""
     with ExitStack() as stack:
         home = Path(mkdtemp(dir=bench.scratch))
         own = {**COMMON, "database": str(home / "noderpc.db"), "mempool_size": 100_000}

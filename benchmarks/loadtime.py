@@ -1,9 +1,10 @@
 """CometBFT's load tester against ``noderpc start``: ``python -m benchmarks.loadtime``.
 
 ``loadtime`` of CometBFT's repository sends transactions of 250 bytes over one websocket, at a
-rate that it does not lower when answers are late. Another client sends one every 20 ms over
-HTTP meanwhile, and its answers are timed. Prints the number sent and committed, and half and
-99 % of those times: alone, and beside the load, of which a block is made each second.
+rate that does not fall when responses are late. Meanwhile another client sends one transaction
+every 20 ms over HTTP, and its response times are measured. Prints the number sent and
+committed, and the median and the 99th percentile of those times, without the load and with it.
+The chain makes a block each second.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _numbers = count()
 @click.option("--seconds", default=20, show_default=True, help="Length of one run.")
 @click.option("--connections", default=1, show_default=True, help="Of the load tester.")
 def main(rate: int, seconds: int, connections: int) -> None:
-    """Print what was sent and committed."""
+    """Print the numbers sent and committed, and the response times."""
     os.sched_setaffinity(0, {1})
     program = _built()
     with TemporaryDirectory() as scratch:
@@ -79,7 +80,7 @@ def _measure(server: Server, words: list[str | Path], method: str, seconds: int)
 
 
 def _timed(server: Server, seconds: float) -> Iterator[float]:
-    """Send one now and then; yield how long each answer took."""
+    """Send a transaction every 20 ms; yield each response time."""
     client = HTTPConnection(str(urlsplit(server.url).netloc), timeout=PATIENCE_S)
     began = time.monotonic()
     for turn in range(int(seconds / _EVERY_S)):
@@ -88,7 +89,8 @@ def _timed(server: Server, seconds: float) -> Iterator[float]:
         client.request("POST", "/", _call(), {"Content-Type": "application/json"})
         answer = json.load(client.getresponse())
         assert answer["result"]["code"] == 0, answer
-        # From when it was due: one that waits for its predecessor is late, too.
+        # The time counts from when the request was due, so a late predecessor makes it late,
+        # too.
         yield time.monotonic() - due
     client.close()
 
@@ -115,7 +117,7 @@ def _height(server: Server) -> int:
 
 
 def _counts(server: Server, low: int) -> Iterator[int]:
-    """Transactions of each block from a height on."""
+    """Yield the number of transactions of each block from a height on."""
     for height in range(low, _height(server) + 1):
         metas = server.ask(f"/blockchain?minHeight={height}&maxHeight={height}")
         (meta,) = json.loads(metas)["result"]["block_metas"]

@@ -21,7 +21,7 @@ from .wrk import Ask
 
 _SHORT, _LONG = "1,000 blocks", "Flask"
 _HEIGHTS, _HASHES = 20_000, 2_000
-# 1.2 times the cost.
+# At most 1.2 times the cost.
 _LEAST = 1 / 1.2
 
 AT_HEIGHT: dict[str, Callable[[Chain, int], str]] = {
@@ -45,7 +45,7 @@ BY_HASH = ("block_by_hash", "header_by_hash")
 
 
 def compare(bench: Bench) -> Table:
-    """All reads; the long chain is built where it is not there yet."""
+    """Return the table of all reads; the long chain is built if it is missing."""
     chains = {_LONG: LONG, _SHORT: THOUSAND}
     folders = {_LONG: bench.cache, _SHORT: bench.scratch}
     with ExitStack() as stack:
@@ -60,7 +60,7 @@ def compare(bench: Bench) -> Table:
 
 
 def fill_page_cache(path: Path) -> None:
-    """Have the kernel hold a file, so that what is measured is not the disk."""
+    """Read a file into the kernel's page cache, so that the disk is not measured."""
     with path.open("rb") as file:
         while file.read(1 << 24):
             pass
@@ -89,7 +89,7 @@ def _rows(bench: Bench, chains: dict[str, Chain], servers: dict[str, Server]) ->
 
 def _heights(chain: Chain, count: int) -> list[int]:
     dice = random.Random(chain.name)
-    # With room for a range above each.
+    # Heights that have room for a range above.
     return [dice.randint(1, chain.blocks - 20) for _ in range(count)]
 
 

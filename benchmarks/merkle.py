@@ -20,7 +20,7 @@ from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
 
 AT_ONCE = 4000
 ROUNDS = 200
-# Visits the keys without order.
+# A step that visits the keys in no order.
 STRIDE = 7919
 
 APPLICATIONS = {"kvstore": KVStore, "merkle": MerkleKVStore}
@@ -35,13 +35,13 @@ def fill(chain: EmbeddedChain, keys: int) -> None:
 
 
 def change(chain: EmbeddedChain, keys: Iterable[int], turn: int) -> None:
-    """Let new values of some keys wait for a block."""
+    """Submit new values of some keys."""
     for number in keys:
         chain.mempool.submit(b"key%d=new%d" % (number, turn))
 
 
 def median_ms(work: Callable[[int], object], prepare: Callable[[int], None]) -> float:
-    """Milliseconds that one of many rounds takes."""
+    """Return the median milliseconds of a round."""
     found = []
     for turn in range(ROUNDS):
         prepare(turn)
@@ -52,7 +52,7 @@ def median_ms(work: Callable[[int], object], prepare: Callable[[int], None]) -> 
 
 
 def report(name: str, folder: Path, keys: int) -> None:
-    """One line on one application."""
+    """Print one line for an application."""
     chain = EmbeddedChain(folder / "chain.db", application=APPLICATIONS[name], produce=False)
     chain.start()
     fill(chain, keys)
@@ -77,7 +77,7 @@ def report(name: str, folder: Path, keys: int) -> None:
 @click.command()
 @click.option("--keys", default=100_000, show_default=True)
 def main(keys: int) -> None:
-    """Each application in turn."""
+    """Measure each application in turn."""
     for name in APPLICATIONS:
         with tempfile.TemporaryDirectory() as folder:
             report(name, Path(folder), keys)

@@ -68,7 +68,7 @@ def requests(seed: int) -> Ask:
 
 @contextmanager
 def blocks(server: Server) -> Iterator[None]:
-    """Send transactions each second."""
+    """Send transactions each second, in a thread."""
     ended = threading.Event()
 
     def run() -> None:
@@ -82,7 +82,7 @@ def blocks(server: Server) -> Iterator[None]:
 
 @contextmanager
 def subscribers(server: Server) -> Iterator[None]:
-    """Connect subscribers, and read what they get."""
+    """Connect subscribers, and read their messages."""
     with ExitStack() as stack:
         selector = stack.enter_context(closing(selectors.DefaultSelector()))
         clients = []
@@ -99,7 +99,7 @@ def subscribers(server: Server) -> Iterator[None]:
             while not ended.is_set():
                 for key, _ in selector.select(0.1):
                     assert key.fileobj.recv(1 << 20), "a subscriber was cut off"  # type: ignore[union-attr]
-                # CometBFT hangs up on a client that is silent for 30 s.
+                # CometBFT closes a connection that is silent for 30 s.
                 if time.monotonic() > ponged + _PONG_EVERY_S:
                     ponged = time.monotonic()
                     for client in clients:
@@ -121,7 +121,7 @@ def _thread(run: object, ended: threading.Event) -> Iterator[None]:
 
 
 def _validator_home(folder: Path) -> dict[str, object]:
-    """Write a home that goes on with the chain; return its settings."""
+    """Write a home whose validator continues the chain; return the settings."""
     maker = maker_of(THOUSAND)
     config = folder / "config"
     config.mkdir()
@@ -133,7 +133,7 @@ def _validator_home(folder: Path) -> dict[str, object]:
 
 
 def compare(bench: Bench) -> Table:
-    """Throughput and tail of both."""
+    """Return the table of throughput and tail latency."""
     home = Path(mkdtemp(dir=bench.scratch))
     settings = _validator_home(home)
     found: dict[str, list[Run]] = {}

@@ -32,7 +32,7 @@ BLOCK, TRANSACTION = "/block?height=2", '/broadcast_tx_commit?tx="c=3"'
 
 @dataclass
 class Found:
-    """The files that are entered, and the number of calls between two of them."""
+    """The files that a call enters, and the number of calls between two files."""
 
     files: set[str] = field(default_factory=set)
     moves: int = 0
@@ -42,7 +42,7 @@ class Found:
 
 
 class Moves:
-    """Counts what a call enters in its own thread and in all."""
+    """Counts the files and moves of a call, in its own thread and in all threads."""
 
     def __init__(self) -> None:
         self._own, self._all = Found(), Found()
@@ -58,7 +58,7 @@ class Moves:
             each.moves += is_move
 
     def of(self, to: FlaskClient, path: str) -> tuple[Found, Found]:
-        """Return what a GET enters in its own thread, and what is entered meanwhile in all."""
+        """Return the files and moves of a GET, in its own thread and in all threads."""
         self._own, self._all = Found(), Found()
         self._thread = threading.get_ident()
         sys.setprofile(self.profile)
@@ -72,8 +72,9 @@ class Moves:
 
 @contextmanager
 def client(moves: Moves) -> Iterator[FlaskClient]:
-    """A client of an app whose chain has two blocks and makes the next without a wait."""
-    # Profiles the threads that begin from now on.
+    """Yield a client of an app whose chain has two blocks and makes the next one without a
+    pause."""
+    # This profiles the threads that start from now on.
     threading.setprofile(moves.profile)
     try:
         with TemporaryDirectory() as folder:
@@ -91,14 +92,15 @@ def client(moves: Moves) -> Iterator[FlaskClient]:
 
 
 def _file(code: CodeType) -> str:
-    """Return the file of a function of ours; "" of another's."""
+    """Return the file of a function of this package, or "" for another function."""
     if code.co_filename.startswith(_PACKAGE):
         return code.co_filename
     return "generated" if code.co_filename.startswith("<dump of ") else ""
 
 
 def _caller(frame: FrameType) -> str:
-    """Return the file of ours that a call came from, also through others; "" of none."""
+    """Return the file of this package from which a call came, also through others; "" if there
+    is none."""
     caller = frame.f_back
     while caller is not None and not _file(caller.f_code):
         caller = caller.f_back
@@ -107,7 +109,7 @@ def _caller(frame: FrameType) -> str:
 
 @click.command()
 def main() -> None:
-    """Count the files and moves of two calls."""
+    """Print the files and moves of two calls."""
     moves = Moves()
     with client(moves) as to:
         for path in (BLOCK, TRANSACTION):

@@ -30,25 +30,26 @@ Targets = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One kind of request, and at least how fast each way answers it."""
+    """A request, and its minimum speed in each way."""
 
     name: str
     ask: Callable[[], Ask]
     targets: Targets
     is_immutable: bool = True
-    """Whether it always has the same answer, which others can have ready."""
+    """Whether the response is always the same, so that bare servers can send it."""
     has_twin: bool = True
-    """Whether CometBFT has the same to answer."""
+    """Whether CometBFT's chain has the same content."""
 
     def bare(self) -> tuple[str, ...]:
-        """Those that have nothing to do but to answer."""
+        """Bare servers that can serve this workload."""
         if not self.is_immutable:
             return ()
         return (PYWSGI, VIEW, JSONRPC) if self.ask().bodies else (PYWSGI, VIEW)
 
 
 def get(name: str, path: str, flask: float = 0.0, start: float = 0.0) -> Workload:
-    """A GET, with the minimum ratios to CometBFT through Flask and by ``noderpc start``."""
+    """Return a GET with the minimum ratios to CometBFT through Flask and by ``noderpc
+    start``."""
     targets = {
         "Flask": {VIEW: 0.65, **({COMETBFT: flask} if flask else {})},
         "noderpc start": {PYWSGI: 1.4, **({COMETBFT: start} if start else {})},
@@ -57,7 +58,7 @@ def get(name: str, path: str, flask: float = 0.0, start: float = 0.0) -> Workloa
 
 
 def post(name: str, body: object, least: float = 0.0) -> Workload:
-    """A POST; the least ratio to CometBFT."""
+    """Return a POST with the minimum ratio to CometBFT."""
     targets = {way: {COMETBFT: least} for way in WAYS} if least else {}
     return Workload(name, lambda: Ask(bodies=(json.dumps(body),)), targets)
 
@@ -82,20 +83,21 @@ _ON_A_THOUSAND = (
 )
 _ON_A_HUNDRED = (
     get("validators (100)", "/validators?height=9&per_page=100"),
-    # A real chain's 100 validators have signed; CometBFT alone here has but one that does.
+    # On a real chain 100 validators have signed; the CometBFT of this benchmark has one that
+    # signs.
     Workload("commit, 100 validators", lambda: Ask(("/commit?height=9",)), {}, has_twin=False),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Servers of one chain, and what they are asked."""
+    """Servers of one chain, and their workloads."""
 
     workloads: tuple[Workload, ...]
     chain: Chain | None
-    """``None`` is a new one, which grows."""
+    """The chain; ``None`` is a new one, which grows."""
     keeps: bool = True
-    """Whether we may keep answers."""
+    """Whether our node may cache responses."""
 
 
 STAGES = (
@@ -106,7 +108,7 @@ STAGES = (
 
 
 def compare(bench: Bench) -> Table:
-    """All requests of the node."""
+    """Return the table of all requests of the node."""
     found = [row for stage in STAGES for row in stage_rows(bench, stage)]
     return of_rows("nodes", PEERS, found)
 
@@ -124,7 +126,7 @@ def stage_rows(bench: Bench, stage: Stage) -> Iterator[Row]:
 
 
 def _settings(bench: Bench, stage: Stage) -> tuple[Path, dict[str, object]]:
-    """A home of our own, and what is served there."""
+    """Return the home and the settings of our node."""
     home = Path(mkdtemp(dir=bench.scratch))
     if stage.chain is None:
         return home, {**COMMON, "database": str(home / "noderpc.db"), "mempool_size": 1_000_000}
@@ -134,7 +136,7 @@ def _settings(bench: Bench, stage: Stage) -> tuple[Path, dict[str, object]]:
 
 @contextmanager
 def of_cometbft(bench: Bench, chain: Chain | None, interval: str = "1s") -> Iterator[Server]:
-    """CometBFT with as many transactions, or with a new chain."""
+    """Run CometBFT with a chain of as many transactions, or with a new one."""
     program = cometbft.binary(bench.cache)
     home = bench.scratch / f"cometbft-{chain.name if chain else 'new'}-{interval}"
     if chain is None:
@@ -147,7 +149,7 @@ def of_cometbft(bench: Bench, chain: Chain | None, interval: str = "1s") -> Iter
 
 
 def _measure(bench: Bench, workload: Workload, servers: Mapping[str, Server]) -> list[Row]:
-    """Everybody that has the same to answer, by turns."""
+    """Measure all servers that can serve a workload, alternately."""
     asked = {
         peer: server
         for peer, server in servers.items()

@@ -28,7 +28,7 @@ class Server:
     process: subprocess.Popen[bytes]
 
     def ask(self, path: str = "", body: str | None = None) -> bytes:
-        """What it answers."""
+        """Return the body of the response to a request."""
         headers = {} if body is None else {"Content-Type": "application/json"}
         data = None if body is None else body.encode()
         request = urllib.request.Request(self.url + path, data, headers)
@@ -37,12 +37,12 @@ class Server:
         return content
 
     def sleep(self) -> None:
-        """Take no time from others until it is awake."""
+        """Stop all processes with SIGSTOP, so that they take no time from others."""
         self._tell(signal.SIGSTOP)
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """It runs within."""
+        """Let the server run within the context."""
         self._tell(signal.SIGCONT)
         try:
             yield
@@ -50,19 +50,19 @@ class Server:
             self.sleep()
 
     def pids(self) -> list[int]:
-        """Its processes; the one that was started comes first."""
+        """Return the PIDs of all processes, beginning with the one that was started."""
         return list(descent(self.process.pid))
 
     def cpu_s(self) -> float:
-        """Processor time of all its processes and their threads."""
+        """Return the processor time of all its processes and their threads."""
         return sum(map(_cpu_s, self.pids()))
 
     def memory_mb(self) -> dict[int, float]:
-        """Resident memory of each of its processes."""
+        """Return the resident memory of each process in megabytes."""
         return {pid: _resident_kb(pid) / 1000 for pid in self.pids()}
 
     def stop(self) -> None:
-        """End it and all that belongs to it."""
+        """Kill all processes of the server."""
         self._tell(signal.SIGKILL)
         self.process.wait()
 
@@ -73,7 +73,7 @@ class Server:
 
 
 def descent(pid: int) -> Iterator[int]:
-    """A process and those under it; it comes first, so that it starts no others meanwhile."""
+    """Yield a process before its children, so that a caller can stop it before it forks."""
     yield pid
     for threads in Path(f"/proc/{pid}/task").glob("*/children"):
         # A thread may end before it is read.
@@ -101,7 +101,7 @@ def served(
     path: str = "",
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Server]:
-    """A program on the first core, once it listens at a port of ours; it is asleep."""
+    """Run a program on the first core; yield it stopped, once it listens at a port."""
     with TemporaryFile() as said:
         process = subprocess.Popen(
             ["taskset", "-c", "0", *words],
@@ -123,7 +123,7 @@ def served(
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
+    """Return a port at which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -131,7 +131,7 @@ def free_port() -> int:
 
 
 def wait_for(port: int, is_there: Callable[[], bool] = lambda: True) -> None:
-    """Wait until somebody listens at a port, or is there no more."""
+    """Wait until a server listens at a port; fail if its process ends."""
 
     def listens() -> bool:
         if not is_there():
@@ -143,7 +143,7 @@ def wait_for(port: int, is_there: Callable[[], bool] = lambda: True) -> None:
 
 
 def until(holds: Callable[[], bool], what: str, every_s: float = 0.02) -> None:
-    """Wait for something; raise :exc:`TimeoutError`."""
+    """Wait for a condition; raise :exc:`TimeoutError`."""
     deadline = time.monotonic() + PATIENCE_S
     while not holds():
         if time.monotonic() > deadline:

@@ -34,7 +34,7 @@ _MARKED = re.compile(r"(<!-- benchmarks -->\n).*(<!-- end of benchmarks -->)", r
 
 
 def save(folder: Path, tables: Sequence[Table], bench: Bench) -> None:
-    """Write all of it; the README only where the folder is in its repository."""
+    """Write the report; update the README only if the folder is in its repository."""
     folder.mkdir(parents=True, exist_ok=True)
     for table in tables:
         table.save(folder)
@@ -49,7 +49,7 @@ def save(folder: Path, tables: Sequence[Table], bench: Bench) -> None:
 
 
 def about(bench: Bench) -> Iterator[str]:
-    """The command, the machine, and the versions of all that took part."""
+    """Yield the command, the machine, and the versions of all programs."""
     yield f"``python -m benchmarks --rounds {bench.rounds} --seconds {bench.seconds}``"
     yield f"{os.cpu_count()} cores, {_processor()}, Linux {platform.release()}"
     yield ", ".join([f"Python {platform.python_version()}", *_versions()])
@@ -81,7 +81,7 @@ def _programs() -> Iterator[str]:
 
 
 def _short(rows: Sequence[Row]) -> Iterator[str]:
-    """A few workloads, as Markdown."""
+    """Yield a few workloads as a Markdown table."""
     if not rows:
         return
     peers = (PYWSGI, VIEW, COMETBFT)

@@ -49,7 +49,7 @@ class Caller:
         self._connection = HTTPConnection(str(parts.hostname), parts.port, timeout=60)
 
     def call(self, method: str, params: object) -> str:
-        """What became of a call."""
+        """Return the outcome of a call."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
         self._connection.request("POST", "/", body)
         answer = json.loads(self._connection.getresponse().read())
@@ -57,7 +57,7 @@ class Caller:
 
 
 def latencies(url: str, seconds: float) -> list[float]:
-    """Milliseconds of each call of ``status``."""
+    """Return the milliseconds of each call of ``status``."""
     caller = Caller(url)
     found = []
     ends = time.monotonic() + seconds
@@ -65,13 +65,13 @@ def latencies(url: str, seconds: float) -> list[float]:
         started = time.perf_counter()
         assert caller.call("status", {}) == "answered"
         found.append((time.perf_counter() - started) * 1000)
-        # As a monitor does, not as a load: it must find its turn, not take it.
+        # A monitor pauses between two calls; a load would not.
         time.sleep(0.005)
     return found
 
 
 def search(url: str, number: int, over: threading.Event, outcomes: Counter[str]) -> None:
-    """Send one worst query after another."""
+    """Send one slow query after another."""
     caller = Caller(url)
     while not over.is_set():
         outcomes[caller.call("tx_search", WORST[number % len(WORST)])] += 1

@@ -40,7 +40,7 @@ _FILES = ("status", "smaps_rollup")
 
 @dataclass(slots=True)
 class Watched:
-    """A process, and what it was seen to take."""
+    """A process, and its samples."""
 
     name: str
     looks: list[Look]
@@ -48,11 +48,11 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A process at one moment."""
+    """Memory, files and threads of a process at one moment."""
 
     minutes: float
     memory_kb: int
-    """Memory that no other process shares."""
+    """Memory in kB that no other process shares."""
     files: int
     threads: int
 
@@ -72,14 +72,14 @@ def look(pid: int, began: float) -> Look:
 
 
 def below(pid: int) -> list[int]:
-    """The processes under one, those that they began too."""
+    """Return the PIDs of a process's descendants."""
     listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     own = [int(number) for number in listed.split()]
     return [each for child in own for each in (child, *below(child))]
 
 
 def visit(url: str, dice: random.Random) -> None:
-    """One client's stay: a few subscriptions, with and without their ends."""
+    """Subscribe several times over one connection, and unsubscribe from some."""
     with closing(WebSocketClient(url, timeout=60)) as client:
         for number in range(dice.randint(1, 5)):
             query = dice.choice(_QUERIES).format(dice.randrange(1000))
@@ -97,7 +97,7 @@ def visit(url: str, dice: random.Random) -> None:
 
 
 def read(url: str, dice: random.Random) -> None:
-    """Answers that were not asked for before, over one connection."""
+    """Read responses that were not read before, over one connection."""
     with closing(HTTPConnection(urlsplit(url).netloc, timeout=60)) as connection:
 
         def ask(path: str) -> Any:
@@ -111,13 +111,13 @@ def read(url: str, dice: random.Random) -> None:
 
 
 class Ethereum:
-    """Sends, runs, traces and reads, at the address of the EVM layer."""
+    """Sends, runs, traces and reads at the address of the EVM layer."""
 
     def __init__(self, url: str) -> None:
         self._netloc = urlsplit(url).netloc
 
     def __call__(self, url: str, dice: random.Random) -> None:
-        """A round of all, over one connection."""
+        """Make one round over one connection."""
         with closing(HTTPConnection(self._netloc, timeout=60)) as connection:
 
             def ask(method: str, *params: Any) -> Any:
@@ -140,7 +140,7 @@ class Ethereum:
 
 
 class Crowd:
-    """Threads that do their round again and again until they are stopped."""
+    """Threads that repeat their round until they are stopped."""
 
     def __init__(
         self, url: str, rounds: list[Callable[[str, random.Random], None]], pause: float
@@ -166,7 +166,7 @@ class Crowd:
             self.failure = error
 
     def stop(self) -> None:
-        """Let each round end; raise what one of them raised."""
+        """Let each round end; raise the error of a failed one."""
         self._stopping.set()
         for thread in self._threads:
             thread.join()
@@ -175,19 +175,19 @@ class Crowd:
 
 
 def name(pid: int) -> str:
-    """The module that a process runs."""
+    """Return the module that a process runs."""
     command = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
     return next((word for word in command if word.startswith("flask_noderpc")), command[0])
 
 
 def soak(node: Node, crowd: Crowd, minutes: float) -> dict[int, Watched]:
-    """Looks at all processes, once a second."""
+    """Sample all processes once a second."""
     began = time.monotonic()
     found: dict[int, Watched] = {}
     pause = threading.Event()
     while time.monotonic() - began < minutes * 60 and crowd.failure is None:
         for pid in below(node.pid):
-            # One that just ended has no files.
+            # A process that has just ended has no files.
             with suppress(OSError):
                 watched = found.get(pid) or found.setdefault(pid, Watched(name(pid), []))
                 watched.looks.append(look(pid, began))
@@ -197,7 +197,7 @@ def soak(node: Node, crowd: Crowd, minutes: float) -> dict[int, Watched]:
 
 
 def slope(looks: list[Look]) -> float:
-    """Kilobytes a minute, by least squares."""
+    """Return the growth in kilobytes a minute, by least squares."""
     found = statistics.linear_regression(
         [one.minutes for one in looks], [one.memory_kb for one in looks]
     )
@@ -205,7 +205,7 @@ def slope(looks: list[Look]) -> float:
 
 
 def tell(pid: int, watched: Watched, minutes: float, say: Callable[[str], None]) -> float:
-    """Print what one process took; its slope in the last third, 0 of one that ended."""
+    """Print the samples of one process; return its slope in the last third, 0 if it ended."""
     looks = watched.looks
     say(f"{pid} {watched.name}")
     for one in looks[:: len(looks) // 12 + 1]:

@@ -22,7 +22,7 @@ _READS = ("/status", "/block", "/block_results", "/validators", "/abci_query?dat
 
 
 def compare(bench: Bench) -> Table:
-    """Seconds and megabytes, of new nodes and of one after some load."""
+    """Return the table of seconds and megabytes, of new nodes and of one after some load."""
     seconds, idle = list[float](), list[float]()
     for _ in range(bench.rounds):
         began = time.monotonic()
@@ -46,7 +46,7 @@ def compare(bench: Bench) -> Table:
 
 
 def _loaded_mb(bench: Bench) -> float:
-    """After transactions, and reads of what they left."""
+    """Return the memory after transactions, and reads of them."""
     home = Path(mkdtemp(dir=bench.scratch))
     asks = [new_txs(), *(Ask((path,)) for path in _READS)]
     with noderpc_start(home, {"mempool_size": 1_000_000}) as server, server.awake():
@@ -57,7 +57,7 @@ def _loaded_mb(bench: Bench) -> float:
 
 
 def _serving_mb(server: Server) -> float:
-    """Of the process that serves, which its supervisor has started."""
+    """Return the memory of the serving process, which the supervisor started."""
     return list(server.memory_mb().values())[1]
 
 

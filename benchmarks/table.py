@@ -12,16 +12,16 @@ from .compare import Row
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Named columns, of texts."""
+    """Columns of text, with a name."""
 
     name: str
     header: tuple[str, ...]
     lines: tuple[tuple[str, ...], ...]
     rows: tuple[Row, ...] = ()
-    """What the lines were made of, where they are requests."""
+    """The measured rows, if the table has requests."""
 
     def text(self) -> str:
-        """As a terminal shows it."""
+        """Return the table as text."""
         lines = (self.header, *self.lines)
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
@@ -38,7 +38,7 @@ class Table:
 
 
 def of_rows(name: str, peers: Sequence[str], rows: Sequence[Row]) -> Table:
-    """Speeds of requests, in each way, as ratios to the peers."""
+    """Return the table of requests a second in each way, with the ratios to the peers."""
     shown = [peer for peer in peers if any(peer in row.ratios for row in rows)]
     header = ("Workload", "Way", "A second", "p50 ms", "p99 ms")
     lines = tuple(
@@ -59,7 +59,7 @@ def of_rows(name: str, peers: Sequence[str], rows: Sequence[Row]) -> Table:
 
 
 def verdict(wanted: Sequence[str], missed: Sequence[str]) -> tuple[str, str]:
-    """The cells for what is wanted, and whether it is so."""
+    """Return the cells for the minimum ratios, and for whether they hold."""
     if not wanted:
         return "", ""
     return "; ".join(wanted), f"no: {'; '.join(missed)}" if missed else "yes"

@@ -1,10 +1,10 @@
 """Tail latency of ``noderpc start`` under load: ``python -m benchmarks.tails``.
 
-Asks ``noderpc start`` for ``/status`` 200 times a second, whatever the answers take, and
-prints half and 99 % of them: alone; while blocks of 2,000 transactions are sent and
-committed; while another program holds the store's write lock for 600 ms, again and again; and
-beside 200 slow headers, 200 slow bodies and 10,000 connections without a request. The node is
-on the first core with all its processes, the load on the second.
+Requests ``/status`` of ``noderpc start`` 200 times a second, regardless of response times, and
+prints their median and 99th percentile: alone; while blocks of 2,000 transactions are sent and
+committed; while another program repeatedly holds the store's write lock for 600 ms; and beside
+200 slow headers, 200 slow bodies and 10,000 connections without a request. The node is on the
+first core with all its processes, the load on the second.
 """
 
 from __future__ import annotations
@@ -49,15 +49,16 @@ SLOWLY = (
 
 
 Part = Callable[[int, Path], AbstractContextManager[None]]
-"""Happens at a port and a store while is measured."""
+"""A disturbance of a port and a store, during which is measured."""
 Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def _probe(port: int, seconds: float) -> list[float]:
-    """How long each answer took; the probes take turns, and none waits for another."""
+    """Return each response time; several connections take turns, so that none waits for
+    another."""
     peers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(PROBES)]
     for peer in peers:
-        # Those who came before are taken first: that is not measured here.
+        # The queue of new connections is not part of the measurement.
         await _ask(peer)
     began = time.perf_counter()
 
@@ -67,7 +68,8 @@ async def _probe(port: int, seconds: float) -> list[float]:
             due = began + number * EVERY_S / PROBES + turn * EVERY_S
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
             await _ask(peers[number])
-            # Since it was due: an answer that is late makes the next ones late as well.
+            # The time counts from when the request was due, so a late response makes the next
+            # ones late, too.
             found.append(time.perf_counter() - due)
         return found
 
@@ -87,7 +89,7 @@ async def _ask(peer: Peer) -> None:
 
 @contextmanager
 def _repeated(step: Callable[[], None]) -> Iterator[None]:
-    """Does something again and again, on a thread."""
+    """Repeat a step in a thread."""
     over = threading.Event()
 
     def run() -> None:
@@ -103,13 +105,13 @@ def _repeated(step: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def alone(port: int, store: Path) -> Iterator[None]:
-    """Nobody else is there."""
+    """Disturb nothing."""
     yield
 
 
 @contextmanager
 def large_blocks(port: int, store: Path) -> Iterator[None]:
-    """Somebody sends 2,000 transactions, and the next ones when they are in a block."""
+    """Send 2,000 transactions, and the next ones when they are in a block."""
     numbers = itertools.count()
     url = f"http://127.0.0.1:{port}"
     sizes: list[int] = []
@@ -143,7 +145,7 @@ def large_blocks(port: int, store: Path) -> Iterator[None]:
 
 @contextmanager
 def held_lock(port: int, store: Path) -> Iterator[None]:
-    """Another program writes, and takes its time."""
+    """Hold the write lock of another program repeatedly."""
 
     def step() -> None:
         with closing(sqlite3.connect(store, isolation_level=None, timeout=5)) as connection:
@@ -158,21 +160,21 @@ def held_lock(port: int, store: Path) -> Iterator[None]:
 
 @contextmanager
 def crowd(port: int, store: Path) -> Iterator[None]:
-    """Clients that take their time, and many that only came and stay."""
+    """Keep slow clients connected, and many without a request."""
     with _elsewhere(_stay, port):
         yield
 
 
 @contextmanager
 def arrivals(port: int, store: Path) -> Iterator[None]:
-    """As many come, one after the other without a pause."""
+    """Open as many connections one after the other, without a pause."""
     with _elsewhere(_arrive, port):
         yield
 
 
 @contextmanager
 def scans(port: int, store: Path) -> Iterator[None]:
-    """Somebody has 50 searches at a time, each of another value, that read a whole key."""
+    """Run 50 searches at a time, each for another value, that read a whole key."""
     over, numbers = threading.Event(), itertools.count()
 
     def search() -> None:
@@ -193,7 +195,7 @@ def scans(port: int, store: Path) -> Iterator[None]:
 
 @contextmanager
 def _elsewhere(crowd: Callable[[int, Connection], None], port: int) -> Iterator[None]:
-    """In a process of its own, so that it takes nothing from those who measure."""
+    """Run a crowd in a process of its own, so that it takes no time from the measurement."""
     ours, theirs = Pipe()
     process = get_context("spawn").Process(target=crowd, args=(port, theirs))
     process.start()
@@ -219,7 +221,7 @@ def _stay(port: int, parent: Connection) -> None:
             try:
                 sock.sendall(b"a")
             except OSError:
-                # It was cut off, and tries again.
+                # The server closed the connection, so connect again.
                 sock.close()
                 slow[number] = _connected(port, SLOWLY[number // SLOW])
     parent.send(len(slow) + len(idle))
@@ -237,7 +239,7 @@ def _arrive(port: int, parent: Connection) -> None:
 
 @contextmanager
 def node(folder: Path, workers: int) -> Iterator[int]:
-    """A node on the first core; its port."""
+    """Run a node on the first core; yield its port."""
     settings = {"workers": workers, "max_batch": BATCH, "dialect": "comet-0.38"}
     with noderpc_start(folder, {**settings, "block_interval": 3}) as server, server.awake():
         yield _port(server)
@@ -245,7 +247,7 @@ def node(folder: Path, workers: int) -> Iterator[int]:
 
 @contextmanager
 def long_node(folder: Path) -> Iterator[int]:
-    """A node with a long chain, which makes no blocks."""
+    """Run a node with a long chain, which makes no blocks."""
     with noderpc_start(folder, reading(build(TEN_THOUSAND, CACHE))) as server, server.awake():
         yield _port(server)
 

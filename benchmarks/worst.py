@@ -1,6 +1,6 @@
-"""Seconds that a block's gas can buy: ``python -m benchmarks.worst``.
+"""Seconds of work that a block's gas can buy: ``python -m benchmarks.worst``.
 
-An ``eth_call`` of each kind of loop burns 30 million gas in ``noderpc start``, on the first
+An ``eth_call`` of each kind of loop uses 30 million gas in ``noderpc start``, on the first
 core. Prints seconds, the slowest first: instructions, then precompiled contracts with inputs
 that are valid and large.
 """
@@ -26,7 +26,7 @@ _ADDRESS = "0x" + "33" * 20
 # CALLDATASIZE PUSH0 PUSH0 CALLDATACOPY; the loop begins at 4.
 _START, _AGAIN = "365f5f375b", "600456"
 
-# Each leaves the stack as it was, but for the counter in memory that some read.
+# Each loop leaves the stack unchanged; some read a counter in memory.
 _LOOPS = {
     "JUMP": "",
     "ADD": "60015f0150" * 20,
@@ -51,7 +51,8 @@ _LOOPS = {
 
 
 def _precompile(number: int) -> str:
-    """Give all of the call's data to a precompiled contract, and drop the result."""
+    """Return code that passes the call's data to a precompiled contract, and drops the
+    result."""
     return f"5f5f365f60{number:02x}5afa50"
 
 
@@ -90,7 +91,7 @@ def _bls_inputs() -> Iterator[tuple[str, int, bytes]]:
 
 
 def _modexp(base: int, exponent: int, modulus: int, last: int = 0xFF) -> bytes:
-    """EIP-198, with ones everywhere; ``last`` makes the modulus odd or even."""
+    """Return an input of EIP-198 with all bits set; ``last`` makes the modulus odd or even."""
     ones = b"\xff" * (base + exponent + modulus - 1)
     return _words(base, exponent, modulus) + ones + bytes([last])
 
@@ -108,7 +109,7 @@ def _inputs() -> Iterator[tuple[str, int, bytes]]:
     yield "sha256, 8 KiB", 0x02, b"\xff" * 8192
     yield "ripemd160, 8 KiB", 0x03, b"\xff" * 8192
     yield "identity, 8 KiB", 0x04, b"\xff" * 8192
-    # Of the gas of EIP-2565, little for much work.
+    # Sizes for which the gas of EIP-2565 is low for the work.
     for sizes in ((32, 32, 32), (200, 2, 200), (512, 64, 512), (1024, 1, 1024), (8, 512, 8)):
         yield f"modexp, {sizes}", 0x05, _modexp(*sizes)
     yield "modexp, even", 0x05, _modexp(200, 32, 200, 0xFE)

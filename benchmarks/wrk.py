@@ -16,7 +16,7 @@ _PART = r"{}%\s+([\d.]+)(us|ms|s)\b"
 _BAD = re.compile(r"Non-2xx or 3xx responses: (\d+)|Socket errors: (.*)")
 _MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
-# Without the function, wrk makes its request once. With it, the first one is not sent.
+# Without this function, wrk builds its request once. With it, the first request is not sent.
 _SCRIPT = """
 local lines, at = {{}}, -1
 for line in io.lines("{lines}") do lines[#lines + 1] = line end
@@ -38,23 +38,23 @@ end
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is asked by turns, again and again: GETs of paths, or POSTs of bodies."""
+    """Requests that are repeated in turn: GETs of paths, or POSTs of bodies."""
 
     paths: tuple[str, ...] = ("",)
     bodies: tuple[str, ...] = ()
     connections: int = 16
     only_once: bool = False
-    """Whether asking the same again is an error."""
+    """Whether a request may be sent only once."""
 
     @property
     def first(self) -> tuple[str, str | None]:
-        """Path and body of one of them."""
+        """Path and body of the first request."""
         return self.paths[0], self.bodies[0] if self.bodies else None
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What wrk measured."""
+    """Figures that wrk measured."""
 
     per_second: float
     p50_ms: float
@@ -62,7 +62,7 @@ class Run:
 
 
 def load(url: str, ask: Ask, seconds: int) -> Run:
-    """One run; fail where an answer is an error."""
+    """Run wrk once; fail if a response is an error."""
     with tempfile.TemporaryDirectory() as folder:
         lines, script = Path(folder) / "lines", Path(folder) / "script.lua"
         lines.write_text("\n".join(ask.bodies or ask.paths) + "\n")

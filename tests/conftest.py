@@ -23,8 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-# How long an example takes, and how long it takes to make one, depends on the machine. The
-# examples are the same in each run; .ci/long looks for others.
+# The time of an example, and the time to make one, depend on the machine. The examples are the
+# same in each run; .ci/long uses others.
 settings.register_profile(
     "any machine",
     deadline=None,
@@ -34,21 +34,22 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 # A client that shares the process and the machine with its node may pause for longer than
-# CometBFT allows; the tests of these deadlines set their own.
+# CometBFT allows; tests of these deadlines set their own.
 WebSocketServer.timing = Timing(read_s=600, write_s=600)
 
 for _number in (signal.SIGINT, signal.SIGHUP):
-    # Under nohup, or in the background of a script, they are ignored, which each process that
-    # a test starts would inherit. It does not inherit a handler.
+    # Under nohup, or in the background of a script, these signals are ignored, which each
+    # process that a test starts would inherit; a handler is not inherited.
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
 
 for _name in ("FORCE_COLOR", "COLUMNS"):
-    # Of pytest's own output; the commands that tests run would take them for theirs.
+    # Remove the variables that set pytest's own output, because commands that tests run would
+    # read them.
     os.environ.pop(_name, None)
 
 
-# A test waits half of its time: for the disk, a thread, a process or a deadline.
+# Tests spend half of their time waiting: for the disk, a thread, a process or a deadline.
 MORE_WORKERS = 4
 
 
@@ -57,19 +58,19 @@ def pytest_xdist_auto_num_workers() -> int | None:
     """Let ``-n auto`` start up to twice as many workers as there are cores."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
-    # Those that it may use; not every system tells.
+    # Not every system reports which cores a process may use.
     usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     cores = len(usable(0))
     return cores + min(cores, MORE_WORKERS)
 
 
-# Their tests start other programs, attack or kill nodes, or race for long.
+# Tests in these folders start other programs, attack or kill nodes, or race for a long time.
 INTEGRATION = {"abuse", "clients", "deploy", "differential", "faults", "postgres", "server"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests of whole folders, before any are deselected by their marks."""
+    """Mark the tests of whole folders before tests are deselected by their marks."""
     for item in items:
         if not INTEGRATION.isdisjoint(item.path.relative_to(config.rootpath).parts):
             item.add_marker(pytest.mark.integration)
@@ -81,6 +82,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="module", autouse=True)
 def _leaves_nothing() -> Iterator[None]:
-    """Fail a module whose tests leave files and sockets open, and not one that comes later."""
+    """Fail the module whose tests leave files and sockets open, instead of a later one."""
     yield
     gc.collect()

@@ -1,4 +1,4 @@
-"""The log of blocks: a line for each, and few where they are many."""
+"""Tests of the log of blocks: a line for each block, and fewer lines if there are many."""
 
 from __future__ import annotations
 

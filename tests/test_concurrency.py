@@ -1,4 +1,4 @@
-"""The native thread: order, errors, and a stop that strands no caller."""
+"""Tests of the native thread: order, errors, and a stop that leaves no caller waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core works without the features: their folders and the packages of all extras."""
+"""Tests that the core works without the folders of features and the packages of all extras."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.helpers.until import PATIENCE
 ROOT = Path(__file__).parents[1]
 FEATURES = {each.parent.name for each in (ROOT / "flask_noderpc").glob("*/feature.py")}
 
-# Some seconds each; .ci/long runs all.
+# Folders that take some seconds each; .ci/long runs all.
 SHORT = ("cli", "comet", "domain", "events", "interface", "jsonrpc", "flask/test_settings.py")
 WHOLE = (*SHORT, "backends", "chain", "flask", "http", "websocket", "wire")
 

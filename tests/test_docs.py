@@ -1,4 +1,5 @@
-"""Pages of docs/: their tables come from the code, and the files that they name exist."""
+"""Tests of the pages of docs/: their tables come from the code, and the files that they name
+exist."""
 
 from __future__ import annotations
 
@@ -27,21 +28,22 @@ DOCS = README.parent / "docs"
 
 
 class Registry:
-    """What stands in Sphinx's place."""
+    """Stands in for Sphinx's application object."""
 
     add_directive = staticmethod(directives.register_directive)
 
 
 @pytest.fixture
 def tables() -> dict[str, Any]:
-    """The module that makes the tables, whose names tests may replace."""
+    """Return the names of the module that makes the tables, which tests may replace."""
     made = runpy.run_path(str(DOCS / "tables.py"))
     made["setup"](Registry())
     return made
 
 
 def named(page: str) -> list[str]:
-    """What a page describes by its tables alone, without what is written by hand."""
+    """Return the names that a page describes by its tables alone, without the text around
+    them."""
     tables = re.findall(r"^\.\. noderpc-[\w-]+::.*$", (DOCS / page).read_text(), re.MULTILINE)
     assert tables, f"{page} has no table"
     tree = publish_doctree("\n\n".join(tables), settings_overrides={"halt_level": 2})
@@ -67,7 +69,7 @@ def test_every_setting_stands_on_its_page() -> None:
 
 
 def test_a_row_that_is_added_is_on_the_page_at_once(tables: dict[str, Any]) -> None:
-    # What the directives see are the names of their module.
+    # The directives read these names from their module.
     seen = tables["Settings"].lines.__globals__
     seen["COMETBFT_ROUTES"] = COMETBFT_ROUTES[:1]
     seen["settings_of"] = lambda group: all_settings()[:1] if group == "chain" else []
@@ -104,7 +106,7 @@ def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
         for file in files
         if not ((root / file).exists() or (root / "flask_noderpc" / file).exists())
     ]
-    # Python runs a package by its __main__.py.
+    # Python runs the __main__.py of a package.
     missing += [
         module
         for module in modules
@@ -118,7 +120,7 @@ def test_the_page_of_the_architecture_has_the_figures_of_a_call() -> None:
     files, count, of_transaction = re.findall(
         r"a block enters (\d+) files and moves (\d+) times, the transaction (\d+) files", text
     )[0]
-    # In a process of its own: others have filled caches here.
+    # Count in a process of its own, as other tests have filled caches in this one.
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.moves"],
         cwd=DOCS.parent,
@@ -128,6 +130,6 @@ def test_the_page_of_the_architecture_has_the_figures_of_a_call() -> None:
     )
     found = re.findall(r": (\d+) files, (\d+) moves;", done.stdout)
 
-    # Python 3.12 and later inline comprehensions, which are calls before.
+    # Python 3.12 and later inline comprehensions, which are calls in earlier versions.
     assert abs(int(found[0][1]) - int(count)) <= 5, done.stderr
     assert (found[0][0], found[1][0]) == (files, of_transaction)

@@ -1,4 +1,5 @@
-"""The examples of docs/extending.rst and docs/recipes.rst, as their readers run them."""
+"""Tests of the examples of docs/extending.rst and docs/recipes.rst, as their readers run
+them."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def test_every_example_uses_documented_names_alone() -> None:
 
 
 def mine(client: FlaskClient, tx: str = "a=1") -> Any:
-    """Have a transaction committed; return its result."""
+    """Send a transaction and wait for its block; return its result."""
     return client.get(f'/broadcast_tx_commit?tx="{tx}"').get_json()["result"]
 
 
@@ -136,7 +137,7 @@ def test_the_example_of_an_application_runs_a_chain(client: FlaskClient) -> None
 
 @example("own_message")
 def test_the_example_of_a_message_stores_notes(client: FlaskClient) -> None:
-    """The accounts of the app are rich; tests/cosmos/bank/test_bank.py signs its message."""
+    """The app's accounts are funded; tests/cosmos/bank/test_bank.py signs its message."""
     refused = mine(client, "note")
     assert refused["check_tx"]["code"] == 2
 
@@ -212,6 +213,6 @@ def test_the_recipe_of_costs_charges_each_call_of_a_websocket(client: FlaskClien
         found = [json.loads(sock.read() or "") for _ in range(25)]
     refused = [one["error"]["data"] for one in found if "result" not in one]
 
-    # The handshake is charged, too.
+    # The handshake costs a part of the budget, too.
     assert len(refused) == 6
     assert all("1000 per 1 minute are used up" in reason for reason in refused)

@@ -1,4 +1,5 @@
-"""The limit that waiting calls, websockets, executors and filters share among clients."""
+"""Tests of the limit that waiting calls, websockets, executors and filters share among
+clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features are found by their folders, and loaded when they are used."""
+"""Tests that features are found by their folders, and loaded when they are used."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_an_executor_process_loads_no_other_feature(module: str) -> None:
 
 
 def installed(folder: Path, value: str) -> list[str]:
-    """Return what features() answers in a process that finds a distribution in a folder."""
+    """Return the result of features() in a process that finds a distribution in a folder."""
     info = folder / "acme_feature-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-feature\nVersion: 1\n")

@@ -1,4 +1,4 @@
-"""The check of growth itself: what it accepts and refuses, by a clock of its own."""
+"""Tests of the check of linear growth itself, with a clock of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ SIZE = 400
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return a check of work that takes ``seconds`` of its size, and is disturbed at first."""
+    """Return a check of work that takes ``seconds`` of its size, with some disturbed runs at
+    first."""
 
     def check(seconds: Callable[[int], float], disturbed: Iterator[float]) -> None:
         monkeypatch.setattr(growth, "_seconds", lambda work, size: work(size) * next(disturbed))

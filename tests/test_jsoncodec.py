@@ -1,4 +1,4 @@
-"""The JSON codec: what it decodes and refuses, in any process."""
+"""Tests of the JSON codec: what it decodes and refuses, in any process."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ print(children > 0)
 """
 
 
-# Python 3.12 warns of forks beside threads.
+# Python 3.12 warns about forks beside threads.
 def test_a_child_forked_while_another_thread_compiles_a_decoder_can_decode() -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)

@@ -1,4 +1,5 @@
-"""The distributions of this repository, and the Python versions that they support."""
+"""Tests of the distributions of this repository, and of the Python versions that they
+support."""
 
 from __future__ import annotations
 
@@ -35,15 +36,15 @@ FILES = (
     "setup.cfg",
     "tox.ini",
 )
-# Made here, or by npm and pip.
+# Files that are made here, or by npm and pip.
 _OTHERS = shutil.ignore_patterns(
     "node_modules", "target", ".venv", "__pycache__", "_build", "*.db", "*.db-*"
 )
 
 
 def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """This interpreter in a folder, by the sources that are there."""
-    # A terminal of pytest's own has its own options.
+    """Run this interpreter in a folder, with the sources there."""
+    # Options of this run's pytest must not apply.
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "COV_"))}
     return subprocess.run(
         [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True
@@ -61,7 +62,7 @@ def files_in(folder: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the repository's files."""
+    """Return a copy of the repository's files."""
     folder = tmp_path_factory.mktemp("source")
     for name in FOLDERS:
         shutil.copytree(ROOT / name, folder / name, ignore=_OTHERS)
@@ -71,7 +72,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def built(kind: str, folder: Path) -> Path:
-    """A distribution, ``sdist`` or ``wheel``, of the source in a folder."""
+    """Return a distribution, ``sdist`` or ``wheel``, of the source in a folder."""
     before = set((folder / "dist").glob("*"))
     build = f"from setuptools import build_meta; build_meta.build_{kind}('dist')"
     done = run("-c", build, folder=folder)
@@ -82,7 +83,7 @@ def built(kind: str, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def unpacked(source: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
-    """The contents of a source distribution, and what it was made of."""
+    """Return the contents of a source distribution, and the files it was made of."""
     before, target = files_in(source), tmp_path_factory.mktemp("target")
     with tarfile.open(built("sdist", source)) as found:
         found.extractall(target, filter="data")

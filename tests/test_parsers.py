@@ -1,4 +1,4 @@
-"""Parsers of bytes from clients take steps in proportion to the number of bytes."""
+"""Tests that parsers of bytes from clients take steps in proportion to the number of bytes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def _header(name: str, data: bytes) -> head.Head:
 
 
 def _typed(data: bytes) -> bytes:
-    """A struct whose fields have types of the client, with a list that repeats one of them."""
+    """Return a struct whose fields have types of the client's, with a list that repeats one of
+    them."""
     kind = data.decode("latin-1")
     types = {"A": [{"name": "a", "type": f"{kind}[]"}, {"name": kind, "type": "uint8"}]}
     message = {"a": ["1"] * len(data), kind: 1}
@@ -196,7 +197,7 @@ def test_steps_grow_as_the_bytes(name: str) -> None:
     parse = PARSERS[name]
 
     def work(data: bytes) -> None:
-        # A refusal is an answer; how it is worded is for other tests.
+        # A refusal is fine here, whatever its text.
         with suppress(ValueError, NodeRPCError, OSError, rlp.Malformed):
             parse(data)
 

@@ -1,4 +1,4 @@
-"""Chains that benchmarks.realistic makes."""
+"""Tests of chains that benchmarks.realistic makes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_chain_verifies_and_has_the_size_of_its_shape(store: ChainStore) -> No
     results = store.reads.results(53).tx_results
     assert [sum(len(e.attributes) for e in each.events) for each in results] == [40, 40]
     assert len(store.reads.commit(53).signatures) == 7
-    # A power that changes at 50 holds from 52 on.
+    # A power that changes at height 50 is in effect from 52 on.
     assert store.reads.validators(51).total_power != store.reads.validators(52).total_power
     store.close()
 

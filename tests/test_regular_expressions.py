@@ -1,4 +1,4 @@
-"""Every regular expression of the package takes linear time for every text."""
+"""Tests that every regular expression of the package takes linear time for every text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KINDS: tuple[Integer | Time, ...] = (
 
 
 def _modules() -> Iterator[tuple[str, str]]:
-    """Names of the modules that use ``re``, and their texts."""
+    """Yield the names of the modules that use ``re``, and their texts."""
     for path in sorted(ROOT.rglob("*.py")):
         text = path.read_text()
         if re.search(r"^import re$", text, re.MULTILINE):
@@ -45,7 +45,7 @@ def _modules() -> Iterator[tuple[str, str]]:
 
 
 def _in(value: object) -> Iterator[re.Pattern[Any]]:
-    """The patterns in a module's variable."""
+    """Yield the patterns in a module's variable."""
     if type(value) is re.Pattern:
         yield value
     elif type(value) is dict:
@@ -59,7 +59,7 @@ def _in(value: object) -> Iterator[re.Pattern[Any]]:
 
 
 def _uses(name: str, text: str) -> set[str]:
-    """The methods of a pattern that a module calls; of a public one all."""
+    """Return the methods of a pattern that a module calls; all methods for a public one."""
     found = set(re.findall(rf"\b{name}(?:\[\w+\])?\.(\w+)\(", text))
     return found & set(_METHODS) or set(_METHODS)
 
@@ -101,12 +101,12 @@ def test_every_exception_is_needed() -> None:
         assert any(ambiguity(pattern, method) for method in methods), name
 
 
-# Modules with functions that compile patterns; those patterns are looked at, too.
+# Modules with functions that compile patterns; those patterns are checked, too.
 _COMPILE_IN_FUNCTIONS = {"cosmos.rest.routes", "protocol.comet.genesis.kinds"}
 
 
 def _calls(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Names and lines of the functions of ``re`` that are called."""
+    """Yield names and lines of the functions of ``re`` that are called."""
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Call)

@@ -1,4 +1,5 @@
-"""The example of a backend over a node's REST API, in front of nodes and of garbage."""
+"""Tests of the example of a backend over a node's REST API, in front of nodes and of
+garbage."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def upstream(chain: SampleChain) -> ChainBackend:
 
 
 class TestRestChain(ChainBackendContract):
-    """The backend's contract, over HTTP."""
+    """Test the backend's contract, over HTTP."""
 
     @pytest.fixture(autouse=True)
     def _servers(self, example: dict[str, Any]) -> Iterator[None]:
@@ -50,7 +51,7 @@ class TestRestChain(ChainBackendContract):
         return ChainBackend(self.chain_class(url))
 
     def test_the_whole_chain_verifies(self, backend: ChainBackend, chain: SampleChain) -> None:
-        """Hashes, votes and members: a route shows no proposer of a set."""
+        """Verify hashes, votes and members only, as no route shows the proposer of a set."""
         node = upstream(chain)
         for item in chain.blocks:
             height = item.block.header.height
@@ -60,7 +61,7 @@ class TestRestChain(ChainBackendContract):
             assert block_id(backend.reads.block(height)[1]) == block_id(item.block)
 
     def test_validators_are_known_two_heights_ahead(self, backend: ChainBackend) -> None:
-        """A node shows one height ahead of the latest."""
+        """A node has validators one height above the latest."""
         low, high = backend.reads.base_height(), backend.reads.latest_height()
         for height in range(low, high + 2):
             assert backend.reads.validators(height).total_power > 0

@@ -1,4 +1,4 @@
-"""The feature of docs/extending.rst, installed as its users install theirs."""
+"""Tests of the feature of docs/extending.rst, installed as its users install theirs."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def test_the_route_and_the_page_are_served(words_url):
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of processes that find the installed feature."""
+    """Return the environment of processes that find the installed feature."""
     folder = tmp_path_factory.mktemp("words")
-    # A build leaves files beside what it builds.
+    # Build a copy, as a build leaves files beside its source.
     shutil.copytree(EXAMPLE, folder / "source")
     words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     options = ["--no-build-isolation", "--target", str(folder / "installed")]
     run([*words, *options, str(folder / "source")], dict(os.environ))
     path = os.pathsep.join((str(folder / "installed"), str(ROOT)))
-    # Options for this run, such as of coverage, are not for its tests.
+    # Options of this run, for instance of coverage, must not apply.
     return {**os.environ, "PYTHONPATH": path, "PYTEST_ADDOPTS": ""}
 
 

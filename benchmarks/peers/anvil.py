@@ -1,4 +1,4 @@
-"""anvil, with a block a second."""
+"""Anvil with a block each second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = "anvil"
 
 @contextmanager
 def anvil(chain_id: int) -> Iterator[Server]:
-    """A new chain; raise :exc:`MissingError`."""
+    """Run anvil with a new chain; raise :exc:`MissingError`."""
     if not ANVIL.exists():
         raise MissingError("run `npm ci` in tests/clients/ethereum, on Linux")
     port = free_port()

@@ -1,7 +1,7 @@
-"""Bare servers: each answers every request with the bytes of a file.
+"""Bare servers, which send the bytes of a file as the response to every request.
 
-``python -m benchmarks.peers.bare KIND PORT FILE`` is such a process: gevent's ``pywsgi``
-alone, a ``Flask view`` behind it, or ``Flask-JSONRPC``, which has the result as a value.
+``python -m benchmarks.peers.bare KIND PORT FILE`` runs one: gevent's ``pywsgi`` alone, a
+``Flask view`` behind it, or ``Flask-JSONRPC``, which has the result as a value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PYWSGI, VIEW, JSONRPC = "pywsgi", "Flask view", "Flask-JSONRPC"
 
 @contextmanager
 def bare(kind: str, file: Path, answer: bytes) -> Iterator[Server]:
-    """A server of these bytes, which the file is for."""
+    """Run a server that sends these bytes, which are written to the file."""
     if kind == JSONRPC and find_spec("flask_jsonrpc") is None:
         raise MissingError("Flask-JSONRPC is not installed (the extra benchmarks)")
     port = free_port()
@@ -34,14 +34,15 @@ def bare(kind: str, file: Path, answer: bytes) -> Iterator[Server]:
 
 
 def serve_with_pywsgi(make: Callable[[], Any], port: int) -> None:
-    """Serve what is made once everything is patched."""
+    """Patch with gevent, then make the app and serve it."""
     from gevent import monkey
 
     monkey.patch_all()
     from gevent.pywsgi import WSGIHandler, WSGIServer
 
     class Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
-        """pywsgi leaves Nagle's algorithm on, which costs 40 ms a reply."""
+        """Turn off Nagle's algorithm, which pywsgi leaves on and which costs 40 ms a
+        response."""
 
         def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,4 +1,4 @@
-"""CometBFT 0.38 with its kvstore, on one core, over chains of the same transactions as ours."""
+"""CometBFT 0.38 with its kvstore, on one core, with chains of the same transactions as ours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from . import MissingError
 
 NAME, VERSION = "CometBFT", "0.38.25"
 _COMMAND = f"github.com/cometbft/cometbft/cmd/cometbft@v{VERSION}"
-# What it has beside its defaults: bounds as high as ours.
+# Settings that raise CometBFT's bounds to ours.
 _CONFIG = {
     "size": "1000000",
     "cache_size": "1000000",
@@ -34,7 +34,7 @@ _BATCH = 100
 
 
 def binary(cache: Path) -> Path:
-    """The program, built by Go when it is not there yet; raise :exc:`MissingError`."""
+    """Return the program, which Go builds if it is missing; raise :exc:`MissingError`."""
     folder = cache / VERSION
     if not (folder / "cometbft").exists():
         if shutil.which("go") is None:
@@ -50,7 +50,7 @@ def binary(cache: Path) -> Path:
 
 @contextmanager
 def cometbft(program: Path, home: Path, interval: str) -> Iterator[Server]:
-    """A node of a home, which waits so long between blocks."""
+    """Run a node of a home with this interval between blocks."""
     _set(home, {"timeout_commit": f'"{interval}"', **_CONFIG})
     port = free_port()
     flags: list[str | Path] = ["--proxy_app", "kvstore", "--log_level", "none", "--home", home]
@@ -61,7 +61,8 @@ def cometbft(program: Path, home: Path, interval: str) -> Iterator[Server]:
 
 
 def make_home(program: Path, home: Path, validators: int = 1, max_gas: int = -1) -> None:
-    """A new chain. Its one real validator decides alone, whoever else is in the set."""
+    """Make a home with a new chain, whose only running validator has enough power to decide
+    alone."""
     subprocess.run([program, "init", "--home", home], check=True, capture_output=True)
     genesis = home / "config" / "genesis.json"
     document = json.loads(genesis.read_text())
@@ -76,10 +77,13 @@ def make_home(program: Path, home: Path, validators: int = 1, max_gas: int = -1)
 
 
 def fill(program: Path, home: Path, chain: Chain) -> None:
-    """Make a home with a chain. The kvstore wants one gas for each transaction, so a bound on a
-    block's gas is one on its transactions."""
+    """Make a home with a chain.
+
+    The kvstore counts one gas for each transaction, so the bound of a block's gas bounds its
+    transactions.
+    """
     make_home(program, home, chain.validators, max_gas=chain.txs)
-    # There has to be time to send what goes into one block.
+    # The interval must be long enough to send the transactions of one block.
     interval = "0s" if chain.txs <= _BATCH else "2s"
     txs = [tx for height in chain.heights() for tx in chain.block(height)]
     with cometbft(program, home, interval) as server, server.awake():
@@ -87,17 +91,17 @@ def fill(program: Path, home: Path, chain: Chain) -> None:
             part = txs[start : start + _BATCH]
             server.ask(body=json.dumps([sending(tx) for tx in part]))
         until(lambda: _waiting(server) == 0, "all transactions in blocks", every_s=0.2)
-    # Its blocks are made no more.
+    # From now on the node makes no blocks.
     _set(home, {"create_empty_blocks": "false"})
 
 
 def sending(tx: bytes) -> dict[str, Any]:
-    """A call that sends a transaction, and waits for nothing."""
+    """Return a call that sends a transaction and does not wait."""
     return call("broadcast_tx_async", tx=base64.b64encode(tx).decode())
 
 
 def call(method: str, **params: Any) -> dict[str, Any]:
-    """A call of JSON-RPC."""
+    """Return a JSON-RPC call."""
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 

@@ -13,15 +13,15 @@ from . import MissingError
 from .bare import serve_with_pywsgi
 
 NAME = "eth-tester"
-# Those of anvil's accounts, and of ours.
+# Mnemonic and path of anvil's accounts and ours.
 _MNEMONIC, _PATH = "test " * 11 + "junk", "m/44'/60'/0'/0"
 CHAIN_ID = 131277322940537
-"""It has no other."""
+"""The only chain ID of eth-tester."""
 
 
 @contextmanager
 def eth_tester() -> Iterator[Server]:
-    """A new chain; raise :exc:`MissingError`."""
+    """Run eth-tester with a new chain; raise :exc:`MissingError`."""
     if find_spec("eth_tester") is None:
         raise MissingError("it is not installed (the extra benchmarks)")
     port = free_port()
@@ -30,7 +30,7 @@ def eth_tester() -> Iterator[Server]:
 
 
 def _shown(value: Any) -> Any:
-    """As the RPC writes it."""
+    """Return a value in the form of the RPC."""
     match value:
         case bool() | str() | None:
             return value
@@ -59,7 +59,7 @@ def _methods() -> dict[str, Callable[..., Any]]:
         return tester.get_logs(from_block=first, to_block=last, address=wanted["address"])
 
     def set_automine(enabled: bool) -> None:
-        # It knows no blocks that are made by the clock.
+        # eth-tester can't make blocks by the clock.
         if enabled:
             tester.enable_auto_mine_transactions()
         else:

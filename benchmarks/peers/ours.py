@@ -3,7 +3,7 @@
 ``Flask`` is its app behind the server of ``noderpc start``, with every request through Flask;
 ``noderpc start`` is the command, with its response cache.
 
-``python -m benchmarks.peers.ours PORT FOLDER SETTINGS`` is a process of the first.
+``python -m benchmarks.peers.ours PORT FOLDER SETTINGS`` runs the first one.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ FLASK = "Flask"
 START_COMMAND = "noderpc start"
 WAYS = (FLASK, START_COMMAND)
 START = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "start"]
-# As CometBFT's peers have them; the bounds are raised on both sides.
+# Settings that equal CometBFT's, and bounds that are raised on both sides.
 COMMON = {"dialect": "comet-0.38", "max_batch": 100, "max_subscription_clients": 1000}
 
 
 def reading(database: Path | str, **more: Any) -> dict[str, Any]:
-    """Settings of a node that serves a chain and makes no blocks."""
+    """Return the settings of a node that serves a chain and makes no blocks."""
     return {**COMMON, "database": str(database), "produce": False, **more}
 
 
 @contextmanager
 def ours(way: str, folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
-    """A node in one of the two ways; for Ethereum's clients where it has the EVM layer."""
+    """Run a node in one of the two ways; the server is the EVM layer if it is enabled."""
     with (_flask if way == FLASK else noderpc_start)(folder, settings) as server:
         yield server
 
@@ -49,12 +49,12 @@ def _flask(folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
 
 @contextmanager
 def noderpc_start(folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
-    """``noderpc start``."""
+    """Run ``noderpc start``."""
     ports = {
         name: free_port() for name in ("rpc_laddr", "json_rpc_address", "json_rpc_ws_address")
     }
     laddr = {name: f"tcp://127.0.0.1:{port}" for name, port in ports.items()}
-    # As that of CometBFT is told to, it makes no blocks but for transactions.
+    # Like CometBFT's, the node makes no empty blocks.
     given = {**laddr, "empty_blocks": False, **settings}
     environment = {f"NODERPC_{name.upper()}": str(value) for name, value in given.items()}
     evm = settings.get("json_rpc_enable")

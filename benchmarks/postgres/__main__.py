@@ -1,9 +1,9 @@
 """PostgreSQL beside SQLite: ``python -m benchmarks.postgres``.
 
-Makes a private cluster and chains in both stores, and prints by turns blocks a second, the
-requests a second of one server, the processor time of a request with several servers, and the
-times of first pages of searches. Server and database
-share two cores, as a writer and its database do. It needs wrk and PostgreSQL.
+Makes a private cluster and chains in both stores, and measures both alternately: blocks a
+second, the requests a second of one server, the processor time of a request with several
+servers, and the times of first pages of searches. Server and database share two cores, as a
+writer and its database do. It needs wrk and PostgreSQL.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PARTS = ("writes", "reads", "servers", "searches")
 @click.option("--rounds", default=3, show_default=True, help="Of which the median is shown.")
 @click.option("--seconds", default=2, show_default=True, help="Length of one run.")
 def main(only: tuple[str, ...], blocks: int, long: int, rounds: int, seconds: int) -> None:
-    """Print what each store does on two cores."""
+    """Print the figures of each store on two cores."""
     os.sched_setaffinity(0, {0, 1})
     with TemporaryDirectory() as scratch, cluster() as made:
         bench = Bench(rounds, seconds, CACHE, Path(scratch))

@@ -12,7 +12,8 @@ from tests.helpers.postgres import Cluster
 from ..process import descent
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-# A crash loses nothing, as with SQLite; its memory is that of a small machine.
+# Settings under which a crash loses nothing, as with SQLite, with the memory of a small
+# machine.
 _OPTIONS = {
     "fsync": "on",
     "full_page_writes": "on",
@@ -23,7 +24,7 @@ _OPTIONS = {
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
-    """A cluster until the end."""
+    """Run a cluster."""
     made = Cluster(**_OPTIONS)
     try:
         yield made
@@ -32,7 +33,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def cpu_s(made: Cluster) -> float:
-    """Processor time of its processes, and of those that have ended."""
+    """Return the processor time of a cluster's processes, and of those that have ended."""
     first = int((made.folder / "data" / "postmaster.pid").read_text().split()[0])
     ticks = 0
     for pid in descent(first):

@@ -41,7 +41,7 @@ _PATHS: dict[str, Callable[[int], str]] = {
 
 
 def compare(made: Cluster, bench: Bench, count: int) -> None:
-    """Print requests a second of both, by turns, and the processor time of a request."""
+    """Print the requests a second of both stores, and the processor time of a request."""
     locations = {_SQLITE: str(bench.scratch / "reads.db"), _POSTGRES: made.new_database()}
     for location in locations.values():
         with closing(open_store(location)) as store:
@@ -78,7 +78,7 @@ def _compare(
     before = {name: server.cpu_s() for name, server in servers.items()}
     database_before = cpu_s(made)
     runs = by_turns(bench, name, servers, lambda _: asked)
-    # Half of the runs are faster than the median, and half are slower.
+    # The median estimates the mean of the runs.
     asked_of = {
         name: run.per_second * bench.seconds * bench.rounds for name, run in runs.items()
     }

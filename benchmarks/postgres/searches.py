@@ -23,7 +23,7 @@ _GROUP = 200
 
 
 def compare(made: Cluster, folder: Path, count: int) -> None:
-    """Print half and 99 % of the times of each kind of search."""
+    """Print the median and the 99th percentile of the times of each kind of search."""
     locations = {"SQLite": str(folder / "searches.db"), "PostgreSQL": made.new_database()}
     _make(tuple(locations.values()), count)
     txs = count * _SHAPE.txs
@@ -42,7 +42,7 @@ def compare(made: Cluster, folder: Path, count: int) -> None:
         for kind, page in PAGES.items():
             for name, server in servers.items():
                 with server.awake():
-                    # The first ones read from the disk.
+                    # The first requests read from the disk, and are not measured.
                     first_pages(server, page, count)
                     click.echo(f"{kind}, {name}: {first_pages(server, page, count)}")
 

@@ -25,7 +25,8 @@ _REQUESTS, _NUMBERS = 20_000, (1, 2, 4)
 
 
 def compare(made: Cluster, bench: Bench, count: int) -> None:
-    """Print it of blocks at random heights, with nothing cached, of servers and database."""
+    """Print the processor time of a request for a block at a random height, with nothing
+    cached."""
     url = made.new_database()
     with closing(open_store(url)) as store:
         extend(store, _SHAPE, count, signed=False)
@@ -45,7 +46,7 @@ def compare(made: Cluster, bench: Bench, count: int) -> None:
             )
             for number in range(max(_NUMBERS))
         ]
-        # By turns, as the machine's speed changes.
+        # Servers are measured alternately, as the machine's speed changes.
         costs: dict[int, list[tuple[float, float]]] = {number: [] for number in _NUMBERS}
         for _ in range(bench.rounds):
             for number in _NUMBERS:
@@ -61,7 +62,7 @@ def compare(made: Cluster, bench: Bench, count: int) -> None:
 def _cost(
     made: Cluster, bench: Bench, servers: list[Server], asked: Ask
 ) -> tuple[float, float]:
-    """Return the milliseconds of a request, of the servers and of the database."""
+    """Return the milliseconds that the servers and the database take for a request."""
     own, database = _cpu_s(servers), cpu_s(made)
     counts: list[float] = []
 

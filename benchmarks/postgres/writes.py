@@ -1,4 +1,4 @@
-"""Blocks a second: appended as ``noderpc import`` appends them, and filled in downwards."""
+"""Blocks a second: appended as by ``noderpc import``, and backfilled downwards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _SHAPE = SHAPES["busy"]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Milliseconds of a block, and of a processor: of this process, and of the database's."""
+    """Milliseconds of a block: elapsed, of this process's processor time, and of the
+    database's."""
 
     ms: float
     own_ms: float
@@ -39,12 +40,12 @@ class Cost:
 
 
 class Chain:
-    """Blocks that are written again and again."""
+    """Blocks that are written repeatedly."""
 
     def __init__(self, folder: Path, count: int) -> None:
         with closing(SQLiteBackend(folder / "source.db")) as store:
             _begin(store)
-            # Those of the trusted block are verified.
+            # The signatures of the trusted block are verified.
             self.blocks = list(blocks(_SHAPE, store.head(), count, signed=True))
             for chunk in _chunks(self.blocks):
                 store.append_block(*chunk)
@@ -69,7 +70,7 @@ class Chain:
     @staticmethod
     def _older(store: ChainStore, item: CommittedBlock, above: CommittedBlock) -> OlderBlock:
         own, following = item.block.header, above.block.header
-        # As the companion reads them: where they change, and at the end.
+        # Like the companion, read validators where they change, and at the end.
         is_needed = own.validators_hash != following.validators_hash or own.height == 1
         members = store.reads.validators(own.height) if is_needed else None
         return OlderBlock(item.block, item.results, members)
@@ -80,12 +81,12 @@ class Chain:
             store.append_block(*chunk)
 
     def backfill(self, store: ChainStore) -> None:
-        """Fill a store in that begins at the top."""
+        """Backfill a store that begins at the top."""
         for chunk in _chunks(self.older):
             store.backfill(*chunk)
 
     def begin_at_top(self, store: ChainStore) -> None:
-        """Begin at the last block but one."""
+        """Begin a store at the last block but one."""
         store.init_at(*self._trusted)
 
 
@@ -99,7 +100,7 @@ def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def compare(made: Cluster, folder: Path, count: int, rounds: int) -> None:
-    """Print what a block costs in both stores, by turns."""
+    """Print the cost of a block in both stores, measured alternately."""
     chain = Chain(folder, count)
     steps = {
         "append": (_begin, chain.append),

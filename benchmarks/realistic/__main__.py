@@ -1,4 +1,4 @@
-"""``python -m benchmarks.realistic busy chain.db`` makes a chain, or goes on with it."""
+"""``python -m benchmarks.realistic busy chain.db`` makes a chain, or continues it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from flask_noderpc.backends.sql.store import ChainStore
 from .content import SHAPES, Shape
 from .maker import blocks, genesis_of
 
-# Of one transaction of the store: so many of the chain's, and at most so many blocks.
+# Maximum number of the chain's transactions, and of its blocks, in one transaction of the
+# store.
 _GROUP_TXS, _GROUP = 2_000, 200
 
 
@@ -44,7 +45,7 @@ def extend(
     "--unsigned", is_flag=True, help="Random bytes for signatures, which takes less long."
 )
 def main(shape: str, store: str, count: int, processes: int, unsigned: bool) -> None:
-    """Make a chain of the size of a main network's, or go on with it.
+    """Make a chain of the size of a main network's, or continue it.
 
     STORE is a SQLite file or a postgresql:// URL.
     """

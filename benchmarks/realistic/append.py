@@ -1,9 +1,8 @@
 """Cost of a block in the store: ``python -m benchmarks.realistic.append``.
 
 Prints how many blocks of 180 validators and 360 attributes a second are appended, with their
-hashes verified, on one core and where the store may use two; the bytes that an idle block adds
-to the file; and those of an indexed attribute, which is what a chain takes more than the same
-chain without an index.
+hashes verified, on one core and on two; the bytes that an idle block adds to the file; and the
+bytes of an indexed attribute, which are the difference to the same chain without an index.
 """
 
 from __future__ import annotations
@@ -37,7 +36,8 @@ def main(count: int) -> None:
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "chain.db"
         busy = _made(SHAPES["busy"], path, count)
-        # A process does not hold its chain in memory, where the collector would read it.
+        # A node does not hold its chain in memory, where Python's garbage collector would visit
+        # it.
         gc.freeze()
         for used in dict.fromkeys((1, min(2, len(cores)))):
             os.sched_setaffinity(0, cores[:used])
@@ -69,14 +69,14 @@ def _new(shape: Shape, path: Path) -> SQLiteBackend:
 
 
 def _bytes(shape: Shape, path: Path, items: Sequence[CommittedBlock]) -> list[int]:
-    """Append blocks; return the sizes of the file with half of them, and with all."""
+    """Append blocks; return the file's size with half of them, and with all."""
     sizes = []
     store = _new(shape, path)
     middle = len(items) // 2
     for part in (items[:middle], items[middle:]):
         for first in range(0, len(part), _GROUP):
             store.append_block(*part[first : first + _GROUP])
-        # With that, the file has what was written ahead.
+        # Closing writes the WAL into the file.
         store.close()
         sizes.append(path.stat().st_size)
     return sizes

@@ -1,6 +1,6 @@
-"""Transactions and results of one height, the same in each process that makes them.
+"""Transactions and results of one height, equal in each process that makes them.
 
-A transaction is random bytes; its events are those of a Cosmos SDK's MsgSend and its fee.
+A transaction is random bytes; its events are the events of a Cosmos SDK's MsgSend and its fee.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from flask_noderpc.domain.validator import ValidatorUpdate
 from flask_noderpc.protocol.comet.keys import PrivateKey
 
 _ACCOUNTS = 20_000
-# Of bech32.
+# The letters of bech32.
 _LETTERS = "023456789acdefghjklmnpqrstuvwxyz"
 
-# Cosmos SDK 0.50: of the ante handler's fee, then of the message, then of its rewards.
+# Events of the Cosmos SDK 0.50, in their order: of the ante handler's fee, of the message, of
+# its rewards.
 _SEND: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("coin_spent", ("spender", "amount")),
     ("coin_received", ("receiver", "amount")),
@@ -49,7 +50,7 @@ class Shape:
     txs: int = 10
     tx_bytes: int = 1_000
     attributes: int = 36
-    """Of each transaction."""
+    """Attributes of each transaction."""
 
     def key(self, index: int) -> PrivateKey:
         """Return the key of a validator."""
@@ -65,7 +66,7 @@ SHAPES = {
         Shape("small", validators=4, tx_bytes=250, attributes=10),
     )
 }
-# A validator's power changes with each of these heights.
+# One validator's power changes at each multiple of this height.
 _UPDATE_EVERY = 50
 
 

@@ -64,7 +64,7 @@ def _block(whole: SQLiteBackend, height: int) -> CommittedBlock:
 
 
 class Poller:
-    """Polls the status of a server, and remembers when it had each height first."""
+    """Polls the status of a server, and records when each height appeared."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -79,7 +79,7 @@ class Poller:
             try:
                 self._poll_one_connection()
             except (OSError, http.client.HTTPException):
-                # It does not listen yet.
+                # The server does not listen yet.
                 continue
 
     def _poll_one_connection(self) -> None:

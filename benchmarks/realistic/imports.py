@@ -1,7 +1,7 @@
-"""``noderpc import`` on one core and on two, from a node that takes no time to answer.
+"""``noderpc import`` on one core and on two, from a node that takes no time to respond.
 
-``python -m benchmarks.realistic.imports`` makes a chain with real signatures. Its node answers
-from memory what it was asked in a first import, which is not measured.
+``python -m benchmarks.realistic.imports`` makes a chain with real signatures. The node responds
+from memory, as a first import, which is not measured, has filled its cache.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ONE, _TWO = "0", "0,1"
 
 
 def _serve(path: Path, port: int) -> None:
-    """Serve a chain on the second core, and remember each answer."""
+    """Serve a chain on the second core, and cache each response."""
     os.sched_setaffinity(0, {1})
     app = app_for(SQLiteBackend(path), dialect="comet-0.38")
     client, known = app.test_client(), dict[bytes, bytes]()
@@ -67,7 +67,7 @@ def _seconds(url: str, cores: str) -> float:
 @click.option("--shape", type=click.Choice(list(SHAPES)), default="busy", show_default=True)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 def main(blocks: int, shape: str, file: Path) -> None:
-    """Make a chain in FILE, and import it by turns on one core and on two."""
+    """Make a chain in FILE, and import it alternately on one core and on two."""
     store = SQLiteBackend(file)
     extend(store, SHAPES[shape], blocks, processes=2)
     store.close()

@@ -1,4 +1,4 @@
-"""Block after block from a chain's state."""
+"""Maker of a chain's blocks, one after the other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .content import Content, Shape, content, powers
 from .signers import Signers, Unsigned, signers
 
 _BLOCK_NS = 6 * SECOND
-# Of 65,536 votes, those that are absent, and then those that are for no block.
+# Absent votes, and votes for nil, among 65,536 votes.
 _ABSENT, _NIL = 650, 130
 
 
@@ -37,7 +37,7 @@ def genesis_of(shape: Shape) -> Genesis:
 
 
 class Maker:
-    """Adds blocks to a chain; without signers, its signatures are random bytes."""
+    """Adds blocks to a chain; without signers, signatures are random bytes."""
 
     def __init__(self, shape: Shape, head: ChainState, signers: Signers | None = None) -> None:
         self._numbers = {shape.key(n).address: n for n in range(shape.validators)}
@@ -91,7 +91,7 @@ class Maker:
         )
 
     def _signatures(self, unsigned: Commit, chain_id: str, random: Random) -> list[bytes]:
-        """Return the signatures of those that are not absent."""
+        """Return the signatures of the votes that are not absent."""
         if self._signers is None:
             return [random.randbytes(64) for _ in unsigned.signatures]
         messages_of = messages.canonical_precommits(unsigned, chain_id)
@@ -107,7 +107,8 @@ class Maker:
 def blocks(
     shape: Shape, head: ChainState, count: int, *, signed: bool = True, processes: int = 0
 ) -> Iterator[CommittedBlock]:
-    """Make the blocks that follow ``head``; ``processes`` others sign beside this one."""
+    """Make the blocks that follow ``head``; ``processes`` more processes sign beside this
+    one."""
     with signers(shape, processes if signed else 0) as pool:
         maker = Maker(shape, head, pool if signed else None)
         for height in range(head.height + 1, head.height + 1 + count):

@@ -1,7 +1,7 @@
 """Migration of a store of version 0.1: ``python -m benchmarks.realistic.migrate FILE``.
 
-Version 0.1's own ``python -m benchmarks.realistic`` makes such a store. A copy of it is
-migrated. Prints how long each transaction holds the writer, and the size of the file before and
+Version 0.1's own ``python -m benchmarks.realistic`` makes such a store. The benchmark migrates
+a copy. It prints how long each transaction holds the writer, and the file's size before and
 after.
 """
 
@@ -24,7 +24,7 @@ from . import steps
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def main(file: Path) -> None:
-    """Print the steps of migrating the store in FILE, which stays as it is."""
+    """Print the steps of migrating a copy of the store in FILE."""
     with TemporaryDirectory(dir=file.parent) as scratch:
         copy = Path(scratch) / "chain.db"
         shutil.copy(file, copy)

@@ -1,7 +1,7 @@
 """Pruning of a long chain: ``python -m benchmarks.realistic.prune``.
 
-Makes a chain, or goes on with it, and prunes a copy. Prints how long each transaction holds the
-writer, and the size of the file before and after.
+Makes a chain, or continues it, and prunes a copy. Prints how long each transaction holds the
+writer, and the file's size before and after.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Cold reads at random heights, beside ``cometbft inspect`` over the same chain.
 
-``python -m benchmarks.realistic.reads`` makes a chain, copies it by savechain into the stores
-of CometBFT's own packages, and serves both on the first core, ours with nothing cached. It
-needs wrk and Go.
+``python -m benchmarks.realistic.reads`` makes a chain, uses savechain to copy it into the
+stores of CometBFT's own packages, and serves both on the first core, ours with nothing cached.
+It needs wrk and Go.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _REQUESTS = 20_000
 
 
 def _chain(shape: Shape, count: int, folder: Path) -> Path:
-    """Return the file of a chain, which is made where it is missing."""
+    """Return the file of a chain, which is made if it is missing."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{shape.name}-{count}.db"
     store = SQLiteBackend(path)
@@ -53,7 +53,7 @@ def _chain(shape: Shape, count: int, folder: Path) -> Path:
 
 @contextmanager
 def _inspected(bench: Bench, chain: Path) -> Iterator[Server]:
-    """CometBFT over a copy of the chain, which is made where it is missing."""
+    """Run CometBFT over a copy of the chain, which is made if it is missing."""
     program, home = binary(bench.cache), chain.with_suffix(".home")
     if not home.exists():
         subprocess.run([program, "init", "--home", home], check=True, capture_output=True)
@@ -74,7 +74,7 @@ def _inspected(bench: Bench, chain: Path) -> Iterator[Server]:
 @click.option("--rounds", default=5, show_default=True, help="Of which the median is shown.")
 @click.option("--seconds", default=1, show_default=True, help="Length of one run.")
 def main(shape: str, count: int, rounds: int, seconds: int) -> None:
-    """Print requests a second, and ours by CometBFT's."""
+    """Print requests a second, and the ratio of ours to CometBFT's."""
     os.sched_setaffinity(0, {1})
     with TemporaryDirectory() as scratch:
         bench = Bench(rounds, seconds, CACHE, Path(scratch))

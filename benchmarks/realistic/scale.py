@@ -1,8 +1,8 @@
 """Cost of reads and searches of a long chain: ``python -m benchmarks.realistic.scale``.
 
-Makes two chains of ten small transactions a block, or goes on with them, and serves both with
-nothing cached. Prints the time in which the long one is opened, the cost of each of its reads
-by that of the short one's, and 99 % of the times of the first pages of searches.
+Makes two chains of ten small transactions a block, or continues them, and serves both with
+nothing cached. Prints the time in which the long one is opened, the ratio of each read's cost
+to that in the short one, and the 99th percentile of the times of first pages of searches.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ def _tx(height: int) -> str:
 
 @cache
 def _receipt(height: int) -> str:
-    """An amount that few transactions have."""
+    """Return an amount that few transactions have."""
     events = content(_SHAPE, height).results.tx_results[3].events
     return events[0].attributes[1].value.decode()
 
 
 @cache
 def _sender(height: int) -> str:
-    """One of 20,000 accounts."""
+    """Return one of 20,000 accounts."""
     events = content(_SHAPE, height).results.tx_results[3].events
     return events[0].attributes[0].value.decode()
 
 
 @cache
 def _receiver(height: int) -> str:
-    """One of 50 accounts."""
+    """Return one of 50 accounts."""
     events = content(_SHAPE, height).results.tx_results[3].events
     return events[1].attributes[0].value.decode()
 
@@ -108,7 +108,7 @@ PAGES: dict[str, Callable[[int], str]] = {
 @click.option("--folder", type=click.Path(path_type=Path), default=CACHE / "realistic")
 @click.option("--rounds", default=5, show_default=True, help="Of which the median is shown.")
 def main(blocks: int, short: int, folder: Path, rounds: int) -> None:
-    """Print the costs of the long chain by those of the short one."""
+    """Print the ratio of the long chain's costs to those in the short one."""
     os.sched_setaffinity(0, {1})
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as scratch, ExitStack() as stack:
@@ -130,7 +130,7 @@ def main(blocks: int, short: int, folder: Path, rounds: int) -> None:
 
 
 def _prepare(path: Path, count: int) -> int:
-    """Return the number of blocks of a chain, once it has so many."""
+    """Make the chain if it is shorter than ``count``; return its number of blocks."""
     with closing(SQLiteBackend(path)) as store:
         extend(store, _SHAPE, count, signed=False)
     began = time.perf_counter()
@@ -165,7 +165,8 @@ def _heights(last: int, count: int) -> Iterator[int]:
 
 
 def first_pages(server: Server, page: Callable[[int], str], last: int) -> str:
-    """Return half and 99 % of the times of some searches, and what became of them."""
+    """Return the median and the 99th percentile of the times of some searches, and their
+    outcomes."""
     client = HTTPConnection(str(urlsplit(server.url).netloc), timeout=PATIENCE_S)
     times, said = [], Counter[str]()
     for height in _heights(last, _PAGES):

@@ -22,7 +22,7 @@ class Unsigned(NamedTuple):
 
 
 class Signers:
-    """Signs in this process, and in those of a pool."""
+    """Signs in this process and in the processes of a pool."""
 
     def __init__(self, shape: Shape, pool: Pool | None = None, processes: int = 0) -> None:
         self._shape, self._pool, self._processes = shape, pool, processes
@@ -44,7 +44,7 @@ class Signers:
 
 @contextmanager
 def signers(shape: Shape, processes: int) -> Iterator[Signers]:
-    """Yield signers with so many processes beside this one."""
+    """Yield signers with this many processes beside this one."""
     if not processes:
         yield Signers(shape)
         return

@@ -1,4 +1,4 @@
-"""How long the steps of a long write hold the writer."""
+"""Times for which the steps of a long write hold the writer."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from statistics import quantiles
 
 import click
 
-# A block that is made meanwhile waits no longer for a step.
+# A block that is made meanwhile waits at most this long for a step.
 _BUDGET_S = 0.05
 
 
 def timed(step: Callable[[], object]) -> list[float]:
-    """Do a step until there is nothing left; return the durations in seconds."""
+    """Repeat a step until nothing is left; return the durations in seconds."""
     durations: list[float] = []
     while True:
         began = time.perf_counter()
@@ -23,7 +23,7 @@ def timed(step: Callable[[], object]) -> list[float]:
 
 
 def show(durations: list[float]) -> None:
-    """Print the number of steps, and the longest by the time that a step may take."""
+    """Print the number of steps, and the ratio of the longest step to its limit."""
     longest = max(durations)
     half, most = quantiles(durations, n=100)[49::49] if durations[1:] else (longest, longest)
     click.echo(

@@ -1,1 +1,1 @@
-"""The companion of nodes: follows their chain into a store, verifies it, and serves it."""
+"""Companion of nodes: follows their chain into a store, verifies it, and serves it."""

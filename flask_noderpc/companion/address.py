@@ -1,4 +1,4 @@
-"""Addresses of upstreams, whose credentials appear in no log and no error."""
+"""Addresses of upstream nodes, whose credentials appear in no log and no error."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The URL of a node's RPC, parsed."""
+    """The parsed URL of a node's RPC."""
 
     scheme: str
     host: str
     port: int
     path: str = field(repr=False)
-    """Path and query, which may hold a key."""
+    """Path and query, which may contain a key."""
     user: str | None = field(default=None, repr=False)
-    """User and password of HTTP's basic authentication."""
+    """Credentials of HTTP's basic authentication."""
     header: str = field(default="", repr=False)
-    """A header of each request, as ``Authorization: Bearer …``."""
+    """Header to send with each request, such as ``Authorization: Bearer …``."""
 
     @classmethod
     def parse(cls, text: str, header: str = "", setting: str = "URL") -> Address:
         """Parse ``http://host:port``, ``https://…``, ``tcp://…`` or ``host:port``.
 
-        Raise :exc:`~flask_noderpc.errors.InvalidSetting`, which names the setting, without the
+        Raise :exc:`~flask_noderpc.errors.InvalidSetting`, which names the setting and hides the
         text's credentials.
         """
         found = _SCHEME.match(text)
@@ -43,21 +43,21 @@ class Address:
             port = url.port or _PORTS[scheme]
         except (KeyError, ValueError):
             raise _invalid(setting, found[1] if found else "") from None
-        # A slash ends the host: the rest of a password would be a path, which is logged.
+        # A slash ends the host, so the rest of a password would become the path, which is
+        # logged.
         if not url.hostname or "@" in url.path:
             raise _invalid(setting, scheme)
         return cls(scheme, url.hostname, port, _path(url), _user(url), header)
 
     @property
     def name(self) -> str:
-        """The address as logs and errors show it: without credentials, path and query."""
+        """Address for logs and errors: without credentials, path and query."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers with credentials, if there are any; the URL's own are sent where both are
-        for ``Authorization``."""
+        """Headers with credentials; the URL's own replace an ``Authorization`` header."""
         name, _, value = self.header.partition(":")
         found = {name.title(): value.strip()} if name else {}
         if self.user is not None:
@@ -66,15 +66,16 @@ class Address:
 
     @property
     def websocket_path(self) -> str:
-        """The path of the node's websocket."""
+        """Path of the node's websocket."""
         path, _, query = self.path.partition("?")
         return f"{path.rstrip('/')}/websocket" + (f"?{query}" if query else "")
 
 
 def names_of(addresses: Sequence[Address]) -> list[str]:
-    """Return a name for each address; raise ``ConfigurationError`` for one named twice.
+    """Return a name for each address; raise ``ConfigurationError`` for an address that is given
+    twice.
 
-    Those that differ in what is not shown, as nodes behind one gateway, are numbered.
+    Addresses that only differ in hidden parts, such as nodes behind one gateway, are numbered.
     """
     for number, each in enumerate(addresses):
         if each in addresses[:number]:
@@ -97,7 +98,7 @@ def _user(url: SplitResult) -> str | None:
 
 
 def _invalid(setting: str, scheme: str) -> InvalidSetting:
-    # The rest of the URL may hold a password.
+    # The rest of the URL may contain a password.
     shown = f"{scheme}://…" if scheme else "it"
     return InvalidSetting(
         f"{setting}: the URL of a node is http://host:port or https://host:port, and {shown} is"
@@ -106,9 +107,9 @@ def _invalid(setting: str, scheme: str) -> InvalidSetting:
 
 
 class _HiddenPaths(logging.Filter):
-    """Replaces paths and queries, which may hold keys, in the records of urllib3.
+    """Replaces paths and queries, which may contain keys, in the log records of urllib3.
 
-    It writes them at DEBUG for each request, and at WARNING for headers that it can't parse.
+    urllib3 logs them at DEBUG for each request, and at WARNING for headers that it can't parse.
     """
 
     def __init__(self) -> None:
@@ -116,9 +117,9 @@ class _HiddenPaths(logging.Filter):
         self.paths: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass, without the paths."""
+        """Replace the paths in a record, and let it pass."""
         text = record.getMessage()
-        # The longest first: one may begin as another.
+        # Longer paths come first, as one may begin with another.
         for path in sorted(self.paths, key=len, reverse=True):
             if path in text:
                 text = text.replace(path, "/…")
@@ -132,6 +133,6 @@ for _name in ("urllib3.connection", "urllib3.connectionpool"):
 
 
 def hide_path(path: str) -> None:
-    """Hide a path with its query, unless it is that of every node."""
+    """Hide a path with its query, unless it is the default path."""
     if path != "/":
         _hidden.paths = _hidden.paths | {path}

@@ -1,4 +1,4 @@
-"""Nodes of one chain: that of the store, or the one that all of them tell."""
+"""Agreement of nodes on one chain: the store's, or the one that all of them report."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Agreed:
 
     chain_id: str
     latest: int
-    """The latest height that all nodes have which are neither catching up nor halted."""
+    """Latest height that all nodes have which are neither catching up nor halted."""
     highest: int
-    """The highest latest height."""
+    """Highest latest height of all nodes."""
     is_halted: bool
-    """True if the chain looks halted at all nodes that answer."""
+    """True if the chain looks halted at all nodes that respond."""
 
 
 def agree(
@@ -44,7 +44,7 @@ def agree(
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for nodes of several chains, for a
     store of another chain or without the trusted header, and for a trusted header above the
-    nodes' latest; and as :meth:`Upstreams.attempt` does.
+    nodes' latest; and the errors of :meth:`Upstreams.attempt`.
     """
     stored = _identity(store)
     check_stored(stored, store.location.shown, chain_id)
@@ -73,7 +73,7 @@ def agree(
 
 
 def are_halted(found: Iterable[SyncInfo], now: int) -> bool:
-    """Return true if nodes have an old block as their latest, and none is catching up."""
+    """Return true if all latest blocks are old, and no node is catching up."""
     return not any(
         each.catching_up or now - each.latest_block_time < CURRENT_NS for each in found
     )
@@ -93,7 +93,7 @@ def _check_trusted(store: ChainStore, trust: TrustOptions) -> None:
 
 def check_stored(stored: Identity | None, shown: str, wanted: str) -> None:
     """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a store whose chain can't be
-    followed, or is not the wanted one, if that is given."""
+    followed, or differs from ``wanted``, if that is given."""
     if stored is None:
         return
     if stored.application:
@@ -109,9 +109,9 @@ def check_stored(stored: Identity | None, shown: str, wanted: str) -> None:
 
 def check_chain(store: ChainStore, chain_id: str, reader: Reader) -> None:
     """Raise ``UpstreamMismatch`` for a node of another chain than the store's, or of a fork,
-    and ``UpstreamUnavailable`` for one whose latest block is below all that are stored.
+    and ``UpstreamUnavailable`` for a node whose latest block is below all stored ones.
 
-    ``chain_id`` is that of a store that is not begun; empty for any.
+    ``chain_id`` is used for an empty store; if it is empty, any chain is allowed.
     """
     status, stored = reader.status(), _identity(store)
     wanted, reported = stored.chain_id if stored else chain_id, status.node_info.network
@@ -122,7 +122,7 @@ def check_chain(store: ChainStore, chain_id: str, reader: Reader) -> None:
     if stored is not None and (head := store.reads.latest_height()):
         height = min(status.sync_info.latest_block_height, head)
         if height < store.reads.base_height() - 1:
-            # None of its blocks can be compared.
+            # The store has none of the node's blocks, so they can't be compared.
             raise UpstreamUnavailable(
                 reader.name,
                 f"its latest block {height} is below the store's lowest,"
@@ -133,7 +133,7 @@ def check_chain(store: ChainStore, chain_id: str, reader: Reader) -> None:
 
 
 def _identity(store: ChainStore) -> Identity | None:
-    # A store is made when a chain is known to be there.
+    # A store is only made once a node has reported a chain.
     return store.identity() if store.is_made() else None
 
 
@@ -141,7 +141,7 @@ def _check_block(store: ChainStore, reader: Reader, height: int) -> None:
     try:
         reported = hashes.header_hash(reader.header(height))
     except UpstreamRefused:
-        # It has pruned that height.
+        # The node has pruned that height.
         return
     stored = _hash_at(store, height)
     if reported != stored:

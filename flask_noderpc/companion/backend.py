@@ -1,4 +1,5 @@
-"""``CompanionBackend``: serves a chain that is followed into a store, and forwards the rest."""
+"""``CompanionBackend``: serves a chain that is followed into a store, and forwards other
+calls."""
 
 from __future__ import annotations
 
@@ -40,9 +41,9 @@ class CompanionBackend(ChainBackend):
     """A backend beside running nodes.
 
     Blocks, results and searches are read from ``store``; mempool, application and network are
-    asked of the nodes. ``connect`` makes the upstreams that are followed, ``connect_forward``
-    those that clients wait for, and ``connect_evm`` what asks their EVM JSON-RPC. A process of
-    its own calls :meth:`follow`: one that serves only reads.
+    read from the nodes. ``connect`` makes the upstreams to follow, ``connect_forward`` those
+    for calls of clients, and ``connect_evm`` the connection to their EVM JSON-RPC. Only a
+    separate process calls :meth:`follow`; serving processes only read.
     """
 
     def __init__(
@@ -58,21 +59,21 @@ class CompanionBackend(ChainBackend):
                 store,
                 lambda: self._forward,
                 options,
-                # Not before it is needed: it connects to the nodes.
+                # This is a lambda, as reading the attribute connects to the nodes.
                 lambda: self.network.last_error(),  # noqa: PLW0108
             )
         )
         self.store = store
-        """The store that the chain is followed into."""
+        """Store into which the chain is followed."""
         self._connect, self._connect_forward = connect, connect_forward
         self._connect_evm, self._options = connect_evm, options
         self.reserve: Reserve = nullcontext
-        """Occupies the thread of a request while a node is asked."""
+        """Context in which the thread of a request waits for a node."""
         self._start_lock = threading.Lock()
         self._started_pid = 0
         self._follower: Follower | None = None
 
-    # What the nodes answer.
+    # Parts that the nodes answer.
 
     @cached_property
     def _forward(self) -> Upstreams:
@@ -82,7 +83,7 @@ class CompanionBackend(ChainBackend):
         return upstreams
 
     def _refused(self) -> dict[str, str]:
-        # A store is made when a chain is known to be there.
+        # A store is only made once a node has reported a chain.
         return shared_state.refused(self.store) if self.store.is_made() else {}
 
     @cached_property
@@ -126,7 +127,7 @@ class CompanionBackend(ChainBackend):
         height = self.reads.latest_height()
         return (height, self.reads.hash_at(height)) if height else None
 
-    # Lifecycle.
+    # Start and end.
 
     def follow(self) -> None:
         with self._start_lock:
@@ -155,7 +156,7 @@ class CompanionBackend(ChainBackend):
         return self.reads.latest_height() == 0 and not self.store.lease_state().last_error
 
     def close(self) -> None:
-        """Stop to follow the chain, and close connections and files."""
+        """Stop following the chain, and close connections and files."""
         with self._start_lock:
             follower, self._follower = self._follower, None
             if follower is not None and self._started_pid == os.getpid():

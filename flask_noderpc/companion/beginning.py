@@ -1,4 +1,4 @@
-"""The beginning of a store: a trusted header, and the state after its block."""
+"""Beginning of a store: a trusted header, and the state after its block."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from .trust import HeaderAhead, TrustOptions, lowest_ahead, trusted_block
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """How a chain is fetched from its nodes."""
+    """Options for fetching a chain from its nodes."""
 
     trust: TrustOptions = field(default_factory=TrustOptions)
     jobs: int = 4
-    """Chunks of blocks that are fetched at a time."""
+    """Number of chunks of blocks that are fetched at a time."""
     unchecked: frozenset[str] = frozenset()
-    """Fields that the chain computes in its own way, such as ``data_hash``."""
+    """Fields that the chain computes differently, such as ``data_hash``."""
     chain_id: str = ""
-    """The only chain to fetch; empty for that of the store, or of the nodes."""
+    """ID of the only chain to fetch; if it is empty, the store's or the nodes'."""
 
     def __post_init__(self) -> None:
         if others := sorted(self.unchecked - MAY_BE_UNCHECKED):
@@ -52,8 +52,8 @@ def begin(
 ) -> None:
     """Begin a store with the block of a trusted header, unless it has blocks.
 
-    ``height`` is wanted; the block is at most the one before the latest whose time is not ahead
-    of this machine's clock. Raise :exc:`HeaderAhead` if all are ahead,
+    The block has at most the given height, and is below the latest block and not ahead of this
+    machine's clock. Raise :exc:`HeaderAhead` if all blocks are ahead,
     :exc:`~flask_noderpc.errors.ConfigurationError`, and as :meth:`Upstreams.attempt` does.
     """
     if not store.has_chain():
@@ -71,7 +71,7 @@ def begin(
                 raise
             _init(store, upstreams, agreed.chain_id, ahead - 2, options.trust)
         if agreed.is_halted and not options.trust.height:
-            # The first header is trusted as it was seen, and proves the latest block.
+            # The first header is trusted as it was read, and proves the latest block.
             newest = agreed.highest - 1
             shared_state.set_newest_seen(store, newest, options.trust.clock())
     if store.reads.latest_height() == 0:
@@ -97,16 +97,16 @@ def state_after(
 ) -> tuple[tuple[ValidatorSet, ValidatorSet, ValidatorSet], ConsensusParams]:
     """Read the state after a trusted block, which the next header proves.
 
-    Return the validator sets of its height and of the two following ones, and the parameters
-    in force at the next height.
+    Return the validator sets of its height and the two following ones, and the parameters that
+    apply at the next height.
     """
     height, takes = trusted.height, trust.takes_unknown_keys
-    # All of one node: another one may have shown other priorities, which nothing proves.
+    # Read both from one node, as another one may report other priorities, which nothing proves.
     own, last = reader.validators(height), reader.validators(height + 2)
     following = reader.signed_block(height + 1)
     header = following.signed_header.header
     try:
-        # However old they are: the first was chosen to be trusted just now.
+        # The age does not matter, as the first header has just been chosen as trusted.
         check_follows(trusted, following, trust.clock(), takes_unknown_keys=takes)
         check_set(own, trusted.signed_header.header.validators_hash, height, takes)
         check_set(last, header.next_validators_hash, height + 2, takes)
@@ -123,11 +123,11 @@ def state_after(
 
 
 def check_rotation(before: ValidatorSet, after: ValidatorSet, height: int) -> None:
-    """Raise :exc:`ValueError` if the proposer priorities of a set contradict those of the same
+    """Raise :exc:`ValueError` if a set's proposer priorities contradict those of the same
     members one height before."""
     keys = [[(v.pub_key, v.voting_power) for v in each.validators] for each in (before, after)]
     if keys[0] != keys[1] or is_rescaled_next(before):
-        # CometBFT: a node rotates from the last change in one go, and rescales once for that.
+        # CometBFT rotates from the last change in one step, and rescales only once for that.
         return
     if rotated(before).validators != after.validators:
         raise ValueError(f"the priorities at {height} do not follow those of the height before")

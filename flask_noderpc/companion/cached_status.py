@@ -1,4 +1,4 @@
-"""The status of the nodes, read in the background."""
+"""Status of the nodes, read in the background."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .pool import Upstreams
 
 
 class CachedStatus:
-    """The status of an upstream, at most a second old while one answers quickly."""
+    """The status of an upstream, at most a second old while a node responds quickly."""
 
     _FRESH_S = 1.0
-    # The first is waited for, as there is no other; later ones while they come quickly.
+    # Seconds to wait for the first status, and for later ones while they come quickly.
     _PATIENCE_S, _QUICK_S = 2.0, 0.2
-    # A node that answers later than this is as good as gone.
+    # A node that takes longer to respond counts as unavailable.
     _SILENT_S = 5.0
 
     def __init__(self, upstreams: Upstreams) -> None:
@@ -30,7 +30,7 @@ class CachedStatus:
         self._last_error = ""
 
     def error(self) -> str:
-        """Return why no node answers now; empty if one does."""
+        """Return why no node responds now; empty if one does."""
         self.get()
         silent_s = time.monotonic() - self._asked_at
         if self._reading is not None and silent_s > self._SILENT_S and not self._last_error:
@@ -38,8 +38,8 @@ class CachedStatus:
         return self._last_error
 
     def get(self) -> ResultStatus | None:
-        """Return the status, or the last known one where a node is slow; ``None`` if none is
-        known."""
+        """Return the status, or the last known one if a node is slow; ``None`` if there is
+        none."""
         if time.monotonic() - self._read_at < self._FRESH_S:
             return self._last
         with self._lock:
@@ -49,7 +49,7 @@ class CachedStatus:
                 self._asked_at = time.monotonic()
                 threading.Thread(target=self._read, args=(done,), daemon=True).start()
         if self._patience and not done.wait(self._patience):
-            # One that hangs is not waited for again.
+            # Do not wait again for a node that hangs.
             self._patience = 0.0
         return self._last
 

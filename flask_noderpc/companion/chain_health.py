@@ -1,4 +1,4 @@
-"""Health of a companion: its follower, its nodes, and what no node could give."""
+"""Health of a companion: its follower, its nodes, and data that no node could provide."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .head_age import date_of, interval_s, looks_halted
 
 NO_BLOCK = "no block of the chain has been fetched yet"
 
-# Longer than a lease that is renewed, and than a follower that begins anew.
+# Longer than the renewal of a lease, and than a restart of the follower.
 _PATIENCE_NS = 30 * SECOND
-# A machine's clock that is further behind than this is wrong, or the store is far behind.
+# If the machine's clock is further behind, it is wrong, or the store is far behind.
 _MAX_AHEAD_S = 60
 _SHOWN_GAPS = 5
 _STATES = ("up", "failing", "refused")
@@ -36,7 +36,7 @@ class CompanionHealth(Health):
         if lease.last_error:
             return lease.last_error
         if not self._store.has_free_space():
-            # The process that follows has no space to store why it does not.
+            # The following process has no space to store the reason.
             return f"{self._store.location.shown}: {FULL}"
         if self._store.reads.latest_height() == 0:
             return NO_BLOCK
@@ -51,11 +51,11 @@ class CompanionHealth(Health):
         )
 
     def _late(self) -> str:
-        """Return the reason why the store is behind the nodes, or these behind their peers, or
-        an empty string."""
+        """Return why the store lags behind the nodes, or the nodes behind their peers;
+        otherwise an empty string."""
         top = self._network.upstream_height()
         if top is None or not self._network.catching_up():
-            # A chain that stands still has an old block at its nodes, too.
+            # If the chain stands still, the nodes' latest block is old, too.
             return ""
         height = self._store.reads.latest_height()
         newest = self._store.reads.block_meta(height).header.time
@@ -94,7 +94,8 @@ class CompanionHealth(Health):
         return [*([str(ahead)] if ahead else ()), *self._halted()]
 
     def _halted(self) -> Iterator[str]:
-        """Yield that the chain looks halted, if its nodes have no newer block for long."""
+        """Yield a warning that the chain looks halted, if the nodes have had no new block for
+        long."""
         header = self._store.reads.block_meta(self._store.reads.latest_height()).header
         top = self._network.upstream_height()
         if (

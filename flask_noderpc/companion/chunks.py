@@ -1,4 +1,4 @@
-"""Chunks of blocks: fetched in parallel from upstreams, handed on in the order of heights."""
+"""Chunks of blocks, fetched in parallel from upstreams, and yielded in order of heights."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .reader import Reader
 T = TypeVar("T")
 
 CHUNK = 20
-"""Heights of a chunk."""
+"""Number of heights in a chunk."""
 
 Range = tuple[int, int]
-"""The lowest and the highest height."""
+"""Lowest and highest height."""
 
 Fetch = Callable[[Reader, int, int], T]
-"""Fetches a range of heights from an upstream."""
+"""A function that fetches a range of heights from an upstream."""
 
 FINAL = (Unusable, UpstreamRefused)
-"""Errors that are no better a second later, while other nodes can't be reached."""
+"""Errors for which a retry does not help while other nodes can't be reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Generic[T]):
-    """A range of heights as one upstream has it."""
+    """A range of heights from one upstream."""
 
     reader: Reader
     range: Range
@@ -61,12 +61,12 @@ def fetch_one(
 
 
 def fetch_next(upstreams: Upstreams, fetch: Fetch[T], height: int) -> Chunk[T]:
-    """Fetch the next block of a chain, which no node may have yet."""
+    """Fetch the next block of a chain, which nodes may not have yet."""
     return upstreams.attempt(_chunk_of(fetch, (height, height)), final=FINAL)
 
 
 def are_down(upstreams: Upstreams, error: UpstreamError) -> bool:
-    """Return true if an error came about because no node answers, not even ``status``."""
+    """Return true if an error occurred because no node responds, not even to ``status``."""
     if isinstance(error, FINAL):
         return False
     try:
@@ -83,7 +83,7 @@ def _chunk_of(fetch: Fetch[T], wanted: Range) -> Callable[[Reader], Chunk[T]]:
 def fetch_all(
     fetch: Callable[[Range], T], ranges: Iterable[Range], jobs: int
 ) -> Generator[T, None, None]:
-    """Yield what is fetched of these ranges, in order; ``jobs`` are fetched at a time."""
+    """Yield the fetched ranges in order; ``jobs`` of them are fetched at a time."""
     rest = iter(ranges)
     waiting: deque[Future[T]] = deque()
     threads = ThreadPoolExecutor(jobs, "noderpc-fetch")

@@ -1,4 +1,4 @@
-"""Parts of results that no hash proves: compared with those of all other nodes."""
+"""Compare the parts of results that no hash proves with those of all other nodes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from .threads import in_background
 
 log = logging.getLogger("flask_noderpc.companion")
 
-# The same difference is logged again after so long.
+# Seconds after which the same difference is logged again.
 _LOG_EACH_S = 600.0
-# ABCI: log and info may differ from node to node.
+# ABCI allows log and info to differ from node to node.
 _MAY_DIFFER = {"logs", "infos"}
-# CometBFT 0.38: state/store.go adds it to events that were stored by versions before.
+# CometBFT 0.38 adds the mode to events that earlier versions stored: state/store.go.
 _MODES = (b"BeginBlock", b"EndBlock")
 
 
 class Comparison:
-    """Compares results of blocks in a thread of its own: the latest, and samples of older ones.
+    """Compares results of blocks in a separate thread: the latest, and samples of older ones.
 
-    A difference is logged: who is wrong is not known. ``ended`` ends it.
+    A difference is only logged, as it is unknown which node is wrong. ``ended`` ends the
+    thread.
     """
 
     def __init__(self, store: ChainStore, upstreams: Upstreams, ended: threading.Event) -> None:
@@ -42,11 +43,11 @@ class Comparison:
         self._thread.start()
 
     def add(self, height: int) -> None:
-        """Compare a new height soon; one that is still waiting is left out."""
+        """Compare a new height soon; it replaces one that is still waiting."""
         self._add("new", height)
 
     def add_older(self, height: int) -> None:
-        """Compare a height of the backfill, in the same way."""
+        """Compare a height of the backfill soon; it replaces one that is still waiting."""
         self._add("older", height)
 
     def _add(self, kind: str, height: int) -> None:
@@ -71,7 +72,7 @@ class Comparison:
                     self.compare(height)
 
     def compare(self, height: int) -> None:
-        """Compare a height now, if there are several nodes that can be asked."""
+        """Compare a height now, if there are several usable nodes."""
         try:
             with suppress(UpstreamError, Busy, NotFound):
                 if len(self._upstreams.usable()) > 1:
@@ -97,7 +98,7 @@ class Comparison:
         self._logged[key] = now
         level = logging.WARNING if _MAY_DIFFER.issuperset(parts) else logging.ERROR
         log.log(
-            # Those of other versions show old records in ways of their own.
+            # Nodes of other versions report old records in another form.
             logging.INFO if of_versions else level,
             "block %d: the %s that %s tells are not those that are stored, and nothing proves"
             " either",
@@ -108,7 +109,8 @@ class Comparison:
 
 
 def unproven(results: BlockResults) -> dict[str, Any]:
-    """Return what no hash proves, as nodes of all versions tell it."""
+    """Return the values that no hash proves, in a form that is the same for nodes of all
+    versions."""
     txs = results.tx_results
     return {
         "events": [_plain(results.block_events), *(_plain(each.events) for each in txs)],

@@ -1,6 +1,6 @@
-"""Probes of a node: which blocks it has, what it takes, and whether its blocks are proven.
+"""Probe a node: which blocks it has, what it accepts, and whether its blocks are proven.
 
-Each probe asks a few calls; the lowest heights are found by bisection. Nothing is written, and
+Each probe sends a few calls; the lowest heights are found by bisection. Nothing is written, and
 no probe runs a search that reads more than one height.
 """
 
@@ -24,7 +24,7 @@ from .trust import TrustOptions, prove
 _CHECKED_HEIGHTS = 10
 _BATCHES = (10, 100, 1000)
 _NO_METHOD = -32601
-# More than any method takes: refused before anything is done.
+# More arguments than any method takes, so the call is refused before it has an effect.
 _TOO_MANY = ["conform"] * 20
 _WEBSOCKET_S = 5.0
 
@@ -32,12 +32,12 @@ Value = str | int | bool | None
 
 
 class OutOfTime(Exception):
-    """The time of all probes is over."""
+    """The time for all probes has passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Value that a probe found; ``is_good`` if the node is as it should be."""
+    """The value that a probe found; ``is_good`` if it is as expected."""
 
     probe: str
     value: Value
@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Probed:
-    """A node that is probed within ``seconds``; ``methods`` are those that it should have."""
+    """A node to probe within ``seconds``; it should have ``methods``."""
 
     reader: Reader
     methods: Sequence[str]
@@ -67,18 +67,18 @@ class Probed:
 
     @property
     def latest(self) -> int:
-        """The height that the node had first."""
+        """Latest height of the node at the first probe."""
         return self.status.sync_info.latest_block_height
 
     def check_time(self) -> None:
-        """Raise :exc:`OutOfTime` once the time is over."""
+        """Raise :exc:`OutOfTime` if the time has passed."""
         if time.monotonic() >= self._ends:
             raise OutOfTime
 
 
 def conform(node: Probed) -> list[Finding]:
-    """Return what all probes found. Raise :exc:`~flask_noderpc.errors.UpstreamError` for a node
-    that does not answer at all."""
+    """Return the findings of all probes. Raise :exc:`~flask_noderpc.errors.UpstreamError` for a
+    node that does not respond at all."""
     _ = node.status
     return [_finding(name, probe, node) for name, probe in _PROBES.items()]
 
@@ -94,7 +94,7 @@ def _finding(name: str, probe: Callable[[Probed], Finding | Value], node: Probed
     return found if isinstance(found, Finding) else Finding(name, found)
 
 
-# Probes.
+# The probes.
 
 
 def _lowest_block(node: Probed) -> Finding:
@@ -128,7 +128,8 @@ def _answers(node: Probed, method: str, **params: int) -> bool:
 
 
 def _lowest(node: Probed, has: Callable[[int], bool]) -> int | None:
-    """Return the lowest height from which on the node has something; ``None`` without any."""
+    """Return the lowest height from which the node has something; ``None`` if it has
+    nothing."""
 
     def is_there(height: int) -> bool:
         node.check_time()
@@ -137,7 +138,7 @@ def _lowest(node: Probed, has: Callable[[int], bool]) -> int | None:
         except (UpstreamRefused, UpstreamMismatch):
             return False
 
-    # What belongs to the head may come a little later.
+    # Data of the latest block may arrive a little later.
     high = max(1, node.latest - 1)
     if not is_there(high):
         return None
@@ -180,8 +181,8 @@ def _missing_methods(node: Probed) -> Finding:
 
 
 def _proven_heights(node: Probed) -> Finding:
-    """Check headers, signatures, blocks and results of some heights, and that each proves the
-    next one as a light client would have it."""
+    """Check headers, signatures, blocks and results of some heights, and that each header
+    proves the next one by the rules of a light client."""
     trust = TrustOptions(period=10**6 * 24 * 3600 * SECOND, takes_unknown_keys=True)
     known: SignedBlock | None = None
     notes = set()
@@ -199,9 +200,10 @@ def _proven_heights(node: Probed) -> Finding:
 
 
 def _lowest_state(node: Probed) -> int | None:
-    """Return the lowest height that the node has validators of, beside its block.
+    """Return the lowest height for which the node has a block and validators.
 
-    CometBFT: state/store.go, PruneStates, deletes them with the results, and apart from blocks.
+    CometBFT's state/store.go, PruneStates, deletes validators together with results, separately
+    from blocks.
     """
     bounds = _lowest_block(node).value, _lowest_results(node)
     return max((each for each in bounds if isinstance(each, int)), default=None)

@@ -25,7 +25,7 @@ _deadline: ContextVar[float] = ContextVar("noderpc_deadline", default=inf)
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Bound all requests of this context together."""
+    """Limit the total time of all requests in this context."""
     token = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
     try:
         yield
@@ -34,15 +34,15 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def seconds_left(seconds: float) -> float:
-    """Return the seconds that a request may take, which would otherwise have so many."""
+    """Return the seconds that a request may take, at most ``seconds``."""
     return max(0.0, min(seconds, _deadline.get() - time.monotonic()))
 
 
 class _UntilDeadline(io.RawIOBase):
-    """Reads a socket until a deadline: a timeout of the socket starts anew with each byte."""
+    """Reads a socket until a deadline, as a socket's timeout starts again with each byte."""
 
     def __init__(self, sock: Any, deadline: float) -> None:
-        # It keeps the socket open when the connection is closed.
+        # The file keeps the socket open when the connection is closed.
         self._sock, self._raw = sock, sock.makefile("rb", buffering=0)
         self._deadline = deadline
 
@@ -63,13 +63,13 @@ class _UntilDeadline(io.RawIOBase):
 
 
 class _Socket:
-    """Socket as ``http.client`` reads a response from it."""
+    """A socket in the form in which ``http.client`` reads a response from it."""
 
     def __init__(self, sock: Any, deadline: float) -> None:
         self._sock, self._deadline = sock, deadline
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """Return a file of all that the socket receives."""
+        """Return a file of everything that the socket receives."""
         return io.BufferedReader(_UntilDeadline(self._sock, self._deadline))
 
 
@@ -78,9 +78,9 @@ def _response(deadline: float, sock: Any, *args: Any, **given: Any) -> HTTPRespo
 
 
 class _Bounded:
-    """Connection that is opened, and answers, within its timeouts.
+    """A connection that is opened, and responds, within its timeouts.
 
-    ``opened`` is called when it is.
+    ``opened`` is called once it is open.
     """
 
     timeout: Any
@@ -91,8 +91,8 @@ class _Bounded:
         self._opened = opened
 
     def connect(self) -> None:
-        # The look-up of a name, and each address and step of a handshake, have times of their
-        # own: a thread can be left alone.
+        # The look-up of the name, and each address and step of a handshake, have timeouts of
+        # their own; a thread that takes too long is abandoned.
         connecting = started(super().connect, "noderpc-connect")  # type: ignore[misc]
         if not wait([connecting], self.timeout).done:
             connecting.add_done_callback(lambda _: self.close())
@@ -117,12 +117,12 @@ class _TlsConnection(_Bounded, HTTPSConnection):
 
 
 class Pool(urllib3.HTTPConnectionPool):
-    """Keeps connections of HTTP."""
+    """A pool of HTTP connections."""
 
     ConnectionCls = _Connection
 
 
 class TlsPool(urllib3.HTTPSConnectionPool):
-    """Keeps connections of HTTPS."""
+    """A pool of HTTPS connections."""
 
     ConnectionCls = _TlsConnection

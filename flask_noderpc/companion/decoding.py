@@ -1,4 +1,4 @@
-"""Decoding of many blocks in processes beside this one, which stores them meanwhile.
+"""Decode many blocks in separate processes, while this process stores blocks.
 
 Such a process is ``python -m flask_noderpc.companion.decoding``, with the file descriptor of
 its socket as the argument.
@@ -22,21 +22,22 @@ from ..executors.process import serve
 from ..wire.dialect import Dialect
 from ..wire.dialects import dialect_named
 
-# Fewer bytes are decoded sooner than they are sent.
+# Fewer bytes are decoded faster than they are sent to another process.
 _WORTH_BYTES = 200_000
-# One process stores about as many blocks as two decode.
+# One process stores about as many blocks as two processes decode.
 _MAX_PROCESSES = 2
-# More than there are threads that fetch; how long one may wait and decode.
+# The queue is longer than the number of fetching threads; the seconds limit waiting and
+# decoding.
 _QUEUE_SIZE, _PATIENCE_S = 64, 60.0
 
 Document = tuple[type[Any], bytes]
-"""The type of a result, and its JSON."""
+"""Type of a result, and its JSON."""
 
 
 class Decoders:
-    """Processes that decode; they start when they are needed, where there are cores for them.
+    """Decoding processes, which start when they are needed if there are spare cores.
 
-    Safe to share among threads and greenlets.
+    The object may be shared among threads and greenlets.
     """
 
     def __init__(self, count: int | None = None) -> None:
@@ -46,13 +47,13 @@ class Decoders:
         )
 
     def decode(self, dialect: str, documents: Sequence[Document]) -> list[Any] | None:
-        """Return what documents of a dialect hold; ``None`` if they are to be decoded by the
-        caller: one that is no such document, few bytes, or no process that can do it."""
+        """Return the decoded documents of a dialect; ``None`` if the caller must decode them:
+        for invalid documents, few bytes, or if no process is available."""
         size = sum(len(document) for _, document in documents)
         if not self._count or size < _WORTH_BYTES:
             return None
         if not self._executors.is_ready():
-            # Meanwhile the caller is sooner.
+            # Until the processes have started, the caller is faster.
             self._executors.start()
             return None
         try:
@@ -74,13 +75,13 @@ def _spare_cores() -> int:
     try:
         return len(os.sched_getaffinity(0)) - 1
     except AttributeError:
-        # macOS has none.
+        # macOS does not have this function.
         return (os.cpu_count() or 1) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Decode:
-    """A job for a process: decodes documents, and returns their values, pickled."""
+    """A job that decodes documents, and returns their values, pickled."""
 
     dialect: str
     documents: tuple[Document, ...]
@@ -95,10 +96,11 @@ class _Decode:
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles a dataclass as a call with its fields: half the time of ``__setstate__``."""
+    """Pickles a dataclass as a call with its fields, which takes half the time of
+    ``__setstate__``."""
 
     def reducer_override(self, value: Any) -> Any:
-        """Return how a value is made again."""
+        """Return how to rebuild a value."""
         kind = type(value)
         if not is_dataclass(kind):
             return NotImplemented

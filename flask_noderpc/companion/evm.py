@@ -1,4 +1,4 @@
-"""``ForwardedEvm``: calls of Ethereum's JSON-RPC that need a state, asked of the nodes."""
+"""``ForwardedEvm``: forwards calls of Ethereum's JSON-RPC that need state to the nodes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from .forward_pool import Reserve
 from .http import HttpClient, UpstreamLimits
 from .in_flight import ReadsInFlight
 
-# Ethermint, cosmos/evm, geth: the node has no state of that block, or not yet; another one may.
+# Texts of Ethermint, cosmos/evm and geth: the node lacks the state of that block, but another
+# node may have it.
 _NO_STATE = re.compile(
     r"header not found|block not found|missing trie node|height \S{1,40} is not available"
     r"|in the future|version does not exist|failed to load state|version mismatch"
 )
 
 
-# With a height as their block, which takes the place of a tag, they have one answer.
+# Calls with a height in place of a tag have one result, so equal calls can be shared.
 _SHARED = re.compile(
     r"eth_(call|createAccessList|estimateGas|feeHistory|get\w+)|debug_trace\w+"
 )
@@ -50,14 +51,14 @@ class _Response(jsoncodec.Struct):
 
 
 KnownBlock = Callable[[], tuple[int, bytes] | None]
-"""Returns height and hash of a block of the chain, if there is one."""
+"""A function that returns height and hash of a block of the chain, or ``None``."""
 
-# A node may be replaced by that of another chain.
+# A node may be replaced by one of another chain.
 _CHECK_S = 60.0
 
 
 class _Node:
-    """One node, whose chain is checked before it is asked, after an error and each minute."""
+    """A node whose chain is checked before the first call, after an error and each minute."""
 
     def __init__(self, url: str | Address, limits: UpstreamLimits) -> None:
         self._http = HttpClient(url, limits)
@@ -96,34 +97,34 @@ class _Node:
         self._checked_at = now
 
     def _hash_at(self, height: int) -> str | None:
-        """Return the hash of a block as the node tells it; ``None`` if it has none."""
+        """Return a node's hash of a block; ``None`` if the node does not have the block."""
         params = jsoncodec.Raw(jsoncodec.encode([hex(height), False]))
         try:
             found = self._result(jsoncodec.encode(_Request("eth_getBlockByNumber", params)))
         except ForwardedCallFailed:
-            # It is behind, or has pruned that block.
+            # The node lags behind, or has pruned that block.
             return None
         block = jsoncodec.decode(found)
-        # Ethermint, cosmos/evm: the hash of CometBFT's header.
+        # Ethermint and cosmos/evm return the hash of CometBFT's header.
         reported = block.get("hash") if isinstance(block, dict) else None
         return None if reported is None else str(reported)
 
 
 class ForwardedEvm(ForwardedCalls):
-    """The EVM JSON-RPC of several nodes; the next is asked where one fails.
+    """EVM JSON-RPC of several nodes; after a failure the next node is called.
 
-    ``urls`` are as :meth:`.address.Address.parse` takes them.
+    ``urls`` have the form for :meth:`.address.Address.parse`.
     """
 
     def __init__(self, urls: Sequence[str | Address], limits: UpstreamLimits) -> None:
         self._nodes = [_Node(url, limits) for url in urls]
         self._first, self._seconds = 0, limits.timeout
-        # The thread of each call is occupied already.
+        # Each waiting call has a reserved thread already.
         self._reads = ReadsInFlight(nullcontext)
         self.reserve: Reserve = nullcontext
-        """Occupies the thread of a request while a node is asked."""
+        """Context in which the thread of a request waits for a node."""
         self.known_block: KnownBlock = lambda: None
-        """A block by which nodes of other chains are recognised; there is none at first."""
+        """A block by which nodes of other chains are recognised; initially there is none."""
 
     def call(self, method: str, params: bytes) -> bytes:
         with self.reserve(), within(self._seconds):
@@ -143,14 +144,15 @@ class ForwardedEvm(ForwardedCalls):
                     raise
                 failures.append(error)
                 if not seconds_left(self._seconds):
-                    # The time of the call is over: the next call begins with another node.
+                    # The call has used up its time, so the next call begins with another node.
                     self._first = (place + 1) % len(self._nodes)
                     break
                 continue
-            # Until it fails: the next call may need what this one has done.
+            # Keep using this node until it fails, as the next call may need what this one has
+            # done.
             self._first = place
             return found
-        # A node that answered knows more than one that did not.
+        # An error response says more than a missing response.
         raise next((e for e in failures if isinstance(e, ForwardedCallFailed)), failures[0])
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The companion: a chain of other nodes, which is followed, verified and served."""
+"""Companion of other nodes: their chain is followed, verified and served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Follows the head of a chain into a store, and fills the store downwards meanwhile."""
+"""Follow the head of a chain into a store, and backfill the store meanwhile."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ log = logging.getLogger("flask_noderpc.companion")
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.5, 15.0
 # An upstream may be replaced by one that has older blocks.
 _MAX_LATER_S = 60.0
-# So much of a rate is for polls at most, and so much less is polled beside notifications.
+# Polls may use at most this share of a rate, and are this much rarer if notifications arrive.
 _CALLS_PER_POLL, _LIVE_POLL = 4, 4
 
 
 @dataclass(frozen=True, slots=True)
 class FollowOptions:
-    """How a chain is followed."""
+    """Options for following a chain."""
 
     fetch: FetchOptions = field(default_factory=FetchOptions)
     poll_s: float = 0.5
-    """Seconds after which the nodes are asked for their height without a notification."""
+    """Interval of polls for the nodes' height if there is no notification."""
     head_delay: int = 0
-    """Blocks that the head stays behind the nodes'."""
+    """Number of blocks that the head stays behind the nodes'."""
     lowest: int = 1
-    """Lowest height that is fetched."""
+    """Lowest height to fetch."""
 
 
 class Follower:
     """Follows the nodes of a chain in threads, while it holds the store's lease.
 
-    After an error it begins anew, as soon as the lease is free. ``emit_refuted`` is called with
-    each height whose results a header refutes.
+    After an error it starts again, as soon as the lease is free. ``emit_refuted`` is called
+    with each height whose results a header refutes.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Follower:
             try:
                 self._follow()
             except LeaseTaken as error:
-                # It has waited for the lease.
+                # The process waited for the lease.
                 log.debug("%s", error)
                 continue
             except NodeRPCError as error:
@@ -122,7 +122,7 @@ class Follower:
             pause = min(2 * pause, _MAX_PAUSE_S)
 
     def _follow(self) -> None:
-        """Follow the chain until an error, or the end."""
+        """Follow the chain until an error, or until the follower is stopped."""
         fetch = self._options.fetch
         with held_lease(self._store, self._stopped) as lease:
             self._warn_of_loss()
@@ -162,14 +162,14 @@ class Follower:
                 filling.join()
 
     def _warn_of_loss(self) -> None:
-        """Warn once where stored blocks may be lost."""
+        """Log one warning if stored blocks may be lost."""
         risk = self._store.risk_of_loss()
         if risk != self._risk:
             self._risk = risk
             log.warning("%s", risk)
 
     def _store_refused(self) -> None:
-        """Store which nodes are refused, if that has changed."""
+        """Store the names of refused nodes if they have changed."""
         refused = dict(self._upstreams.refused)
         if refused == self._stored_refused:
             return
@@ -185,10 +185,10 @@ class Follower:
             self._emit_refuted(height)
 
     def _store_dialect(self) -> None:
-        """Store the dialect of the nodes, for processes that begin while none is there."""
+        """Store the dialect of the nodes, for processes that start while no node responds."""
         names = {reader.node.known_dialect for reader in self._upstreams.usable()} - {""}
         if self._dialect in names or not names:
-            # While they are upgraded one after the other they have two.
+            # While nodes are upgraded one after the other, they have two dialects.
             return
         name = self._dialect = min(names)
         identity = self._store.identity()
@@ -208,17 +208,17 @@ class Follower:
         while not self._stopped.is_set():
             heads.ask(self._store.reads.latest_height() + self._options.head_delay, name)
             self._store_dialect()
-            # Some are believed again after a while.
+            # Some nodes are accepted again after a pause.
             self._store_refused()
             if self._appender.append(heads, lease):
-                # Nodes that are a block behind have this one.
+                # Nodes that are a block behind have this block.
                 comparison.add(self._store.reads.latest_height() - 1)
                 self._note_refuted()
             known = self._store.reads.latest_height() + self._options.head_delay
             name = ticker.wait(self._poll_s(ticker), known)
 
     def _poll_s(self, ticker: Ticker) -> float:
-        """Return the seconds after which to ask without a notification."""
+        """Return the seconds until the next poll without a notification."""
         seconds = self._options.poll_s
         if ticker.is_live() and not self._appender.is_refused:
             seconds *= _LIVE_POLL
@@ -226,8 +226,8 @@ class Follower:
         return max(seconds, *(_CALLS_PER_POLL / rate for rate in rates if rate), 0.0)
 
     def _fill_to(self, low: int, history: History, reported: int) -> int:
-        """Fill the store down to a height; return the lowest that the nodes have if that is
-        above it, which is logged unless it was ``reported``."""
+        """Backfill the store down to a height; return the nodes' lowest height if that is
+        higher, and log it unless it was ``reported``."""
         base = self._store.reads.base_height()
         shown = ShownProgress(self._store, base - low, self._compare_older)
         history.fill(base - 1, low, shown.add)
@@ -240,7 +240,7 @@ class Follower:
         return reached
 
     def _note_pause(self, error: NodeRPCError) -> None:
-        """Say in the log and to the processes that serve why the backfill stands."""
+        """Log the reason why the backfill pauses, and store it for the serving processes."""
         is_passing = isinstance(error, UpstreamError | Busy | StoreError)
         log.log(
             logging.WARNING if is_passing else logging.ERROR, "the backfill pauses: %s", error
@@ -255,14 +255,15 @@ class Follower:
             self._fill(ended, history)
 
     def _fill(self, ended: threading.Event, history: History) -> None:
-        """Fill the store downwards; begin anew after an error, and where the nodes end.
+        """Backfill the store; start again after an error, and when nodes have no older blocks.
 
-        Ask again for what is missing, until the follower ends.
+        Ask again for missing data, until the follower ends.
         """
         store = self._store
         low = max(self._options.lowest, store.reads.initial_height())
         if store.reads.base_height() > low:
-            # Before the gaps, which may take long: until then the store would look complete.
+            # Store this before filling the gaps, which may take long: otherwise the store would
+            # look complete.
             left = BackfillProgress(left=store.reads.base_height() - low)
             shared_state.set_backfill(store, left)
         pause, reported = _FIRST_PAUSE_S, 0
@@ -277,7 +278,7 @@ class Follower:
                     self._note_pause(error)
             except Exception:
                 log.exception("the backfill pauses")
-            # A process that only follows needs no others.
+            # A process that only follows needs the decoders no longer.
             self._upstreams.decoders.close()
             if store.reads.base_height() < base:
                 pause = _FIRST_PAUSE_S

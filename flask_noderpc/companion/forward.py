@@ -1,4 +1,5 @@
-"""Calls that only a node can answer: mempool, application and network, asked of upstreams.
+"""Calls that only a node can answer, about mempool, application and network, are forwarded to
+upstreams.
 
 CometBFT ADR-102: the routes of group 3, and abci_query.
 """
@@ -35,11 +36,11 @@ from .rounds import has_rounds, translated
 
 T = TypeVar("T")
 
-# Blocks that a busy machine may be behind for a moment, of a chain with short intervals. A node
-# of 0.39 or 0.40 takes no transactions while it catches up.
+# Number of blocks by which a store may lag for a moment if blocks are frequent and the machine
+# is busy. Nodes of 0.39 or 0.40 refuse transactions while they catch up.
 _ON_THEIR_WAY = 5
 
-# A state that was pruned. cosmos-sdk: baseapp/abci.go, store/rootmulti/store.go,
+# Texts for a pruned state. cosmos-sdk: baseapp/abci.go, store/rootmulti/store.go,
 # store/iavl/store.go; iavl: nodedb.go.
 _NO_STATE = re.compile(
     r"version does not exist|failed to load state at height|version mismatch"
@@ -53,14 +54,14 @@ _INVALID_TX = re.compile(
 )
 
 
-# CometBFT: rpc/core/evidence.go; the handler says it again.
+# CometBFT: rpc/core/evidence.go; our handler adds the same text.
 _REFUSED_EVIDENCE = re.compile(r"^failed to add evidence: (Invalid evidence: )?")
 
 
 class ForwardedMempool(Mempool):
     """The mempool of the nodes.
 
-    Equal reads in flight are one, of callers that know of the same submissions.
+    Equal reads in flight are shared by callers that know of the same submissions.
     """
 
     def __init__(self, upstreams: Upstreams) -> None:
@@ -69,7 +70,7 @@ class ForwardedMempool(Mempool):
         self._submitted = 0
 
     def submit(self, tx: bytes) -> ExecTxResult:
-        """Broadcast a transaction; members that ``broadcast_tx_sync`` lacks are empty."""
+        """Broadcast a transaction; members that ``broadcast_tx_sync`` lacks stay empty."""
 
         def send(reader: Reader) -> ResultBroadcastTx:
             return reader.node.get(ResultBroadcastTx, "broadcast_tx_sync", tx=tx)
@@ -101,7 +102,7 @@ class ForwardedMempool(Mempool):
 
 
 def _failed_check(text: str) -> ExecTxResult | None:
-    """Return the check that CometBFT 1.0 answers as an error, of which other versions make a
+    """Return the failed check from CometBFT 1.0's error, for which other versions return a
     result."""
     found = _INVALID_TX.fullmatch(text.partition(" is invalid: ")[2])
     if found is None:
@@ -130,10 +131,10 @@ class ForwardedEvidence(EvidencePool):
 
 
 class ForwardedApplication(ApplicationAccess):
-    """The application of the nodes, with the states that each has.
+    """The application of the nodes, with the states that each node has.
 
-    Equal reads in flight are one, of callers that know the same height: who has seen a block
-    sees its state. ``own_height`` returns the height of the store.
+    Equal reads in flight are shared by callers that know the same height, so that a client that
+    has seen a block sees its state. ``own_height`` returns the store's height.
     """
 
     def __init__(self, upstreams: Upstreams, own_height: Callable[[], int]) -> None:
@@ -158,7 +159,7 @@ class ForwardedApplication(ApplicationAccess):
         return self._reads.get(key, lambda: self._query(path, data, height, prove))
 
     def _query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        """Ask one node after another, as some may have pruned the state of a height."""
+        """Query one node after another, as some may have pruned the state of a height."""
         lacking: list[QueryResult] = []
 
         def ask(reader: Reader) -> QueryResult:
@@ -178,24 +179,24 @@ class ForwardedApplication(ApplicationAccess):
         try:
             return self._upstreams.attempt(ask)
         except (UpstreamError, Busy):
-            # Nodes that can't be reached may have the state, and this is an answer, too.
+            # Unreachable nodes may have the state, but this is a valid response, too.
             if not lacking:
                 raise
             return lacking[0]
 
 
 def _lacks_state(found: QueryResult) -> bool:
-    # cosmos-sdk: a query of a store answers so with code 0, and no value.
+    # cosmos-sdk: a query of a store without that state has code 0, and no value.
     is_empty = found.code != 0 or not found.value
     return is_empty and _NO_STATE.search(found.log) is not None
 
 
 class ForwardedNetwork(Network):
-    """The first node that answers, and its peers.
+    """The first node that responds, and its peers.
 
-    Its status is read in the background at most once a second: what is stored is answered also
-    while no node is there. ``own_height`` returns the height of the store, which stays
-    ``head_delay`` blocks behind the nodes'.
+    Its status is read in the background at most once a second, so stored blocks are served even
+    if no node responds. ``own_height`` returns the store's height, which stays ``head_delay``
+    blocks behind the nodes'.
     """
 
     def __init__(
@@ -244,7 +245,7 @@ class ForwardedNetwork(Network):
         return found.validator_info.pub_key if found else super().validator_key()
 
     def catching_up(self) -> bool:
-        """Return true while the store is behind the node, or the node behind its peers."""
+        """Return true while the store lags behind the node, or the node behind its peers."""
         found = self._status.get()
         if found is None:
             return False
@@ -261,5 +262,5 @@ class ForwardedNetwork(Network):
         return self._upstreams.states()
 
     def last_error(self) -> str:
-        """Return why no node answers now; empty if one does."""
+        """Return why no node responds now; empty if one does."""
         return self._status.error()

@@ -1,4 +1,4 @@
-"""Upstreams as a process that serves asks them: the threads of its clients wait for them."""
+"""Upstreams for serving processes, in which threads of clients wait for responses."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from .reader import Reader
 T = TypeVar("T")
 
 Reserve = Callable[[], AbstractContextManager[None]]
-"""Occupies a thread of the server; raises :exc:`~flask_noderpc.errors.Busy`."""
+"""A function that reserves a thread of the server; raises :exc:`~flask_noderpc.errors.Busy`."""
 
 
 class ForwardUpstreams(Upstreams):
-    """Upstreams without those that the process that follows has refused.
+    """Upstreams without those that the following process has refused.
 
-    ``reserve`` holds while they are asked, so that stored reads find a thread of the server,
-    and ``refused_elsewhere`` returns what that process has refused.
+    ``reserve`` is entered while they are called, so that threads of the server stay free for
+    stored reads; ``refused_elsewhere`` returns the upstreams that the following process has
+    refused.
     """
 
     def __init__(self, readers: Sequence[Reader], patience: float = 0.0) -> None:
@@ -36,17 +37,17 @@ class ForwardUpstreams(Upstreams):
         alone: bool = False,
         final: tuple[type[UpstreamError], ...] = (UpstreamRefused,),
     ) -> T:
-        """Return as the base does; raise also :exc:`~flask_noderpc.errors.Busy` where too many
-        of the server's threads wait.
+        """Return the result of the base class; also raise :exc:`~flask_noderpc.errors.Busy` if
+        too many of the server's threads wait.
 
-        A client waits: the error of one node is an answer while others can't be reached, and
-        all requests together take no longer than one may take.
+        As a client waits, the error of one node is returned while others can't be reached, and
+        all requests of a call share one timeout.
         """
         with self.reserve(), within(self._seconds):
             return super().attempt(action, alone=alone, final=final)
 
     def usable(self) -> list[Reader]:
-        """Return the readers that nobody has refused; raise :exc:`NoUpstream`."""
+        """Return the readers that no process has refused; raise :exc:`NoUpstream`."""
         refused = self.refused_elsewhere()
         readers = [each for each in super().usable() if each.name not in refused]
         if not readers:
@@ -55,7 +56,8 @@ class ForwardUpstreams(Upstreams):
         return readers
 
     def states(self) -> dict[str, str]:
-        """Return the states of the base, with those that were refused elsewhere."""
+        """Return the states of the base class, with the upstreams that were refused
+        elsewhere."""
         refused = dict.fromkeys(self.refused_elsewhere(), "refused")
         own = super().states()
         return own | {name: refused[name] for name in own.keys() & refused.keys()}

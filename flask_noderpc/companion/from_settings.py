@@ -1,4 +1,4 @@
-"""Construction of the companion from a mount's settings."""
+"""Make the companion from a mount's settings."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ log = logging.getLogger("flask_noderpc.companion")
 
 _MAX_JOBS = 16
 _FOLLOW_PATIENCE_S = 10.0
-# CometBFT's most used version, for nodes that nobody has ever reached.
+# CometBFT's most used version, for nodes that were never reached.
 _DEFAULT_DIALECT = "comet-0.38"
 _DIALECT_S = 2.0
 
 
 def upstreams_of(settings: Settings, patience: float) -> Upstreams:
-    """Return the nodes of NODERPC_UPSTREAM, which are not asked yet.
+    """Return the nodes of NODERPC_UPSTREAM, without connecting to them.
 
-    Reads are tried again for so many seconds. Raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` for URLs that are none.
+    Reads are retried for ``patience`` seconds. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for invalid URLs.
     """
     limits = _limits(settings, patience)
     return Upstreams.at(
@@ -53,7 +53,7 @@ def _addresses(settings: Settings) -> list[Address]:
 
 
 def _forward_of(settings: Settings) -> ForwardUpstreams:
-    # A caller waits: each node is tried once.
+    # A client waits, so each node is tried once.
     limits = _limits(settings, 0.0)
     return ForwardUpstreams.at(
         _addresses(settings), settings.of(CompanionSettings).upstream_dialect, limits, 0.0
@@ -80,12 +80,12 @@ def _evm_of(settings: Settings) -> ForwardedEvm:
 
 
 def fetch_options(settings: Settings) -> FetchOptions:
-    """Return how the chain is fetched; raise ``ConfigurationError``."""
+    """Return the options for fetching the chain; raise ``ConfigurationError``."""
     own = settings.of(CompanionSettings)
     trust = TrustOptions.parse(own.trust) if own.trust else TrustOptions()
     each = max(1, own.upstream_concurrency // 2)
     if own.upstream_rate:
-        # Chunks that wait for each other's calls are done no sooner.
+        # More chunks at a time would only wait for each other's calls.
         each = min(each, max(1, int(own.upstream_rate // 10)))
     jobs = min(_MAX_JOBS, each * len(own.upstream))
     return FetchOptions(
@@ -98,7 +98,7 @@ def fetch_options(settings: Settings) -> FetchOptions:
 
 def check_settings(settings: Settings, location: Location) -> None:
     """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for settings of an embedded chain,
-    for URLs that are none, and for a store of another chain."""
+    for invalid URLs, and for a store of another chain."""
     own = settings.of(CompanionSettings)
     of_own_chain = {
         "NODERPC_DEV": settings.dev,
@@ -138,8 +138,8 @@ def companion_from_settings(settings: Settings, path: str | Path) -> CompanionBa
 
 
 def dialect_of_upstream(settings: Settings, path: str | Path) -> str:
-    """Return the name of the nodes' own dialect: that of the store, which the process that
-    follows writes after an upgrade, or that of a node for a store without one."""
+    """Return the name of the nodes' dialect: from the store, where the following process writes
+    it after an upgrade, or from a node if there is no store yet."""
     own = settings.of(CompanionSettings)
     if own.upstream_dialect:
         return dialect_named(own.upstream_dialect, "NODERPC_UPSTREAM_DIALECT").name

@@ -1,4 +1,5 @@
-"""Heights that no node could give: the backfill goes on without them, and asks again later."""
+"""Heights that no node could provide: the backfill continues without them, and asks again
+later."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ log = logging.getLogger("flask_noderpc.companion")
 
 BLOCK, RESULTS = "block", "results"
 _KEY = "gaps"
-# Metadata of the store is one row, which is written for each change.
+# The gaps are stored in one row, which is written after each change.
 MAX_GAPS, _MAX_REASON = 1_000, 300
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 30, 3_600
 
@@ -26,12 +27,12 @@ class Gap:
 
     height: int
     part: str
-    """``block`` or ``results``."""
+    """Missing part: ``block`` or ``results``."""
     reason: str
-    """Error of the node that was asked last, with its name."""
+    """Last error of a node, with the node's name."""
     failures: int = 1
     retry_at: float = 0.0
-    """Seconds since 1970."""
+    """Time of the next attempt, in seconds since 1970."""
 
 
 def gaps_of(store: ChainStore) -> dict[int, Gap]:
@@ -42,15 +43,15 @@ def gaps_of(store: ChainStore) -> dict[int, Gap]:
 
 
 def reason_of(error: UpstreamError) -> str:
-    """Return the text of an error in one line, with the name of the node that answered with
-    it; the node's own text may be long."""
+    """Return an error's text in one line, with the name of the node; the node's own text is
+    shortened."""
     text = str(error)
     shown = " ".join(text[:_MAX_REASON].split()) + ("..." if len(text) > _MAX_REASON else "")
     return shown if error.name in shown else f"upstream {error.name}: {shown}"
 
 
 class Gaps:
-    """Gaps of one store, which only the process with its lease changes; safe to share among
+    """Gaps of one store, which only the process with its lease changes; may be shared among
     threads."""
 
     def __init__(self, store: ChainStore) -> None:
@@ -93,7 +94,7 @@ class Gaps:
                 self._write()
 
     def due(self, *, at_once: bool = False) -> list[int]:
-        """Return the heights whose results are to be asked for again, highest first."""
+        """Return the heights whose results should be requested again, highest first."""
         with self._lock:
             self._forget_old()
             now = time.time()
@@ -105,7 +106,7 @@ class Gaps:
         return sorted(due, reverse=True)
 
     def _forget_old(self) -> None:
-        """Remove heights that were pruned, and blocks that are stored by now."""
+        """Remove heights that were pruned, and blocks that are stored now."""
         base = self._store.reads.base_height()
         kept = {
             height: gap

@@ -1,6 +1,7 @@
-"""The genesis document: fetched after the first blocks, and stored as a node sent it.
+"""Genesis document: fetched after the first blocks, and stored as a node sent it.
 
-Nothing proves it. It is forwarded until it is stored, and for good where it is too large.
+Nothing proves it. Requests for it are forwarded until it is stored, and always if it is too
+large.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .threads import in_background
 log = logging.getLogger("flask_noderpc.companion")
 
 MAX_CHUNKS = 16
-"""Chunks of 16 MB that are stored."""
+"""Maximum number of 16 MB chunks that are stored."""
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
 
 
@@ -28,13 +29,13 @@ class _Fetched:
     source: GenesisSource
     chunks: tuple[bytes, ...]
     document: Genesis | None
-    """Decoded, if it is one chunk."""
+    """Decoded document, if it has one chunk."""
 
 
 def fetch_genesis(store: ChainStore, upstreams: Upstreams) -> None:
     """Store the genesis document unless it is stored.
 
-    Raise as :meth:`Upstreams.attempt` does.
+    Raise the errors of :meth:`Upstreams.attempt`.
     """
     if store.reads.genesis_source() is not None:
         return
@@ -45,7 +46,7 @@ def fetch_genesis(store: ChainStore, upstreams: Upstreams) -> None:
         )
         return
     known, document = (store.reads.chain_id(), store.reads.initial_height()), found.document
-    # For Ethereum's block 0, and for dialects other than the node's.
+    # The decoded document is for Ethereum's block 0, and for other dialects than the node's.
     if document is not None and (document.chain_id, document.initial_height) == known:
         store.set_genesis(document)
     store.set_genesis_chunks(found.source, found.chunks)
@@ -62,7 +63,8 @@ def _fetched(reader: Reader) -> _Fetched | None:
 
 
 class GenesisThread:
-    """Fetches the genesis document in a thread of its own until it is stored or ``ended``."""
+    """Fetches the genesis document in a separate thread until it is stored or ``ended`` is
+    set."""
 
     def __init__(self, store: ChainStore, upstreams: Upstreams, ended: threading.Event) -> None:
         self._store, self._upstreams, self._ended = store, upstreams, ended

@@ -1,4 +1,5 @@
-"""Blocks above the head: a signed header at the top of each chunk proves those below it."""
+"""Blocks above the head: a signed header at the top of each chunk proves the blocks below
+it."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ class Newer:
 
 
 Members = Callable[[Reader, Header], ValidatorSet]
-"""Returns the set that signed a header, without proven priorities."""
+"""A function that returns the set that signed a header; its priorities are not proven."""
 
 
 def fetch_newer(reader: Reader, low: int, high: int, members: Members) -> Newer:
@@ -73,7 +74,7 @@ def fetch_newer(reader: Reader, low: int, high: int, members: Members) -> Newer:
         results = each.results
         assert results is not None, "blocks are asked for with their results"
         if not results.app_hash:
-            # CometBFT before 0.38 does not show it.
+            # Before 0.38, CometBFT's results do not contain the app hash.
             results = replace(results, app_hash=app_hash or _app_hash(reader, each.height))
         blocks.append(CommittedBlock(each.block, commit, results, source=reader.name))
     return Newer(blocks, top)
@@ -87,16 +88,16 @@ def _app_hash(reader: Reader, height: int) -> bytes:
             return info.last_block_app_hash
     with suppress(UpstreamRefused):
         return reader.commit(height + 1)[0].app_hash
-    # It is well: it shows the hash in the next header alone, as in the document dialect.
+    # The node works: in the document dialect only the next header has the app hash.
     reason = f"upstream {reader.name}: it has no app hash of height {height} yet"
     raise UpstreamError(reader.name, reason)
 
 
 class Growth:
-    """Appends blocks to a store, each chunk after the head's validators proved it.
+    """Appends blocks to a store, after the head's validators have proven each chunk.
 
-    ``unchecked`` are fields that the chain computes in its own way. With ``proven_only`` the
-    results of the highest block are proven, too, by the header above it.
+    ``unchecked`` are fields that the chain computes differently. With ``proven_only``, the
+    header above the highest block must prove its results, too.
     """
 
     def __init__(
@@ -121,8 +122,8 @@ class Growth:
 
         Raise :exc:`CannotFollow` for a head older than the trusting period that no newer
         trusted header leads to, and for blocks that all nodes have pruned; :exc:`HeaderAhead`
-        after the last block whose time is not ahead of this machine's clock; and as
-        :meth:`Upstreams.attempt` does.
+        after the last block whose time is not ahead of this machine's clock; and the errors of
+        :meth:`Upstreams.attempt`.
         """
         while (first := self._store.reads.latest_height() + 1) <= last:
             high = self._below_ahead(first, last)
@@ -137,8 +138,8 @@ class Growth:
                 raise
 
     def _below_ahead(self, first: int, last: int) -> int:
-        """Return the height up to which a node shows no header ahead of this machine's clock,
-        and at least the first one: its signatures prove whether it is ahead."""
+        """Return the height up to which a node has no header ahead of this machine's clock, but
+        at least the first height, whose signatures prove whether it is ahead."""
         if first == last:
             return last
         top = last + self._proven_only
@@ -146,13 +147,13 @@ class Growth:
         return last if ahead is None else max(first, ahead - 1 - self._proven_only)
 
     def close(self) -> None:
-        """Forget what links the head to a trusted header."""
+        """Forget the link between the head and a trusted header."""
         self._revival.close()
 
     def _extend(self, last: int, progress: Progress, lease: Lease | None) -> None:
         first = self._store.reads.latest_height() + 1
         if first == last:
-            # Its validators are known here, and those of the next are not.
+            # The validators of this block are known, but not those of the next block.
             fetch = self._fetch if self._proven_only else self._fetch_next
             self._append(fetch_next(self._upstreams, fetch, last), lease)
             progress(1)
@@ -172,8 +173,8 @@ class Growth:
         return fetch_newer(reader, low, top, self._members)
 
     def _members(self, reader: Reader, header: Header) -> ValidatorSet:
-        """Return the set of the next block if that has signed a header, too: it rarely changes,
-        and a large one is several calls."""
+        """Return the next block's set if it has signed this header, too: sets rarely change,
+        and reading a large one takes several calls."""
         known = self._store.reads.validators(self._store.reads.latest_height() + 1)
         if are_known(known) and hashes.validators_hash(known) == header.validators_hash:
             return known
@@ -183,14 +184,14 @@ class Growth:
         return fetch_newer(reader, low, high, lambda *_: self._store.reads.validators(high))
 
     def may_step_over(self, error: UpstreamError) -> bool:
-        """Return true for an error of the next block alone, while nodes answer."""
+        """Return true if only the next block fails, while nodes respond."""
         return not are_down(self._upstreams, error)
 
     def step_over(self, lease: Lease) -> str:
         """Append the next block, without its results if no node returns them.
 
-        Return the reason why they are missing; empty if they are not. Raise as :meth:`extend`
-        does if the nodes do not have the block after it, either.
+        Return the reason why they are missing; empty if they are not. Raise the errors of
+        :meth:`extend` if the nodes lack the block after it, too.
         """
         height = self._store.reads.latest_height() + 1
         try:
@@ -263,7 +264,8 @@ class Growth:
     def _prove(self, reader: Reader, headers: Sequence[Header], top: SignedBlock) -> None:
         name = reader.name
         self._prove_top(reader, top)
-        # The proof needs two thirds of them; all are served while it is the latest block.
+        # The proof only needs two thirds of the signatures, but all are served while this is
+        # the latest block.
         check_signatures(self._store.reads.chain_id(), top.signed_header.commit, top.validators)
         *below, highest = headers
         above = top.signed_header.header
@@ -297,8 +299,8 @@ class Growth:
     def _prove_results(self, chunk: Chunk[Newer]) -> None:
         """Replace the head's results if the next header refutes them.
 
-        Those of the latest block are what one upstream said. Raise ``UpstreamMismatch`` if this
-        one's are refuted, too.
+        The results of the latest block come unproven from one upstream. Raise
+        ``UpstreamMismatch`` if this upstream's results are refuted, too.
         """
         header, reader = chunk.content.blocks[0].block.header, chunk.reader
         if not self._refuted_by(header):

@@ -1,4 +1,4 @@
-"""Age of a store's head, for which the time of a halt does not count."""
+"""Age of a store's head, without the time of a halt."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .trust import TrustOptions
 log = logging.getLogger("flask_noderpc.companion")
 
 _NOTE_EACH_S = 60.0
-# Blocks whose times tell how often there is one.
+# Number of latest blocks that show how often there is a block.
 _SAMPLE = 20
-# A chain that makes blocks only for transactions may be without one for long.
+# A chain that only makes blocks for transactions may be without one for long.
 _HALTED_INTERVALS = 10
 
 
 class HeadAge:
     """Time since a store's head was known to be the newest block of its chain.
 
-    It counts from the header's own time, or from when all nodes showed no newer block: a
-    chain's validators can be punished while no block comes. Nothing that nodes say makes a head
-    young again that is older than the trusting period: only ``--trust`` does, if it names the
+    The time counts from the header's time, or from when all nodes had no newer block, as
+    validators can be punished while no block comes. If a head is older than the trusting
+    period, no response of a node makes it young again: only ``--trust`` does, if it names the
     newest block. The store keeps the time for the next start. The nodes' newest block is
     ``head_delay`` above the head.
     """
@@ -51,10 +51,10 @@ class HeadAge:
     def seen(self, height: int) -> int:
         """Return when the nodes had no block above a height, in nanoseconds, or 0.
 
-        A block that came later has that time, too: the first one after a halt has a time
+        A block that came later has that time, too: the first block after a halt has a time
         before it, as the votes for the block before have. A trusted header above proves that
-        nodes without it lied or were behind; the next one is compared with it. A time that is
-        yet to come was noted while the clock was wrong.
+        nodes without it lied or lagged; the next block is compared with it. A time in the
+        future was stored while the clock was wrong.
         """
         if self._trust.height > height + min(1, self._head_delay):
             return 0
@@ -64,18 +64,18 @@ class HeadAge:
         return found.at if found.height <= height + self._head_delay else 0
 
     def is_too_old(self, head: Header) -> bool:
-        """Return true if a head can't prove what follows."""
+        """Return true if a head is too old to prove the next blocks."""
         now, period = self._trust.clock(), self._trust.period
         return is_too_old(head, now, period) and is_too_old(
             head, now, period, self.seen(head.height)
         )
 
     def note(self) -> None:
-        """Note that all nodes show no newer block than the head, if that is so and it is old;
-        they are asked once a minute for the same head.
+        """If the head is old, ask all nodes once a minute whether they have a newer block, and
+        store the time if none has.
 
-        One that does not answer may have a newer block. Raise as :meth:`Upstreams.ask_all`
-        does.
+        A node that does not respond may have a newer block. Raise the errors of
+        :meth:`Upstreams.ask_all`.
         """
         head, now = self.head(), self._trust.clock()
         if self._halted and head.height != self._halted:
@@ -100,11 +100,11 @@ class HeadAge:
             )
 
     def is_trusted_too_old(self, header: Header, found: Sequence[SyncInfo]) -> bool:
-        """Return true if the header that ``--trust`` names can't prove what follows.
+        """Return true if the header that ``--trust`` names is too old to prove the next blocks.
 
-        It can, however old it is, if it is the newest that nodes have ``found``, or was when
-        they were asked within the trusting period. The store keeps the time at once, as the
-        next block may come before the next :meth:`note`.
+        Its age does not matter if it is the newest that nodes have ``found``, or was when they
+        were asked within the trusting period. The store keeps the time at once, as the next
+        block may come before the next :meth:`note`.
         """
         now, height = self._trust.clock(), header.height
         newest = max(each.latest_block_height for each in found)
@@ -117,7 +117,7 @@ class HeadAge:
         return is_too_old(header, now, self._trust.period, seen)
 
     def _set_seen(self, newest: int, answers: int) -> None:
-        """Store that no node has a newer block; one that does not answer may have one."""
+        """Store that no node has a newer block, unless a node did not respond."""
         if answers == len(self._upstreams.states()):
             shared_state.set_newest_seen(self._store, newest, self._trust.clock())
 
@@ -130,7 +130,7 @@ class HeadAge:
 
 
 def interval_s(store: ChainStore) -> float:
-    """Return the seconds from block to block, of the latest blocks."""
+    """Return the mean seconds between the latest blocks."""
     high = store.reads.latest_height()
     low = max(store.reads.base_height(), high - _SAMPLE)
     newest, oldest = (store.reads.block_meta(each).header.time for each in (high, low))
@@ -138,7 +138,7 @@ def interval_s(store: ChainStore) -> float:
 
 
 def looks_halted(store: ChainStore, head: Header, now: int) -> bool:
-    """Return true if the head is so old that the chain makes no blocks any more."""
+    """Return true if the head is so old that the chain seems to make no blocks."""
     expected = int(_HALTED_INTERVALS * interval_s(store) * SECOND)
     return now - head.time >= max(CURRENT_NS, expected)
 

@@ -1,4 +1,4 @@
-"""Appends to a store what its nodes have above the head, and tells what keeps the head back."""
+"""Append the nodes' blocks above the head to a store, and report what blocks the head."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from .trust import CannotFollow, HeaderAhead
 
 log = logging.getLogger("flask_noderpc.companion")
 
-# cometbft#564: an epoch's block is executed for a minute, in which its node has no results.
+# cometbft#564: an epoch's block is executed for a minute, and the node has no results
+# meanwhile.
 _MAX_REFUSED_S = 120.0
 _STANDSTILL_S, _WARN_EACH_S = 15.0, 60.0
-# Seconds after which other processes are told how far the next block is ahead of the clock.
+# Interval at which other processes learn how far the next block is ahead of the clock.
 _STEP_S = 5
 
 
 class HeadAppender:
-    """Appends blocks one range after the other, for the one thread that follows the head.
+    """Appends blocks one range after the other, in the thread that follows the head.
 
     The head stays ``head_delay`` blocks behind the nodes'.
     """
@@ -44,7 +45,7 @@ class HeadAppender:
         self._store, self._upstreams = store, upstreams
         self._trust, self._head_delay = options.trust, head_delay
         self._age = HeadAge(store, upstreams, options.trust, head_delay)
-        # One block at a time: the next is proven by the one before it.
+        # One block at a time, as each block is proven by the one before it.
         self._growth = Growth(
             store,
             upstreams,
@@ -67,20 +68,20 @@ class HeadAppender:
         return self._refused_since is not None
 
     def begin(self, gaps: Gaps) -> None:
-        """Forget what kept the head back; heights without results are noted in ``gaps``."""
+        """Forget what blocked the head; heights without results are recorded in ``gaps``."""
         self._gaps, self._refused_since = gaps, None
         self._set_standstill("")
         self._set_ahead(None)
 
     def close(self) -> None:
-        """Forget what links the head to a trusted header."""
+        """Forget the link between the head and a trusted header."""
         self._growth.close()
 
     def append(self, heads: Heads, lease: Lease) -> bool:
-        """Append the blocks up to the highest that the nodes have; return true if there is any.
+        """Append the blocks up to the nodes' highest; return true if there is any.
 
-        Wait for a while if the head is too old for that, or the next block for the clock. Raise
-        as :meth:`Growth.extend` does.
+        Wait for a while if the head is too old for that, or if the next block is ahead of the
+        clock. Raise the errors of :meth:`Growth.extend`.
         """
         try:
             self._age.note()
@@ -98,7 +99,7 @@ class HeadAppender:
     def _extend(self, heads: Heads, lease: Lease) -> bool:
         delay = self._head_delay
         for height in heads.above(self._store.reads.latest_height() + delay):
-            # One by one after a refusal: a range is stored as a whole.
+            # After a refusal append one by one, as a range is stored as a whole.
             before = self._store.reads.latest_height()
             last = before + 1 if self.is_refused else height - delay
             try:
@@ -109,7 +110,8 @@ class HeadAppender:
             except (UpstreamRefused, UpstreamUnavailable) as error:
                 if not self._growth.may_step_over(error):
                     raise
-                # The results are not there yet, or a node has reported more than it shows.
+                # The results are not available yet, or a node has reported more blocks than it
+                # has.
                 heads.forget(height)
                 self._note_refusal(error, lease)
             else:
@@ -120,7 +122,7 @@ class HeadAppender:
         return False
 
     def _wait_for_clock(self, error: HeaderAhead) -> None:
-        """Wait for a second until the next block is taken."""
+        """Wait for a second until the next block is accepted."""
         now, header = time.monotonic(), error.header
         ahead = (header.time - self._trust.clock()) // SECOND
         known = self._ahead
@@ -140,7 +142,7 @@ class HeadAppender:
         shared_state.set_ahead(self._store, block)
 
     def _log_blocks(self, count: int) -> None:
-        """Log the latest blocks, with how far they are behind the clock."""
+        """Log the latest blocks, and how far they lag behind the clock."""
         if not block_log.is_enabled():
             return
         high = self._store.reads.latest_height()

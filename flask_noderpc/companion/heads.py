@@ -1,4 +1,4 @@
-"""The latest heights that the nodes tell: the highest that its node shows is followed."""
+"""Latest heights that nodes report; the highest height whose node has its block is followed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from ..errors import UpstreamRefused
 from .pool import Upstreams
 from .reader import Reader
 
-# Of so many polls one asks another node than the one that is ahead.
+# One of this many polls asks another node than the one that is ahead.
 _OTHERS_EACH = 4
 
 
 class Heads:
-    """Latest heights of the nodes; the one that is ahead is asked for its block first, too."""
+    """Latest heights of the nodes; the node that is ahead is the first that is asked for its
+    block."""
 
     def __init__(self, upstreams: Upstreams) -> None:
         self._upstreams = upstreams
@@ -22,10 +23,11 @@ class Heads:
         self._polls = 0
 
     def ask(self, known: int, name: str = "") -> None:
-        """Ask a node for its height, or the next where it fails.
+        """Ask a node for its height, or the next node after a failure.
 
-        Without a name it is the one that is ahead, and now and then another. A height far
-        above ``known`` counts if its node shows the block: nodes boast.
+        Without a name, this is the node that is ahead, and sometimes another one. A height far
+        above ``known`` only counts if the node has the block, as some nodes report wrong
+        heights.
         """
         self._upstreams.ahead = name or self._next()
         found, height = self._upstreams.attempt(lambda reader: _shown(reader, known))
@@ -41,11 +43,12 @@ class Heads:
         return readers[turn % len(readers)].name
 
     def above(self, height: int) -> list[int]:
-        """Return the heights above one, highest first."""
+        """Return the reported heights above a height, highest first."""
         return sorted({each for each in self._reported.values() if each > height}, reverse=True)
 
     def forget(self, height: int) -> None:
-        """Forget which nodes reported a height that none shows, until one reports it again."""
+        """Forget a reported height for which no node has the block, until a node reports it
+        again."""
         self._reported = {name: each for name, each in self._reported.items() if each != height}
 
 
@@ -53,7 +56,7 @@ def newest_of(reader: Reader) -> SyncInfo:
     """Return the newest block of a node that can be stored, from its status."""
     found = reader.status().sync_info
     if reader.node.known_dialect == "document":
-        # interface.md: abci_info has no height, so only the next header has its app hash.
+        # In interface.md abci_info has no height, so only the next header has the app hash.
         return replace(found, latest_block_height=found.latest_block_height - 1)
     return found
 

@@ -1,4 +1,4 @@
-"""Health of one upstream: does it answer, and when was it checked."""
+"""Health of one upstream: whether it responds, and when it was checked."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from .race import SILENT_S
 
-# A node may be reset, upgraded, or replaced by that of another chain: after it was connected to
-# anew, and now and then, as another machine may be behind the same proxy.
+# A node may be reset, upgraded, or replaced by one of another chain: check it after a new
+# connection, and sometimes while connected, as a proxy may have changed the machine.
 _CHECK_S, _CHECK_CONNECTED_S = 60.0, 1.0
 
 
@@ -20,11 +20,11 @@ class Health:
     probed_at: float = 0.0
     checked_at: float | None = None
     connected: int = 0
-    """Connections that had been opened at the check."""
+    """Number of connections that had been opened at the last check."""
     asked: int = 0
-    """Requests that wait for an answer."""
+    """Number of requests in flight."""
     heard_at: float = 0.0
-    """When it answered last, or was asked while nothing else was."""
+    """Time of the last response, or of the first request in flight."""
 
     def begin(self) -> None:
         """Count a request."""
@@ -33,16 +33,16 @@ class Health:
         self.asked += 1
 
     def end(self) -> None:
-        """Count its answer, or its failure."""
+        """Count a response, or a failure."""
         self.asked -= 1
         self.heard_at = time.monotonic()
 
     def is_silent(self) -> bool:
-        """Return true if the node answers nothing of what it is asked."""
+        """Return true if the node does not respond to its requests."""
         return self.asked > 0 and time.monotonic() - self.heard_at >= SILENT_S
 
     def is_due(self, connected: int) -> bool:
-        """Return true if the node is to be checked before the next request."""
+        """Return true if the node must be checked before the next request."""
         if self.checked_at is None:
             return True
         pause = _CHECK_S if connected == self.connected else _CHECK_CONNECTED_S

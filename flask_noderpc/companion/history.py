@@ -1,4 +1,4 @@
-"""Blocks below those that are stored: each is proven by the hash in the block above it."""
+"""Blocks below the stored ones, each proven by the hash in the block above it."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from .reader import NoResults, ReadBlock, Reader
 
 log = logging.getLogger("flask_noderpc.companion")
 
-# CometBFT: state/store.go, valSetCheckpointInterval is 100,000; ours are closer together, as
-# priorities can only be computed upwards, and those of a range have to be known at once.
+# CometBFT: state/store.go, valSetCheckpointInterval, is 100,000; ours is smaller, as priorities
+# can only be computed upwards, and those of a range are needed at once.
 _CHECKPOINT = 128
-# Gaps that are asked for again before the backfill goes on.
+# Maximum number of gaps that are retried before the backfill continues.
 _MAX_RETRIES = 20
 
 Progress = Callable[[int], None]
-"""Called with each number of blocks that were stored."""
+"""A function that is called with each number of stored blocks."""
 
 
 def fetch_older(
@@ -71,7 +71,7 @@ def with_state(
 
 
 def _below(reader: Reader, header: Header) -> list[Header]:
-    """Return the header below, if there is one and the upstream has it."""
+    """Return the header below, if it exists and the upstream has it."""
     if header.last_block_id == NO_BLOCK:
         return []
     try:
@@ -90,10 +90,10 @@ def _older(reader: Reader, found: ReadBlock, unchecked: frozenset[str]) -> Older
 
 
 def _with_params(reader: Reader, items: list[OlderBlock]) -> list[OlderBlock]:
-    """Return the blocks, highest first, with the parameters where they may have changed.
+    """Return the blocks, highest first, with parameters where they may have changed.
 
-    They are asked for at one height and computed upwards, as what changed them is known from
-    results: the Cosmos SDK has an update in each block.
+    Parameters are read at one height and computed upwards, as results contain their changes:
+    the Cosmos SDK has an update in each block.
     """
     known: ConsensusParams | None = None
     found = []
@@ -113,7 +113,7 @@ def _with_params(reader: Reader, items: list[OlderBlock]) -> list[OlderBlock]:
 
 def with_validators(reader: Reader, item: OlderBlock) -> OlderBlock:
     """Return a block of this upstream with the set that signed it; raise ``UpstreamMismatch``
-    for a set that is not that of its header."""
+    if the header has another set."""
     header = item.block.header
     found = reader.validators(header.height)
     try:
@@ -130,22 +130,22 @@ def _has_other_set(header: Header, above: Header) -> bool:
 
 @dataclass(slots=True)
 class _Fetched:
-    """A range of heights as the nodes have it."""
+    """A range of heights, as the nodes have it."""
 
     chunks: list[Chunk[list[OlderBlock]]]
-    """The blocks, highest first."""
+    """Blocks, highest first."""
     gaps: list[tuple[int, str, str]] = field(default_factory=list)
-    """Heights that no node can give, each with the part that is missing, and the reason."""
+    """Heights that no node can provide, each with the missing part, and the reason."""
     error: UpstreamError | None = None
-    """Why the range ends above its lowest height."""
+    """The error because of which the range ends above its lowest height."""
 
 
 class History:
-    """Fills a store downwards from its lowest block, or from its trusted one.
+    """Backfills a store from its lowest block, or from its trusted one.
 
     A block whose results no node returns is stored without results, and its height is recorded
-    in ``gaps``. ``unchecked`` are fields that the chain computes in its own way;
-    ``ended`` ends it after a chunk.
+    in ``gaps``. ``unchecked`` are fields that the chain computes differently; ``ended`` stops
+    after a chunk.
     """
 
     def __init__(
@@ -167,13 +167,13 @@ class History:
         return Gaps(self._store)
 
     def has_ended(self) -> bool:
-        """Return true if no more is to be filled."""
+        """Return true if the backfill must stop."""
         return self._ended.is_set()
 
     def fill(self, top: int, low: int, progress: Progress) -> int:
-        """Store the blocks from ``top`` down to ``low``; return the lowest that was stored.
+        """Store the blocks from ``top`` down to ``low``; return the lowest stored height.
 
-        That is above ``low`` where no upstream has the blocks below it any more.
+        That is above ``low`` if no upstream has the blocks below it.
         """
         lowest, refusal = self._fill(top, low, progress)
         while refusal is not None:
@@ -184,9 +184,9 @@ class History:
         return lowest
 
     def retry(self, *, at_once: bool = False) -> None:
-        """Ask again for the results of some gaps that are due, or of all ``at_once``.
+        """Ask again for the results of some due gaps, or of all ``at_once``.
 
-        The highest block is left out: a header above it has to prove its results.
+        The highest block is left out, as a header above it must prove its results.
         """
         head = self._store.reads.latest_height()
         due = [each for each in self.gaps.due(at_once=at_once) if each < head]
@@ -207,13 +207,13 @@ class History:
         self, top: int, low: int, progress: Progress
     ) -> tuple[int, UpstreamRefused | None]:
         """Store a range as far as the upstreams have it; return the lowest height, and the
-        refusal of the next one."""
+        refusal for the next one."""
         lowest = top + 1
         parts = fetch_all(self._fetched, downwards(low, top), self._jobs)
         try:
             with closing(parts):
                 for part in parts:
-                    # First: a process that is killed in between has recorded them.
+                    # Record the gaps first, in case the process is killed in between.
                     for gap in part.gaps:
                         self.gaps.note(*gap)
                     for chunk in part.chunks:
@@ -229,13 +229,13 @@ class History:
         return lowest, None
 
     def _lowest_there(self, low: int, high: int, refusal: UpstreamRefused) -> int:
-        """Return the lowest height that can be filled, or ``high`` if none below it can.
+        """Return the lowest height that can be filled, or ``high`` if none below it can be.
 
-        By bisection: what ``status`` says of it is wrong on some nodes.
+        This uses bisection, as ``status`` of some nodes has a wrong lowest height.
         """
         there = min(self._upstreams.ask_all(lambda reader: lowest_block(reader, low, high)))
         if there == low:
-            # They have it, and answer otherwise when they are asked for more.
+            # The nodes have the blocks, but respond differently if more are requested.
             reason = f"block of height {high - 1}: {reason_of(refusal)}"
             self.gaps.note(high - 1, BLOCK, reason)
             raise UpstreamRefused(refusal.name, refusal.code, reason)
@@ -244,7 +244,8 @@ class History:
         return there
 
     def _fetched(self, wanted: Range) -> _Fetched:
-        """Fetch a range; if a height of it fails at all nodes, fetch each height by itself."""
+        """Fetch a range; if one of its heights fails at all nodes, fetch each height
+        separately."""
         gaps: list[tuple[int, str, str]] = []
         fetch = self._fetch
         if self._are_results_gone and (error := self._results_error(wanted[1])):
@@ -268,7 +269,7 @@ class History:
         return None
 
     def _one_by_one(self, wanted: Range) -> _Fetched:
-        """Fetch each height of a range by itself, without results where these fail."""
+        """Fetch each height of a range separately, without results if these fail."""
         found = _Fetched([])
         low, high = wanted
         errors: list[UpstreamError] = []
@@ -286,7 +287,7 @@ class History:
                 found.error = errors[-1]
                 return found
             try:
-                # Waits for nodes that can't be reached: they may have the block.
+                # Wait for unreachable nodes, which may have the block.
                 chunk = fetch_one(self._upstreams, self._fetch_block_alone, alone, (Unusable,))
                 found.chunks.append(chunk)
             except (UpstreamUnavailable, UpstreamRefused) as error:
@@ -304,12 +305,12 @@ class History:
     ) -> None:
         """Expect no results below a range whose last heights, down to ``low``, had ``errors``.
 
-        Nodes that discard results have none of a whole range: such heights are not recorded.
+        Nodes that discard results lack them for a whole range; such heights are not recorded.
         """
         if all(isinstance(error, NoResults) for error in errors):
             gaps = found.gaps[-len(errors) :]
             try:
-                # Waits for nodes that can't be reached: they may have the results.
+                # Wait for unreachable nodes, which may have the results.
                 fetch_one(self._upstreams, self._fetch, (low, low), (Unusable,))
                 return
             except NoResults as error:
@@ -326,7 +327,7 @@ class History:
         return fetch_older(reader, low, high, unchecked=self._unchecked)
 
     def _fetch_alone(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
-        """Return a block with its validators: it may become the lowest of the store."""
+        """Return a block with its validators, as it may become the lowest in the store."""
         return _with_sets(reader, self._fetch(reader, low, high))
 
     def _fetch_blocks(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
@@ -339,7 +340,7 @@ class History:
         return _with_sets(reader, self._fetch_blocks(reader, low, high))
 
     def _store_chunk(self, chunk: Chunk[list[OlderBlock]], low: int) -> None:
-        """Store a chunk; refuse the upstreams whose chunk does not fit, and ask others."""
+        """Store a chunk; if it does not fit, refuse its upstreams and ask others."""
         deadline = self._upstreams.deadline()
         while True:
             try:
@@ -353,9 +354,9 @@ class History:
             chunk = fetch_one(self._upstreams, self._fetch, chunk.range)
 
     def _completed(self, chunk: Chunk[list[OlderBlock]], low: int) -> list[OlderBlock]:
-        """Return the blocks with the sets that depend on what is stored and wanted.
+        """Return the blocks with those sets that depend on stored and wanted heights.
 
-        Only the node that a block is from is asked: its header is not proven yet.
+        Only the node that sent a block is asked, as the header is not proven yet.
         """
         items = list(chunk.content)
         if not items[0].validators and self._differs_from_above(items[0]):
@@ -369,7 +370,7 @@ class History:
         try:
             above = self._store.reads.block_meta(header.height + 1).header
         except NotFound:
-            # Below a trusted block alone, whose sets are known.
+            # Only below a trusted block, whose sets are known.
             return False
         return _has_other_set(header, above)
 
@@ -379,7 +380,7 @@ def _with_sets(reader: Reader, items: Sequence[OlderBlock]) -> list[OlderBlock]:
 
 
 def _gaps(wanted: Range, error: UpstreamError) -> list[tuple[int, str, str]]:
-    """Return the gaps of a range without results, none if the nodes discard results."""
+    """Return the gaps of a range without results; none if the nodes discard results."""
     if isinstance(error, NoResults):
         return []
     low, high = wanted
@@ -387,13 +388,13 @@ def _gaps(wanted: Range, error: UpstreamError) -> list[tuple[int, str, str]]:
 
 
 def lowest_block(reader: Reader, low: int, high: int) -> int:
-    """Return the lowest height from ``low`` on that an upstream has, at most ``high``."""
+    """Return the lowest height of an upstream in the range from ``low`` to ``high``."""
     while low < high:
         middle = (low + high) // 2
         try:
             reader.block(middle)
         except (UpstreamRefused, UpstreamMismatch):
-            # Some answer with the blocks that they have.
+            # Some nodes return the blocks that they have, instead of an error.
             low = middle + 1
         else:
             high = middle

@@ -1,7 +1,7 @@
-"""JSON over HTTP to a node: bounded in time, bytes, requests in flight and rate.
+"""JSON over HTTP to a node, with limits on time, bytes, requests in flight and rate.
 
-urllib3 keeps the connections: it works with threads and under gevent, checks a kept connection
-before it is used again, and reads a body in pieces, so that size and time can be limited.
+urllib3 manages the connections: it works with threads and under gevent, checks an idle
+connection before reusing it, and reads a body in pieces, so that size and time can be limited.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from .throttle import Throttle
 _PIECE = 1 << 16
 # zlib: 16 plus the window size in bits selects the gzip format.
 _GZIP = 16 + zlib.MAX_WBITS
-# One without content has 20 bytes and takes two microseconds.
+# An empty member has 20 bytes and takes two microseconds.
 _MAX_MEMBERS = 10_000
 _CONNECT_S = 5.0
-# Of larger bodies a process reads and decodes one at a time, or several would fill its memory.
+# A process reads and decodes only one larger body at a time, as several would fill its memory.
 _LARGE_BYTES = 16 << 20
 _one_large = threading.Lock()
 _OVERLOADED = (429, 503)
@@ -51,16 +51,16 @@ _JSON = re.compile(rb"\s*[{\[]")
 
 @dataclass(frozen=True, slots=True)
 class UpstreamLimits:
-    """Limits of what one upstream is asked, and of what it may answer."""
+    """Limits of requests to one upstream, and of its responses."""
 
     timeout: float = 10.0
-    """Seconds of a response, from the request to its last byte."""
+    """Seconds for a response, from the request to its last byte."""
     concurrency: int = 8
-    """Requests in flight."""
+    """Maximum number of requests in flight."""
     rate: float = 0.0
-    """Calls per second; 0 for no limit."""
+    """Maximum calls a second; 0 means no limit."""
     max_bytes: int = 256 << 20
-    """Bytes of a response after decompression, also of the response to a whole batch."""
+    """Maximum bytes of a response after decompression, also of a batch's."""
     patience: float = 60.0
     """Seconds for which a request waits for its budget."""
 
@@ -69,14 +69,15 @@ DEFAULT_LIMITS = UpstreamLimits()
 
 
 class Unusable(UpstreamUnavailable):
-    """A response was received, but can't be used; one to fewer or other calls may be usable."""
+    """A response was received, but can't be used; a smaller or different request may
+    succeed."""
 
 
 class HttpClient:
-    """Posts JSON to one address; safe to share among threads and greenlets.
+    """Posts JSON to one address; may be shared among threads and greenlets.
 
-    Errors are :exc:`~flask_noderpc.errors.UpstreamUnavailable` without a usable response, and
-    :exc:`~flask_noderpc.errors.Busy` beyond its budget.
+    Raises :exc:`~flask_noderpc.errors.UpstreamUnavailable` without a usable response, and
+    :exc:`~flask_noderpc.errors.Busy` above the budget.
     """
 
     def __init__(self, url: str | Address, limits: UpstreamLimits, name: str = "") -> None:
@@ -87,7 +88,7 @@ class HttpClient:
         self._throttle = Throttle(self.name, limits.concurrency, limits.rate)
         kind = TlsPool if self.address.scheme == "https" else Pool
         self.connected = 0
-        """How often a connection was opened."""
+        """Number of connections that were opened."""
         self._lock = threading.Lock()
         self._connections: WeakSet[Any] = WeakSet()
         self._pool = kind(
@@ -119,7 +120,7 @@ class HttpClient:
     def post(self, body: bytes, kind: Any, *, calls: int = 1, timeout: float = 0.0) -> Any:
         """Return the response to a body, decoded as ``kind``, a struct or a list of structs.
 
-        The body has so many calls; without a ``timeout`` it is that of the limits.
+        The body has ``calls`` calls; without a ``timeout``, the limits' timeout applies.
         """
         with ExitStack() as held:
             with self._throttle.admitted(calls, seconds_left(self.limits.patience)):
@@ -131,7 +132,7 @@ class HttpClient:
                 raise Unusable(self.name, reason) from None
 
     def head_of(self, body: bytes, size: int) -> bytes:
-        """Return the first bytes of the response to a body; the rest is not received."""
+        """Return the first bytes of the response to a body, and do not receive the rest."""
         patience = seconds_left(self.limits.patience)
         with ExitStack() as held, self._throttle.admitted(1, patience):
             return bytes(self._exchange(body, self.limits.timeout, held, size))
@@ -159,7 +160,7 @@ class HttpClient:
                 response.close()
                 raise Unusable(self.name, _reason(error, timeout)) from None
             except BaseException:
-                # Its connection can't be used again.
+                # The connection can't be used again.
                 response.close()
                 raise
             if most:
@@ -181,7 +182,7 @@ class HttpClient:
             if len(body) > _LARGE_BYTES and not is_large:
                 is_large = True
                 held.enter_context(_one_large)
-            # Compressed bytes count too: any number of them may decode to nothing.
+            # Compressed bytes count, too, as any number of them may decode to nothing.
             if max(len(body), response.tell()) > self.limits.max_bytes:
                 raise Unusable(
                     self.name,
@@ -223,14 +224,15 @@ class HttpClient:
 
 
 def beginning(body: bytes | bytearray | memoryview) -> str:
-    """Return the first bytes of a response as an error message shows them."""
+    """Return the first bytes of a response for an error message."""
     return f"it begins with {bytes(body[:_SHOWN_BYTES])!r}" if body else "it is empty"
 
 
 def _decoded(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """Return the decoded body in pieces of at most ``_PIECE`` bytes.
+    """Yield the decoded body in pieces of at most ``_PIECE`` bytes.
 
-    urllib3 would decode all that a read received at once: a piece of 64 KiB can hold 64 MB.
+    urllib3 would decode everything that a read received at once, and a piece of 64 KiB can
+    contain 64 MB.
     """
     value = response.headers.get("Content-Encoding", "").lower()
     pieces = iter(partial(response.read1, _PIECE, decode_content=False), b"")
@@ -261,20 +263,20 @@ def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
                 raise DecodeError(f"it is not a gzip file: {error}") from None
             rest = inflate.unconsumed_tail or inflate.unused_data
             is_empty = False
-    # zlib holds back no more than its window of 32 KiB.
+    # zlib keeps at most its window of 32 KiB.
     yield inflate.flush()
     if not (inflate.eof or is_empty):
         raise DecodeError("its gzip file ends too early")
 
 
 def _seconds(text: str | None) -> float | None:
-    """Return the seconds of a ``Retry-After``; a date counts as none."""
+    """Return the seconds of a ``Retry-After`` header; a date is ignored."""
     return float(text) if text and text.isdecimal() and len(text) < 6 else None
 
 
 def _reason(error: Exception, timeout: float) -> str:
-    """Return what happened, without the URL that urllib3's own texts have."""
-    # Each is a kind of the one after it.
+    """Return the reason of an error, without the URL in urllib3's own texts."""
+    # Each class is a subclass of the one after it.
     if isinstance(error, NameResolutionError):
         return "its host name is not known"
     if isinstance(error, NewConnectionError):

@@ -1,4 +1,4 @@
-"""Import of a range of a chain: from a trusted header downwards, and from the head upwards."""
+"""Import a range of a chain: from a trusted header downwards, and from the head upwards."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ log = logging.getLogger("flask_noderpc.companion")
 class Importer:
     """Fills a store from upstreams.
 
-    It can be interrupted at any time, and goes on with what is missing when it is called again.
+    It can be interrupted at any time, and continues with what is missing when it is called
+    again.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Importer:
         self._history = History(store, upstreams, options.jobs, options.unchecked)
 
     def plan(self, first: int = 1, last: int | None = None) -> int:
-        """Begin the store if it is empty; return the number of blocks that are missing.
+        """Begin the store if it is empty; return the number of missing blocks.
 
         ``last`` is the highest block, by default the last one whose results are proven. Raise
         :exc:`~flask_noderpc.errors.ConfigurationError` for a range that the chain does not
@@ -72,16 +73,17 @@ class Importer:
         return above + max(0, self._store.reads.base_height() - self._first)
 
     def run(self, progress: Progress) -> tuple[int, int]:
-        """Import what :meth:`plan` found missing; return the lowest and the highest height.
+        """Import the blocks that :meth:`plan` found missing; return the lowest and the highest
+        height.
 
         Raise :exc:`~flask_noderpc.errors.StoreError` if another process adds blocks to the
-        store, and as :meth:`Upstreams.attempt` does.
+        store, and the errors of :meth:`Upstreams.attempt`.
         """
         with held_lease(self._store) as lease, self._comparison() as comparison:
 
             def grown(count: int) -> None:
                 progress(count)
-                # The results of the latest are proven by the next one.
+                # The next block proves the results of the latest one.
                 comparison.add(self._store.reads.latest_height() - 1)
 
             def filled(count: int) -> None:
@@ -99,9 +101,9 @@ class Importer:
         return self._store.reads.base_height(), self._store.reads.latest_height()
 
     def _grow(self, grown: Progress, lease: Lease) -> None:
-        """Append the blocks up to the last one; those without results, too.
+        """Append the blocks up to the last one, including those without results.
 
-        Blocks whose time is ahead of this machine's clock are waited for.
+        Wait for blocks whose time is ahead of this machine's clock.
         """
         deadline = self._upstreams.deadline()
         with closing(self._growth):
@@ -123,7 +125,7 @@ class Importer:
 
     @contextmanager
     def _comparison(self) -> Iterator[Comparison]:
-        """Compare samples of the results with those of other nodes meanwhile."""
+        """Meanwhile compare samples of the results with other nodes'."""
         ended = threading.Event()
         comparison = Comparison(self._store, self._upstreams, ended)
         comparison.start()

@@ -1,4 +1,5 @@
-"""Reads in flight: a node is asked once for what several callers want at the same time."""
+"""Reads in flight: a node gets one request for several callers that need the same at the same
+time."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ T = TypeVar("T")
 
 
 class ReadsInFlight:
-    """Shares the result of a read, or its error, among those who ask for the same meanwhile.
+    """Shares the result of a read, or its error, among concurrent callers of the same read.
 
-    A caller that is killed takes nobody along: another one reads. Safe among threads and
-    greenlets; ``reserve`` holds while one waits for another's read.
+    If a caller is killed, another one reads. Safe among threads and greenlets; ``reserve`` is
+    entered while a caller waits for another's read.
     """
 
     def __init__(self, reserve: Callable[[], AbstractContextManager[None]]) -> None:
@@ -24,7 +25,7 @@ class ReadsInFlight:
         self._reads: dict[Hashable, Future[Any]] = {}
 
     def get(self, key: Hashable, read: Callable[[], T]) -> T:
-        """Return the result of a read; raise what it raises."""
+        """Return the result of a read, or raise its error."""
         while True:
             with self._lock:
                 shared = self._reads.get(key)
@@ -49,5 +50,5 @@ class ReadsInFlight:
         finally:
             with self._lock:
                 del self._reads[key]
-            # After GreenletExit and the like; it has no effect on one that is done.
+            # This runs after GreenletExit and the like, and has no effect on a finished read.
             own.cancel()

@@ -1,4 +1,4 @@
-"""The lease of a store, held while blocks of upstreams are added above its head."""
+"""Lease of a store, held while blocks of upstreams are added above its head."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class LeaseTaken(StoreError):
 
 @contextmanager
 def held_lease(store: ChainStore, stopped: threading.Event | None = None) -> Iterator[Lease]:
-    """Hold the lease of a store, so that one process alone adds blocks above its head.
+    """Hold the lease of a store, so that only one process adds blocks above its head.
 
-    Wait for that of a process that was killed. The error with which the block ends is stored
-    as the reason why no blocks are added. Raise :exc:`LeaseTaken` if another process goes on
-    holding it, or ``stopped`` was set.
+    Wait for the lease of a killed process. An error that ends the context is stored as the
+    reason why no blocks are added. Raise :exc:`LeaseTaken` if another process keeps the lease,
+    or ``stopped`` was set.
     """
     owned, ended = OwnedLease(store, _SECONDS), threading.Event()
     _wait_for(owned, store, stopped or threading.Event())

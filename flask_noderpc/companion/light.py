@@ -1,6 +1,6 @@
-"""Rules of a light client: which headers follow from one that is trusted.
+"""Rules of a light client: which headers follow from a trusted one.
 
-CometBFT: light/verifier.go. Texts name the rule; callers name the upstream.
+CometBFT: light/verifier.go. Error texts name the rule; callers name the upstream.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..protocol.comet.key_types import KEY_TYPES, UnsupportedKey, are_known
 from ..protocol.comet.validators import check_commit, check_trusted_third
 
 CLOCK_DRIFT_NS = 10 * SECOND
-"""How far a header's time may be ahead of this machine's clock."""
+"""Maximum time by which a header may be ahead of this machine's clock."""
 
 TRUST_PERIOD_NS = 14 * 24 * 3600 * SECOND
-"""How long a header is trusted, by default: less than the time in which validators that signed
-another chain can still be punished."""
+"""Default time for which a header is trusted: less than the time in which validators that
+signed another chain can still be punished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,15 @@ class FromTheFuture(ValueError):
 
 
 class NotTrusted(ValueError):
-    """Too few of the trusted validators signed: a header between the two is needed."""
+    """Too few of the trusted validators signed, so a header between the two is needed."""
 
 
 def check_signed(chain_id: str, block: SignedBlock, *, takes_unknown_keys: bool = False) -> str:
-    """Raise :exc:`ValueError` unless a header, its commit and its validators fit each other,
+    """Raise :exc:`ValueError` unless a header, its commit and its validators are consistent,
     and more than two thirds of the voting power signed.
 
-    With ``takes_unknown_keys`` validators whose signatures can't be verified here are taken as
-    they are; the reason is returned then, else an empty text. CometBFT:
+    With ``takes_unknown_keys``, validators whose signatures can't be verified here are
+    accepted; then the reason is returned, otherwise an empty string. CometBFT:
     SignedHeader.ValidateBasic, ValidatorSet.VerifyCommitLight.
     """
     header, commit = block.signed_header.header, block.signed_header.commit
@@ -97,8 +97,8 @@ def check_set(
 ) -> None:
     """Raise :exc:`ValueError` unless a set has the hash of a header.
 
-    A set with keys of a type that nobody here knows has no hash: whoever could choose such a
-    key would be believed without a signature, so it is taken only if the operator says so.
+    A set with keys of an unknown type has no hash: an attacker who could choose such a key
+    would be believed without a signature, so the operator must allow it.
     """
     if not are_known(members):
         if takes_unknown_keys:
@@ -118,20 +118,20 @@ def is_ahead(header: Header, now: int) -> bool:
 
 
 def is_too_old(header: Header, now: int, period: int, seen: int = 0) -> bool:
-    """Return true if a header is too old to trust others by it.
+    """Return true if a header is too old to prove others.
 
-    ``seen`` is the time at which it was still the newest of its chain, if that is known.
+    ``seen`` is a time at which it was still the newest of its chain, if that is known.
     """
     return max(header.time, seen) + period <= now
 
 
 def period_text(period: int) -> str:
-    """Return nanoseconds in days and hours, as ``14 days``."""
+    """Return nanoseconds in days and hours, such as ``14 days``."""
     return str(timedelta(microseconds=period // 1000)).removesuffix(", 0:00:00")
 
 
 def check_age(block: SignedBlock, now: int, period: int, seen: int = 0) -> None:
-    """Raise :exc:`ValueError` if a trusted header is too old to trust others by it."""
+    """Raise :exc:`ValueError` if a trusted header is too old to prove others."""
     if is_too_old(block.signed_header.header, now, period, seen):
         raise ValueError(
             f"the trusted header {block.height} is older than the trusting period of"
@@ -145,8 +145,8 @@ def check_follows(
 ) -> None:
     """Raise :exc:`ValueError` unless a trusted header proves a later one.
 
-    Raise :exc:`NotTrusted` if it might, by way of a header between them, and
-    :exc:`FromTheFuture` if it might later.
+    Raise :exc:`NotTrusted` if a header between them might prove it, and
+    :exc:`FromTheFuture` if it may be proven later.
     """
     chain_id = trusted.signed_header.header.chain_id
     earlier, later = trusted.signed_header.header, block.signed_header.header

@@ -1,4 +1,5 @@
-"""Heights that the store lacks and a node has: read from it, and proven where that is near."""
+"""Heights that the store lacks and a node has: read from the node, and proven if they are
+near."""
 
 from __future__ import annotations
 
@@ -28,25 +29,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[T]):
-    """Answer of a node; ``is_proven`` if the header chain proves it."""
+    """A node's value; ``is_proven`` if the chain of headers proves it."""
 
     value: T
     is_proven: bool
 
 
 class _Headers(NamedTuple):
-    """The header of a height and the next one, proven."""
+    """The proven headers of a height and of the next one."""
 
     own: Header
     above: Header
 
 
 class OlderReads:
-    """Reads of the nodes, proven by the headers down from the store's lowest block.
+    """Reads from the nodes, proven by the headers down from the store's lowest block.
 
-    What is further down than those is marked as unverified. Each read raises ``missing``, the
-    error of the store, where no node has an answer, or only one that is refuted. ``unchecked``
-    are fields that the chain computes in its own way. Equal reads in flight are one.
+    Values further down are marked as unverified. Each read raises ``missing``, the store's
+    error, if no node has a value, or only a refuted one. ``unchecked`` are fields that the
+    chain computes differently. Equal reads in flight are shared.
     """
 
     def __init__(
@@ -57,17 +58,19 @@ class OlderReads:
         self._reads = ReadsInFlight(upstreams.reserve)
 
     def block(self, height: int, missing: NotFound) -> tuple[BlockID, Block]:
-        """Return a block with its id."""
+        """Return a block with its ID."""
         return self._read(
             ("block", height), lambda reader: self._block(reader, height), missing
         )
 
     def meta(self, height: int, missing: NotFound) -> BlockMeta:
-        """Return the header of a block, with a size and a number that are not proven."""
+        """Return the header of a block, with a size and a number of transactions that are not
+        proven."""
         return self._read(("meta", height), lambda reader: self._meta(reader, height), missing)
 
     def metas(self, low: int, high: int, missing: NotFound) -> tuple[BlockMeta, ...]:
-        """Return those of a range that a node has, highest first; nothing is proven."""
+        """Return the metadata of those heights of a range that a node has, highest first;
+        nothing is proven."""
         return self._read(
             ("metas", low, high),
             lambda reader: Found(tuple(reader.metas_down(low, high)), is_proven=False),
@@ -75,7 +78,7 @@ class OlderReads:
         )
 
     def results(self, height: int, missing: NotFound) -> BlockResults:
-        """Return the results of a block: code, data and gas are proven, and nothing else."""
+        """Return the results of a block, of which code, data and gas are proven."""
         return self._read(
             ("results", height), lambda reader: self._results(reader, height), missing
         )
@@ -87,24 +90,24 @@ class OlderReads:
         )
 
     def signed_header(self, height: int, missing: NotFound) -> tuple[SignedHeader, bool]:
-        """Return the header of a block with its commit, which the next block carries."""
+        """Return the header of a block with its commit, which the next block contains."""
         commit = self.commit(height, missing)
         return SignedHeader(self.meta(height, missing).header, commit), True
 
     def validators(self, height: int, missing: NotFound) -> ValidatorSet:
-        """Return the set of a height, with priorities that are not proven."""
+        """Return the set of a height; its priorities are not proven."""
         return self._read(
             ("validators", height), lambda reader: self._validators(reader, height), missing
         )
 
     def params(self, height: int, missing: NotFound) -> ConsensusParams:
-        """Return the consensus parameters of a height: only limits of blocks are proven."""
+        """Return the consensus parameters of a height; only limits of blocks are proven."""
         return self._read(
             ("params", height), lambda reader: self._params(reader, height), missing
         )
 
     def tx(self, tx_hash: bytes, missing: NotFound) -> TxResult:
-        """Return a transaction that is in no block above the store's head."""
+        """Return a transaction, unless it is in a block above the store's head."""
         latest = self._store.reads.latest_height()
         return self._read(
             ("tx", tx_hash, latest), lambda reader: self._tx(reader, tx_hash, latest), missing
@@ -128,7 +131,7 @@ class OlderReads:
         return found.value
 
     def _headers(self, reader: Reader, height: int) -> _Headers | None:
-        """Return the headers that prove a height; ``None`` where it is too far down."""
+        """Return the headers that prove a height; ``None`` if it is too far down."""
         own = self._proven.get(reader, height)
         above = self._proven.get(reader, height + 1)
         return _Headers(own, above) if own and above else None
@@ -140,7 +143,7 @@ class OlderReads:
             return Found((block_id, block), is_proven=False)
         linked = headers.above.last_block_id
         is_proven = block_id == linked == hashes.block_id(block)[0]
-        # A block of other parts than CometBFT's has another part set, too.
+        # Chains whose blocks have other parts than CometBFT's have other part sets.
         if not is_proven and not ("data_hash" in self._unchecked and block_id == linked):
             raise UpstreamMismatch(reader.name, f"block {height} is not the one of the chain")
         return Found((block_id, block), is_proven)
@@ -159,7 +162,7 @@ class OlderReads:
         found = reader.results(height)
         headers = self._headers(reader, height)
         if headers and not are_proven(found, headers.above):
-            # After an upgrade honest nodes, too, decode old records in a wrong way.
+            # After an upgrade, even honest nodes decode old records wrongly.
             raise UpstreamRefused(
                 reader.name, 0, f"header {height + 1} refutes the results of block {height}"
             )
@@ -217,7 +220,8 @@ class OlderReads:
         return Found(found, self._is_in_block(reader, found))
 
     def _is_in_block(self, reader: Reader, found: TxResult) -> bool:
-        """Return true if a transaction and its result are proven; raise if they are refuted."""
+        """Return true if a transaction and its result are proven; raise an error if they are
+        refuted."""
         block, results = self._content(reader, found.height)
         if not (block.is_proven and results.is_proven):
             return False
@@ -240,5 +244,5 @@ class OlderReads:
 
 
 def _proven_part(result: ExecTxResult) -> bytes:
-    """Return the hash of what a header proves of a result."""
+    """Return the hash of the parts of a result that a header proves."""
     return hashes.results_hash([result])

@@ -1,4 +1,5 @@
-"""Several upstreams of one chain: the next is asked where one fails, and a liar no more."""
+"""Several upstreams of one chain: the next one is asked after a failure, and a node that served
+invalid data is not asked again."""
 
 from __future__ import annotations
 
@@ -35,33 +36,34 @@ T = TypeVar("T")
 
 _FIRST_PAUSE_S = 0.25
 _MAX_PAUSE_S = 15.0
-# A node that fails is tried again so often, beside the requests.
+# Interval at which a failing node is tried in the background.
 _PROBE_S = 30.0
-# One that answered for another height, perhaps as a proxy was moved to another machine.
+# Pause for a node that answered for another height, perhaps as a proxy changed the machine.
 _MISPLACED_S = 60.0
 
 Check = Callable[[Reader], None]
-"""Raises ``UpstreamMismatch`` for a node of another chain."""
+"""A function that raises ``UpstreamMismatch`` for a node of another chain."""
 
 
 class NoUpstream(UpstreamError):
-    """No upstream can be asked: all are unreachable, or all were refused."""
+    """No upstream can be used: all are unreachable, or all were refused."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("", reason)
 
 
 class Upstreams:
-    """Readers of upstreams, asked by turns; safe to share among threads.
+    """Readers of upstreams, used in turn; may be shared among threads.
 
-    ``patience`` are the seconds for which a read is tried again while some can't be reached.
+    ``patience`` is the time in seconds for which a read is retried while some can't be reached.
     """
 
     def __init__(self, readers: Sequence[Reader], patience: float = 60.0) -> None:
         self._readers = list(readers)
         self._patience = patience
         self.check: Check | None = None
-        """Done before the first request to a node, after one that failed, and now and then."""
+        """Check before the first request to a node, after a failed one, and sometimes in
+        between."""
         self.ahead = ""
         """The node that has the latest block, which is asked for it first."""
         self.stopped = threading.Event()
@@ -69,14 +71,14 @@ class Upstreams:
         self._lock = threading.Lock()
         self._health = {reader.name: Health() for reader in readers}
         self.refused: dict[str, str] = {}
-        """The upstreams that are asked no more, with the reason."""
+        """Upstreams that are not asked again, with the reason."""
         self._asked_again_at: dict[str, float] = {}
         self.reserve: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Held while a client waits for an upstream."""
+        """Context in which a client waits for an upstream."""
         self.decoders = IN_THIS_PROCESS
         """Processes that decode many blocks."""
         self.on_refused: Callable[[], None] = lambda: None
-        """Called after one more was refused."""
+        """Function that is called after an upstream was refused."""
 
     @classmethod
     def at(
@@ -86,7 +88,7 @@ class Upstreams:
         limits: UpstreamLimits,
         patience: float,
     ) -> Self:
-        """Return the upstreams of these URLs, which are not asked yet; raise
+        """Return the upstreams of these URLs, without connecting to them; raise
         :exc:`~flask_noderpc.errors.ConfigurationError`."""
         addresses = [url if isinstance(url, Address) else Address.parse(url) for url in urls]
         decoders = Decoders()
@@ -111,7 +113,7 @@ class Upstreams:
         return readers
 
     def _by_turns(self, *, for_head: bool) -> list[Reader]:
-        """Return the usable readers: the one whose turn it is first, those that fail last."""
+        """Return the usable readers: the one whose turn it is first, failing ones last."""
         readers = self.usable()
         with self._lock:
             self._turn += 1
@@ -135,7 +137,7 @@ class Upstreams:
         return "failing" if self._health[name].is_failing else "up"
 
     def refuse(self, name: str, reason: str, seconds: float | None = None) -> None:
-        """Ask an upstream no more, or not for so long, as what it said is refuted."""
+        """Refuse an upstream for good, or for some seconds, as its data is refuted."""
         with self._lock:
             known = self.refused.setdefault(name, reason)
             if seconds is None:
@@ -153,12 +155,12 @@ class Upstreams:
         alone: bool = False,
         final: tuple[type[UpstreamError], ...] = (),
     ) -> T:
-        """Return what an action has from the first upstream that can answer.
+        """Return an action's result from the first upstream that can answer.
 
-        A mismatch refuses the upstream. The next is asked beside one that is silent, unless it
-        is to be asked ``alone``, as for what takes long. If all refuse the call itself, the
-        first one's error is raised. If some can't be reached, all are asked again until the
-        patience ends, unless one raised an error of the ``final`` types.
+        A mismatch refuses the upstream. If an upstream is silent, the next one is asked, too,
+        unless ``alone`` is given for calls that take long. If all refuse the call itself, the
+        first error is raised. If some can't be reached, all are asked again until the patience
+        ends, unless one raised an error of the ``final`` types.
         """
         deadline = self.deadline()
         pause = _FIRST_PAUSE_S
@@ -180,7 +182,7 @@ class Upstreams:
         failures: list[UpstreamError | Busy],
         alone: bool,
     ) -> tuple[T] | None:
-        """Return what one of the upstreams has, asked in this order."""
+        """Return the result of one of the upstreams, which are asked in this order."""
         attempts = (
             Attempt(
                 partial(self._tried, reader, action, failures),
@@ -196,12 +198,12 @@ class Upstreams:
     def ask_all(
         self, action: Callable[[Reader], T], final: tuple[type[UpstreamError], ...] = ()
     ) -> list[T]:
-        """Return what an action has from each upstream that can answer, at least one.
+        """Return an action's result from each upstream that can answer, at least one.
 
-        Raise as :meth:`attempt` does.
+        Raise the errors of :meth:`attempt`.
         """
         first = self.attempt(lambda reader: (reader, action(reader)), final=final)
-        # At once: one that hangs takes the time of a request, not each of them.
+        # Ask all at once, so that several hanging nodes take the time of one request.
         others = [
             started(partial(self._tried, reader, action, []), "noderpc-ask")
             for reader in self.usable()
@@ -216,10 +218,10 @@ class Upstreams:
         action: Callable[[Reader], T],
         failures: list[UpstreamError | Busy],
     ) -> tuple[T] | None:
-        """Return what an action has from one upstream; add to ``failures`` if it fails, and
-        refuse the upstream after a mismatch."""
+        """Return an action's result from one upstream; after a failure add the error to
+        ``failures``, and refuse the upstream after a mismatch."""
         if not seconds_left(inf):
-            # That says nothing about the node.
+            # This says nothing about the node.
             reason = "no response within the time of the call: it was not asked"
             failures.append(UpstreamUnavailable(reader.name, reason))
             return None
@@ -243,7 +245,7 @@ class Upstreams:
         except NodeRPCError:
             raise
         except Exception as error:
-            # Decoding failed in a way that is not foreseen: the failure of this node alone.
+            # Decoding failed in an unexpected way, which counts as a failure of this node only.
             log.exception("a response of the upstream %s can't be used", reader.name)
             reason = f"a response that can't be used ({type(error).__name__})"
             failures.append(UpstreamUnavailable(reader.name, reason))
@@ -256,12 +258,12 @@ class Upstreams:
         return (found,)
 
     def _note(self, reader: Reader, error: UpstreamError | Busy, *, is_checked: bool) -> None:
-        """Note what an error says about a node, which may have answered its check just now."""
+        """Record what an error says about a node, which may have passed its check just now."""
         match error:
             case NotDecoded():
                 self._note_change(reader)
             case Unusable() if is_checked:
-                # It may be this call alone that fails; otherwise the next check fails, too.
+                # Only this call may fail; otherwise the next check fails, too.
                 self._note_change(reader)
             case UpstreamUnavailable():
                 self._note_failure(reader, str(error))
@@ -269,11 +271,11 @@ class Upstreams:
                 self._note_success(reader)
 
     def _check_chain(self, reader: Reader) -> None:
-        """Check the node before the first request, and when it may be another one."""
+        """Check the node before the first request, and when it may have been replaced."""
         health = self._health[reader.name]
         if self.check is not None and health.is_due(reader.node.connected):
             if health.checked_at is not None:
-                # Others need not do it again meanwhile.
+                # Other threads need not check it meanwhile.
                 health.checked_at = time.monotonic()
             reader.node.reconnect()
             self.check(reader)
@@ -284,13 +286,13 @@ class Upstreams:
         return time.monotonic() + self._patience
 
     def wait(self, failure: Exception, deadline: float, pause: float = 1.0) -> None:
-        """Wait before it is tried again; raise the failure after the deadline."""
+        """Wait before the next attempt; raise the failure after the deadline."""
         left = deadline - time.monotonic()
         if left <= 0 or has_ended() or self.stopped.wait(min(pause, left)):
             raise failure
 
     def _note_change(self, reader: Reader) -> None:
-        """Let the node be checked soon: it answers, but not as its version did."""
+        """Let the node be checked soon, as its responses do not match its version."""
         self._health[reader.name].connected = -1
 
     def _note_failure(self, reader: Reader, reason: str) -> None:
@@ -310,7 +312,8 @@ class Upstreams:
             log.warning("upstream %s: answers again", reader.name)
 
     def _probe_others(self, readers: Sequence[Reader]) -> None:
-        """Try failing nodes again in the background: a request would wait for them."""
+        """Try failing nodes again in the background, as a request would have to wait for
+        them."""
         for reader in readers:
             health, now = self._health[reader.name], time.monotonic()
             if not health.is_failing or now - health.probed_at < _PROBE_S:
@@ -324,7 +327,7 @@ class Upstreams:
             ).start()
 
     def stop(self) -> None:
-        """End the requests that are waiting, and begin no others."""
+        """End the waiting requests, and refuse new ones."""
         self.stopped.set()
         for reader in self._readers:
             reader.node.interrupt()

@@ -1,4 +1,4 @@
-"""Progress of a backfill: in the log, and in the store for the processes that serve."""
+"""Progress of a backfill, in the log and in the store for the serving processes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from . import shared_state
 log = logging.getLogger("flask_noderpc.progress")
 
 _STORE_EACH_S, _LOG_EACH_S = 1.0, 30.0
-# Blocks for each that is compared with those of other nodes.
+# One of this many blocks is compared with other nodes' results.
 _SAMPLE_EACH = 1_000
 
 
 class ShownProgress:
-    """Counts the blocks of a backfill of which ``missing`` are to be stored.
+    """Counts the blocks of a backfill, with ``missing`` as the total.
 
     ``sample`` is called with the height of one in a thousand.
     """
@@ -49,5 +49,5 @@ class ShownProgress:
             )
 
     def end(self) -> None:
-        """Show that no more blocks are to be had."""
+        """Record that no more blocks are available."""
         shared_state.set_backfill(self._store, BackfillProgress(self._done))

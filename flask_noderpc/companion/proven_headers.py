@@ -13,27 +13,27 @@ from .reader import Reader
 from .trust import STEP, linked_headers
 
 MAX_HEADERS = 1_000
-"""Headers that are read and kept at most, from the store's lowest one downwards."""
+"""Maximum number of headers that are read and cached, from the store's lowest one downwards."""
 
 
 class ProvenHeaders:
-    """Reads headers down to the one that is asked for, and keeps them.
+    """Reads and caches headers down to a requested one.
 
-    Safe to share among threads and greenlets.
+    May be shared among threads and greenlets.
     """
 
     def __init__(self, store: ChainStore) -> None:
         self._store = store
-        # The thread of each caller is occupied already.
+        # Each waiting caller has a reserved thread already.
         self._reads = ReadsInFlight(nullcontext)
         self._lock = threading.Lock()
-        # Without a gap below the store's lowest one.
+        # Headers by height, without a gap below the store's lowest block.
         self._headers: dict[int, Header] = {}
 
     def get(self, reader: Reader, height: int) -> Header | None:
-        """Return the header of a height, proven; ``None`` where that would take too many.
+        """Return the proven header of a height; ``None`` if that would take too many reads.
 
-        Raise ``UpstreamMismatch`` for headers that are not those which the hashes name.
+        Raise ``UpstreamMismatch`` for headers whose hashes don't match.
         """
         base = self._store.reads.base_height()
         if not base - MAX_HEADERS <= height <= self._store.reads.latest_height():
@@ -55,16 +55,16 @@ class ProvenHeaders:
             return self._headers
 
     def _extend(self, reader: Reader, base: int, height: int) -> None:
-        """Read the next headers below those that are known."""
+        """Read the next headers below the known ones."""
         known = self._known(base)
         above = known[min(known)] if known else self._store.reads.block_meta(base).header
         low = max(height, above.height - STEP)
-        # By its reader, which is refused for what is wrong.
+        # The reader's name is part of the key, as the node is refused for wrong headers.
         headers = self._reads.get(
             (reader.name, above.height, low), lambda: linked_headers(reader, low, above)
         )
         with self._lock:
-            # Unless another caller has read further.
+            # Another caller may have read further meanwhile.
             if self._headers is known:
                 all_known = (*known.values(), *headers)
                 self._headers = {each.height: each for each in all_known if each.height < base}

@@ -1,4 +1,4 @@
-"""The first answer of several nodes: the next is asked where one fails or is silent."""
+"""First response of several nodes: the next one is asked when one fails or is silent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .threads import started
 T = TypeVar("T")
 
 SILENT_S = 2.0
-"""Seconds after which a node that answers nothing is waited for no longer alone."""
+"""Seconds without a response after which another node is asked, too."""
 _LOOK_S = SILENT_S / 4
 
 
@@ -24,15 +24,16 @@ class Attempt(Generic[T]):
     """A request to one node."""
 
     make: Callable[[], tuple[T] | None]
-    """Returns ``None`` if it fails."""
+    """Function that sends the request, and returns ``None`` if it fails."""
     is_silent: Callable[[], bool]
-    """Returns true if the node answers neither it nor other requests."""
+    """Function that returns true if the node responds neither to this nor to other requests."""
 
 
 def first_answer(attempts: Iterable[Attempt[T]]) -> tuple[T] | None:
-    """Make the attempts, each in a thread; return what is found first, ``None`` if all fail.
+    """Make the attempts, each in a thread; return the first result, ``None`` if all fail.
 
-    The next is made when those before have failed, or their node is silent; they go on.
+    The next attempt starts when those before have failed, or their node is silent; they
+    continue.
     """
     running: set[Future[tuple[T] | None]] = set()
     for attempt in attempts:
@@ -68,7 +69,7 @@ def failure_of(
     if not others:
         final = (UpstreamRefused,)
     if found := [each for each in failures if isinstance(each, final)]:
-        # A node that fails may have what others discard; one that lacks results alone has more
-        # than one that lacks the block, too.
+        # A failing node may have what others discard, and a node that only lacks results has
+        # more than one that lacks the block, too.
         raise min(found, key=_order)
     return others[0]

@@ -1,4 +1,4 @@
-"""Reads of an upstream by the fetch plan: few calls for each height, decoded."""
+"""Reads of an upstream by the fetch plan: few calls for each height, with decoded results."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _MAX_GENESIS_CHUNKS = 4_096
 # cometbft#564: the results of an epoch's block of Osmosis take minutes.
 _MAX_RESULTS_S = 120.0
 
-# CometBFT: types/genesis.go, GenesisDoc begins with time, chain id and initial height.
+# CometBFT's types/genesis.go: GenesisDoc begins with time, chain ID and initial height.
 _GENESIS_HEAD = 4_096
 _CHUNK = re.compile(rb'"data"\s*:\s*"([A-Za-z0-9+/]*)')
 _INITIAL_HEIGHT = re.compile(rb'"initial_height"\s*:\s*"(\d{1,18})"')
-# CometBFT: state/store.go; forks have words of their own.
+# Texts of CometBFT's state/store.go and of forks.
 _NO_RESULTS = re.compile(r"could not find results|not persist|not available|pruned|discard")
 
 
@@ -54,12 +54,12 @@ class NoResults(UpstreamRefused):
 
 
 class Misplaced(UpstreamMismatch):
-    """An answer is that to another request, as of a proxy that was just moved."""
+    """The response belongs to another request, as from a proxy that was just changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadBlock:
-    """A block as an upstream has it, with its results if it has them."""
+    """A block of an upstream, with its results if the upstream has them."""
 
     block_id: BlockID
     block: Block
@@ -72,10 +72,9 @@ class ReadBlock:
 
 
 class Reader:
-    """Reads one upstream; raises as :class:`Upstream` does.
+    """Reads one upstream; raises the errors of :class:`Upstream`.
 
-    What does not fit its request is :exc:`Misplaced`: a height or a page that was not asked
-    for.
+    A response for another height or page than requested raises :exc:`Misplaced`.
     """
 
     def __init__(self, node: Upstream) -> None:
@@ -84,7 +83,7 @@ class Reader:
         self._results_s = node.limits.timeout
 
     def status(self) -> ResultStatus:
-        """Return version, chain id and heights of the node."""
+        """Return version, chain ID and heights of the node."""
         return self.node.get(ResultStatus, "status")
 
     def blocks(
@@ -120,7 +119,7 @@ class Reader:
         return found
 
     def _ask_patiently(self, calls: Sequence[Call]) -> list[Answer]:
-        """Ask for results: each time that takes too long, the next may take twice as long."""
+        """Ask for results; after a timeout, the next request may take twice as long."""
         timeout, began = self._results_s, time.monotonic()
         try:
             answers = self.node.ask(calls, timeout)
@@ -163,8 +162,8 @@ class Reader:
         return self._own(height, self.node.get(ResultBlock, "block", height=height))
 
     def _own(self, height: int, found: ResultBlock | UpstreamRefused) -> tuple[BlockID, Block]:
-        """Return the block of a height; raise its error, ``Misplaced`` for another one, or
-        ``UpstreamMismatch`` for one whose header does not have the reported hash."""
+        """Return the block of a height, or raise its error; raise ``Misplaced`` for another
+        block, and ``UpstreamMismatch`` if the header does not have the reported hash."""
         if isinstance(found, UpstreamRefused):
             raise found
         if found.block is None or found.block.header.height != height:
@@ -181,7 +180,7 @@ class Reader:
         return found
 
     def commit(self, height: int) -> tuple[Header, Commit]:
-        """Return the header of a height with the commit that the node has for it."""
+        """Return the header of a height with the node's commit for it."""
         found = self.node.get(ResultCommit, "commit", height=height).signed_header
         if found.header.height != height:
             raise self._other("commit", height)
@@ -196,7 +195,7 @@ class Reader:
         return [meta.header for meta in self.metas(low, high)]
 
     def metas(self, low: int, high: int) -> Sequence[BlockMeta]:
-        """Return the metas of a range of at most ``METAS`` heights, highest first."""
+        """Return the metadata of a range of at most ``METAS`` heights, highest first."""
         found = self.node.get(
             ResultBlockchainInfo, "blockchain", minHeight=low, maxHeight=high
         ).block_metas
@@ -205,8 +204,8 @@ class Reader:
         return found
 
     def metas_down(self, low: int, high: int) -> Sequence[BlockMeta]:
-        """Return the metas of a range of at most ``METAS`` heights, highest first; without the
-        lowest ones where the node has pruned them."""
+        """Return the metadata of a range of at most ``METAS`` heights, highest first, without
+        heights that the node has pruned."""
         found = self.node.get(
             ResultBlockchainInfo, "blockchain", minHeight=low, maxHeight=high
         ).block_metas
@@ -214,8 +213,8 @@ class Reader:
         return found
 
     def headers_down(self, low: int, high: int) -> list[Header]:
-        """Return the headers of a range of any length, highest first; raise
-        ``UpstreamRefused`` where the node has pruned some."""
+        """Return the headers of a range of any length, highest first; raise ``UpstreamRefused``
+        if the node has pruned some."""
         tops = range(high, low - 1, -METAS)
         calls = [
             call("blockchain", minHeight=max(low, top - METAS + 1), maxHeight=top)
@@ -270,7 +269,7 @@ class Reader:
         return found.consensus_params
 
     def initial_height(self) -> int:
-        """Return the height that the genesis document begins with; nothing proves it."""
+        """Return the initial height of the genesis document, which nothing proves."""
         head = self.node.head_of(call("genesis_chunked", chunk=0), _GENESIS_HEAD)
         found = _CHUNK.search(head)
         content = b64decode(found[1][: len(found[1]) // 4 * 4]) if found else b""

@@ -1,4 +1,4 @@
-"""``CompanionReads``: reads of a store, and of the nodes where it lacks something."""
+"""``CompanionReads``: reads of a store, and of the nodes for what it lacks."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ T = TypeVar("T")
 
 
 class CompanionReads(SQLReads):
-    """Reads of the store of a chain that is followed.
+    """Reads of a followed chain's store.
 
-    Blocks that it lacks are read from ``upstreams``, which are connected at the first such
-    read. ``last_error`` returns why no node answers now.
+    Missing blocks are read from ``upstreams``, which connect at the first such read.
+    ``last_error`` returns why no node responds now.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class CompanionReads(SQLReads):
         return super().initial_height()
 
     def _check_begun(self) -> None:
-        """Raise :exc:`~flask_noderpc.errors.NotReady` before the first block is there."""
+        """Raise :exc:`~flask_noderpc.errors.NotReady` until the first block is stored."""
         if not self._has_begun:
             if not self._store.has_chain():
                 error = self._last_error()
@@ -94,7 +94,7 @@ class CompanionReads(SQLReads):
         return super().search_blocks(search, page, limits)
 
     def _lowest_to_ask_below(self, search: Search) -> int:
-        """Return the lowest height that is indexed, if a search goes below it; else 0."""
+        """Return the lowest indexed height, if a search goes below it; otherwise 0."""
         self._check_begun()
         lowest = self.lowest_indexed()
         return lowest if lowest > max(search.low, self.initial_height()) else 0
@@ -122,7 +122,7 @@ class CompanionReads(SQLReads):
         try:
             return stored(height)
         except ResultNotFound as missing:
-            # During a backfill, the validators of stored heights too.
+            # During a backfill, the store may lack validators of stored heights.
             if not self.initial_height() <= height <= self.latest_height():
                 raise
             return asked(height, missing)
@@ -173,7 +173,7 @@ class CompanionReads(SQLReads):
         try:
             return super().results(height)
         except NotFound as missing:
-            # Results of stored blocks may be missing, too.
+            # The store may lack results of stored blocks.
             if not self.initial_height() <= height < self.lowest_results():
                 raise
             return self._older.results(height, missing)

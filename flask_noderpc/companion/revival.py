@@ -1,5 +1,5 @@
-"""Revival of a store whose head is too old to trust others by it: a newer trusted header names,
-by the hashes between the two, each block that follows the head."""
+"""Revive a store whose head is too old to prove others: a newer trusted header names, by the
+hashes between the two, each block after the head."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .trust import (
 log = logging.getLogger("flask_noderpc.companion")
 
 _LOG_EACH_S = 30.0
-# Hashes of 130,000 headers; more are kept in a file.
+# Hashes of 130,000 headers; further ones are kept in a file.
 _MAX_MEMORY = 4 << 20
 
 
@@ -49,7 +49,7 @@ class _Links:
         self.lowest = above.height
 
     def hash_at(self, height: int) -> bytes:
-        """Return the hash of a header, empty if it is not known."""
+        """Return the hash of a header, empty if it is unknown."""
         if not self.lowest <= height <= self.top:
             return b""
         self._hashes.seek((self.top - height) * HASH_SIZE)
@@ -64,8 +64,8 @@ class Revival:
     """Links the head of a store to a trusted header above it, once the head is older than the
     trusting period.
 
-    For the one thread that appends blocks. An interruption only costs time: the headers are
-    read again, down to what is the head by then.
+    Only the thread that appends blocks uses it. An interruption only costs time: the headers
+    are read again, down to the head at that time.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class Revival:
         self._links: _Links | None = None
 
     def linked_to(self) -> int:
-        """Return the height of the trusted header that the blocks above the head are linked to,
-        or 0 if the head is young enough to prove them.
+        """Return the height of the trusted header to which the blocks above the head are
+        linked, or 0 if the head is young enough to prove them.
 
-        Raise :exc:`CannotFollow` for an old head without such a
-        header, and as :meth:`Upstreams.attempt` does.
+        Raise :exc:`CannotFollow` for an old head without such a header, and the errors of
+        :meth:`Upstreams.attempt`.
         """
         head = self._age.head()
         if not self._age.is_too_old(head):
@@ -92,7 +92,7 @@ class Revival:
         return self._links.top
 
     def hash_at(self, height: int) -> bytes:
-        """Return the hash that a header has to have, empty where its signatures prove it."""
+        """Return the hash that a header must have, empty if its signatures prove it."""
         return self._links.hash_at(height) if self._links else b""
 
     def close(self) -> None:
@@ -102,8 +102,8 @@ class Revival:
             self._links = None
 
     def _root(self, head: Header) -> SignedBlock:
-        """Return the header that is trusted: above the head, and young enough or the newest of
-        a chain that has halted."""
+        """Return the trusted header, which must be above the head, and young enough or the
+        newest of a halted chain."""
         trust, chain_id = self._trust, self._store.reads.chain_id()
         found = self._upstreams.ask_all(newest_of)
         if trust.height > head.height:
@@ -119,7 +119,7 @@ class Revival:
         )
 
     def _shown(self, newest: int) -> str:
-        """Return what the nodes show as the newest header of a chain that looks halted."""
+        """Return a description of the nodes' newest header, for a chain that looks halted."""
         try:
             header = self._upstreams.attempt(lambda reader: reader.header(newest))
         except UpstreamRefused:
@@ -143,8 +143,8 @@ class Revival:
     def _linked(self, head: Header, root: SignedBlock) -> _Links:
         """Read the headers from a trusted one down to the head; return their hashes.
 
-        Raise :exc:`CannotFollow` where the nodes have pruned some,
-        and for a header of another chain.
+        Raise :exc:`CannotFollow` if the nodes have pruned some, and for a header of another
+        chain.
         """
         low = head.height + 1
         check_not_pruned(self._store, self._upstreams, low, root.height)
@@ -194,9 +194,9 @@ class Revival:
 
 
 def check_not_pruned(store: ChainStore, upstreams: Upstreams, low: int, high: int) -> None:
-    """Raise :exc:`CannotFollow` if no node has block ``low``, the next one, any more.
+    """Raise :exc:`CannotFollow` if no node has block ``low``, the next one.
 
-    Raise as :meth:`Upstreams.attempt` does.
+    Raise the errors of :meth:`Upstreams.attempt`.
     """
     try:
         upstreams.attempt(lambda reader: reader.block(low))

@@ -1,7 +1,7 @@
-"""A live round as a node of another version shows it: ``consensus_state`` and its dump.
+"""Translate a live round into the form of another version: ``consensus_state`` and its dump.
 
-What differs is the text of votes, and one member of the dump; evidence in the block of a
-proposal stays as it is.
+The text of votes differs, and one member of the dump; evidence in a proposed block stays
+unchanged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from .. import jsoncodec
 
-# CometBFT 0.38: types/vote.go, a fingerprint of the vote extension is added.
+# CometBFT 0.38's types/vote.go adds a fingerprint of the vote extension.
 _VOTE = re.compile(
     rb"(Vote\{\d+:[0-9A-F]{12} \d+/\d+/[^ ]+ [0-9A-F]{12} [0-9A-F]{12})(?: [0-9A-F]{12})?( @ )"
 )
@@ -35,7 +35,7 @@ def has_rounds(dialect: str) -> bool:
 
 
 def translated(shown: jsoncodec.Raw, source: str, target: str) -> jsoncodec.Raw:
-    """Return what a node of one dialect shows as one of another does."""
+    """Return a round of one dialect in the form of another."""
     if source == target:
         return shown
     text = bytes(shown)

@@ -1,4 +1,4 @@
-"""Searches of heights that the store's index lacks: a node that knows them is asked."""
+"""Searches of heights that the store's index lacks, for which a node is asked."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .reader import Reader
 
 T = TypeVar("T")
 
-# Seconds for which it is known whether a node's index reaches further down than the store's.
+# Seconds for which it is cached whether a node's index reaches further down than the store's.
 _KNOWN_S = 10.0
 
 
 class ForwardedSearches:
     """Searches of the nodes, whose results nothing proves.
 
-    Each returns ``None`` if all nodes answer that they have indexed no heights below
-    ``lowest``, the lowest that is indexed in the store. Raise
-    :exc:`~flask_noderpc.errors.SearchIncomplete` where no node answers that has the store's
-    latest block, too. Equal searches in flight are one.
+    Each returns ``None`` if all nodes say that they have no indexed heights below ``lowest``,
+    the lowest indexed height of the store. Raise
+    :exc:`~flask_noderpc.errors.SearchIncomplete` if no node responds that has the store's
+    latest block, too. Equal searches in flight are shared.
     """
 
     def __init__(self, upstreams: Upstreams, store: ChainStore) -> None:
@@ -37,7 +37,7 @@ class ForwardedSearches:
         self._known: dict[str, tuple[float, bool]] = {}
 
     def txs(self, search: Search, page: Page, prove: bool, lowest: int) -> FoundTxs | None:
-        """Return a page of the transactions that are found."""
+        """Return a page of matching transactions."""
 
         def read(reader: Reader) -> FoundTxs:
             def ask(number: int) -> tuple[int, Sequence[TxResult]]:
@@ -55,7 +55,7 @@ class ForwardedSearches:
         return self._read(search, ("txs", page, prove), read, lowest)
 
     def heights(self, search: Search, page: Page, lowest: int) -> FoundHeights | None:
-        """Return a page of the heights of blocks that are found."""
+        """Return a page of the heights of matching blocks."""
 
         def read(reader: Reader) -> FoundHeights:
             def ask(number: int) -> tuple[int, Sequence[int]]:
@@ -78,7 +78,7 @@ class ForwardedSearches:
     ) -> T | None:
         if not search.text:
             return None
-        # A client that has seen a block finds what is in it.
+        # A client that has seen a block must find its content.
         found = self._reads.get(
             (search.text, key, lowest, self._store.reads.latest_height()),
             lambda: self._attempt(read, lowest),
@@ -112,13 +112,13 @@ class ForwardedSearches:
             ) from None
 
     def _believed(self) -> set[str]:
-        """Return the names of the nodes, whether they answer or not, but for refused ones."""
+        """Return the names of all nodes that are not refused, whether they respond or not."""
         states = self._upstreams.states()
         return {name for name, state in states.items() if state != "refused"}
 
     def _check(self, reader: Reader, heights: Sequence[int], due: range) -> None:
-        """Raise ``UpstreamRefused`` for a page with another number of items than is due, or
-        with heights that the chain has not."""
+        """Raise ``UpstreamRefused`` for a page whose number of items is wrong, or whose heights
+        the chain does not have."""
         first = self._store.reads.initial_height()
         if len(heights) not in due or min(heights, default=first) < first:
             raise UpstreamRefused(
@@ -148,14 +148,14 @@ def _is_indexed(reader: Reader, height: int) -> bool:
             order_by="asc",
         )
     except UpstreamRefused:
-        # Nodes before 0.34.9 and some proxies have no such method; the search itself tells.
+        # Nodes before 0.34.9 and some proxies lack this method, so the search itself must tell.
         return True
-    # A node that has pruned the block shows it no more, and still counts it.
+    # A node that has pruned the block omits it, but still counts it.
     return found.total > 0
 
 
 def _due(total: int, page: Page, number: int) -> int:
-    """Return how many items a page of a node has to have."""
+    """Return the number of items that a node's page must have."""
     return max(0, min(page.limit, total - (number - 1) * page.limit))
 
 
@@ -165,7 +165,7 @@ def _params(search: Search, page: Page, number: int) -> dict[str, int | str]:
 
 
 def _window(ask: Callable[[int], tuple[int, Sequence[T]]], page: Page) -> tuple[int, list[T]]:
-    """Return the total and the items of a page, which may lie on two pages of a node."""
+    """Return the total and the items of a page, which may span two pages of a node."""
     before, skipped = divmod(page.offset, page.limit)
     total, items = 0, list[T]()
     for number in range(before + 1, before + 2 + bool(skipped)):
@@ -174,7 +174,7 @@ def _window(ask: Callable[[int], tuple[int, Sequence[T]]], page: Page) -> tuple[
         except UpstreamRefused:
             if number == 1:
                 raise
-            # The page is beyond the last one.
+            # The page is after the last one.
             return (total if items else ask(1)[0]), items[skipped:]
         items += found
     return total, items[skipped : skipped + page.limit]

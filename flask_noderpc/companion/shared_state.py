@@ -1,4 +1,4 @@
-"""State that the process that follows a chain leaves in the store for those that serve it."""
+"""State that the following process stores for the serving processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refused(store: ChainStore) -> dict[str, str]:
 
 
 def set_refused(store: ChainStore, names: Mapping[str, str]) -> None:
-    """Store the names of refused upstreams, which hold no credentials."""
+    """Store the names of refused upstreams, without credentials."""
     store.set_metadata(_REFUSED, jsoncodec.encode(dict(names)))
 
 
@@ -45,7 +45,7 @@ def set_backfill(store: ChainStore, progress: BackfillProgress) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """The next block, whose time is ahead of the clock of the process that follows."""
+    """The next block, whose time is ahead of the clock of the following process."""
 
     height: int
     seconds: int
@@ -58,13 +58,13 @@ class Ahead:
 
 
 def newest_seen(store: ChainStore) -> Newest | None:
-    """Return the head that all nodes showed as the newest block of a chain that halted."""
+    """Return the head that all nodes reported as the newest block of a halted chain."""
     found = store.metadata(_NEWEST)
     return jsoncodec.decode(found, Newest) if found else None
 
 
 def set_newest_seen(store: ChainStore, height: int, now: int) -> None:
-    """Store that all nodes show no newer block."""
+    """Store that all nodes have no newer block."""
     store.set_metadata(_NEWEST, jsoncodec.encode(Newest(height, now)))
 
 
@@ -85,5 +85,5 @@ def ahead(store: ChainStore) -> Ahead | None:
 
 
 def set_ahead(store: ChainStore, block: Ahead | None) -> None:
-    """Store which block waits for the clock."""
+    """Store the block that waits for the clock."""
     store.set_metadata(_AHEAD, jsoncodec.encode(block) if block else b"")

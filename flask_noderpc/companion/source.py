@@ -1,4 +1,4 @@
-"""The chain of the nodes of NODERPC_UPSTREAM, which a mount serves in place of its own."""
+"""Source of the chain of NODERPC_UPSTREAM, which a mount serves in place of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from .watch import CompanionWatch
 
 
 class FollowedChain(ChainSource):
-    """The chain of other nodes, which one process follows into a store and all serve."""
+    """The chain of other nodes, which one process follows into a store and all processes
+    serve."""
 
     def check(self) -> None:
         """Raise ``ConfigurationError`` for settings of an embedded chain, for invalid URLs, and
@@ -38,7 +39,7 @@ class FollowedChain(ChainSource):
             )
 
     def backend(self) -> CompanionBackend:
-        """Return a companion that occupies a thread of the server while a node is asked."""
+        """Return a companion that reserves a thread of the server while it waits for a node."""
         self._check_evm()
         companion = companion_from_settings(self.settings, self.path)
         companion.reserve = partial(reserve_request_thread, self.settings.server_threads)
@@ -50,17 +51,17 @@ class FollowedChain(ChainSource):
         return dialect_of_upstream(self.settings, self.path)
 
     def description(self) -> str:
-        """Name the nodes."""
+        """Return a text that names the nodes."""
         return f"followed at {', '.join(self.nodes())}"
 
     def nodes(self) -> Sequence[str]:
-        """Return the addresses of NODERPC_UPSTREAM."""
+        """Return the names of the nodes of NODERPC_UPSTREAM."""
         return [Address.parse(url).name for url in self.settings.of(CompanionSettings).upstream]
 
     def processes(self) -> Iterator[Process]:
-        """Yield the process that follows, and those that serve with their share of requests.
+        """Yield the following process, and the serving ones with their share of requests.
 
-        The one that follows serves nothing: its work would delay answers.
+        The following process serves nothing, as its work would delay responses.
         """
         workers, following = self.settings.workers, int(self.settings.produce)
         counts = self._requests_in_flight()
@@ -70,17 +71,18 @@ class FollowedChain(ChainSource):
             yield Process(settings=self._budget(workers * (1 + following), count))
 
     def _budget(self, share: int, concurrency: int) -> Mapping[str, Any]:
-        """Return the settings of a process that may ask a part of what all may ask."""
+        """Return the settings of a process that gets a share of the budget of all."""
         return {
             "upstream_rate": self.settings.of(CompanionSettings).upstream_rate / share,
             "upstream_concurrency": concurrency,
         }
 
     def _requests_in_flight(self) -> Iterator[int]:
-        """Yield how many requests the process that follows and each worker may have in flight.
+        """Yield the number of requests that the following process and each worker may have in
+        flight.
 
-        The sum is NODERPC_UPSTREAM_CONCURRENCY; the process that follows has half of it, unless
-        that leaves a worker without a request.
+        The sum is NODERPC_UPSTREAM_CONCURRENCY; the following process has half of it, unless a
+        worker would be left without a request.
         """
         total, workers = (
             self.settings.of(CompanionSettings).upstream_concurrency,
@@ -104,7 +106,7 @@ class FollowedChain(ChainSource):
     def watch(
         self, dialect: str, *, has_bars: bool
     ) -> Iterator[Callable[[], Mapping[str, Any]]]:
-        """Show the backfill, and return the dialect that the nodes speak after an upgrade."""
+        """Show the backfill, and return the nodes' dialect after an upgrade."""
         store = open_store(self.path, read_only=True)
         is_pinned = bool(self.settings.of(CompanionSettings).upstream_dialect)
         watch = CompanionWatch(store, "" if is_pinned else dialect, has_bars=has_bars)

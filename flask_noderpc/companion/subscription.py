@@ -1,4 +1,4 @@
-"""A subscription to new blocks, to see if a node's websocket takes any."""
+"""Subscription to new blocks, as a test whether a node's websocket accepts one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class _Answer(jsoncodec.Struct):
 
 
 def reason_against(address: Address, seconds: float) -> str:
-    """Return why a node takes no subscription, within some seconds; empty if it does."""
+    """Return why a node accepts no subscription within some seconds; empty if it accepts
+    one."""
     deadline = time.monotonic() + seconds
     try:
         with _connected(address, deadline) as sock:
@@ -47,7 +48,7 @@ def reason_against(address: Address, seconds: float) -> str:
 
 
 def _answer(sock: socket.socket, address: Address, deadline: float) -> str:
-    """Return the text that comes first; raise ``ConnectionError`` for a socket that closes."""
+    """Return the first text message; raise ``ConnectionError`` if the socket closes."""
     websocket = WSConnection(ConnectionType.CLIENT)
     sock.sendall(websocket.send(_request(address)))
     text = ""

@@ -1,5 +1,5 @@
-"""Threads that can be left alone, as what they wait for can't be ended from outside, and work
-in the background: the backfill and comparisons give way to the head and to callers."""
+"""Threads that may be abandoned, as what they wait for can't be interrupted, and background
+work: the backfill and comparisons yield to the head and to callers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def started(action: Callable[[], T], name: str) -> Future[T]:
-    """Do an action in a daemon thread, in this context; its result is in the future."""
+    """Run an action in a daemon thread, in a copy of this context; return a future."""
     future: Future[T] = Future()
     run_here = copy_context().run
 
@@ -30,13 +30,14 @@ def started(action: Callable[[], T], name: str) -> Future[T]:
     return future
 
 
-# The event that ends it; of threads that are started with a copy of the context, too.
+# The event that ends background work; threads started with a copy of the context have it, too.
 _ends: ContextVar[threading.Event | None] = ContextVar("noderpc_background", default=None)
 
 
 @contextmanager
 def in_background(ended: threading.Event) -> Iterator[None]:
-    """Let requests wait for those that are not made in the background, until ``ended``."""
+    """Let requests of this context wait for others that are not in the background, until
+    ``ended`` is set."""
     token = _ends.set(ended)
     try:
         yield
@@ -45,11 +46,11 @@ def in_background(ended: threading.Event) -> Iterator[None]:
 
 
 def is_background() -> bool:
-    """Return true if the work of this thread or greenlet gives way."""
+    """Return true if the current thread or greenlet does background work."""
     return _ends.get() is not None
 
 
 def has_ended() -> bool:
-    """Return true if it is done in the background, and nobody waits for it any more."""
+    """Return true if this is background work that was ended."""
     ended = _ends.get()
     return ended is not None and ended.is_set()

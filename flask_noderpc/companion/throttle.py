@@ -1,4 +1,4 @@
-"""Budget of one upstream: calls per second, requests in flight, and pauses after overload."""
+"""Budget of one upstream: calls a second, requests in flight, and pauses after overload."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from .threads import has_ended, is_background
 
 _FIRST_PAUSE_S = 0.5
 _MAX_PAUSE_S = 30.0
-# One more request in flight is tried after so many that succeeded.
+# One more request in flight is allowed after this many successes.
 _SUCCESSES = 20
-# Seconds by which urgent calls may be ahead of the rate, or the head would wait for a batch.
+# Seconds by which urgent calls may exceed the rate, as the head would otherwise wait for a
+# batch.
 _AHEAD_S = 1.0
-# For each urgent call that is made while background work waits, it may make so many: a fifth of
-# all, or a head that comes as fast as the rate allows would stop the backfill for good.
+# Number of background calls allowed for each urgent call while background work waits: a fifth
+# of all calls. Otherwise a head that uses the whole rate would stop the backfill.
 _BACKGROUND_EACH = 0.25
-# A background's end is looked for so often.
+# Interval at which waiting background work checks whether it was ended.
 _LOOK_S = 0.5
 
 
 @dataclass(order=True, slots=True)
 class _Waiter:
-    """A request in line: urgent ones first, and those by the time of their coming."""
+    """A waiting request; urgent ones come first, in the order of arrival."""
 
     is_background: bool
     number: int
@@ -37,13 +38,13 @@ class _Waiter:
 
 
 class Throttle:
-    """Admits requests to one upstream; safe to share among threads and greenlets.
+    """Admits requests to one upstream; may be shared among threads and greenlets.
 
-    ``concurrency`` is the most requests in flight, ``rate`` the most calls per second, 0 for
-    no limit. Background work leaves one request in flight to others, if there are several,
-    waits for as long as it takes, and gets a fifth of the calls while others wait, too. An
-    upstream that is overloaded gets half as many requests in flight, after a pause that doubles
-    each time.
+    ``concurrency`` is the maximum number of requests in flight, ``rate`` the maximum calls a
+    second, 0 for no limit. Background work leaves one request in flight to others, if there are
+    several, waits without a limit, and gets a fifth of the calls while others wait, too. An
+    overloaded upstream gets half as many requests in flight, after a pause that doubles each
+    time.
     """
 
     def __init__(self, name: str, concurrency: int, rate: float) -> None:
@@ -55,15 +56,15 @@ class Throttle:
         self._in_flight = 0
         self._successes = 0
         self._owed = 0.0
-        """Calls that the background may make before others."""
+        """Number of calls that background work may make before others."""
         self._paid_at = 0.0
-        """When the rate allows more calls than were made."""
+        """Time from which the rate allows the next call."""
         self._paused_until = 0.0
         self._pause = 0.0
 
     @contextmanager
     def admitted(self, calls: int, seconds: float) -> Iterator[None]:
-        """Wait for the budget of a request with so many calls, and hold it.
+        """Wait for the budget of a request with this many calls, and hold it.
 
         Raise :exc:`~flask_noderpc.errors.Busy` if that takes longer than ``seconds``.
         """
@@ -84,7 +85,7 @@ class Throttle:
                 self._wake_first()
 
     def _wait(self, waiter: _Waiter, deadline: float) -> None:
-        """Return when the request is admitted."""
+        """Return once the request is admitted."""
         while True:
             with self._lock:
                 pause = self._pause_of(waiter)
@@ -115,8 +116,8 @@ class Throttle:
             self._owed += waiter.calls * _BACKGROUND_EACH
 
     def _first(self) -> _Waiter:
-        """Return the request in line that is admitted next: an urgent one, unless the first of
-        the background is owed its calls."""
+        """Return the waiting request that is admitted next: an urgent one, unless background
+        work is owed its calls."""
         first = self._line[0]
         if first.is_background or not self._line[-1].is_background:
             return first
@@ -125,11 +126,12 @@ class Throttle:
         return waiting if is_owed else first
 
     def _most(self, waiter: _Waiter) -> int:
-        """Return the requests in flight below which a request may begin."""
+        """Return the number of requests in flight below which this request may start."""
         return self._allowed - int(waiter.is_background and self._allowed > 1)
 
     def _pause_of(self, waiter: _Waiter) -> float | None:
-        """Return the seconds that a request has to wait; ``None`` until it is woken."""
+        """Return the seconds that a request must wait; ``None`` if another request must wake
+        it."""
         if self._first() is not waiter or self._in_flight >= self._most(waiter):
             return None
         ahead = 0.0 if waiter.is_background else _AHEAD_S
@@ -140,7 +142,7 @@ class Throttle:
             self._first().woken.set()
 
     def succeeded(self) -> None:
-        """End the pauses, and allow more requests in flight after a while."""
+        """Reset the pause, and allow more requests in flight after several successes."""
         with self._lock:
             self._pause = 0.0
             self._successes += 1

@@ -1,7 +1,7 @@
-"""Waits for new blocks: websockets of the nodes say when to look, and a poll does without.
+"""Wait for new blocks: websockets of the nodes say when to look, and a poll works without them.
 
-Notifications are never read as data: nodes drop them, and end subscriptions that are slow. Of
-their heights one thing is taken, that a block which is stored need not be asked for.
+Notifications are not read as data, as nodes drop them and end slow subscriptions. Their heights
+only serve to skip blocks that are stored already.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _SUBSCRIBE = jsoncodec.encode(
 ).decode()
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 30.0
 _CONNECT_S, _RECEIVE_S = 5.0, 1.0
-# CometBFT: rpc/jsonrpc/server/ws_handler.go; a node pings each 27 s.
+# CometBFT's rpc/jsonrpc/server/ws_handler.go pings every 27 s.
 _MAX_SILENCE_S = 60.0
-# Of a node that floods, no more is read.
+# If a node floods, its socket is read no faster.
 _LEAST_S = 0.1
-# A subscription that announced a block so recently is likely to announce the next.
+# A subscription that announced a block within this time is likely to announce the next one.
 _LIVE_S = 30.0
 _HEIGHT = re.compile(r'"height"\s*:\s*"(\d{1,18})"')
 _HEAD_CHARS = 4096
@@ -48,9 +48,9 @@ _UNKNOWN = 1 << 63
 
 
 class Ticker:
-    """Subscribes to new blocks of nodes, of each in a thread of its own.
+    """Subscribes to new blocks of nodes, each in a separate thread.
 
-    ``nodes`` are the addresses by their names. It ends when ``stopped`` is set.
+    ``nodes`` are the addresses by name. The threads end when ``stopped`` is set.
     """
 
     def __init__(self, nodes: Mapping[str, Address], stopped: threading.Event) -> None:
@@ -70,7 +70,8 @@ class Ticker:
             thread.start()
 
     def wait(self, seconds: float, known: int) -> str:
-        """Wait until a node tells a block above ``known``, at most so long; return its name."""
+        """Wait until a node announces a block above ``known``, at most ``seconds``; return its
+        name."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_woken or bool(self._above(known)), seconds)
             name = self._above(known)
@@ -118,7 +119,8 @@ class Ticker:
         return has_announced
 
     def _note(self, name: str, text: str) -> None:
-        # The first is the answer to the subscription, before which blocks may have come.
+        # The first message is the response to the subscription, and blocks may have come before
+        # it.
         found = _HEIGHT.search(text)
         with self._changed:
             self._announced[name] = int(found[1]) if found else _UNKNOWN
@@ -127,7 +129,7 @@ class Ticker:
             self._changed.notify_all()
 
     def _messages(self, sock: socket.socket, address: Address) -> Iterator[str]:
-        """Subscribe, and yield how each message begins."""
+        """Subscribe, and yield the beginning of each message."""
         text = ""
         websocket = WSConnection(ConnectionType.CLIENT)
         sock.sendall(websocket.send(_request(address)))
@@ -147,7 +149,7 @@ class Ticker:
                         text = ""
 
     def _received(self, sock: socket.socket) -> Iterator[bytes]:
-        """Yield what the node sends; raise ``TimeoutError`` after a silence."""
+        """Yield the node's bytes; raise ``TimeoutError`` after a silence."""
         last = time.monotonic()
         while not self._stopped.is_set():
             try:

@@ -1,4 +1,4 @@
-"""The trusted header: one that the operator names, or the first that is seen."""
+"""The trusted header: one that the operator names, or the first that is read."""
 
 from __future__ import annotations
 
@@ -33,24 +33,26 @@ from .reader import Reader
 log = logging.getLogger("flask_noderpc.companion")
 
 _TRUST = re.compile(r"(\d{1,18}):(?:0x)?([0-9A-Fa-f]{64})")
-# Each halves the distance, of at most 2 ** 63 heights.
+# Each pivot halves the distance, which is at most 2^63 heights.
 _MAX_PIVOTS = 64
 
 STEP = 400
-"""Headers that are read at a time: two requests of as many calls as a node takes in one."""
+"""Number of headers that are read at a time: two requests with as many calls as a node accepts
+in one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrustOptions:
-    """The header that is trusted without a proof, and for how long headers are."""
+    """The header that is trusted without a proof, and the time for which headers are
+    trusted."""
 
     height: int = 0
-    """0 trusts the first header that is seen."""
+    """Height of the trusted header; 0 trusts the first header that is read."""
     hash: bytes = b""
     period: int = TRUST_PERIOD_NS
-    """Nanoseconds."""
+    """Trusting period in nanoseconds."""
     takes_unknown_keys: bool = False
-    """True to take validators whose keys nobody here can verify."""
+    """True to accept validators whose keys can't be verified here."""
     clock: Callable[[], int] = time.time_ns
 
     @classmethod
@@ -70,9 +72,9 @@ def trusted_block(
 ) -> SignedBlock:
     """Return the signed header of a height, proven by the trusted one.
 
-    Without a trusted one all upstreams must show the same header, which is trusted with a
-    warning. Raise :exc:`HeaderAhead` if the validators have signed a header that is ahead of
-    this machine's clock, and as :meth:`Upstreams.attempt` does.
+    Without a trusted header, all upstreams must have the same header, which is trusted with a
+    warning. Raise :exc:`HeaderAhead` if the validators have signed a header ahead of this
+    machine's clock, and the errors of :meth:`Upstreams.attempt`.
     """
     if trust.height:
         return upstreams.attempt(
@@ -112,8 +114,8 @@ def _proven(reader: Reader, chain_id: str, height: int, trust: TrustOptions) -> 
 
 
 def trusted_root(reader: Reader, chain_id: str, trust: TrustOptions) -> SignedBlock:
-    """Return the header that the operator trusts, as a node has it; raise
-    ``UpstreamMismatch`` for another one."""
+    """Return the header that the operator trusts from a node; raise ``UpstreamMismatch`` for
+    another one."""
     root = _signed(reader, chain_id, trust.height, trust)
     check_trusted(reader.name, root.signed_header.header, trust)
     return root
@@ -129,10 +131,10 @@ class HeaderAhead(UpstreamUnavailable):
 
 def lowest_ahead(upstreams: Upstreams, low: int, high: int, trust: TrustOptions) -> int | None:
     """Return the height of the lowest header of a range that is ahead of this machine's clock,
-    or ``None`` if none is.
+    or ``None``.
 
-    This is a hint of one node: nothing proves the headers. Raise as :meth:`Upstreams.attempt`
-    does.
+    This is one node's hint, as nothing proves the headers. Raise the errors of
+    :meth:`Upstreams.attempt`.
     """
     now = trust.clock()
     return upstreams.attempt(lambda reader: _lowest_ahead(reader, low, high, now))
@@ -147,7 +149,7 @@ def _lowest_ahead(reader: Reader, low: int, high: int, now: int) -> int | None:
         try:
             header = reader.header(middle)
         except (UpstreamRefused, UpstreamMismatch):
-            # A header that is pruned is old.
+            # A pruned header is old.
             low = middle + 1
             continue
         if is_ahead(header, now):
@@ -170,7 +172,7 @@ def check_trusted(name: str, header: Header, trust: TrustOptions) -> None:
 
 
 class CannotFollow(ConfigurationError):
-    """The head can't be followed until the operator acts; the message names the way out."""
+    """The head can't be followed until the operator acts; the message names the cure."""
 
 
 def prove(
@@ -182,10 +184,10 @@ def prove(
 ) -> None:
     """Raise ``UpstreamMismatch`` unless a trusted header proves a later one.
 
-    Raise :exc:`HeaderAhead` for one that is ahead of this machine's clock. Headers
-    between them are read where that takes any. Raise :exc:`CannotFollow` for a trusted header
-    that is too old, and was last ``seen`` too long ago as the newest of its chain.
-    CometBFT: light/client.go, verifySkipping.
+    Raise :exc:`HeaderAhead` for a header ahead of this machine's clock. If needed, headers
+    between the two are read. Raise :exc:`CannotFollow` for a trusted header that is too old,
+    and was last ``seen`` too long ago as the newest of its chain. CometBFT: light/client.go,
+    verifySkipping.
     """
     now = trust.clock()
     try:
@@ -214,8 +216,8 @@ def prove(
 def check_linked(
     name: str, chain_id: str, block: SignedBlock, expected: bytes, trust: TrustOptions
 ) -> None:
-    """Raise ``UpstreamMismatch`` unless a signed header has the hash that a trusted one leads
-    to, and :exc:`HeaderAhead` if it is ahead of this machine's clock."""
+    """Raise ``UpstreamMismatch`` unless a signed header has the hash to which a trusted one
+    leads, and :exc:`HeaderAhead` if it is ahead of this machine's clock."""
     if block.hash != expected:
         raise UpstreamMismatch(
             name,
@@ -245,10 +247,10 @@ def _backwards(
 
 
 def linked_headers(reader: Reader, low: int, above: Header) -> list[Header]:
-    """Return the headers from below a proven one down to a height, highest first; each is named
-    by the one above it.
+    """Return the headers from below a proven one down to a height, highest first, each named by
+    the one above it.
 
-    Raise ``UpstreamMismatch`` for others, and ``UpstreamRefused`` where the node has pruned
+    Raise ``UpstreamMismatch`` for other headers, and ``UpstreamRefused`` if the node has pruned
     some.
     """
     found = reader.headers_down(low, above.height - 1)
@@ -263,7 +265,7 @@ def linked_headers(reader: Reader, low: int, above: Header) -> list[Header]:
 
 
 def links(header: Header, above: Header) -> bool:
-    """Return true if a header is the one that the next one names."""
+    """Return true if the next header contains the hash of this header."""
     return hashes.header_hash(header) == above.last_block_id.hash
 
 

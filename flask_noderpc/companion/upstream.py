@@ -22,17 +22,18 @@ from .address import Address
 from .decoding import IN_THIS_PROCESS, Decoders
 from .http import DEFAULT_LIMITS, HttpClient, Unusable, UpstreamLimits, beginning
 
-# CometBFT 0.38.8: rpc/config, max_request_batch_size; earlier versions have no limit.
+# CometBFT 0.38.8's rpc/config has max_request_batch_size; earlier versions have no limit.
 MAX_BATCH = 10
-# A larger batch is tried after so many requests: what refused the last one may be gone.
+# After this many requests a larger batch is tried, as the reason for the last refusal may be
+# gone.
 _TRIED_AFTER = 200
 
 
 class BatchSize:
-    """Calls of a batch: fewer after one that is refused or too large, more after a while.
+    """Number of calls in a batch: fewer after a refused or too large one, more after a while.
 
-    ``rate`` are the calls per second that the node is asked, 0 for no limit: a batch is worth
-    at most a second of it.
+    ``rate`` is the node's maximum calls a second, 0 for no limit; a batch takes at most a
+    second of it.
     """
 
     def __init__(self, rate: float = 0.0) -> None:
@@ -41,12 +42,12 @@ class BatchSize:
         self._taken = 0
 
     def refused(self, calls: int) -> None:
-        """Ask half as many, after a batch of so many calls."""
+        """Halve the number of calls, after a batch of ``calls`` was refused."""
         self.calls = max(1, min(self.calls, calls) // 2)
         self._taken = 0
 
     def taken(self) -> None:
-        """Count a request that was answered."""
+        """Count a request that succeeded."""
         self._taken += 1
         if self.calls < self._most and self._taken >= _TRIED_AFTER:
             self.calls = min(self._most, 2 * self.calls)
@@ -56,7 +57,7 @@ class BatchSize:
 T = TypeVar("T")
 
 Param = int | bytes | str | bool | Mapping[str, Any]
-"""A parameter: an integer, bytes, a text, a switch, or an object of JSON."""
+"""A parameter: an integer, bytes, a string, a flag, or a JSON object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Call:
     params: Mapping[str, Param]
 
     def encode(self, number: int) -> dict[str, Any]:
-        """Return the call as JSON-RPC has it."""
+        """Return the call in JSON-RPC's form."""
         params = {name: _param(value) for name, value in self.params.items()}
         return {"jsonrpc": "2.0", "id": number, "method": self.method, "params": params}
 
@@ -84,7 +85,7 @@ def call(method: str, **params: Param) -> Call:
 def _param(value: Param) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    # CometBFT: integers of 64 bits are texts.
+    # CometBFT writes integers of 64 bits as strings.
     return str(value) if type(value) is int else value
 
 
@@ -93,7 +94,7 @@ Answer = jsoncodec.Raw | UpstreamRefused
 
 
 class NotDecoded(Unusable):
-    """A result is not as the upstream's dialect has it: it may speak another one now."""
+    """The result does not match the upstream's dialect, which may have changed."""
 
 
 class _Error(jsoncodec.Struct):
@@ -109,14 +110,14 @@ class _Response(jsoncodec.Struct):
 
 
 class Upstream:
-    """One node of the chain; safe to share among threads and greenlets.
+    """One node of the chain; may be shared among threads and greenlets.
 
-    ``url`` is as :meth:`Address.parse` takes it, ``dialect`` the name of the node's dialect,
-    which is otherwise read from the node, and ``name`` the node's, by default its address.
+    ``url`` has the form for :meth:`Address.parse`, ``dialect`` is the name of the node's
+    dialect, by default read from the node, and ``name`` is the node's, by default its address.
     ``decoders`` decode many blocks.
-    Errors are :exc:`UpstreamUnavailable` without a usable response, which decodes,
+    Raises :exc:`UpstreamUnavailable` without a usable response,
     :exc:`UpstreamRefused` with the node's own error, and :exc:`~flask_noderpc.errors.Busy`
-    beyond its budget.
+    above its budget.
     """
 
     def __init__(
@@ -137,8 +138,7 @@ class Upstream:
 
     @property
     def dialect(self) -> Dialect:
-        """The dialect that the node speaks, read from it once; :meth:`reconnect` reads it
-        again."""
+        """Dialect of the node, read from it once; :meth:`reconnect` reads it again."""
         known = self._given or self._found
         if known is None:
             known = self._found = _dialect_of(self)
@@ -146,16 +146,16 @@ class Upstream:
 
     @property
     def known_dialect(self) -> str:
-        """Name of the dialect; empty while it is not read."""
+        """Name of the dialect; empty until it is read."""
         known = self._given or self._found
         return known.name if known else ""
 
     def reconnect(self) -> None:
-        """Read the dialect anew at its next use: the node may have been upgraded."""
+        """Read the dialect again at its next use, as the node may have been upgraded."""
         self._found = None
 
     def get(self, result: type[T], method: str, **params: Param) -> T:
-        """Return the result of a call, decoded."""
+        """Return the decoded result of a call."""
         asked = Call(method, params)
         return self.load(result, asked, self._raw(asked))
 
@@ -174,7 +174,7 @@ class Upstream:
         return self._http.head_of(jsoncodec.encode(asked.encode(0)), size)
 
     def raw_at(self, method: str, params: Sequence[str]) -> jsoncodec.Raw:
-        """Return the JSON of the result of a call with parameters by their places."""
+        """Return the JSON of the result of a call with parameters by position."""
         asked = Call(method, {})
         body = jsoncodec.encode({**asked.encode(0), "params": params})
         found = self._answer(asked, self._http.post(body, _Response))
@@ -183,14 +183,14 @@ class Upstream:
         return found
 
     def takes_any_id(self) -> bool:
-        """Return true if the node answers a call whose id is no whole number."""
+        """Return true if the node accepts a call whose ID is not an integer."""
         asked = Call("health", {})
         body = jsoncodec.encode({**asked.encode(0), "id": 0.5})
         found = self._answer(asked, self._http.post(body, _Response))
         return not isinstance(found, UpstreamRefused)
 
     def takes_batch(self, count: int) -> bool:
-        """Return true if the node answers so many calls in one body."""
+        """Return true if the node accepts this many calls in one body."""
         calls = [Call("health", {}).encode(number) for number in range(count)]
         kind = _Response | list[_Response]
         response = self._http.post(jsoncodec.encode(calls), kind, calls=count)
@@ -223,7 +223,7 @@ class Upstream:
     def ask(self, calls: Sequence[Call], timeout: float | None = None) -> list[Answer]:
         """Return the JSON of results, or the errors of calls, in the order of the calls.
 
-        As many calls go into a request as the node takes.
+        Each request has as many calls as the node accepts.
         """
         answers: list[Answer] = []
         while len(answers) < len(calls):
@@ -256,7 +256,8 @@ class Upstream:
         return [self._answer(asked, by_id[number]) for number, asked in enumerate(calls)]
 
     def _ask_fewer(self, calls: Sequence[Call], timeout: float) -> list[Answer]:
-        """Ask in smaller batches, after the response to one can't be used as a whole."""
+        """Ask in smaller batches, after the response to a batch could not be used as a
+        whole."""
         self._batch.refused(len(calls))
         rest = iter(calls)
         answers: list[Answer] = []
@@ -277,7 +278,7 @@ class Upstream:
 
     @property
     def connected(self) -> int:
-        """How often a connection was opened."""
+        """Number of connections that were opened."""
         return self._http.connected
 
     def interrupt(self) -> None:
@@ -301,20 +302,21 @@ _BY_VERSION = {
 
 
 def _dialect_of(node: Upstream) -> Dialect:
-    """Return the dialect that a node speaks; raise as :meth:`Upstream.raw` does.
+    """Return the dialect of a node; raise the errors of :meth:`Upstream.raw`.
 
-    Forks tell versions of their own, which is why shapes decide where none is known.
+    Forks have version numbers of their own, so the shape of responses decides for unknown
+    versions.
     """
     status = _members(node, "status")
     key = _member(_member(status, "validator_info"), "pub_key")
     if str(_member(key, "type")).startswith("engine/"):
-        # CometBFT has no such keys, although the node may tell one of its versions.
+        # CometBFT has no such keys, even if the node reports one of its versions.
         return dialect_named("document")
     version = str(_member(_member(status, "node_info"), "version") or "")
     parts = version.removeprefix("v").split("-")[0].split(".")
     name = _BY_VERSION.get(".".join(parts[:2])) or _BY_VERSION.get(parts[0]) or _by_shape(node)
     if name == "comet-0.39" and not node.takes_any_id():
-        # Version 0.40.0 tells that it is 0.39.0; its ids are whole numbers.
+        # Version 0.40.0 reports 0.39.0, but its IDs are integers.
         name = "comet-0.40"
     return dialect_named(name)
 
@@ -322,7 +324,7 @@ def _dialect_of(node: Upstream) -> Dialect:
 def _by_shape(node: Upstream) -> str:
     results = _members(node, "block_results")
     if "total_gas_used" in results:
-        # Sei: sei-tendermint, rpc/coretypes/responses.go, with the keys and values of 0.34.
+        # Sei's sei-tendermint, rpc/coretypes/responses.go, with the keys and values of 0.34.
         return "comet-0.34"
     if "finalize_block_events" in results:
         params = _member(_members(node, "consensus_params"), "consensus_params")
@@ -333,7 +335,7 @@ def _by_shape(node: Upstream) -> str:
     try:
         node.raw("header")
     except UpstreamRefused:
-        # CometBFT 0.37: rpc/core/routes.go has it first.
+        # This route is new in CometBFT 0.37's rpc/core/routes.go.
         return "comet-0.34"
     return "comet-0.37"
 

@@ -1,4 +1,4 @@
-"""The store of a companion, watched from the parent of its processes."""
+"""Watch a companion's store from the parent of its processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger("flask_noderpc.start")
 
 
 class BackfillBar:
-    """A progress bar of a backfill, where it is not shown by lines of the log."""
+    """A progress bar of a backfill, if the log does not show it."""
 
     def __init__(self, *, is_shown: bool) -> None:
         self._is_shown = is_shown
@@ -34,16 +34,16 @@ class BackfillBar:
                 self.close()
 
     def close(self) -> None:
-        """End the bar's line."""
+        """End the line of the bar."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
 
 class CompanionWatch:
-    """Shows the backfill, and finds the dialect that the nodes speak after an upgrade.
+    """Shows the backfill, and finds the nodes' dialect after an upgrade.
 
-    ``dialect`` is the one that is served; empty where it is pinned. ``store`` is only read.
+    ``dialect`` is the served one; empty if it is fixed by a setting. ``store`` is only read.
     """
 
     def __init__(self, store: ChainStore, dialect: str, *, has_bars: bool) -> None:
@@ -53,12 +53,12 @@ class CompanionWatch:
     def changes(self) -> Mapping[str, Any]:
         """Return the settings that have changed."""
         try:
-            # A store is made when a chain is known to be there.
+            # A store is only made once a node has reported a chain.
             if self._store.is_made():
                 self._bar.show(shared_state.backfill(self._store))
                 self._look_at_dialect()
         except BackendError:
-            # It is full, or written anew: the processes say so.
+            # The disk is full, or the store is being replaced; the processes report that.
             pass
         return {"dialect": self._dialect} if self._dialect else {}
 

@@ -22,7 +22,7 @@ class Faucet(Params):
 
 def faucet(ctx: Context, params: Faucet) -> ResultBroadcastTx:
     """Send coins of the first development account."""
-    # Every mount has this row, and only a bank has what sending needs.
+    # Every mount has this route, but only a bank has the module that sends.
     from .bank.faucet import send
 
     raw, check = send(ctx.backend, params.address, params.coins)

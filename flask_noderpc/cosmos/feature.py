@@ -8,11 +8,11 @@ from .settings import CosmosSettings
 _BANK = ApplicationKind(
     make="flask_noderpc.cosmos.bank.application:bank",
     dev_accounts="flask_noderpc.cosmos.bank.dev:BankDevAccounts",
-    # Old documents have their accounts at the top level.
+    # Old genesis documents have accounts at the top level.
     genesis_members=frozenset({"auth", "bank", "accounts"}),
-    # CosmJS connects to no chain without a block.
+    # CosmJS does not connect to a chain without a block.
     makes_first_block=True,
-    # Clients of the Cosmos SDK know no other form of answers.
+    # Clients of the Cosmos SDK only know this form of responses.
     defaults={"dialect": "comet-0.38", "rest": True},
 )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-# Every pytest run in the environment loads this file, so it loads nothing more.
+# Every pytest run in the environment loads this file, so it must import nothing else.
 if TYPE_CHECKING:
     from .testing import BankNode
 
@@ -25,7 +25,7 @@ def noderpc_bank_session() -> Iterator[BankNode]:
 def noderpc_bank(noderpc_bank_session: BankNode) -> Iterator[BankNode]:
     """A chain like the Cosmos SDK's: ``url``, ``mnemonic``, ``accounts``, ``mine()``.
 
-    What a test does to it has never happened for the next one.
+    The chain is reverted after each test.
     """
     with noderpc_bank_session.snapshot():
         yield noderpc_bank_session

@@ -1,4 +1,4 @@
-"""The SDK's services that a node answers above its application, from blocks and their index.
+"""Services of the SDK that a node serves without its application, from blocks and their index.
 
 SDK: x/auth/tx/service.go, client/grpc/cmtservice and client/grpc/node.
 """
@@ -25,7 +25,7 @@ from .protocol import responses
 from .protocol.responses import FoundTx
 
 ORDERS = ("", "asc", "desc")
-"""Of a search, by the numbers of ``OrderBy``."""
+"""Orders of a search, by the numbers of ``OrderBy``."""
 
 _LIMIT = 100
 _TOO_HIGH = "requested block height is bigger then the chain length"
@@ -35,14 +35,14 @@ _UNREADABLE = 2
 
 
 class Refused(Exception):
-    """An error of gRPC, or one without its name."""
+    """An error of gRPC, whose name may be empty."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text = name, text
         super().__init__(f"rpc error: code = {name} desc = {text}" if name else text)
 
 
-# What the SDK makes of them; baseapp/grpcrouter_helpers.go.
+# Codes and texts of the SDK for these errors; baseapp/grpcrouter_helpers.go.
 _CODES = {
     "NotFound": (22, "key not found"),
     "InvalidArgument": (18, "invalid request"),
@@ -159,7 +159,7 @@ def block_with_txs(
 def validators_at(
     ctx: Context, height: int | None, offset: int = 0, limit: int | None = None
 ) -> ResultValidators:
-    """Return a page of the validators at a height, the latest without one; raise
+    """Return a page of the validators at a height, by default the latest; raise
     :exc:`Refused`."""
     if height is not None and height > ctx.backend.reads.latest_height():
         raise Refused("InvalidArgument", _TOO_HIGH)
@@ -175,7 +175,8 @@ def validators_at(
 
 
 def application_query(ctx: Context, request: Message) -> QueryResult:
-    """Return the application's answer to a query that is no method; raise :exc:`Refused`."""
+    """Return the application's result for a query that is not a method; raise
+    :exc:`Refused`."""
     path = request.text(2)
     if not path:
         raise Refused("InvalidArgument", "empty query path")
@@ -186,7 +187,7 @@ def application_query(ctx: Context, request: Message) -> QueryResult:
 
 
 def node_info(ctx: Context) -> NodeInfo:
-    """Return the node's info as ``status`` has it."""
+    """Return the node's info, as in ``status``."""
     return replace(ctx.backend.network.node_info(), version=ctx.node_version)
 
 
@@ -274,12 +275,12 @@ METHODS: dict[str, Callable[[Context, Message, str], bytes]] = {
     "/cosmos.tx.v1beta1.Service/GetTx": _get_tx,
     "/cosmos.tx.v1beta1.Service/GetTxsEvent": _get_txs_event,
 }
-"""Answers by path; the text is the prefix of addresses."""
+"""Methods by path; they get the address prefix as their last argument."""
 
 
 def answer(ctx: Context, path: str, data: bytes, height: int) -> QueryResult | None:
-    """Return the answer to a query of a service, ``None`` for others and where the
-    application is none of the SDK."""
+    """Return the result of a service's method; ``None`` for other paths, and if the application
+    is not of the SDK."""
     method = METHODS.get(path)
     prefix = ctx.backend.application.sdk_prefix() if method else None
     if method is None or prefix is None:

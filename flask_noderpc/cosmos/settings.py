@@ -1,4 +1,4 @@
-"""Settings of Cosmos."""
+"""Settings of chains of the Cosmos SDK."""
 
 from __future__ import annotations
 

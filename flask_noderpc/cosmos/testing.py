@@ -1,4 +1,4 @@
-"""A whole development chain like the Cosmos SDK's on a free port of the loopback."""
+"""Development chain like the Cosmos SDK's, on a free port of the loopback."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _SETTINGS = {
     "dev": True,
     "dialect": "comet-0.38",
     "rest": True,
-    # A block as soon as a transaction waits.
+    # Make a block as soon as a transaction is pending.
     "block_interval": 0.001,
-    # A snapshot is reverted to after a whole test.
+    # A test may make many blocks before its snapshot is reverted to.
     "bank_heights": 100_000,
 }
 
@@ -38,15 +38,16 @@ class BankNode:
     """A running node: its URL for clients, and control of its chain."""
 
     url: str
-    """For CosmJS and other clients, of the node RPC and of REST."""
+    """URL for CosmJS and other clients, with the node RPC and REST."""
     mnemonic: str
-    """Of the accounts, at ``m/44'/118'/0'/0/0`` to 9."""
+    """Mnemonic of the accounts at ``m/44'/118'/0'/0/0`` to 9."""
     accounts: tuple[str, ...]
-    """Addresses of ten accounts of 1,000,000,000,000 stake and token each."""
+    """Addresses of ten accounts, each with 1,000,000,000,000 stake and token."""
     chain: EmbeddedChain
 
     def mine(self, blocks: int = 1, time: int | None = None) -> int:
-        """Make blocks now, the first at a time in seconds since 1970; the last height."""
+        """Make blocks now, the first one at a time in seconds since 1970; return the last
+        height."""
         return self.chain.control.mine(blocks, time)
 
     def increase_time(self, seconds: int) -> None:
@@ -56,16 +57,17 @@ class BankNode:
     def fail_next_tx(
         self, code: int, codespace: str = "sdk", log: str = "", *, check: bool = False
     ) -> None:
-        """Let the next transaction fail with a code, in its block or when it is sent."""
+        """Let the next transaction fail with a code, either in its block or when it is sent."""
         result = ExecTxResult(code=code, log=log, codespace=codespace)
         self.chain.control.fail_next_tx(result, in_check=check)
 
     def freeze(self, on: bool = True) -> None:
-        """Let all transactions wait, and blocks be empty, until it is false."""
+        """Let all transactions wait, and blocks be empty, until ``on`` is false."""
         self.chain.control.freeze(on)
 
     def faucet(self, address: str, coins: str) -> str:
-        """Send coins such as ``10token`` of the first account; the transaction's hash."""
+        """Send coins such as ``10token`` from the first account; return the transaction's
+        hash."""
         raw, check = send(self.chain, address, coins)
         if check.code:
             raise TxRejected(check.log)
@@ -73,7 +75,7 @@ class BankNode:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Take back on exit what happened to the chain within."""
+        """Revert the chain to its present state on exit."""
         number = self.chain.control.snapshot()
         try:
             yield
@@ -83,10 +85,10 @@ class BankNode:
 
 @contextmanager
 def run_bank_node(folder: Path | None = None, **settings: Any) -> Iterator[BankNode]:
-    """Run a node that makes a block of each transaction at once.
+    """Run a node that makes a block for each transaction at once.
 
-    ``settings`` are those of the mount and the chain; ``block_interval`` and ``empty_blocks``
-    give blocks a pace.
+    ``settings`` are settings of the mount and the chain; ``block_interval`` and
+    ``empty_blocks`` set the pace of blocks.
     """
     given = {**_SETTINGS, **settings}
     with tempfile.TemporaryDirectory() as scratch:
@@ -94,7 +96,7 @@ def run_bank_node(folder: Path | None = None, **settings: Any) -> Iterator[BankN
         chain = chain_from_settings(chosen, folder or Path(scratch))
         chain.start()
         try:
-            # CosmJS connects to no chain without a block.
+            # CosmJS does not connect to a chain without a block.
             chain.reads.wait_for_height(0, _FIRST_BLOCK_S)
             with serve(app_for(chain, **given)) as url:
                 yield BankNode(url, MNEMONIC, tuple(accounts_of(chain.reads.genesis())), chain)

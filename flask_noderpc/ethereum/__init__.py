@@ -1,1 +1,1 @@
-"""Ethereum: its JSON-RPC, and a chain that runs its transactions."""
+"""Ethereum: its JSON-RPC, and a chain that executes its transactions."""

@@ -1,4 +1,4 @@
-"""Namespaces of Ethereum's JSON-RPC, and its lines of ``noderpc start``.
+"""Namespaces of Ethereum's JSON-RPC, and its lines in the banner of ``noderpc start``.
 
 This module needs no package of the extra ``evm``.
 """
@@ -13,11 +13,11 @@ from .settings import EthereumSettings
 
 NAMESPACES = ("eth", "web3", "net", "txpool", "debug", "trace")
 DEV_NAMESPACES = ("evm", "anvil", "hardhat", "personal")
-"""Further namespaces of development chains."""
+"""Additional namespaces of development chains."""
 
 
 def check_names(settings: Settings) -> None:
-    """Raise :exc:`~flask_noderpc.errors.InvalidSetting` for a namespace that is not known."""
+    """Raise :exc:`~flask_noderpc.errors.InvalidSetting` for an unknown namespace."""
     known = (*NAMESPACES, *DEV_NAMESPACES)
     for name in settings.of(EthereumSettings).evm_api:
         if name not in known:
@@ -27,14 +27,14 @@ def check_names(settings: Settings) -> None:
 
 
 def about(settings: Settings) -> str:
-    """Return the chain id that wallets ask for."""
+    """Return a line with the chain ID that wallets need."""
     return f"EVM chain id {settings.of(EthereumSettings).evm_chain_id}"
 
 
 def clients(
     settings: Settings, url: str, given: Callable[[str], str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield how web3.py, ethers and viem connect, or the setting that they need."""
+    """Yield code with which web3.py, ethers and viem connect, or the setting that they need."""
     if url:
         yield "web3.py", f'Web3(Web3.HTTPProvider("{url}"))'
         yield "ethers", f'new ethers.JsonRpcProvider("{url}")'

@@ -1,4 +1,4 @@
-"""A double of an Ethermint chain: Ethereum transactions and their events, without an EVM."""
+"""Double of an Ethermint chain: Ethereum transactions and their events, without an EVM."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .protocol.validity import intrinsic_gas
 
 _LOGS, _FAILS = b"\x10\x95", b"\xfa\x11"
 
-# The Yellow Paper's table of fees.
+# Gas prices of the Yellow Paper.
 _GAS_LOG, _GAS_TOPIC, _GAS_LOG_BYTE = 375, 375, 8
 
 
@@ -40,22 +40,22 @@ class EmittedLog:
 
 
 def log_contract(number: int = 0) -> bytes:
-    """The address of a contract that emits the logs in its calldata; there are many."""
+    """Return the address of a contract that emits the logs in its calldata."""
     return _LOGS + number.to_bytes(18)
 
 
 def failing_contract(number: int = 0) -> bytes:
-    """The address of a contract that reverts."""
+    """Return the address of a contract that reverts."""
     return _FAILS + number.to_bytes(18)
 
 
 def log_calldata(*logs: EmittedLog) -> bytes:
-    """The calldata that makes a :func:`log_contract` emit these."""
+    """Return calldata that makes a :func:`log_contract` emit these logs."""
     return rlp.encode([[log.topics, log.data] for log in logs])
 
 
 def run(tx: Transaction) -> Run:
-    """Run a transaction; to any other address a call does nothing."""
+    """Run a transaction; a call to any other address does nothing."""
     gas = intrinsic_gas(tx.data, tx.to is None)
     if tx.to is None or tx.to[:2] not in (_LOGS, _FAILS):
         return Run(tx, gas)
@@ -97,7 +97,7 @@ def _topics(items: rlp.Reader) -> tuple[bytes, ...]:
 
 
 FUNDS = 10**24
-"""Wei that every account begins with."""
+"""Initial balance of every account in wei."""
 
 BASE_FEE = 10**9
 
@@ -109,14 +109,14 @@ _TX_DECODE, _INSUFFICIENT_FUNDS, _OUT_OF_GAS, _INVALID_SEQUENCE = 2, 5, 11, 32
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """State of an address; the balance in wei."""
+    """State of an address; the balance is in wei."""
 
     nonce: int = 0
     balance: int = FUNDS
 
 
 class _Refused(Exception):
-    """A transaction may not run: a code of the Cosmos SDK, and why."""
+    """A transaction is refused with a code of the Cosmos SDK and a reason."""
 
     def __init__(self, code: int, log: str) -> None:
         self.result = ExecTxResult(code=code, log=log)
@@ -124,10 +124,11 @@ class _Refused(Exception):
 
 
 class EthermintDouble(Application):
-    """Takes Ethereum transactions, bare or in Cosmos SDK ones, and emits Ethermint's events.
+    """Accepts Ethereum transactions, bare or in Cosmos SDK transactions, and emits Ethermint's
+    events.
 
     It moves value, counts nonces and charges gas. :func:`log_contract` and
-    :func:`failing_contract` are what it can call. Every
+    :func:`failing_contract` are the contracts that it can call. Every
     account has ``FUNDS`` from the start. Without a base fee the chain has no fee market.
     """
 
@@ -146,11 +147,12 @@ class EthermintDouble(Application):
         )
 
     def init_chain(self, genesis: Genesis) -> InitChain:
-        """A state that knows nobody."""
+        """Return an empty state."""
         return InitChain(app_hash=bytes(32), changes={_APP_HASH: bytes(32)})
 
     def check_tx(self, tx: bytes) -> ExecTxResult:
-        """Check that it is signed, can be paid, and has the next nonce or a later one."""
+        """Check that a transaction is signed, can be paid, and has the next nonce or a later
+        one."""
         transactions = ethereum_transactions(tx, unsigned=False)
         try:
             _check_known(transactions)
@@ -198,7 +200,7 @@ class EthermintDouble(Application):
         return QueryResult(log="does not exist", key=data)
 
     def account(self, address: bytes) -> Account:
-        """Nonce and balance after the last block."""
+        """Return nonce and balance after the last block."""
         stored = self._state.get(_account_key(address))
         if stored is None:
             return Account()
@@ -207,7 +209,8 @@ class EthermintDouble(Application):
     def _run_all(
         self, transactions: Sequence[Transaction], accounts: dict[bytes, Account]
     ) -> Iterator[Run]:
-        """Run the transactions of one node transaction: all of them, or it has no effect."""
+        """Run the transactions of one node transaction: either all of them, or none has an
+        effect."""
         _check_known(transactions)
         changed: dict[bytes, Account] = {}
         for tx in transactions:

@@ -1,7 +1,7 @@
-"""How queries find the events of Ethereum transactions, of Ethermint's chains and of ours.
+"""Aliases under which queries find the events of Ethereum transactions.
 
-Ethermint emits ``ethereum_tx`` since its version 0.5 and ``ethereum`` before; its documents
-still use the latter. The sender is in ``message``.
+Ethermint emits ``ethereum_tx`` since version 0.5 and emitted ``ethereum`` before; its documents
+still use the latter. The sender is in the event ``message``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}", re.ASCII)
 
 def _with_aliases(events: Sequence[Event]) -> Sequence[Event]:
     """Return the events with each ``ethereum_tx`` twice: with its ``sender``, and again under
-    the name ``ethereum``."""
+    the type ``ethereum``."""
     found: list[Event] = []
     senders: tuple[EventAttribute, ...] = ()
-    # Ethermint: the message of a transaction follows its events.
+    # Ethermint: the ``message`` event of a transaction follows its other events.
     for event in reversed(events):
         if event.type == "message":
             senders = _evm_senders(event) or senders
@@ -42,14 +42,14 @@ def _with_sender(event: Event, senders: tuple[EventAttribute, ...]) -> Event:
 
 
 def _evm_senders(event: Event) -> tuple[EventAttribute, ...]:
-    """Return the senders of a ``message`` of the EVM; those of other modules have some too."""
+    """Return the senders of a ``message`` event of the EVM module, not of other modules."""
     if all((a.key, a.value) != _MODULE for a in event.attributes):
         return ()
     return tuple(a for a in event.attributes if a.key == _SENDER)
 
 
 def _is_address(value: str) -> bool:
-    # Events carry addresses in EIP-55's mixed letters, clients ask in any.
+    # Events contain addresses in the mixed case of EIP-55; clients query in any case.
     return len(value) == 42 and _ADDRESS.fullmatch(value) is not None
 
 

@@ -1,4 +1,4 @@
-"""Ethereum: its JSON-RPC, and a chain that runs its transactions."""
+"""Ethereum: its JSON-RPC, and a chain that executes its transactions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .settings import EthereumSettings
 _EVM = ApplicationKind(
     make="flask_noderpc.ethereum.application.from_settings:evm",
     dev_accounts="flask_noderpc.ethereum.application.dev:EvmDevAccounts",
-    # The head of its state; BLOCKHASH reads 256 blocks before the latest.
+    # The state before the next block; BLOCKHASH reads the 256 blocks before that one.
     state_key=b"evm",
     blocks_needed=257,
     genesis_members=frozenset({"alloc"}),

@@ -1,7 +1,7 @@
-"""Index of Ethereum transactions and logs, and searches of heights that may have them.
+"""Index of Ethereum transactions and logs, and searches for the heights that may contain them.
 
-SQL stores keep it as they keep any index that a feature declares. All hits of a log have the
-same place, and the hit of a transaction has the first place of its block.
+SQL stores maintain it like any index that a feature declares. All hits of logs in a block have
+the same position, and a transaction has the first position of its block.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ NAME = "evm"
 TX, ADDRESS, ANY_LOG = b"tx", b"address", b"any log"
 TOPICS = (b"topic 0", b"topic 1", b"topic 2", b"topic 3")
 
-# One that did not fit its block may be in a later one again.
+# A transaction that did not fit into its block may be in a later block again.
 _MAX_PLACES = 10
 
 
-# The same few addresses and topics come in every block.
+# A few addresses and topics occur in every block.
 @lru_cache(maxsize=2048)
 def key(kind: bytes, value: bytes = b"") -> int:
     """Return the 48-bit key of a value of one kind."""
@@ -34,7 +34,7 @@ def key(kind: bytes, value: bytes = b"") -> int:
 
 
 def hits(found: Sequence[tuple[bytes, ExecTxResult]]) -> Iterator[tuple[int, int]]:
-    """Yield keys and numbers of the transactions and logs of a block."""
+    """Yield keys and positions of the transactions and logs of a block."""
     for tx, _ in found:
         for eth_hash in execution.transaction_hashes(tx):
             yield key(TX, eth_hash), 0
@@ -48,7 +48,7 @@ def hits(found: Sequence[tuple[bytes, ExecTxResult]]) -> Iterator[tuple[int, int
 
 
 def tx_heights(backend: ChainBackend, tx_hash: bytes, limits: SearchLimits) -> Sequence[int]:
-    """Return heights of blocks that may have the transaction, newest first; raise
+    """Return heights of blocks that may contain the transaction, newest first; raise
     :exc:`~flask_noderpc.errors.SearchTooCostly`."""
     index, found = HITS.find(backend), tuple[int, ...]()
     if index is not None:
@@ -58,7 +58,7 @@ def tx_heights(backend: ChainBackend, tx_hash: bytes, limits: SearchLimits) -> S
         )
         if is_complete and not is_elsewhere:
             return found
-    # Ethermint: the hash stands in the event in small letters.
+    # Ethermint: the event contains the hash in lower case.
     name, value = "ethereum_tx.ethereumTxHash", f"0x{tx_hash.hex()}"
     search = Search((Term(name, equals=value),), text=f"{name}='{value}'")
     searched = backend.reads.search_txs(search, Page(0, _MAX_PLACES, True), limits)
@@ -68,15 +68,16 @@ def tx_heights(backend: ChainBackend, tx_hash: bytes, limits: SearchLimits) -> S
 def log_heights(
     backend: ChainBackend, search: LogSearch, limits: SearchLimits
 ) -> Sequence[int]:
-    """Return heights of blocks that may have such logs, lowest first; raise
+    """Return heights of blocks that may contain such logs, lowest first; raise
     :exc:`~flask_noderpc.errors.SearchTooCostly`.
 
-    The caller reads these blocks: a height too many costs time, and one too few hides a result.
+    The caller reads these blocks: an unnecessary height costs time, and a missing one hides a
+    result.
     """
     index, lowest = HITS.find(backend), backend.reads.lowest_indexed()
     if index is None or search.high < lowest or search.low == search.high:
         return range(search.low, search.high + 1)
-    # Other nodes, which may have the blocks below, can't be asked for logs by address.
+    # Upstream nodes may have the blocks below, but they can't be searched for logs by address.
     low = max(search.low, lowest)
     newer = index.heights(NAME, _terms(search), low, search.high, limits)
     return (*range(search.low, low), *newer)

@@ -136,5 +136,5 @@ class EthereumSettings:
 
 
 def takes_unprotected_txs(settings: Settings) -> bool:
-    """Return true if Ethereum transactions without a chain id are taken."""
+    """Return true if Ethereum transactions without a chain ID are accepted."""
     return settings.of(EthereumSettings).evm_allow_unprotected_txs or settings.dev

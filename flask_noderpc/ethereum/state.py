@@ -12,30 +12,30 @@ T = TypeVar("T")
 
 
 class EvmState(ABC):
-    """The Ethereum state of a chain at its heights, and an engine beside it."""
+    """The Ethereum state of a chain at its heights, and an engine that executes code on it."""
 
     initial_base_fee = 0
-    """That of the genesis, in wei for a unit of gas."""
+    """Base fee of the genesis, in wei for a unit of gas."""
 
     @abstractmethod
     def root(self, height: int) -> bytes:
-        """The root of the state after a block, 0 for the genesis; raise
+        """Return the root of the state after a block, 0 for the genesis; raise
         :exc:`~flask_noderpc.errors.ResultNotFound`."""
 
     @abstractmethod
     def record(self, digest: bytes) -> bytes | None:
-        """A node of the state's trees, or a code, by its hash."""
+        """Return a node of the state's tries, or a code, by its hash."""
 
     @abstractmethod
     def run(self, job: Job[T], client: str = "") -> T:
         """Return the result of a job, within its time limit; raise
         :exc:`~flask_noderpc.errors.ExecutionFailed`.
 
-        ``client`` is the client that the job counts for, where a limit is divided fairly.
+        ``client`` is the client that the job counts for, if a limit is divided fairly.
         """
 
     def start(self, *, calls: bool, blocks: bool) -> None:
-        """Start in the background what runs code, before there is any to run.
+        """Start the executors in the background, before the first job.
 
         The default has nothing to start.
         """

@@ -1,4 +1,4 @@
-"""A whole development chain with an EVM on a free port of the loopback."""
+"""A whole development chain with an EVM on a free port of the loopback interface."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SETTINGS = {
     "dev": True,
     "json_rpc_enable": True,
     "evm_api": ("eth", "net", "web3", "txpool", "debug", "trace"),
-    # A block as soon as a transaction waits.
+    # A block as soon as a transaction is pending.
     "block_interval": 0.001,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class DevAccount:
-    """An account that the node signs for, and whose key anybody may use."""
+    """An account that the node signs for, and whose key is public."""
 
     address: str
     key: str
@@ -44,17 +44,18 @@ class EvmNode:
     """A running node: its URLs for Ethereum clients, and control of its chain."""
 
     url: str
-    """For Ethereum's clients."""
+    """URL for Ethereum clients."""
     ws_url: str
-    """For their websockets."""
+    """Websocket URL for Ethereum clients."""
     node_url: str
-    """For clients of the node's own RPC."""
+    """URL for clients of the node's own RPC."""
     accounts: tuple[DevAccount, ...]
-    """Ten, of 10,000 ether each."""
+    """Ten accounts with 10,000 ether each."""
     chain: EmbeddedChain
 
     def mine(self, blocks: int = 1, time: int | None = None) -> int:
-        """Make blocks now, the first at a time in seconds since 1970; the last height."""
+        """Mine blocks now, the first at a time in seconds since 1970; return the last
+        height."""
         return self.chain.control.mine(blocks, time)
 
     def increase_time(self, seconds: int) -> None:
@@ -63,7 +64,7 @@ class EvmNode:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Take back on exit what happened to the chain within."""
+        """Revert, on exit, everything that happened to the chain inside."""
         number = self.chain.control.snapshot()
         try:
             yield
@@ -75,8 +76,8 @@ class EvmNode:
 def run_evm_node(folder: Path | None = None, **settings: Any) -> Iterator[EvmNode]:
     """Run a node that mines each transaction at once.
 
-    ``settings`` are those of the mount and the chain; ``block_interval`` and ``empty_blocks``
-    give blocks a pace.
+    ``settings`` are settings of the mount and the chain; with ``block_interval`` and
+    ``empty_blocks`` blocks are mined at an interval.
     """
     given = {**_SETTINGS, **settings}
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,6 +1,6 @@
-"""Decoding of logs and calldata by a contract's ABI, as Solidity's compiler writes it.
+"""Decode logs and calldata by a contract's ABI, in the JSON of Solidity's compiler.
 
-The bytes are whatever a contract emitted: what does not fit the ABI is not decoded.
+A contract can emit any bytes, so bytes that do not fit the ABI are not decoded.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from ..protocol.secp256k1eth import keccak, to_checksum
 
 _MAX_ENTRIES = 5_000
 _MAX_TYPES = 6_000
-"""Types of all parameters of an ABI, also those inside arrays and tuples."""
+"""Maximum number of types in an ABI, including those inside of arrays and tuples."""
 _MAX_DEPTH = 16
 _MAX_SAME = 16
-"""Events of one signature that are tried for a log: they differ in what is indexed."""
+"""Maximum number of events with one signature that are tried for a log; they differ in the
+indexed parameters."""
 _MAX_READS = 20_000
-"""Reads for the values of one log or call: a length in the data costs nothing to write."""
+"""Maximum number of reads for one log or call, as a large length in the data costs its author
+nothing."""
 _READS_OF_WORD = 64
-"""Reads for each word of data: a member of nested tuples is read twice at each level."""
+"""Maximum number of reads for each word of data; a member of nested tuples is read twice at
+each level."""
 
 _ARRAY = re.compile(r"(.*)\[(\d{0,9})\]", re.ASCII)
-# eth-abi caches each type that it parses: there are few of these, and it gets no others.
+# eth-abi caches each type that it parses, and these are the only types that it gets.
 _BASE = re.compile(r"(u?int|bytes)([1-9]\d{0,2})?|address|bool|string|function", re.ASCII)
 
 
@@ -40,7 +43,7 @@ class _Data(decoding.ContextFramesBytesIO):
     content = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return as many bytes; raise :exc:`ValueError` where there are fewer."""
+        """Return ``size`` bytes; raise :exc:`ValueError` if there are fewer."""
         wanted, total = size or 0, len(self.getbuffer())
         self.reads += 1
         self.content += wanted if wanted > 32 else 0
@@ -52,21 +55,21 @@ class _Data(decoding.ContextFramesBytesIO):
 
 
 class _Bytes(decoding.ByteStringDecoder):
-    """Bytes of any length, which, as for Solidity's decoder, need no padding."""
+    """Bytes of any length, which need no padding, as for Solidity's decoder."""
 
     def read_data_from_stream(self, stream: decoding.ContextFramesBytesIO) -> bytes:
-        """Return the bytes after their length."""
+        """Read the length, and return that many bytes."""
         return stream.read(decoding.decode_uint_256(stream))
 
 
 class _Struct(decoding.TupleDecoder):
-    """A tuple, which is decoded to its text."""
+    """A tuple whose decoded value is text."""
 
     names: Sequence[str] = ()
 
     def decode(self, stream: decoding.ContextFramesBytesIO) -> Any:
         """Return the text of the members."""
-        # A tuple without members takes no bytes, and must be counted, too.
+        # A tuple without members takes no bytes, but must count as a read.
         stream.read(0)
         pairs = zip(self.names, super().decode(stream), strict=True)
         return f"({', '.join(f'{n}: {_shown(v)}' if n else _shown(v) for n, v in pairs)})"
@@ -99,7 +102,7 @@ class Parameter:
 
     name: str
     type: str
-    """Canonical name, as it is hashed."""
+    """Canonical name, as in the hashed signature."""
     decoder: decoding.BaseDecoder
     indexed: bool = False
 
@@ -115,7 +118,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A log or a call: its signature, and its values."""
+    """The signature and the values of a log or a call."""
 
     signature: str
     values: tuple[Value, ...]
@@ -131,7 +134,7 @@ class _Entry:
         return f"{self.name}({','.join(each.type for each in self.inputs)})"
 
     def decoded(self, texts: Sequence[str]) -> Decoded:
-        """Return the values whose texts these are."""
+        """Return the values with these texts."""
         named = zip(self.inputs, texts, strict=True)
         return Decoded(self.signature, tuple(Value(p.name, p.type, text) for p, text in named))
 
@@ -145,14 +148,14 @@ class Abi:
         for kind, entry in entries:
             digest = keccak(entry.signature.encode())
             if kind == "event":
-                # Two may differ in what is indexed, which is not hashed.
+                # Two events with one hash may differ in the indexed parameters.
                 self._events.setdefault(digest, []).append(entry)
             else:
                 self._functions[digest[:4]] = entry
 
     @classmethod
     def parse(cls, document: str) -> Abi:
-        """Read the JSON of an ABI, or of a compiler's artifact that has one; raise
+        """Read the JSON of an ABI, or of a compiler's artifact that contains one; raise
         :exc:`ValueError`."""
         found = jsoncodec.decode(document)
         if isinstance(found, dict):
@@ -164,7 +167,7 @@ class Abi:
         return cls(list(_entries(found)))
 
     def log(self, topics: Sequence[bytes], data: bytes) -> Decoded | None:
-        """Decode a log; ``None`` where no event of the ABI fits."""
+        """Decode a log; return ``None`` if no event of the ABI fits."""
         for entry in self._events.get(topics[0], ())[:_MAX_SAME] if topics else ():
             rest = [each for each in entry.inputs if not each.indexed]
             if len(entry.inputs) - len(rest) != len(topics) - 1:
@@ -182,7 +185,7 @@ class Abi:
         return None
 
     def call(self, data: bytes) -> Decoded | None:
-        """Decode calldata; ``None`` where no function of the ABI fits."""
+        """Decode calldata; return ``None`` if no function of the ABI fits."""
         entry = self._functions.get(data[:4])
         if entry is None or len(data) < 4:
             return None
@@ -200,7 +203,7 @@ def _texts(parameters: Sequence[Parameter], data: bytes) -> list[str]:
 def _topic(parameter: Parameter, topic: bytes) -> str:
     if isinstance(parameter.decoder, decoding.Fixed32ByteSizeDecoder):
         return _texts([parameter], topic)[0]
-    # Solidity: of all others there is the hash alone.
+    # Solidity stores only the hash of other indexed types.
     return f"keccak-256 0x{topic.hex()}"
 
 
@@ -209,7 +212,7 @@ def _entries(found: list[Any]) -> Iterator[tuple[str, _Entry]]:
     for row in found:
         if not isinstance(row, dict):
             raise ValueError("an entry is no object")
-        # Solidity: the type may be left out of a function.
+        # Solidity: functions may omit the type.
         kind = row.get("type", "function")
         if kind in ("event", "function") and not row.get("anonymous"):
             yield kind, _Entry(_text(row, "name"), _parameters(row.get("inputs", []), 0, left))

@@ -1,4 +1,4 @@
-"""Pages of an account and of a key of the application's state."""
+"""Pages of an account, and of a key of the application's state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ BECH32 = re.compile(r"[a-z][a-z0-9]{0,82}1[02-9ac-hj-np-z]{38,}", re.ASCII)
 HEX_ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}", re.ASCII)
 
 RECENT = 10_000
-"""Blocks that are searched where an account has more transactions than a search may read."""
+"""Number of blocks that are searched if an account has more transactions than a search may
+read."""
 _MAX_ADDRESS = 128
 _ROLES = {
     BECH32: ("message.sender", "transfer.sender", "transfer.recipient"),
@@ -30,7 +31,7 @@ _ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The transactions that an event query finds, or the reason why it finds none."""
+    """Transactions that an event query finds, or the reason why the query failed."""
 
     role: str
     """The attribute that names the account."""
@@ -38,7 +39,7 @@ class Found:
     txs: ResultTxSearch | None
     error: str = ""
     is_recent: bool = False
-    """True if only the latest blocks were searched, as there are too many."""
+    """True if there are too many, so that only the latest blocks were searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class EthereumAccount:
 
 
 def account(address: str) -> str | Response:
-    """An account by its bech32 address, or by its Ethereum address."""
+    """Account by its bech32 or Ethereum address."""
     node: Node = g.node
     roles = next((roles for kind, roles in _ROLES.items() if kind.fullmatch(address)), None)
     if roles is None or len(address) > _MAX_ADDRESS:
@@ -70,7 +71,7 @@ def account(address: str) -> str | Response:
 
 
 def _ethereum(node: Node, address: str) -> tuple[EthereumAccount | None, str]:
-    """Return the account of the Ethereum state, or the reason why there is none."""
+    """Return the account in the Ethereum state, or the reason why it can't be read."""
     if not node.has_evm or not HEX_ADDRESS.fullmatch(address):
         return None, ""
     try:
@@ -102,17 +103,17 @@ def _search_recent(node: Node, role: str, query: str) -> Found:
 
 
 def key() -> str:
-    """A key of the application's state: its value, and the transactions that name it."""
+    """Key of the application's state: its value, and the transactions that changed it."""
     node: Node = g.node
     data = request.args.get("data", "")
     found: QueryResult = node.call("abci_query", data=data.encode()).response
-    # A quote can't be in a query.
+    # A quote can't be written in a query.
     changes = None if "'" in data else optional(lambda: node.search(f"app.key='{data}'"))
     return render_template("noderpc_explorer/key.html", data=data, found=found, changes=changes)
 
 
 def query() -> str:
-    """A query of the application, by path, data and height."""
+    """Query of the application, by path, data and height."""
     node: Node = g.node
     path, data = request.args.get("path", ""), request.args.get("data", "")
     height = request.args.get("height", "").strip() or "0"
@@ -125,7 +126,7 @@ def query() -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Return the bytes of a text, or of hex behind 0x."""
+    """Return the bytes of a text, or of hex digits after 0x."""
     if text[:2] in ("0x", "0X"):
         try:
             return bytes.fromhex(text[2:])

@@ -1,4 +1,4 @@
-"""``explorer_bp``: pages of a node's chain for people, as a blueprint of Flask."""
+"""``explorer_bp``: a Flask blueprint with pages of a node's chain."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ explorer_bp = Blueprint(
 """Pages of the chain: ``app.register_blueprint(explorer_bp)``, beside ``noderpc_bp``.
 
 ``register_blueprint(explorer_bp, mount="mirror", name="mirror_explorer", url_prefix="/…")``
-shows that of another mount.
+shows another mount's chain.
 """
 
-# The pasted ABI comes in a form: it is too long for an address.
+# The pasted ABI is sent as a form, as it is too long for a URL.
 explorer_bp.add_url_rule("/tx/<digest>", "tx_with_abi", txs.tx_with_abi, methods=["POST"])
 _METHODS = {"tx_with_abi": "tx"}
-"""Methods by endpoints: a page is for readers who may call its method."""
+"""Methods by endpoints; readers of a page need permission to call its method."""
 
 for _page in (chain, txs, accounts, finding, charts, operation):
     for _rule, (_view, _method) in _page.VIEWS.items():
@@ -78,14 +78,14 @@ def _find_node() -> Response | None:
     return refusal
 
 
-# What a Host header may be in another header.
+# Hosts that may be copied into another header.
 _HOST = re.compile(r"[\w.-]+(:\d+)?|\[[\da-fA-F:.]+\](:\d+)?", re.ASCII)
 
 
 @explorer_bp.after_request
 def _add_headers(response: Response) -> Response:
     sockets = f" ws://{request.host} wss://{request.host}"
-    # Older browsers do not take 'self' for the websocket of the same host.
+    # In older browsers, 'self' does not include the websocket of the same host.
     connect = "'self'" + (sockets if _HOST.fullmatch(request.host) else "")
     response.headers["Content-Security-Policy"] = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
@@ -93,7 +93,7 @@ def _add_headers(response: Response) -> Response:
     )
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Referrer-Policy"] = "same-origin"
-    # What one reader may see is not for another.
+    # A response may contain what only this reader may see.
     response.headers.setdefault("Cache-Control", "private, no-cache")
     return response
 
@@ -126,7 +126,7 @@ _STATUSES = {
 @explorer_bp.errorhandler(NodeRPCError)
 def _show_error(error: NodeRPCError) -> Response:
     if "node" not in g:
-        # There is no mount: a mistake of the app, as any other of its exceptions.
+        # A missing mount is a mistake of the app, so raise it like any other exception.
         raise error
     shown = to_rpc_error(error)
     status: int = HTTPStatus.INTERNAL_SERVER_ERROR

@@ -26,16 +26,16 @@ from .node import Node
 View = Callable[..., "str | Response"]
 
 BLOCKS, TXS = 20, 50
-"""Rows of the lists."""
+"""Number of rows in the lists."""
 TXS_OF_BLOCK = 100
-"""Transactions on a page of a block."""
+"""Maximum number of transactions on a page of a block."""
 MAX_HEIGHT_DIGITS = 18
-"""Of a number that surely has 63 bits."""
+"""Digits of a number that is certainly below 2^63."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A transaction in a list; ``result`` is ``None`` where nobody has it."""
+    """A transaction in a list; ``result`` is ``None`` if it is not available."""
 
     hash: bytes
     height: int
@@ -44,7 +44,7 @@ class Row:
 
 
 def integer(name: str, default: int) -> int:
-    """Return a number of the query string; raise ``ValueNotAllowed`` for another text."""
+    """Return a number of the query string; raise ``ValueNotAllowed`` for any other text."""
     value = request.args.get(name, "").strip()
     if not value:
         return default
@@ -54,7 +54,7 @@ def integer(name: str, default: int) -> int:
 
 
 def overview() -> str:
-    """The latest blocks and transactions, and what the node says of itself."""
+    """Latest blocks and transactions, and the node's status."""
     node: Node = g.node
     status = node.call("status")
     latest = status.sync_info.latest_block_height
@@ -73,7 +73,8 @@ def overview() -> str:
 
 
 def optional(read: Callable[[], Any]) -> Any:
-    """Return what is read, or ``None`` where the node refuses it or does not have it."""
+    """Return what ``read`` returns, or ``None`` if the node refuses the call or has no
+    result."""
     try:
         return read()
     except NodeRPCError:
@@ -81,14 +82,15 @@ def optional(read: Callable[[], Any]) -> Any:
 
 
 def mean_block_time(metas: list[BlockMeta]) -> float | None:
-    """Return the seconds between blocks, newest first, as their headers have them."""
+    """Return the mean number of seconds between blocks, given newest first, by their
+    headers."""
     if len(metas) < 2:
         return None
     return (metas[0].header.time - metas[-1].header.time) / SECOND / (len(metas) - 1)
 
 
 def latest_rows(node: Node, limit: int) -> list[Row]:
-    """Return the newest transactions; none where the reader may not read them."""
+    """Return the newest transactions, or none if the reader may not read them."""
     found = (
         optional(lambda: node.read("tx", lambda backend: backend.reads.latest_txs(limit))) or ()
     )
@@ -96,7 +98,7 @@ def latest_rows(node: Node, limit: int) -> list[Row]:
 
 
 def blocks() -> str:
-    """A page of blocks from a height downwards."""
+    """List of blocks from a height downwards."""
     node: Node = g.node
     latest = node.latest()
     high = min(integer("to", latest), latest)
@@ -116,13 +118,13 @@ def blocks() -> str:
 
 
 def latest_txs() -> str:
-    """The newest transactions."""
+    """Newest transactions."""
     g.node.call("health")
     return render_template("noderpc_explorer/txs.html", rows=latest_rows(g.node, TXS))
 
 
 def block(height: str) -> str | Response:
-    """A block, by its height or its hash."""
+    """Block by its height or its hash."""
     node: Node = g.node
     if not (height.isascii() and height.isdigit() and len(height) <= MAX_HEIGHT_DIGITS):
         wanted = _hash(height)
@@ -171,7 +173,7 @@ def _hash(text: str) -> bytes:
 
 
 def results_of(node: Node, height: int) -> tuple[BlockResults | None, str]:
-    """Return the results of a block, or the reason why there are none."""
+    """Return the results of a block, or the reason why they are not available."""
     try:
         return node.call("block_results", height=height), ""
     except (ResultNotFound, HeightNotAvailable) as error:
@@ -179,20 +181,20 @@ def results_of(node: Node, height: int) -> tuple[BlockResults | None, str]:
 
 
 def result_at(results: BlockResults | None, index: int) -> ExecTxResult | None:
-    """Return the result of a transaction by its place in the block."""
+    """Return the result of a transaction by its index in the block."""
     if results is None or index >= len(results.tx_results):
         return None
     return results.tx_results[index]
 
 
 def _signatures(node: Node, height: int) -> tuple[int, int]:
-    """Return the number of validators that signed for a block, and of all."""
+    """Return the number of validators that signed a block, and of all."""
     sigs = node.call("commit", height=height).signed_header.commit.signatures
     return sum(sig.block_id_flag == BlockIDFlag.COMMIT for sig in sigs), len(sigs)
 
 
 def validators() -> str:
-    """The validator set at a height."""
+    """Validator set at a height."""
     node: Node = g.node
     height = integer("height", 0) or None
     page = integer("page", 1)
@@ -211,7 +213,7 @@ def validators() -> str:
 
 
 def mempool() -> str:
-    """The transactions that wait for a block."""
+    """Pending transactions."""
     pending = g.node.call("unconfirmed_txs", limit=100)
     rows = [Row(tx_hash(tx), 0, tx, None) for tx in pending.txs]
     return render_template("noderpc_explorer/mempool.html", pending=pending, rows=rows)
@@ -225,4 +227,4 @@ VIEWS: dict[str, tuple[View, str]] = {
     "/validators": (validators, "validators"),
     "/mempool": (mempool, "unconfirmed_txs"),
 }
-"""Views by their rules, each with the method whose permission its reader needs."""
+"""Views by URL rules, each with the method that its readers need permission to call."""

@@ -16,16 +16,16 @@ from .chain import integer
 from .node import Node
 
 WINDOW, MAX_WINDOW = 60, 200
-"""Blocks of a page."""
+"""Default and maximum number of blocks on a page."""
 _MAX_TXS = 5_000
-"""Transactions whose results are read for the gas of a page."""
+"""Maximum number of transactions whose results are read for the gas on a page."""
 WIDTH, HEIGHT = 600, 120
-"""Units of a chart's drawing, which is scaled to the page."""
+"""Size of a chart in drawing units, which are scaled to the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A block's bar, in units of the drawing."""
+    """The bar of a block, in drawing units."""
 
     height: int
     """Height of the block."""
@@ -38,7 +38,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A value of each block, from low to high."""
+    """A value for each block, from low to high."""
 
     title: str
     unit: str
@@ -56,7 +56,7 @@ class Chart:
 
 
 def chart(title: str, unit: str, values: Sequence[tuple[int, float]]) -> Chart:
-    """Return the chart of values by height."""
+    """Return a chart of values by height."""
     top = max((value for _, value in values), default=0) or 1
     step = WIDTH / max(1, len(values))
     bars = (
@@ -82,7 +82,7 @@ def charts() -> str:
     lowest = node.lowest()
     if latest and high < lowest:
         raise HeightNotAvailable(high, lowest, latest)
-    # One more, for the time before the first.
+    # One block more, as the first bar needs the previous block's time.
     metas = node.metas(high, count + 1)[::-1]
     shown = metas[1:] if len(metas) > count else metas
     return render_template(
@@ -109,7 +109,7 @@ def _seconds(metas: Sequence[BlockMeta]) -> Iterable[tuple[int, float]]:
 
 
 def _gas(node: Node, metas: Sequence[BlockMeta]) -> list[tuple[int, float]]:
-    """Return the gas of the newest blocks, up to a number of transactions."""
+    """Return the gas of the newest blocks, up to a total number of transactions."""
     found: list[tuple[int, float]] = []
     left = _MAX_TXS
     for meta in reversed(metas):
@@ -119,7 +119,7 @@ def _gas(node: Node, metas: Sequence[BlockMeta]) -> list[tuple[int, float]]:
         try:
             results = node.call("block_results", height=meta.header.height).tx_results
         except NotFound:
-            # Its results are not stored, or not yet.
+            # The results of the block are not stored, or not yet.
             continue
         gas = sum(max(0, each.gas_used) for each in results)
         found.append((meta.header.height, gas))

@@ -52,7 +52,7 @@ def _by_hash(node: Node, digits: str) -> Response:
         found = None
     if found is not None:
         return redirect(url_for(".block", height=found.header.height))
-    # Its page says so where there is none.
+    # The page of a transaction says so if there is none.
     return redirect(url_for(".tx", digest=digits))
 
 
@@ -75,8 +75,8 @@ def _key(node: Node, text: str) -> Response:
 
 
 def _query(node: Node, text: str) -> str | Response:
-    """Return the page of what an event query finds, transactions or blocks; that of the only
-    hit."""
+    """Return the page of the transactions or blocks that an event query finds, or a redirect to
+    the only hit."""
     _check(text)
     page = max(1, integer("page", 1))
     kind = request.args.get("of", "txs")
@@ -131,7 +131,7 @@ def _found_blocks(node: Node, text: str, page: int) -> tuple[Any, int]:
             height = each.block.header.height
             metas.append(node.read("block", partial(_meta_at, height)))
         except NodeRPCError:
-            # Pruned meanwhile.
+            # The block was pruned meanwhile.
             continue
     return metas, found.total
 

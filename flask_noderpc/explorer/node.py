@@ -1,4 +1,4 @@
-"""The node behind an explorer: its mount's routes, as the reader of a page may call them."""
+"""The mount behind an explorer, with the permissions of a page's reader."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..jsonrpc.context import Context
 T = TypeVar("T")
 
 METAS_PER_CALL = 20
-"""Blocks that one call of ``blockchain`` returns."""
+"""Maximum number of blocks in one response of ``blockchain``."""
 
 
 class Node:
-    """A mount of the current app, for the sender of the current request.
+    """A mount of the current app, for the client of the current request.
 
-    What the mount's settings and its ``authorize`` refuse to calls is refused to pages.
+    Pages get the errors that calls get by the mount's settings and its ``authorize``.
     """
 
     def __init__(self, name: str) -> None:
@@ -43,7 +43,7 @@ class Node:
         return found.call(ctx, found.params(**params))
 
     def read(self, route: str, read: Callable[[ChainBackend], T]) -> T:
-        """Return what is read from the backend, for a caller who may call a route."""
+        """Return what ``read`` reads from the backend, if the reader may call a route."""
         return read(self._admit(route)[1].backend)
 
     def _admit(self, route: str) -> tuple[Any, Context]:
@@ -83,14 +83,14 @@ class Node:
             return ""
 
     def metrics(self) -> str | None:
-        """Return the text of the node's metrics; ``None`` where they are not served."""
+        """Return the text of the node's metrics; ``None`` if they are not served."""
         view = current_app.view_functions.get(f"{self.name}.metrics")
         if view is None:
             return None
         text: str = current_app.make_response(current_app.ensure_sync(view)()).get_data(True)
         return text
 
-    # What several pages show.
+    # Values that several pages show.
 
     def metas(self, high: int, count: int) -> list[BlockMeta]:
         """Return the metas of at most ``count`` blocks from a height downwards."""
@@ -101,13 +101,13 @@ class Node:
             metas = self.call("blockchain", min_height=low, max_height=high).block_metas
             found += metas
             if len(metas) <= high - low:
-                # The others are read from elsewhere, where nobody answers now.
+                # Lower blocks are read from upstream nodes, which do not respond now.
                 break
             high = low - 1
         return found
 
     def latest(self) -> int:
-        """Return the latest height; 0 while there is none."""
+        """Return the latest height; 0 without a block."""
         return self.read("blockchain", lambda backend: backend.reads.latest_height())
 
     def lowest(self) -> int:

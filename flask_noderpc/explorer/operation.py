@@ -1,4 +1,5 @@
-"""Pages that use the node itself: its metrics, forms to send, its websocket's events."""
+"""Pages that use the node itself: its metrics, forms to send transactions, its websocket's
+events."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ from .node import Node
 
 @dataclass(slots=True)
 class Calls:
-    """Answered calls of a method since the start of the node's processes."""
+    """Counts of a method's calls since the start of the node's processes."""
 
     method: str
     count: float = 0
     errors: float = 0
     seconds: float = 0
     buckets: dict[float, float] = field(default_factory=lambda: defaultdict(float))
-    """Number of calls that took at most so many seconds."""
+    """Number of calls that took at most this many seconds."""
 
     @property
     def mean_ms(self) -> float:
@@ -30,7 +31,8 @@ class Calls:
         return 1000 * self.seconds / self.count if self.count else 0
 
     def within_ms(self, share: float) -> float:
-        """Return the bucket's milliseconds within which a share of the calls was answered."""
+        """Return the limit in milliseconds of the bucket that contains this share of the
+        calls."""
         for limit, count in sorted(self.buckets.items()):
             if count >= share * self.count:
                 return 1000 * limit
@@ -38,7 +40,7 @@ class Calls:
 
 
 def metrics() -> str:
-    """Calls and their seconds, as the node's own metrics count them."""
+    """Numbers and durations of calls, from the node's own metrics."""
     node: Node = g.node
     found = node.metrics()
     calls = None if found is None else sorted(_calls(found), key=lambda each: -each.count)
@@ -52,7 +54,7 @@ def metrics() -> str:
 
 
 def _calls(text: str) -> list[Calls]:
-    # The metrics are served: so there is the extra.
+    # Metrics are served, so the extra is installed.
     from prometheus_client.parser import text_string_to_metric_families
 
     found: dict[str, Calls] = {}
@@ -86,7 +88,7 @@ def send() -> str:
 
 
 def monitor() -> str:
-    """Events of the websocket by a query."""
+    """Events of the websocket that match a query."""
     return render_template("noderpc_explorer/monitor.html")
 
 

@@ -1,7 +1,7 @@
-"""Text of what a chain contains: any bytes become characters that only show themselves.
+"""Text of a chain's content, in which any bytes become harmless visible characters.
 
-Markup is escaped by Jinja. Here control characters, marks that turn the direction of a text,
-and bytes that are no text become visible.
+Jinja escapes markup. This module makes control characters, direction marks, and bytes that are
+not text visible.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ..domain.abci import Event, ExecTxResult
 from ..domain.time import SECOND, ZERO_TIME, to_text
 
 _ETHER = 10**18
-"""Wei in an ether."""
+"""Number of wei in an ether."""
 
 SHORT, LONG = 100, 2_000
-"""Characters of a value that are shown in a list, and on a page of its own."""
+"""Maximum number of characters of a value in a list, and on a page of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class Shown:
 
     text: str
     left: int = 0
-    """Characters, or bytes, that are not shown."""
+    """Number of characters or bytes that are left out."""
 
 
 def of_bytes(data: bytes, limit: int) -> Shown:
-    """Return bytes as their text, or as hex where they are none or have control characters
-    other than line breaks and tabs, up to so many characters."""
-    # No more than the beginning is looked at; four bytes are the longest character.
+    """Return bytes as text of at most ``limit`` characters, or as hex if they are not UTF-8 or
+    have control characters other than line breaks and tabs."""
+    # Only decode the beginning; a character has at most four bytes.
     head = data[: 4 * limit]
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(head, len(head) == len(data))
@@ -45,26 +45,27 @@ def of_bytes(data: bytes, limit: int) -> Shown:
 
 
 def of_text(text: str, limit: int) -> Shown:
-    """Return a text with its control characters as escapes, up to so many characters."""
+    """Return a text with escaped control characters, of at most ``limit`` characters."""
     head = text[:limit]
     return Shown(visible(head), len(text) - len(head))
 
 
 def visible(text: str) -> str:
-    """Return a text with ``\\u{…}`` for what has no shape, line breaks and tabs apart."""
+    """Return a text with ``\\u{…}`` for characters without a glyph, except line breaks and
+    tabs."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{{{ord(c):x}}}" for c in text)
 
 
 def summary(tx: bytes, result: ExecTxResult | None, limit: int = SHORT) -> Shown:
-    """Return one line about a transaction: what its events say that it did, or its bytes."""
+    """Return one line about a transaction: its actions by its events, or its bytes."""
     actions = _actions(result.events) if result else ""
     return of_text(actions, limit) if actions else of_bytes(tx, limit)
 
 
 def _actions(events: tuple[Event, ...]) -> str:
-    """Return the actions of a Cosmos SDK transaction, or that it was Ethereum's."""
+    """Return the actions of a Cosmos SDK transaction, or a text for an Ethereum transaction."""
     found = [
         attribute.value.decode(errors="replace")
         for event in events
@@ -78,7 +79,7 @@ def _actions(events: tuple[Event, ...]) -> str:
 
 
 def moment(time_ns: int) -> str:
-    """Return a time to the second; a dash for Go's zero time."""
+    """Return a time to the second, and a dash for Go's zero time."""
     if time_ns <= ZERO_TIME:
         return "–"
     return to_text(time_ns // SECOND * SECOND).replace("T", " ").replace("Z", " UTC")
@@ -88,7 +89,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def age(time_ns: int) -> str:
-    """Return how long ago a time was, or the time where that is far away."""
+    """Return how long ago a time was, or the time itself if it is far away."""
     seconds = (time.time_ns() - time_ns) // SECOND
     if not 0 <= seconds < 100 * 86_400:
         return moment(time_ns)
@@ -112,14 +113,14 @@ def number(value: int) -> str:
 
 
 def amount(value: float) -> str:
-    """Return a number with as many digits as it needs; a dash where it is unknown."""
+    """Return a number with as many digits as it needs, and "more" for infinity."""
     if value == float("inf"):
         return "more"
     return number(int(value)) if value == int(value) or value >= 1000 else f"{value:.3g}"
 
 
 def quantity(digits: str) -> str:
-    """Return a number of Ethereum's JSON-RPC, which is hex, in decimal."""
+    """Return a hex number of Ethereum's JSON-RPC in decimal."""
     return number(int(digits, 16))
 
 

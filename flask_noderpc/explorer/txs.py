@@ -1,4 +1,4 @@
-"""The page of a transaction: result and events, its bytes, and what Ethereum knows of it."""
+"""Page of a transaction: result, events, bytes, and its Ethereum transactions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 MAX_ABI_BYTES = 512 * 1024
 _MAX_ETHEREUM = 10
-"""Ethereum transactions of one node transaction that are shown."""
+"""Maximum number of shown Ethereum transactions of one node transaction."""
 _SCANNED_PENDING = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A log of Ethereum's JSON-RPC, and what an ABI says of it."""
+    """A log of Ethereum's JSON-RPC, with its decoded values if the ABI has its event."""
 
     json: dict[str, Any]
     decoded: Decoded | None
@@ -46,16 +46,16 @@ class EthereumTx:
 
 
 def tx(digest: str) -> str | Response:
-    """A transaction, by its hash or its Ethereum hash."""
+    """Transaction by its hash or its Ethereum hash."""
     return _page(digest, None, "")
 
 
 def tx_with_abi(digest: str) -> str | Response:
-    """The same with logs and calldata decoded by the ABI of a form."""
+    """Transaction with logs and calldata decoded by the ABI of a form."""
     given = read_form(MAX_ABI_BYTES).get("abi", "")
     if not g.node.has_evm:
         return _page(digest, None, given)
-    # The extra evm, which Ethereum's layer needs, has what it imports.
+    # The module needs the extra evm, which the EVM layer needs, too.
     from .abi import Abi
 
     try:
@@ -84,7 +84,7 @@ def _page(digest: str, abi: Abi | None, given: str) -> str:
 
 
 def _pending_page(node: Node, wanted: bytes) -> str:
-    """Return the page of a transaction that waits; raise ``TxNotFound``."""
+    """Return the page of a pending transaction; raise ``TxNotFound``."""
     with suppress(NodeRPCError):
         for waiting in node.call("unconfirmed_txs", limit=_SCANNED_PENDING).txs:
             if wanted in (tx_hash(waiting), *_hashes(node, waiting)):
@@ -112,7 +112,7 @@ def _time_of(node: Node, height: int) -> int | None:
 
 
 def _by_ethereum_hash(node: Node, wanted: bytes) -> ResultTx | None:
-    """Return the node's transaction that has an Ethereum transaction, if one has."""
+    """Return the node's transaction that contains an Ethereum transaction, or ``None``."""
     if not node.has_evm:
         return None
     try:
@@ -132,7 +132,7 @@ def _by_ethereum_hash(node: Node, wanted: bytes) -> ResultTx | None:
 
 def _hashes(node: Node, raw: bytes) -> tuple[bytes, ...]:
     """Return the hashes of the Ethereum transactions in a node's transaction."""
-    # Only the EVM layer knows their transactions.
+    # Without the EVM layer their transactions are unknown.
     if not node.has_evm:
         return ()
     names = (each.other_hashes for each in features() if each.other_hashes)
@@ -144,7 +144,7 @@ def _ethereum(node: Node, raw: bytes, abi: Abi | None) -> list[EthereumTx]:
     found: list[EthereumTx] = []
     for each in _hashes(node, raw):
         name = f"0x{each.hex()}"
-        # Bytes of any kind have a hash: that nobody knows it is no error.
+        # Any bytes have a hash, so an unknown one is not an error.
         with suppress(ForwardedCallFailed):
             json = node.evm("eth_getTransactionByHash", name)
             if json is not None:

@@ -1,4 +1,4 @@
-"""Store in PostgreSQL, which many hosts share. Needs the extra ``postgres``."""
+"""Store in PostgreSQL that many hosts share; needs the extra ``postgres``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["PostgresBackend"]
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when it is asked for: psycopg is an extra.
+    # The module is loaded on first access, as psycopg is an extra.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(".backend", __name__), name)

@@ -26,21 +26,21 @@ from .settings import DatabaseURL
 
 log = logging.getLogger("flask_noderpc.postgres")
 
-# After one that others were in the way of.
+# Pause after an attempt that other transactions blocked.
 _DROP_AGAIN_S = 60.0
-# A verification has statements that read whole tables.
+# The statements of a verification read whole tables.
 _MAX_VERIFY_S = 86_400.0
 
 
 class PostgresBackend(ChainStore):
     """A chain in one PostgreSQL database: blocks, results, state, index and mempool.
 
-    ``url`` is a ``postgresql://`` URL with libpq's options, and ``read_url`` that of a replica,
-    or several: blocks up to its head are read there, everything else from the primary.
-    Connections are opened, and tables made where they are missing, at the first use in each
-    process. ``application``, ``limits`` and ``poll_s`` are as for
-    :class:`~flask_noderpc.SQLiteBackend`; ``poll_s`` is also how long a process may take the
-    chain for unchanged while another one writes. Any error of the database is a
+    ``url`` is a ``postgresql://`` URL with libpq's options, and ``read_url`` is the URL of one
+    or several replicas: blocks up to a replica's head are read there, everything else from the
+    primary. Connections are opened, and missing tables made, at the first use in each process.
+    ``application``, ``limits`` and ``poll_s`` are as for
+    :class:`~flask_noderpc.SQLiteBackend`; ``poll_s`` is also the time for which a process may
+    miss a change by another one. Any error of the database is a
     :exc:`~flask_noderpc.errors.StoreError`.
     """
 
@@ -76,7 +76,7 @@ class PostgresBackend(ChainStore):
         if not found.expires:
             return found
         with self._open().readers.snapshot() as at:
-            # Leases have the time of the database, and who asks that of the host.
+            # Leases use the database's clock, and the caller uses this host's clock.
             ahead = POSTGRES.now(at) - time.time_ns()
         return LeaseState(found.owner, found.expires - ahead, found.last_error)
 
@@ -90,7 +90,7 @@ class PostgresBackend(ChainStore):
         return removed
 
     def _drop_partitions(self) -> None:
-        """Drop partitions without a block, unless others read the tables for long."""
+        """Drop partitions without a block, unless other transactions block this for long."""
         files = self._open()
         if time.monotonic() < self._drops_after or files.readers.one(UNUSED) is None:
             return
@@ -98,7 +98,7 @@ class PostgresBackend(ChainStore):
         try:
             with self._database.connect() as raw:
                 at = Connection(raw)
-                # Behind PgBouncer only a transaction keeps its settings and locks.
+                # Behind PgBouncer, settings and locks only last for a transaction.
                 at_once = self._database.url.is_pooled or raw.info.server_version < 140_000
                 for low in files.writer.run(partitions.begin_to_drop):
                     if not partitions.drop(at, low, at_once=at_once):

@@ -1,7 +1,7 @@
-"""Waiting for changes that other processes make in the database.
+"""Wait for changes that other processes make in the database.
 
-A notification wakes those that wait at once. It can be lost with its connection, and PgBouncer
-and standbys have none: so the store is polled, too.
+A notification wakes the waiting threads at once. It can be lost with its connection, and
+PgBouncer and standbys deliver none, so the store is also polled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STATE = (
     " (SELECT txs FROM mempool_totals), (SELECT count(*) FROM pending_evidence)"
 )
 
-# How often a listener that can't connect tries again, and looks if it is to end.
+# Interval at which a listener that can't connect retries, and checks whether it should end.
 _AGAIN_S = 1.0
 
 
@@ -62,12 +62,12 @@ class ChangeWatcher(handles.ChangeWatcher):
 
     def _hear_until_lost(self) -> None:
         with self._database.connect() as at:
-            # It refuses to, and others may name it as their primary when it is promoted.
+            # A standby refuses to listen, but it may be promoted to the primary of other hosts.
             while at.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
                 if self._ended.wait(_AGAIN_S):
                     return
             at.execute(f"LISTEN {CHANNEL}")
-            # What came before is not heard.
+            # Notifications before LISTEN are lost, so wake all threads once.
             self.notify()
             while not self._ended.is_set():
                 for _ in at.notifies(timeout=_AGAIN_S, stop_after=1):
@@ -81,7 +81,7 @@ class ChangeWatcher(handles.ChangeWatcher):
         self._listener = None
 
     def resume(self) -> None:
-        """Let it begin again with the next wait."""
+        """Let the listener start again at the next wait."""
         self._ended.clear()
 
     close = suspend

@@ -1,4 +1,4 @@
-"""Connections by psycopg that take the statements of SQL stores."""
+"""psycopg connections that accept the statements of SQL stores."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from .engine import POSTGRES
 
 RawConnection = psycopg.Connection[tuple[Any, ...]]
 
-# Literals and quoted names are left as they are, but for the percent sign.
+# Literals and quoted names stay unchanged, except that percent signs are escaped.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|::|\?|:([a-z_]+)|%")
 
-# Rows from which on COPY, or one statement over arrays, is quicker than one for each.
+# Number of rows from which COPY, or one statement over arrays, is faster than a statement for
+# each row.
 _MIN_TOGETHER = 8
 _INSERT = re.compile(r"INSERT INTO (\w+) \(([\w, ]+)\) VALUES \([?, ]+\)")
 _INSERT_NEW = re.compile(
@@ -32,9 +33,9 @@ _ADD = re.compile(r"UPDATE (\w+) SET (\w+) = \2 ([+-]) \? WHERE id = \?")
 
 
 ADAPTERS = AdaptersMap(psycopg.adapters)
-# Every integer is a bigint, so that a statement has one plan whatever its size.
+# Send every integer as a bigint, so that a statement has one plan for all values.
 ADAPTERS.register_dumper(int, Int8BinaryDumper)
-# Else lists are sent as text, with a type of their largest number.
+# By default lists are sent as text, with a type that depends on their largest number.
 ADAPTERS.register_dumper(list, ListBinaryDumper)
 
 
@@ -55,7 +56,7 @@ def translated(sql: str) -> str:
 
 
 class Connection:
-    """A connection for one thread at a time."""
+    """A connection that one thread uses at a time."""
 
     engine: Engine = POSTGRES
 
@@ -64,7 +65,7 @@ class Connection:
 
     @property
     def in_transaction(self) -> bool:
-        """True between the beginning of a transaction and its end."""
+        """True within a transaction."""
         return self.raw.info.transaction_status in (
             TransactionStatus.INTRANS,
             TransactionStatus.INERROR,
@@ -72,7 +73,7 @@ class Connection:
 
     def execute(self, sql: str, parameters: Any = (), /) -> Rows:
         """Execute one statement."""
-        # Binary: bytes as text would be twice as long.
+        # Binary results, as bytes would be twice as long as text.
         return self.raw.execute(translated(sql), parameters, binary=True)
 
     def script(self, sql: str) -> Rows:
@@ -84,16 +85,16 @@ class Connection:
         return cursor
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
-        """Execute a statement with each of these parameters; several as one, if possible."""
+        """Execute a statement with each of these parameters, as one statement if possible."""
         rows = list(parameters)
         if rows and (len(rows) < _MIN_TOGETHER or not self._together(sql, rows)):
             with self.raw.cursor() as cursor:
-                # In one round trip: psycopg sends them as a pipeline.
+                # psycopg sends these as a pipeline, in one round trip.
                 cursor.executemany(translated(sql), rows)
 
     def _together(self, sql: str, rows: Sequence[Sequence[object]]) -> bool:
-        """Execute a statement of a known form for all rows at once; return false for another
-        one."""
+        """Execute a statement of a known form for all rows at once; return false for other
+        statements."""
         if insert := _INSERT.fullmatch(sql):
             self._copy(insert[1], insert[2], rows)
         elif insert := _INSERT_NEW.fullmatch(sql):
@@ -118,12 +119,13 @@ class Connection:
         self.execute(sql, [list(column) for column in zip(*rows, strict=True)])
 
     def each(self, sql: str, parameters: Iterable[Any], /) -> Iterator[list[Any]]:
-        """Execute a statement with each of these parameters; yield the rows of each."""
+        """Execute a statement with each of these parameters; yield the rows of each
+        execution."""
         rows = list(parameters)
         if not rows:
             return
         with self.raw.cursor(binary=True) as cursor:
-            # In one round trip, too.
+            # This takes one round trip, too.
             cursor.executemany(translated(sql), rows, returning=True)
             yield cursor.fetchall()
             while cursor.nextset():
@@ -142,8 +144,8 @@ class Connection:
             self.raw.rollback()
 
     def close_if_busy(self) -> None:
-        """Close a connection that was interrupted within a statement, such as by a greenlet's
-        end: the next one would get its result."""
+        """Close a connection that was interrupted within a statement, for instance by the end
+        of a greenlet, because the next statement would get its result."""
         if self.raw.info.transaction_status == TransactionStatus.ACTIVE:
             self.raw.close()
 

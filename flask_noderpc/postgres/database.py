@@ -16,7 +16,7 @@ from .connection import ADAPTERS, Connection, RawConnection
 from .errors import postgres_errors
 from .settings import DatabaseURL
 
-# A host that vanished is noticed within ten seconds, and not within TCP's quarter of an hour.
+# A host that vanished is noticed within ten seconds, instead of TCP's quarter of an hour.
 _DEFAULTS = {
     "connect_timeout": os.environ.get("PGCONNECT_TIMEOUT", "5"),
     "keepalives_idle": "5",
@@ -29,8 +29,8 @@ _DEFAULTS = {
 class Database:
     """Opens connections to the database of a URL.
 
-    Of several hosts it takes one of the kind ``session``, unless ``target_session_attrs`` names
-    another.
+    If the URL names several hosts, a host of the kind ``session`` is used, unless
+    ``target_session_attrs`` names another kind.
     """
 
     def __init__(self, url: DatabaseURL, session: str = "any") -> None:
@@ -42,14 +42,14 @@ class Database:
     def connect(self, kind: type[RawConnection] = psycopg.Connection) -> RawConnection:
         """Open a connection, outside of a transaction."""
         with postgres_errors(self.shown):
-            # psycopg resolves names in Python: libpq would stop gevent's hub.
+            # psycopg resolves names in Python, as libpq would block gevent's hub.
             made = kind.connect(self._conninfo(), **self._options())
             self._last = made.info.host, str(made.info.port)
             return made
 
     def _conninfo(self) -> str:
-        """Return the parameters, with the host of the last connection first: one that vanished
-        is not waited for again."""
+        """Return the parameters, with the last connection's host first, so that a vanished host
+        causes no further delay."""
         if self._last is None or not self.url.has_several_hosts:
             return self.url.conninfo
         given: dict[str, Any] = conninfo_to_dict(self.url.conninfo)
@@ -75,18 +75,18 @@ class Database:
         if self.url.has_several_hosts and "target_session_attrs" not in self.url.options:
             given["target_session_attrs"] = self._session
         if self.url.is_pooled:
-            # PgBouncer: the next transaction may be on another connection of the server.
+            # Behind PgBouncer, the next transaction may use another connection of the server.
             given["prepare_threshold"] = None
         return given
 
 
 def stored_identity(url: DatabaseURL) -> Identity | None:
-    """The chain in a store; ``None`` where there is none, or none that can be read now."""
+    """Return the chain in a store; ``None`` if the store has no chain or can't be read now."""
     try:
         with Database(url).connect() as raw:
             at = Connection(raw)
             schema.check(at)
             return chain.identity(at)
     except (psycopg.Error, StoreError):
-        # The server that opens it reports the error.
+        # The process that opens the store reports the error.
         return None

@@ -11,12 +11,12 @@ from ..backends.sql.connection import Connection, Engine
 from . import partitions
 
 CHANNEL = "noderpc"
-"""Channel of the notification of each change of the chain."""
+"""Notification channel for changes of the chain."""
 
 
 class Postgres(Engine):
-    """Many transactions write at a time, in READ COMMITTED: rows are locked where one must not
-    see what another is about to change."""
+    """An engine with concurrent write transactions in READ COMMITTED, which lock rows that
+    another transaction must not change meanwhile."""
 
     integrity_error = psycopg.IntegrityError
     for_update = " FOR UPDATE"
@@ -27,8 +27,8 @@ class Postgres(Engine):
         " WHERE EXISTS (SELECT 1 FROM partitions WHERE has_leftovers))"
     )
     tx_hashes = "tx_hashes"
-    # Functions: in one statement, a height that another table tells would be looked for in all
-    # partitions.
+    # These are functions, as in one statement a height from another table would be looked up in
+    # all partitions.
     header_by_hash = "SELECT * FROM noderpc_header(?)"
     tx_by_hash = "SELECT * FROM noderpc_tx(:hash)"
     latest_pending = "SELECT last_seq FROM mempool_totals WHERE last_seq > 0"
@@ -42,7 +42,7 @@ class Postgres(Engine):
         return text
 
     def long(self, value: str) -> str:
-        # PostgreSQL: an entry of a B-tree has at most 2,704 bytes.
+        # PostgreSQL limits an entry of a B-tree to 2,704 bytes.
         return f"sha256({value})"
 
     def head(self, value: str) -> str:
@@ -81,14 +81,14 @@ class Postgres(Engine):
         at.execute(f"CREATE TABLE {name}_unindexed (height bigint PRIMARY KEY)")
 
     def now(self, at: Connection) -> int:
-        # That of the database: each host has its own clock.
+        # Use the database's clock, as each host has its own.
         microseconds: int = at.execute(
             "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
         ).fetchone()[0]
         return microseconds * 1000
 
     def data_version(self, at: Connection) -> object:
-        # A trusted block gets its results by a backfill.
+        # The revision changes when a backfill adds the results of a trusted block.
         return at.execute(
             "SELECT (SELECT revision FROM chain), (SELECT max(number) FROM rewinds),"
             f" (SELECT min(height) FROM {self.heights})"
@@ -101,11 +101,11 @@ class Postgres(Engine):
         return partitions.dropped_below(at, base)
 
     def lock_mempool(self, at: Connection) -> None:
-        # So that numbers become visible in their order, and limits hold over all hosts.
+        # This lock makes numbers visible in order, and limits hold over all hosts.
         at.execute("SELECT 1 FROM mempool_totals FOR UPDATE")
 
     def announce(self, at: Connection) -> None:
-        # Sent at the commit, once for each transaction however often it is called.
+        # NOTIFY is sent at the commit, once for each transaction.
         at.execute(f"NOTIFY {CHANNEL}")
 
 

@@ -1,4 +1,4 @@
-"""Errors of PostgreSQL as errors of a store, which say what to do."""
+"""Turn errors of PostgreSQL into errors of a store that name the cure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _CURES: tuple[tuple[type[psycopg.Error], str], ...] = (
 
 _AWAY = "the database can't be reached, is PostgreSQL running there?"
 
-# Of attempts to connect there is the text alone.
+# Errors of connection attempts have no code, only a text.
 _NO_PASSWORD = ("password authentication failed", "no password supplied")
 _NOT_ALLOWED = ("does not exist", "no pg_hba.conf entry")
 _TEXTS = (
@@ -57,7 +57,7 @@ _TEXTS = (
 
 @contextmanager
 def postgres_errors(shown: str) -> Iterator[None]:
-    """Turn PostgreSQL's errors into :exc:`StoreError` sentences that name the database."""
+    """Turn PostgreSQL's errors into :exc:`StoreError` messages that name the database."""
     try:
         yield
     except psycopg.Error as error:
@@ -68,19 +68,20 @@ def postgres_errors(shown: str) -> Iterator[None]:
     except StoreError as error:
         raise type(error)(error.reason, error.path or shown) from error.__cause__
     except (OverflowError, struct.error):
-        # An integer beyond 64 bits; the latter without psycopg's part in C.
+        # An integer exceeds 64 bits; psycopg without its C part raises the second error.
         raise StoreError("a number is too large for the store", shown) from None
 
 
 def is_recovery_conflict(error: BaseException) -> bool:
-    """Return true if a standby cancelled a read, which its recovery could not wait for."""
+    """Return true if a standby cancelled a read that its recovery could not wait for."""
     if isinstance(error, errors.QueryCanceled):
         return "conflict with recovery" in str(error)
     return isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected))
 
 
 def _may_pass(error: psycopg.Error) -> bool:
-    """Return true for what needs no other settings: a server that is away or busy, locks."""
+    """Return true for errors that may pass without a change of settings: an unavailable or busy
+    server, locks."""
     if not isinstance(error, psycopg.OperationalError):
         return False
     if error.sqlstate is None:

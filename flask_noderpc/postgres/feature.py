@@ -1,4 +1,4 @@
-"""PostgreSQL as a store, which many hosts share."""
+"""PostgreSQL as a store that many hosts share."""
 
 from __future__ import annotations
 

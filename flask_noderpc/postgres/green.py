@@ -1,4 +1,4 @@
-"""A connection whose waits for answers end, and take little time under gevent."""
+"""A connection with a limit on waiting for responses, and with little overhead under gevent."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..concurrency import wait_until_readable
 
 T = TypeVar("T")
 
-# The first statement of each read takes a millisecond, so a database that does not answer it in
-# time hangs. The statements after it may take longer; those that read whole tables say so.
+# Seconds to wait for the first statement of each read, which takes a millisecond unless the
+# database hangs, and for later statements; reads of whole tables set a longer time.
 _FIRST_S, _OTHERS_S = 5.0, 60.0
 _allowed_s: ContextVar[float] = ContextVar("noderpc_allowed_s", default=0.0)
 
 
 @contextmanager
 def allowing(seconds: float) -> Iterator[None]:
-    """Let a statement of this context take so long, if that is longer than usual."""
+    """Allow a statement of this context more time than usual."""
     token = _allowed_s.set(seconds)
     try:
         yield
@@ -33,22 +33,21 @@ def allowing(seconds: float) -> Iterator[None]:
 
 
 class NoAnswer(psycopg.OperationalError):
-    """The database accepts what is sent to it, and answers nothing."""
+    """The database accepts requests, but does not respond."""
 
 
 class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection for threads and greenlets, which is closed if the database does not answer.
+    """A connection for threads and greenlets, which is closed if the database does not respond.
 
-    psycopg would wait for an answer without a limit: the kernel of a host whose database hangs
-    still acknowledges what it receives. Under gevent its wait takes longer than most answers
-    do.
+    psycopg would wait without a limit, as the kernel of a host whose database hangs still
+    acknowledges data. Under gevent its wait takes longer than most responses.
     """
 
     _is_checked = False
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """Wait only a few seconds for the answer to a statement that takes no time."""
+        """Wait only a few seconds for the response to a fast statement."""
         self._is_checked = True
         try:
             yield
@@ -56,7 +55,7 @@ class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
             self._is_checked = False
 
     def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
-        """Run what psycopg does on the connection to its end, and return its result; raise
+        """Run psycopg's operation on the connection to its end, and return its result; raise
         :exc:`NoAnswer`."""
         seconds = _FIRST_S if self._is_checked else max(_OTHERS_S, _allowed_s.get())
         try:
@@ -86,7 +85,7 @@ def _ready(descriptor: int, wanted: Wait, seconds: float) -> Ready | int:
     found = poller.poll(1000 * seconds)
     if not found:
         raise _no_answer(seconds)
-    # An error of the socket is met by reading.
+    # A socket error shows when the socket is read.
     event = found[0][1]
     is_readable = event & ~select.POLLOUT
     return (Ready.R if is_readable else 0) | (Ready.W if event & select.POLLOUT else 0)

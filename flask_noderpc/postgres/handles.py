@@ -21,7 +21,7 @@ from .replica import Replica
 from .search_pool import SearchPool
 from .writer import CHAIN, MEMPOOL, Writer
 
-# How long a fork waits for reads under way.
+# Seconds for which a fork waits for reads in flight.
 _FORK_PATIENCE_S = 5.0
 
 T = TypeVar("T")
@@ -30,8 +30,8 @@ T = TypeVar("T")
 class PostgresHandles(ProcessHandles):
     """The connections of one process.
 
-    Blocks and the mempool have a writer each: transactions are accepted while a block is being
-    stored. Where one takes both locks, it takes that of the chain first.
+    Blocks and the mempool have a writer each, so transactions are accepted while a block is
+    stored. A transaction that needs both locks takes the chain's lock first.
     """
 
     def __init__(self, database: Database, replica: Database | None, poll_s: float) -> None:
@@ -76,7 +76,7 @@ class PostgresHandles(ProcessHandles):
             prepare = schema.check if self._database.url.read_only else schema.prepare
             prepare(Connection(raw))
             is_indexed = not hits.has_unindexed(Connection(raw))
-        # Blocks that were stored without a feature or its packages.
+        # Index blocks that were stored while a feature or its packages were missing.
         while not (is_indexed or self._database.url.read_only):
             is_indexed = not self.writer.run(hits.index_some)
 

@@ -1,4 +1,4 @@
-"""The head as a process tells it: never a lower one, but after a rewind."""
+"""The latest height as a process has reported it, which only falls after a rewind."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _HEAD = (
 
 
 class Heads:
-    """The latest height; raises :exc:`StoreError` where it went back without a rewind.
+    """The latest height; raises :exc:`StoreError` if it fell without a rewind.
 
-    That is so after a fail-over to a standby that did not have the last blocks, and where the
-    URL names a standby that lags behind.
+    This happens after a fail-over to a standby that lacked the last blocks, and if the URL
+    names a standby that lags.
     """
 
     def __init__(self, readers: Readers) -> None:
@@ -32,10 +32,10 @@ class Heads:
         """Return the latest height."""
         head = self._read()
         if self._readers.holds_view:
-            # Of an older snapshot.
+            # An older snapshot is in use.
             return head[1]
         if head < self._latest:
-            # It may have been announced between the read and the look.
+            # Another thread may have reported a newer head between the read and this check.
             head = self._read()
         with self._lock:
             if head > self._latest:

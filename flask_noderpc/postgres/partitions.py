@@ -1,13 +1,13 @@
-"""Partitions of the tables with a row for each block or transaction, by height.
+"""Partitions, by height, of the tables with a row for each block or transaction.
 
-Table ``partitions`` lists them, in ranges of heights without a gap; it changes in transactions
-that change the chain, and so one at a time. A new partition is made standalone and attached:
-that locks out neither reads nor writes. There is no partition for all other heights, whose rows
-each ATTACH would have to look at.
+The table ``partitions`` lists them, in ranges of heights without a gap; it only changes in
+transactions that change the chain, so one at a time. A new partition is made standalone and
+then attached, which blocks neither reads nor writes. There is no default partition, as each
+ATTACH would have to check its rows.
 
-Pruning takes blocks of a partition that goes as a whole out of ``blocks``, the index and its
-counts, and leaves their transactions, hits and commits where they are. Nobody finds these:
-reads of transactions begin at the lowest block. Then the partition is detached and dropped.
+Pruning removes the blocks of a partition from ``blocks``, the index and its counts, and leaves
+their transactions, hits and commits in place. Reads of transactions begin at the lowest block,
+so they do not find these. Then the partition is detached and dropped.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..backends.sql.packed.blocks import POSITION_BITS
 from ..errors import StoreError
 
 HEIGHTS = 1 << 18
-"""Heights of a partition: 115 partitions are 30 million blocks. A search of all heights plans
-with all of them, and locks each with its indexes."""
+"""Number of heights in a partition: 115 partitions are 30 million blocks. A search of all
+heights plans with all partitions, and locks each with its indexes."""
 
 TABLES = {
     "blocks": 0,
@@ -35,28 +35,29 @@ TABLES = {
     "tx_slices": POSITION_BITS,
     "tx_hits": POSITION_BITS,
 }
-"""Names, and by how many bits a key is longer than a height."""
+"""Tables, with the number of bits by which their key is longer than a height."""
 
-# Of the last partition, how many heights are left when the next one is made.
+# The next partition is made when the last one has this many heights left.
 _AHEAD = 8
 
 LOCK_TIMEOUT = "15s"
-"""How long a write waits for a lock."""
-# Those that need not have it yet; the next block tries again.
+"""Time for which a write waits for a lock."""
+# Time to wait for a lock for an optional step, which the next block tries again.
 _SHORT_TIMEOUT = "50ms"
-# DETACH waits for the transactions that read the table; the next pruning goes on.
+# DETACH waits for transactions that read the table; if it times out, the next pruning
+# continues.
 _DETACH_TIMEOUT = "1s"
 
-# How long it waits for older reads, looking at them every few milliseconds.
+# Seconds to wait for older reads, and between two checks.
 _PATIENCE_S, _POLL_S = 1.0, 0.005
 
-# Of the advisory lock of whoever removes partitions: any number.
+# Number of the advisory lock for removing partitions; the value is arbitrary.
 _LOCK = 0x6E6F64657271
 
 
 def make_room(at: AnyConnection, low: int, high: int) -> None:
-    """Add the partitions of a range of heights where they are missing, and soon the next one;
-    raise :exc:`StoreError` where one of them is being removed."""
+    """Add the missing partitions of a range of heights, and soon the next one; raise
+    :exc:`StoreError` if one of them is being removed."""
     bottom, top, kept_from, base = at.execute(
         "SELECT min(low), max(high), (SELECT max(high) FROM partitions WHERE is_dropped),"
         " (SELECT min(height) FROM block_hashes) FROM partitions"
@@ -82,17 +83,18 @@ def make_room(at: AnyConnection, low: int, high: int) -> None:
 
 
 def _above(height: int) -> int:
-    """Return where the next partition begins."""
+    """Return the height at which the next partition begins."""
     return height - height % HEIGHTS + HEIGHTS
 
 
 def _below(height: int) -> int:
-    """Return where the partition of the height below begins."""
+    """Return the first height of the partition of the height below."""
     return (height - 1) - (height - 1) % HEIGHTS
 
 
 def add_existing(at: AnyConnection) -> None:
-    """Make the one partition of tables that were renamed as its own are, see :func:`name`."""
+    """Give the only partition of tables that were renamed the name of a partition; see
+    :func:`name`."""
     lowest, highest = at.execute(
         "SELECT least((SELECT min(height) FROM blocks_0), (SELECT min(height) FROM commits_0)),"
         " greatest((SELECT max(height) FROM blocks_0), (SELECT max(height) FROM commits_0))"
@@ -104,12 +106,12 @@ def add_existing(at: AnyConnection) -> None:
     for table in TABLES:
         if low:
             at.execute(f"ALTER TABLE {name(table, 0)} RENAME TO {name(table, low)}")
-        # It looks at each row once.
+        # Attaching reads each row once.
         attach(at, table, low, high)
 
 
 def _add(at: AnyConnection, low: int, high: int) -> None:
-    """Add the partition of a range of heights, without the last one."""
+    """Add the partition of a range of heights, whose end is exclusive."""
     at.execute("INSERT INTO partitions (low, high) VALUES (?, ?)", (low, high))
     for table in TABLES:
         at.execute(f"CREATE TABLE {name(table, low)} (LIKE {table} INCLUDING ALL)")
@@ -119,7 +121,7 @@ def _add(at: AnyConnection, low: int, high: int) -> None:
 def attach(at: AnyConnection, table: str, low: int, high: int) -> None:
     """Attach the partition of a table."""
     bits = TABLES[table]
-    # Nothing is beyond the last height, and its places are the last of 64 bits.
+    # No height is above the last one, whose places are the highest of 64 bits.
     above = "MAXVALUE" if high > LAST_HEIGHT else str(high << bits)
     at.execute(
         f"ALTER TABLE {table} ATTACH PARTITION {name(table, low)}"
@@ -133,7 +135,7 @@ def name(table: str, low: int) -> str:
 
 
 def _try_to_add(at: AnyConnection, low: int, high: int) -> None:
-    """Add a partition that is not needed yet, unless others hold locks on the tables."""
+    """Add a partition that is not needed yet, unless other transactions lock the tables."""
     at.execute("SAVEPOINT ahead")
     at.execute(f"SET LOCAL lock_timeout = '{_SHORT_TIMEOUT}'")
     try:
@@ -145,13 +147,13 @@ def _try_to_add(at: AnyConnection, low: int, high: int) -> None:
     at.execute("RELEASE ahead")
 
 
-# Pruning.
+# Pruning removes whole partitions.
 
 
 def dropped_below(at: AnyConnection, base: int) -> int:
-    """Return the end of the last partition that goes as a whole if the blocks below a height
-    are removed; 0 without one."""
-    # The lowest block needs the commit of its parent. The last block stays.
+    """Return the end of the last partition that can be dropped if the blocks below a height are
+    removed; 0 if there is none."""
+    # The lowest block needs its parent's commit. The last block is never removed.
     (found,) = at.execute(
         "SELECT max(high) FROM partitions WHERE high <"
         " least(CAST(? AS bigint), (SELECT max(height) FROM block_hashes))",
@@ -167,8 +169,8 @@ def dropped_below(at: AnyConnection, base: int) -> int:
 
 
 def _clear(at: AnyConnection, low: int, high: int) -> None:
-    """Delete what an interrupted pruning has left of heights that have no block; commits are
-    replaced as they are written."""
+    """Delete rows that an interrupted pruning has left for heights without a block; commits are
+    replaced when they are written."""
     has_leftovers = at.execute(
         "SELECT 1 FROM partitions WHERE low <= ? AND high > ? AND has_leftovers", (high, low)
     ).fetchone()
@@ -186,11 +188,11 @@ def _clear(at: AnyConnection, low: int, high: int) -> None:
 
 
 UNUSED = "SELECT low FROM partitions WHERE high < (SELECT min(height) FROM block_hashes)"
-"""SELECT of the partitions without a block, which can be dropped."""
+"""SELECT statement for the partitions without a block, which can be dropped."""
 
 
 def begin_to_drop(at: AnyConnection) -> list[int]:
-    """Mark these, so that nobody writes there any more; return where they begin."""
+    """Mark these partitions, so that no process writes to them; return their first heights."""
     found = at.execute(f"{UNUSED} ORDER BY low").fetchall()
     lows = [low for (low,) in found]
     at.execute(
@@ -202,11 +204,11 @@ def begin_to_drop(at: AnyConnection) -> list[int]:
 
 
 def drop(at: AnyConnection, low: int, *, at_once: bool) -> bool:
-    """Detach a marked partition and drop it, also after an interruption; return false if
+    """Detach a marked partition and drop it, or continue after an interruption; return false if
     another process drops or reads it.
 
-    ``at`` is outside of a transaction, and ``at_once`` drops in one.
-    Raises :exc:`psycopg.Error` where others read the tables for long.
+    ``at`` must not be in a transaction; with ``at_once`` the drop happens in one. Raises
+    :exc:`psycopg.Error` if other transactions read the tables for long.
     """
     deadline = time.monotonic() + _PATIENCE_S
     while _is_read(at, low):
@@ -223,7 +225,7 @@ def drop(at: AnyConnection, low: int, *, at_once: bool) -> bool:
     return True
 
 
-# Snapshots in which its blocks are there, or may be: those from before it was marked.
+# Snapshots from before the partition was marked, which may see its blocks.
 _OLD_SNAPSHOT = (
     "SELECT 1 FROM pg_stat_activity AS s, partitions AS p WHERE low = ?"
     " AND datname = current_database() AND pid <> pg_backend_pid()"
@@ -232,11 +234,12 @@ _OLD_SNAPSHOT = (
 
 
 def _is_read(at: AnyConnection, low: int) -> bool:
-    """Return true while others may read the blocks of a partition that was marked."""
+    """Return true while other transactions may read the blocks of a marked partition."""
     return at.execute(_OLD_SNAPSHOT, (low,)).fetchone() is not None
 
 
-# Of a partition: true if its DETACH has begun; no row if it is none, or not there.
+# True if the DETACH of a partition has begun; no row if the table is not a partition or does
+# not exist.
 _IS_DETACHING = (
     "SELECT {pending} FROM pg_inherits WHERE inhrelid = to_regclass(?)"
     " AND inhparent = to_regclass(?)"
@@ -244,7 +247,7 @@ _IS_DETACHING = (
 
 
 def _drop_at_once(at: AnyConnection, table: str, partition: str) -> bool:
-    # If this fails, the caller closes the connection, and so ends the transaction.
+    # If this fails, the caller closes the connection, which ends the transaction.
     at.execute("BEGIN")
     at.execute(f"SET LOCAL lock_timeout = '{_DETACH_TIMEOUT}'")
     (is_first,) = at.execute("SELECT pg_try_advisory_xact_lock(?)", (_LOCK,)).fetchone()
@@ -258,7 +261,7 @@ def _drop_at_once(at: AnyConnection, table: str, partition: str) -> bool:
 
 
 def _drop_concurrently(at: AnyConnection, table: str, partition: str) -> bool:
-    """Do it without a lock for which reads have to wait."""
+    """Detach and drop without a lock that reads would wait for."""
     (is_first,) = at.execute("SELECT pg_try_advisory_lock(?)", (_LOCK,)).fetchone()
     if not is_first:
         return False
@@ -276,5 +279,5 @@ def _drop_concurrently(at: AnyConnection, table: str, partition: str) -> bool:
 
 
 def forget(at: AnyConnection, low: int) -> None:
-    """Take a partition that was dropped from the list."""
+    """Remove a dropped partition from the list."""
     at.execute("DELETE FROM partitions WHERE low = ? AND is_dropped", (low,))

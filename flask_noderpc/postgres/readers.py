@@ -27,9 +27,9 @@ from .errors import postgres_errors
 from .green import GreenConnection, NoAnswer
 
 MAX_READERS = 8
-"""Connections that read in each process."""
+"""Maximum number of read connections in each process."""
 
-# How long a read waits for one of them.
+# Seconds for which a read waits for a connection.
 _WAIT_S = 5.0
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -40,14 +40,15 @@ _STANDING = (
 
 
 class Standing(NamedTuple):
-    """How far a server is."""
+    """State of a server: the version of its chain, and its height."""
 
     version: ChainVersion | None
     height: int
 
     @classmethod
     def of(cls, row: Any) -> Standing:
-        """Return that of a row; raise :exc:`StoreError` for tables of a newer version."""
+        """Return the state from a row; raise :exc:`StoreError` for tables of a newer
+        version."""
         *version, height, oldest = row
         schema.check_oldest(oldest)
         return cls(version_of(version), height or 0)
@@ -59,7 +60,8 @@ _UNKNOWN = Standing(None, 0)
 class Reader(Connection):
     """A connection that only reads.
 
-    A snapshot takes one round trip, which also reads its standing, and its end none.
+    Beginning a snapshot takes one round trip, which also reads the server's state; ending it
+    takes none.
     """
 
     raw: GreenConnection
@@ -68,9 +70,9 @@ class Reader(Connection):
         super().__init__(raw)
         self._is_ending = False
         self.standing = _UNKNOWN
-        """That of the last snapshot."""
-        # Behind PgBouncer another connection may get the transaction, without what was
-        # prepared.
+        """State of the last snapshot."""
+        # Behind PgBouncer, the transaction may get another connection without the prepared
+        # statement.
         self._begin = f"{_BEGIN}; {_STANDING if is_pooled else 'EXECUTE noderpc_standing'}"
         if not is_pooled:
             self.script(f"PREPARE noderpc_standing AS {_STANDING}")
@@ -91,9 +93,9 @@ class Reader(Connection):
         return super().execute(sql, parameters)
 
     def rollback(self) -> None:
-        """End the snapshot; the next statement waits for the answer."""
+        """End the snapshot; the next statement waits for the response."""
         pgconn = self.raw.pgconn
-        # Also after an error: psycopg sends DEALLOCATE ALL after a ROLLBACK of its own.
+        # Do this after errors, too: psycopg sends DEALLOCATE ALL after a ROLLBACK of its own.
         if pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
             pgconn.send_query(b"ROLLBACK")
             pgconn.flush()
@@ -113,7 +115,7 @@ class Reader(Connection):
 
 
 def _results_taken(pgconn: PGconn) -> PQGen[None]:
-    """Take what a statement returns that nobody waits for; mostly it is there."""
+    """Read the unused result of a statement, which has usually arrived."""
     pgconn.consume_input()
     while pgconn.is_busy():
         while not (yield Wait.R):
@@ -124,10 +126,10 @@ def _results_taken(pgconn: PGconn) -> PQGen[None]:
 
 
 class Readers(handles.Readers[Reader]):
-    """Read connections; lost ones, as after a restart of the database, are replaced.
+    """Read connections; lost ones, for instance after a restart of the database, are replaced.
 
-    ``fresh_s`` is how long the chain's version is remembered, unless this process learns that
-    it has changed.
+    ``fresh_s`` is the time for which the chain's version is cached, unless this process learns
+    that it has changed.
     """
 
     def __init__(self, database: Database, fresh_s: float) -> None:
@@ -136,7 +138,7 @@ class Readers(handles.Readers[Reader]):
         self._fresh_s = fresh_s
         self._turns = Turns([True] * MAX_READERS)
         self._known: tuple[float, Standing] = (-fresh_s, _UNKNOWN)
-        # The writer forgets it from a thread of its own.
+        # The writer's thread clears the cached version.
         self._forgetting = native_lock()
 
     def _connect(self) -> Reader:
@@ -154,7 +156,8 @@ class Readers(handles.Readers[Reader]):
     def _take(self) -> Reader:
         if not self._turns.acquire(_WAIT_S):
             raise StoreError(f"all {MAX_READERS} connections of this process are in use")
-        # The one that was given back first: the answer to its last ROLLBACK is there.
+        # Take the connection that was returned first, as the response to its last ROLLBACK has
+        # arrived.
         self._idle.rotate(1)
         try:
             return super()._take()
@@ -166,7 +169,7 @@ class Readers(handles.Readers[Reader]):
         try:
             connection.close_if_busy()
             if connection.raw.closed:
-                # The idle ones are probably lost as well.
+                # Idle connections are probably lost as well.
                 self._close_idle()
                 self._leave()
             else:
@@ -182,7 +185,7 @@ class Readers(handles.Readers[Reader]):
             return self._one_now(sql, args)
 
     def _one_now(self, sql: str, args: tuple[object, ...]) -> Any:
-        """Return the first row that there is now, whatever snapshot is shared."""
+        """Return the first row of the current data, ignoring a shared snapshot."""
         for _ in range(2):
             connection = self._take()
             try:
@@ -204,7 +207,7 @@ class Readers(handles.Readers[Reader]):
         except NoAnswer:
             raise
         except psycopg.OperationalError:
-            # This one is new.
+            # This connection is new.
             return super()._begun()
 
     @property
@@ -222,21 +225,21 @@ class Readers(handles.Readers[Reader]):
         finally:
             self._local.read_view = None
 
-    # The version.
+    # The version of the chain.
 
     def version(self) -> ChainVersion | None:
         """Return the version of the chain, at most ``fresh_s`` old."""
         return self.standing().version
 
     def standing(self) -> Standing:
-        """Return how far the chain is, as old as that at most."""
+        """Return the state of the chain, at most ``fresh_s`` old."""
         now = time.monotonic()
         known = self._known
         known_at, standing = known
         if now - known_at >= self._fresh_s:
             standing = self._read()
             with self._forgetting:
-                # Else it may be older than a write of this process.
+                # Another thread has written meanwhile; keep its newer value.
                 if self._known is known:
                     self._known = now, standing
         return standing
@@ -246,18 +249,18 @@ class Readers(handles.Readers[Reader]):
             return Standing.of(self._one_now(_STANDING, ()))
 
     def forget_older(self, height: int) -> None:
-        """Forget a version that is older than a head that was announced."""
+        """Forget a version that is older than a reported head."""
         if self._known[1].height != height:
             self.forget_version()
 
     def forget_version(self) -> None:
-        """Read the version anew: the chain has changed."""
+        """Read the version again at the next use, as the chain has changed."""
         with self._forgetting:
             self._known = -self._fresh_s, _UNKNOWN
 
 
 class ReplicaReaders(Readers):
-    """Read connections to a replica, whose snapshots know their standing."""
+    """Read connections to a replica, which know the state of their snapshots."""
 
     def take(self) -> Reader:
         """Return a connection with a snapshot."""
@@ -268,7 +271,7 @@ class ReplicaReaders(Readers):
         self._end(connection)
 
     def connect(self) -> None:
-        """Open a connection that can read, for whoever comes next."""
+        """Open a connection for the next read."""
         with self._errors():
             connection = self._connect()
             try:

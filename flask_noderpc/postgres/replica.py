@@ -1,7 +1,7 @@
-"""Reads from a replica: what it has of the chain that the primary has.
+"""Reads from a replica, as far as it has replayed the primary's chain.
 
-Each snapshot says how far it is: of several replicas one may be behind another. What none of
-them has is read from the primary.
+Each snapshot has its state, as one of several replicas may lag behind another. If a replica
+lacks something, the primary is read.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ log = logging.getLogger("flask_noderpc.postgres")
 
 T = TypeVar("T")
 
-# A read that was cancelled for the replica's recovery is tried there once more.
+# Number of attempts at the replica for a read that its recovery cancels.
 _TRIES = 2
-# How often one that is gone is tried.
+# Interval at which a lost replica is tried again.
 _AGAIN_S = 1.0
 
 
@@ -39,9 +39,9 @@ class Answer(NamedTuple, Generic[T]):
 
 
 class Replica:
-    """Reads from a replica, unless it is behind, or gone.
+    """Reads from a replica, unless it lags or is lost.
 
-    A thread of its own connects to one that is gone: no read waits for that.
+    A separate thread reconnects to a lost replica, so no read waits for that.
     """
 
     def __init__(self, database: Database, primary: Readers, fresh_s: float) -> None:
@@ -51,7 +51,7 @@ class Replica:
         self._readers = ReplicaReaders(database, fresh_s)
         self._seen = -fresh_s, Standing(None, 0)
         self._is_up = False
-        # True from a failure until it is up again.
+        # True from a failure until the replica is available again.
         self._is_lost = False
         self._ended = threading.Event()
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class Replica:
 
     def read(self, work: Callable[[Connection], T], height: int) -> Answer[T] | None:
         """Return the result of ``work`` in a snapshot that has the blocks up to a height;
-        ``None`` if it is to be asked of the primary."""
+        ``None`` if the primary must be read."""
         for _ in range(_TRIES):
             reader = self.take(height)
             if reader is None:
@@ -70,7 +70,7 @@ class Replica:
                 log.warning("%s: %s; it is read from the primary", self._shown, error)
                 break
             except (StoreError, OverflowError):
-                # The primary has the same, and is named in the error.
+                # The primary has the same error, which names it.
                 break
             except psycopg.Error as error:
                 if not is_recovery_conflict(error):
@@ -81,7 +81,8 @@ class Replica:
         return None
 
     def take(self, height: int) -> Reader | None:
-        """Return a connection with such a snapshot, to be given back; ``None`` likewise."""
+        """Return a connection with such a snapshot, which the caller must give back; ``None``
+        if the primary must be read."""
         if not self._is_up:
             self._connect_again()
             return None
@@ -105,7 +106,7 @@ class Replica:
         self._readers.give_back(reader)
 
     def _check(self, error: Exception) -> None:
-        """Read from the primary for now, after an error of a connection."""
+        """After an error of a connection, read from the primary for now."""
         cause = error.__cause__ if isinstance(error, StoreError) else error
         if isinstance(cause, (psycopg.OperationalError, errors.UndefinedTable)) and self._is_up:
             self._is_up = False
@@ -161,9 +162,9 @@ class Replica:
 
 
 def _has(standing: Standing, known: Standing, height: int) -> bool:
-    """Return true for a server with the blocks up to a height, or all that there are."""
+    """Return true if a server has the blocks up to a height, or all existing ones."""
     if known.version is None or standing.version is None:
         return False
-    # Else blocks were replaced or pruned.
+    # If the history differs, blocks were replaced or pruned.
     is_same = standing.version.history == known.version.history
     return is_same and standing.height >= min(height, known.height)

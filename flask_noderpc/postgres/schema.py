@@ -1,8 +1,7 @@
 """Tables of the store in PostgreSQL.
 
-They are those of SQLite's, with types of their own: keys and values of events are bytea, as
-text has no U+0000; nothing is ordered by a locale; times are nanoseconds, and the views have
-timestamps.
+They equal SQLite's, with other types: keys and values of events are bytea, as text has no
+U+0000; nothing is ordered by a locale; times are nanoseconds, and views have timestamps.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from . import partitions
 from .connection import Connection
 
 VERSION = 5
-"""Version of the tables: the number of the last step."""
+"""Version of the tables, which is the number of the last step."""
 
 log = logging.getLogger("flask_noderpc.postgres")
 
-# Blocks whose hashes a migration copies in one transaction.
+# Number of blocks whose hashes a migration copies in one transaction.
 _FILLED = 1_000
 
-# Of the advisory lock that is held while tables are made: any number.
+# Number of the advisory lock for making tables; the value is arbitrary.
 _LOCK = 0x6E6F64657270
 
 _CHAIN = """
@@ -105,8 +104,9 @@ CREATE TABLE lease (
 INSERT INTO lease (id, owner, epoch, expires) VALUES (1, '', 0, 0);
 """
 
-# Of transactions and blocks: the values of indexed attributes, and the events that have them.
-# Of keys and values the counts change all the time: with space beside a row its indexes stay.
+# Values of indexed attributes of transactions and blocks, and the events that have them. The
+# counts of keys and values change often, so pages keep free space for updates that need no
+# index entry.
 _INDEX = """
 CREATE TABLE {kind}_keys (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -127,7 +127,7 @@ CREATE INDEX {kind}_values_number ON {kind}_values (key_id, number)
     WHERE number IS NOT NULL;
 """
 
-# By ranges of heights, see :mod:`.partitions`.
+# Tables that are partitioned by ranges of heights; see :mod:`.partitions`.
 _PARTITIONED = """
 CREATE TABLE blocks (
     height bigint PRIMARY KEY,
@@ -182,8 +182,8 @@ CREATE TABLE block_hits (
 ) PARTITION BY RANGE (place);
 """
 
-# Without partitions: a look-up by hash names no height, and the ends of the chain are read all
-# the time.
+# Tables without partitions: a look-up by hash has no height, and the ends of the chain are read
+# often.
 _HASHES = """
 CREATE TABLE partitions (
     low bigint PRIMARY KEY,
@@ -221,7 +221,7 @@ BEGIN
 END $$;
 """
 
-# They keep the hashes.
+# Triggers that keep the tables of hashes.
 _TRIGGERS = """
 CREATE FUNCTION noderpc_blocks_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -254,7 +254,7 @@ CREATE TRIGGER txs_removed AFTER DELETE ON txs REFERENCING OLD TABLE AS removed
     FOR EACH STATEMENT EXECUTE FUNCTION noderpc_txs_removed();
 """
 
-# Rows that change and go all the time.
+# Tables whose rows are inserted and deleted often.
 _MEMPOOL = """
 CREATE TABLE mempool (
     seq bigint PRIMARY KEY,
@@ -299,12 +299,12 @@ CREATE TRIGGER mempool_removed AFTER DELETE ON mempool REFERENCING OLD TABLE AS 
     FOR EACH STATEMENT EXECUTE FUNCTION noderpc_mempool_removed();
 """
 
-# Of AppState.range.
+# Index for AppState.range.
 _STATE_ORDER = """
 CREATE INDEX app_state_order ON app_state (substring(key, 1, 500));
 """
 
-# The index finds the rows that have no checksum yet.
+# The index finds the rows without a checksum.
 _CHECKSUMS = "".join(
     f"""
 ALTER TABLE {table} RENAME COLUMN value TO content;
@@ -320,14 +320,14 @@ ALTER TABLE app_state ALTER checksum SET NOT NULL;
 ALTER TABLE metadata ALTER checksum SET NOT NULL;
 """
 
-# Indexed transactions of each 1,024 heights: a search of a range of heights asks for them.
+# Number of indexed transactions of each 1,024 heights, for searches of a range of heights.
 _TX_COUNTS = """
 CREATE TABLE tx_counts (heights bigint PRIMARY KEY, txs bigint NOT NULL)
     WITH (fillfactor = 50);
 """
 
-# For people who read the store with SQL. Bytes that are no text are escaped. Transactions below
-# the lowest block are about to be removed.
+# Views for people who read the store with SQL. Bytes that are not text are escaped.
+# Transactions below the lowest block are about to be removed.
 _VIEWS = """
 CREATE VIEW block_list AS
     SELECT height, to_timestamp(time / 1000000000.0) AS time, encode(hash, 'hex') AS hash,
@@ -354,7 +354,7 @@ CREATE VIEW block_events AS
     JOIN block_keys AS k ON k.id = v.key_id;
 """
 
-# Packed rows do not get smaller by compression, and are read whole.
+# Packed rows don't get smaller by compression, and are read as a whole.
 _EXTERNAL = (
     ("blocks", "header"),
     ("commits", '"commit"'),
@@ -371,17 +371,18 @@ def _nothing(at: Connection) -> bool:
 
 
 class _Step(NamedTuple):
-    """A script that makes tables of a version from those of the one before."""
+    """A script that migrates the tables from the version before."""
 
     script: str
     oldest: int
-    """The lowest version whose processes may go on with the tables."""
+    """The lowest version whose processes may still use the tables."""
     before: str = ""
-    """Script of a transaction of its own that comes first, and stops other processes."""
+    """A script that runs first in its own transaction, and stops other processes."""
     fill: Callable[[Connection], bool] = _nothing
-    """Copies some rows in a transaction of its own; returns false when none is left."""
+    """A function that copies some rows in its own transaction; returns false when none is
+    left."""
     after: Callable[[Connection], None] | None = None
-    """Follows the script."""
+    """A function that runs after the script."""
 
 
 _INDEXES = """
@@ -395,7 +396,7 @@ BEGIN
     END LOOP;
 END $$;
 """
-# The tables become a partition of others with their names.
+# The existing tables become partitions of new tables with their names.
 _TO_PARTITIONS = "".join(
     (
         "DROP VIEW block_list, missed_vote_list, tx_list, tx_events, block_events;",
@@ -430,34 +431,34 @@ def _fill_hashes(at: Connection) -> bool:
 
 def _attach_existing(at: Connection) -> None:
     partitions.add_existing(at)
-    # The other tables have it since they were made.
+    # The other tables have had this setting since they were made.
     _keep_uncompressed(at, list(partitions.TABLES))
 
 
-# Of versions 2, 3 ... A step adds what is new and leaves what was there, so that processes of
-# the version before go on; a later version may remove that, and raises ``oldest``.
+# Steps to version 2, 3 and so on. A step adds tables and leaves the old ones, so that processes
+# of the version before can continue; a later version may remove them, and raises ``oldest``.
 _STEPS = (
     _Step("ALTER TABLE noderpc_schema ADD oldest bigint NOT NULL DEFAULT 1", 1),
-    # A process of version 2 would write no hashes.
+    # Processes of version 2 would not write hashes.
     _Step(_TO_PARTITIONS, 3, _HASHES, _fill_hashes, _attach_existing),
     _Step(_STATE_ORDER, 3),
-    # A process of version 4 would write no checksums.
+    # Processes of version 4 would not write checksums.
     _Step(_CHECKSUMS_FILLED, 5, _CHECKSUMS, fill_checksums),
 )
 
-# Each transaction that writes reads the version first: those under way are waited for, others
-# wait.
+# Each writing transaction reads the version first, so this lock waits for those in flight and
+# blocks new ones.
 _ALONE = "SET LOCAL lock_timeout = '15s'; LOCK TABLE noderpc_schema"
 
 
 def prepare(at: Connection) -> None:
-    """Create the tables in a new database, or migrate them; raise :exc:`StoreError` for those
-    of a newer version that has removed what this one needs."""
+    """Create the tables in a new database, or migrate them; raise :exc:`StoreError` if a newer
+    version has removed tables that this one needs."""
     while _version(at) < VERSION:
         at.execute("BEGIN")
         try:
             at.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
-            # Another process may have made them since.
+            # Another process may have made the tables meanwhile.
             version = _version(at)
             if not version:
                 _create(at)
@@ -483,7 +484,7 @@ def _make_hit_tables(at: Connection) -> None:
 
 
 def _go_on(at: Connection, version: int) -> None:
-    """Migrate the tables to a version, or take a step there."""
+    """Migrate the tables to a version, or run a part of its step."""
     step = _STEPS[version - 2]
     if step.before:
         (oldest,) = at.execute(f"SELECT {OLDEST}").fetchone()
@@ -503,7 +504,8 @@ def _go_on(at: Connection, version: int) -> None:
 
 
 def check(at: Connection) -> None:
-    """Raise :exc:`StoreError` for tables that this version can't use, or none."""
+    """Raise :exc:`StoreError` for missing tables, and for tables that this version can't
+    use."""
     version = _version(at)
     if not version:
         raise StoreError("no chain here, and none can be written")
@@ -517,11 +519,11 @@ def check(at: Connection) -> None:
 
 
 OLDEST = "(SELECT oldest FROM noderpc_schema)"
-"""Expression of the lowest version that may use the tables."""
+"""SQL expression for the lowest version that may use the tables."""
 
 
 def check_oldest(oldest: int) -> None:
-    """Raise :exc:`StoreError` where that is a newer one."""
+    """Raise :exc:`StoreError` if ``oldest`` is newer than this version."""
     if oldest > VERSION:
         raise StoreError(
             f"the tables were made by a newer flask-noderpc (for version {oldest} of them and"
@@ -555,7 +557,8 @@ def _create(at: Connection) -> None:
     for script in (*tables, _TRIGGERS, _VIEWS):
         at.script(script)
         if script is _CHAIN:
-            # Not later: that would move rows of the catalog, and replicas wait for these.
+            # This must happen now: later it would move rows of the catalog that replicas wait
+            # for.
             for name in sorted(hits.new_indexes(at)):
                 at.engine.make_hit_tables(at, name)
     _keep_uncompressed(at, [table for table, _ in _EXTERNAL])

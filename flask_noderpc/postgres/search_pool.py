@@ -1,6 +1,7 @@
-"""Searches in the database, a few at a time in each process, with a time limit.
+"""Searches in the database: a few at a time in each process, with a time limit.
 
-Their statements limit the rows that they look at."""
+Their statements limit the number of rows that they read.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +21,19 @@ from .green import allowing
 T = TypeVar("T")
 
 _SEARCHES = 3
-# The database ends a statement earlier, unless it hangs.
+# The database itself ends a statement earlier, unless it hangs.
 _LATER_S = 5.0
 
 
 class Read(Protocol):
-    """Reads in one snapshot, as :meth:`ProcessHandles.read` does."""
+    """A function that reads in one snapshot, like :meth:`ProcessHandles.read`."""
 
     def __call__(self, work: Callable[[Connection], T], height: int = HIGHEST) -> T:
         """Return the result of ``work``."""
 
 
 class SearchPool:
-    """Runs searches by ``read``, on the connections of reads, of which it leaves some to
-    them."""
+    """Runs searches by ``read`` on the read connections, some of which stay free for reads."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
@@ -58,8 +58,8 @@ def _bounded(
     at: Connection, work: Callable[[Connection], T], limits: SearchLimits, deadline: float
 ) -> T:
     remaining_ms = max(1, int((deadline - time.monotonic()) * 1000))
-    # To the end of the transaction, so that it holds behind PgBouncer. Compiling a statement
-    # of many partitions takes seconds.
+    # Settings last until the end of the transaction, so that they work behind PgBouncer. JIT
+    # compilation of a statement over many partitions would take seconds.
     at.execute(
         f"SELECT set_config('statement_timeout', '{remaining_ms}', true),"
         " set_config('jit', 'off', true)"

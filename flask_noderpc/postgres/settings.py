@@ -35,7 +35,7 @@ class PostgresSettings:
 
 _MAX_POLL_S = 1_000_000
 
-# A password in a URL would be shown to all users of the machine, and in errors.
+# A password in a URL would be visible to all users of the machine, and in errors.
 _PASSWORD = (
     "the URL of the database has a password: leave it out, and name a file of passwords in"
     " PGPASSFILE or a service in PGSERVICE, or set PGPASSWORD"
@@ -45,9 +45,9 @@ _PASSWORD = (
 class DatabaseURL(Location):
     """A URL of PostgreSQL, such as ``postgresql://user@host/chain``.
 
-    Beside libpq's options it takes ``pool_mode=transaction`` for one of PgBouncer, and
-    ``poll_interval``, the seconds after which a process looks at what others wrote. Raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` for one with a password.
+    Besides libpq's options it accepts ``pool_mode=transaction`` for PgBouncer, and
+    ``poll_interval``, the seconds after which a process checks for changes by others. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for a URL with a password.
     """
 
     takes_replicas = True
@@ -103,7 +103,7 @@ def open_store(
     limits: MempoolLimits | None,
     poll_s: float,
 ) -> ChainStore:
-    """Return the store of a URL, which reads from ``replica`` as far as that has come."""
+    """Return the store of a URL, which reads from ``replica`` as far as that has replayed."""
     with _extra():
         from .backend import PostgresBackend
 

@@ -1,4 +1,4 @@
-"""The threads and connections that write for a process."""
+"""Threads and connections that write for a process."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from .errors import postgres_errors
 from .partitions import LOCK_TIMEOUT
 from .schema import OLDEST, check_oldest
 
-# A process that was paused or cut off holds its locks no longer than this.
+# A process that was paused or cut off loses its locks after this time.
 _LIMITS = (
     "SET LOCAL idle_in_transaction_session_timeout = '10s';"
     f" SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
 )
 
 CHAIN = f"BEGIN; {_LIMITS}; SELECT 1 FROM lease FOR UPDATE; SELECT {OLDEST}"
-"""Begins a transaction beside which no other one changes the chain."""
+"""Statements that begin a transaction during which no other transaction changes the chain."""
 MEMPOOL = f"BEGIN; {_LIMITS}; SELECT {OLDEST}"
-"""Begins one that waits for no block."""
+"""Statements that begin a transaction that does not wait for a block."""
 
 
 class Writer(writer.Writer):
-    """One thread and one connection; lost ones are replaced.
+    """One thread and one connection; a lost connection is replaced.
 
-    ``on_commit`` is called after each transaction, before those that asked for it go on.
+    ``on_commit`` is called after each transaction, before its callers continue.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class Writer(writer.Writer):
 
     def _leave_standby(self, error: BaseException | None) -> None:
         if isinstance(error, errors.ReadOnlySqlTransaction):
-            # Another server may be the primary.
+            # Another server may be the primary now.
             self.disconnect()
 
     def _begun(self) -> Connection:
-        """Begin a transaction; by a new connection if the last one is lost."""
+        """Begin a transaction; open a new connection if the last one is lost."""
         if self._connection is not None:
             try:
                 return self._begin_on(self._connection)
@@ -95,7 +95,7 @@ class Writer(writer.Writer):
     @staticmethod
     def _do(connection: Connection, jobs: list[Job[Any]]) -> None:
         if len(jobs) == 1:
-            # Two round trips fewer.
+            # A single job saves two round trips.
             jobs[0].do_alone(connection)
         else:
             for job in jobs:
@@ -105,7 +105,7 @@ class Writer(writer.Writer):
         connection.execute("COMMIT")
 
     def disconnect(self) -> None:
-        """Close the connection for now, between two writes; the next one opens another."""
+        """Close the connection between two writes; the next write opens another."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

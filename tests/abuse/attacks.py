@@ -20,7 +20,7 @@ CHUNKED = post("Transfer-Encoding: chunked")
 _PIECE = 65_536
 
 TRAILERS = CHUNKED + b"0\r\n", b"A: " + b"b" * 8000 + b"\r\n"
-"""The beginning of a request, and what is sent after it again and again."""
+"""The beginning of a request, and the bytes that are then sent repeatedly."""
 TINY_CHUNKS = CHUNKED, b"1\r\n \r\n"
 UNREAD_BODY = post("Content-Length: 1000000000000"), b" " * 1000
 
@@ -56,7 +56,7 @@ HEAVY = {
         ),
     }.items()
 }
-"""Single requests to the EVM layer that take much work to read, or to refuse."""
+"""Single requests to the EVM layer that are expensive to read or to refuse."""
 
 FLOODS = {
     "pings": (b"", b"\x89\x80\0\0\0\0"),
@@ -67,11 +67,11 @@ FLOODS = {
     "notifications": (b"", b"\x81\x93\0\0\0\0" + b'{"method":"health"}'),
     "calls": (b"", b"\x81\x9a\0\0\0\0" + b'{"method":"status","id":1}'),
 }
-"""The first frame of a websocket, and the one that is sent after it."""
+"""The first frame of a websocket, and the frame that is then sent repeatedly."""
 
 
 class Attack(threading.Thread):
-    """Sends one thing again and again, over a new connection where one was cut."""
+    """Sends the same bytes repeatedly, over a new connection if one was closed."""
 
     def __init__(
         self, open_: Callable[[], socket.socket], again: bytes, most: int = 1 << 40
@@ -85,7 +85,7 @@ class Attack(threading.Thread):
 
     @property
     def is_over(self) -> bool:
-        """Return true if all was sent."""
+        """Return true if everything was sent."""
         return self._left <= 0
 
     def run(self) -> None:
@@ -102,7 +102,7 @@ class Attack(threading.Thread):
             try:
                 sent = sock.send(piece[begun:])
             except TimeoutError:
-                # What was answered is read, or nothing more is.
+                # Read the response, or nothing if the server sends nothing more.
                 with suppress(TimeoutError):
                     sock.recv(1 << 20)
                 continue
@@ -110,13 +110,13 @@ class Attack(threading.Thread):
             self._left -= sent
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         self._over.set()
         self.join(PATIENCE)
 
 
 def requests(node: Node, first: bytes, title: str = "node RPC") -> Callable[[], socket.socket]:
-    """Opens connections that have sent the beginning of a request to what the node serves."""
+    """Return a function that opens a connection and sends the beginning of a request."""
 
     def open_() -> socket.socket:
         sock = connect(node.url(title))
@@ -127,7 +127,7 @@ def requests(node: Node, first: bytes, title: str = "node RPC") -> Callable[[], 
 
 
 def websockets(node: Node, first: bytes) -> Callable[[], socket.socket]:
-    """Opens websockets that have sent a first frame."""
+    """Return a function that opens a websocket and sends a first frame."""
 
     def open_() -> socket.socket:
         client = WebSocketClient(node.url(), timeout=PATIENCE)
@@ -139,7 +139,7 @@ def websockets(node: Node, first: bytes) -> Callable[[], socket.socket]:
 
 @contextmanager
 def under(*attacks: Attack) -> Iterator[None]:
-    """While they go on."""
+    """Run attacks within the context."""
     for attack in attacks:
         attack.start()
     try:
@@ -150,7 +150,7 @@ def under(*attacks: Attack) -> Iterator[None]:
 
 
 def timed_health(node: Node, until: Callable[[], bool], most: int = 1 << 40) -> list[float]:
-    """Seconds of each answer to somebody who asks for /health again and again."""
+    """Request /health repeatedly, and return the seconds of each response."""
     took: list[float] = []
     with closing(connection_to(node.url())) as honest:
         while len(took) < most and not until():

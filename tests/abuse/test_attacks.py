@@ -1,4 +1,4 @@
-"""Endless attacks: other clients are answered meanwhile."""
+"""Tests that other clients get responses during endless attacks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..server.node_process import Node, started
 from .attacks import TINY_CHUNKS, TRAILERS, UNREAD_BODY, Attack, requests, timed_health, under
 
 ANSWERS, MOST_BYTES = 5, 300_000_000
-# More than the two sockets take that nobody reads.
+# More bytes than both socket buffers hold while the server does not read.
 UNREAD_BYTES = 40_000_000
 CHUNKED = "Transfer-Encoding: chunked"
 ENDLESS = {
     "trailers": TRAILERS,
     "chunks of a byte": TINY_CHUNKS,
-    "a body that nobody reads": UNREAD_BODY,
+    "a body that is never read": UNREAD_BODY,
 }
 
 
@@ -47,7 +47,7 @@ def test_trailers_without_end_are_cut_off(node: Node) -> None:
 
 
 def chunks(size: int, extension: bytes = b"") -> bytes:
-    """The body of a call, in chunks."""
+    """Return the body of a call in chunks."""
     parts = (HEALTH[at : at + size] for at in range(0, len(HEALTH), size))
     framed = (b"%x%b\r\n%b\r\n" % (len(part), extension, part) for part in parts)
     return b"".join((*framed, b"0\r\n"))
@@ -78,7 +78,7 @@ def chunks(size: int, extension: bytes = b"") -> bytes:
 def test_the_framing_of_chunks_is_bounded_and_has_one_meaning(
     node: Node, body: bytes, status: int
 ) -> None:
-    # What is behind a broken body is no request.
+    # The bytes after a broken body must not be read as a request.
     expected = [200, 200] if status == 200 else [400]
     assert answers(node, post(CHUNKED, body=body + CLOSING)) == expected
 
@@ -86,5 +86,6 @@ def test_the_framing_of_chunks_is_bounded_and_has_one_meaning(
 def test_a_body_beside_an_upgrade_is_not_read_twice(node: Node) -> None:
     length = f"Content-Length: {len(HEALTH)}"
     asking = post("Upgrade: websocket", length, body=HEALTH)
-    # Each as long as the body: one would be lost unseen.
+    # Each request is as long as the body, so a lost one would go unnoticed if they were counted
+    # by bytes.
     assert answers(node, asking + GET + GET + CLOSING) == [200] * 4

@@ -1,4 +1,4 @@
-"""Faulty backends of a host: each call gets an error, and the node continues."""
+"""Tests of faulty backends of a host: each call gets an error, and the node continues."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECRET = "the password of the database"
 
 
 class Faulty(MemoryChain):
-    """Does something of its own where a block is read, once it is told to."""
+    """A chain that runs a given fault when a block is read, once ``broken`` is set."""
 
     def __init__(self, fault: Any) -> None:
         super().__init__(CHAIN.genesis, CHAIN.blocks, state=CHAIN.state)
@@ -43,7 +43,7 @@ def raises(error: BaseException) -> Any:
 
 
 def _name(fault: Any) -> str:
-    # The same in each process that runs tests.
+    # The ID is the same in each process that runs tests.
     return getattr(fault, "__name__", repr(fault))
 
 

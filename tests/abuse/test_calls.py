@@ -1,4 +1,4 @@
-"""Calls that ask for too much, or are malformed in unusual ways."""
+"""Tests of calls that ask for too much, or are malformed in unusual ways."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..faults.processes import check_duration
 from ..helpers.raw_http import answers, post
 from ..server.node_process import Node, client_seconds, started
 
-# Far more than any of these takes, and far less than a walk over 2^63 heights.
+# Far more than any of these calls takes, and far less than a walk over 2^63 heights.
 SOON_S = 2.0
 
 

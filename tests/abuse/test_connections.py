@@ -1,4 +1,4 @@
-"""Idle and slow connections at ``noderpc start``."""
+"""Tests of idle and slow connections at ``noderpc start``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..helpers.websocket import WebSocketClient
 from ..server.certificate import make_certificate
 from ..server.node_process import COMMAND, Node, client_seconds, started
 
-# Of an answer that costs nothing, while others do what they can; alone it takes 2 ms.
+# Seconds that a cheap request may take while other clients attack; it takes 2 ms without them.
 SOON_S = 1.0
 MOST = ("--max-open-connections", "900")
 # Longer than a busy machine takes to open all of these connections.
@@ -44,13 +44,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node whose clients have two seconds for anything."""
+    """A node whose clients have two seconds for each step."""
     with _up(tmp_path_factory.mktemp("impatient"), IMPATIENT) as found:
         yield found
 
 
 def is_served(node: Node, times: int = 20) -> None:
-    """Ask for /health some times."""
+    """Request /health several times, and check that each response is quick."""
     for _ in range(times):
         began = time.monotonic()
         assert node.get("/health") == {}
@@ -68,7 +68,7 @@ def test_a_thousand_idle_connections_delay_no_request_and_leak_nothing(node: Nod
             stack.enter_context(connect(node.url()))
         until(lambda: open_files(node) >= before + 850, "their connections")
         is_served(node)
-        # The oldest made room.
+        # The oldest connections made room.
         assert open_files(node) <= before + 910
     until(lambda: open_files(node) <= before + 5, "their end")
 
@@ -87,7 +87,8 @@ def test_bytes_that_trickle_in_gain_no_time(impatient: Node) -> None:
     with connect(impatient.url()) as sock:
         sock.settimeout(0.1)
         with suppress(ConnectionError):
-            # Half a minute and more, of which it has two seconds.
+            # Sending at this pace takes more than half a minute, and the server allows two
+            # seconds.
             for byte in GET[:-4] * 10:
                 sock.send(bytes((byte,)))
                 with suppress(TimeoutError):
@@ -127,7 +128,7 @@ def test_a_hundred_waiting_calls_delay_no_other_request(tmp_path: Path) -> None:
 
 @pytest.fixture
 def secure(tmp_path: Path) -> Iterator[tuple[Node, Callable[[], bool]]]:
-    """A node with TLS, and whether it answers."""
+    """A node with TLS, and a function that returns whether it serves."""
     certificate, key = make_certificate(tmp_path)
     trusting = ssl.create_default_context(cafile=certificate)
     flags = ("--rpc.tls_cert_file", certificate, "--rpc.tls_key_file", key)
@@ -150,7 +151,7 @@ def secure(tmp_path: Path) -> Iterator[tuple[Node, Callable[[], bool]]]:
 def test_a_client_without_tls_is_disconnected(
     secure: tuple[Node, Callable[[], bool]], garbage: bytes
 ) -> None:
-    # Plain HTTP is told that it needs TLS.
+    # A plain HTTP request to a TLS port gets a response that names TLS.
     assert answers(secure[0], garbage) == ([400] if garbage is GET else [])
 
 
@@ -169,7 +170,7 @@ def test_an_unfinished_tls_handshake_times_out(
 def test_clients_over_tls_that_leave_before_their_responses_are_not_logged(
     secure: tuple[Node, Callable[[], bool]],
 ) -> None:
-    # The fixture finds no traceback in the log.
+    # The fixture checks that the log has no traceback.
     node, _ = secure
     before = open_files(node)
     context = ssl.create_default_context(cafile=str(node.log.parent / "certificate.pem"))
@@ -219,7 +220,8 @@ def test_a_connection_beyond_the_limit_gets_503(tmp_path: Path) -> None:
         node.until_up()
 
         def is_refused() -> bool:
-            # Those that are slow for a second make room: on a busy machine it may be too late.
+            # Connections that have been slow for a second make room; on a busy machine a single
+            # request may come too early, so try five times.
             for _ in range(5):
                 stack.enter_context(send(node, GET[:-10]))
             return answers(node, CLOSING) == [503]

@@ -1,4 +1,5 @@
-"""Many clients and greedy clients at ``noderpc start``: others are served."""
+"""Tests that many clients, and greedy ones, do not keep ``noderpc start`` from serving
+others."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from ..server.certificate import make_certificate
 from ..server.node_process import Node, client_seconds, started
 
 CROWD = 900 if is_long() else 60
-# Longer than a test waits: it is not a deadline that makes room.
+# Longer than a test takes, so no deadline can make room.
 SLOW = client_seconds(600, idle=600)
 SHAKE = (
     b"GET /websocket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
@@ -46,7 +47,7 @@ def test_slow_requests_do_not_block_new_connections(tmp_path: Path, request_: by
         socks = [stack.enter_context(send(node, request_)) for _ in range(CROWD)]
         for _ in range(3):
             until(lambda: answers(node, CLOSING) == [200], "an answer")
-        # Who still may go on is not harmed.
+        # A connection that the server has kept must still get its response.
         socks[-1].sendall(GET[-10:])
         if request_ == GET[:-10]:
             assert socks[-1].recv(12) == b"HTTP/1.1 200"
@@ -117,7 +118,7 @@ def test_requests_are_served_at_the_websocket_and_waiter_limits(tmp_path: Path) 
         refused = exchange(node, SHAKE + CLOSING)
         assert refused.startswith("HTTP/1.1 503 ")
         assert f"{CROWD} websockets are open, NODERPC_MAX_OPEN_CONNECTIONS raises" in refused
-        # One that ends gives its place to another.
+        # A closed connection makes room for another one.
         clients[0].close()
 
         def connects() -> bool:
@@ -139,7 +140,7 @@ def test_a_client_at_its_connection_limit_evicts_its_idle_connection(
             stack.enter_context(
                 closing(WebSocketClient(node.url(), timeout=PATIENCE, source=HOG))
             )
-        # The idle one went, and came to be a websocket.
+        # The idle connection was closed, and its place became a websocket's.
         stack.enter_context(closing(WebSocketClient(node.url(), timeout=PATIENCE, source=HOG)))
         assert idle.recv(1) == b""
 

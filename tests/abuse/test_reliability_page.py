@@ -1,4 +1,4 @@
-"""docs/reliability.rst: numbered rows, each with tests that exist."""
+"""Tests that docs/reliability.rst has numbered rows, each with tests that exist."""
 
 from __future__ import annotations
 

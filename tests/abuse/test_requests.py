@@ -1,4 +1,4 @@
-"""Broken and ambiguous requests at ``noderpc start``."""
+"""Tests of broken and ambiguous requests at ``noderpc start``."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def _up(folder: Path, limits: Mapping[str, float]) -> Iterator[Node]:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    # No request is cut off: a busy machine may take seconds for a large one.
+    # The deadline closes no connection: a busy machine may take seconds for a large request.
     with _up(tmp_path_factory.mktemp("node"), client_seconds(600, IDLE_S)) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node whose clients have a second for anything."""
+    """A node whose clients have a second for each step."""
     with _up(tmp_path_factory.mktemp("impatient"), client_seconds(1, IDLE_S)) as found:
         yield found
 
@@ -71,7 +71,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         b"GET /health HTTP/a.b\r\nHost: localhost\r\n\r\n",
         b"GET  /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        # The beginning of TLS, and of nothing.
+        # The beginning of a TLS handshake, and random bytes.
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500) + b"\r\n",
         bytes(range(256)) * 100,
     ],
@@ -80,7 +80,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 def test_ambiguous_requests_are_refused_and_the_connection_closed(
     node: Node, request_: bytes
 ) -> None:
-    # Once: nothing behind it is taken for another request.
+    # The bytes behind it must not be read as another request.
     assert answers(node, request_) == [400]
 
 
@@ -105,7 +105,7 @@ def test_requests_that_come_all_at_once_are_answered_one_by_one(node: Node) -> N
         (post("Content-Length: 1000000000000", body=b"abc"), 413),
         (post(CHUNKED, body=b"200000\r\n" + b" " * 0x1F0000), 413),
         (post(CHUNKED, body=b"\r\n"), 400),
-        # A body that nobody reads.
+        # The handler never reads this body.
         (GET.replace(b"\r\n\r\n", b"\r\nContent-Length: 10\r\n\r\nab"), 200),
     ],
     ids=lambda value: repr(value)[:60],

@@ -1,4 +1,5 @@
-"""Shutdown of ``noderpc start``: with many clients, two signals, a process that hangs."""
+"""Tests of the shutdown of ``noderpc start``: with many clients, two signals, a process that
+hangs."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def test_a_second_stop_signal_changes_nothing(tmp_path: Path, number: int) -> No
 
 
 def ignoring(number: str, folder: Path) -> list[str]:
-    """The command of a node whose starter ignores a signal."""
+    """Return the command of a node whose starter ignores a signal."""
     start = [*COMMAND, "--home", str(folder), "--rpc.laddr", "tcp://127.0.0.1:0"]
     return ["sh", "-c", f'trap "" {number}; exec "$@"', "sh", *start]
 
@@ -115,7 +116,7 @@ def test_one_that_hangs_leaves_new_clients_to_the_others_and_is_killed_at_the_en
 
 
 def _who_serves(node: Node) -> int:
-    """A process that has a client."""
+    """Return the PID of a process that has a client."""
     with connect(node.url()) as sock:
         sock.sendall(GET)
         sock.recv(1)
@@ -124,7 +125,7 @@ def _who_serves(node: Node) -> int:
 
 
 def _inode(local: int, remote: int) -> str:
-    """That of a connection of this machine, seen from the other side."""
+    """Return the name that /proc gives to the server's socket of a loopback connection."""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
         ports = [int(address.rpartition(":")[2], 16) for address in fields[1:3]]

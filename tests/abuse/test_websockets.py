@@ -1,4 +1,4 @@
-"""Websockets at ``noderpc start``: invalid handshakes, and endless subscriptions."""
+"""Tests of websockets at ``noderpc start``: invalid handshakes, and endless subscriptions."""
 
 from __future__ import annotations
 

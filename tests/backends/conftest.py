@@ -35,7 +35,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_store(path: Path) -> Iterator[OpenStore]:
-    """Opens backends, on the test's one file where no other is named; closes them all."""
+    """Return a function that opens backends, by default on the test's file; all are closed at
+    the end."""
     made: list[SQLiteBackend] = []
 
     def make(file: object = path, **options: Any) -> SQLiteBackend:
@@ -57,7 +58,7 @@ def store(open_store: OpenStore, maker: ChainMaker) -> SQLiteBackend:
 
 @pytest.fixture
 def full(open_store: OpenStore, sample: SampleChain) -> SQLiteBackend:
-    """A store that holds the sample chain."""
+    """A store with the sample chain."""
     backend = open_store()
     backend.init_chain(sample.genesis, sample.state)
     backend.append_block(*sample.blocks)

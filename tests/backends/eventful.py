@@ -1,4 +1,4 @@
-"""A chain of anything that a store has, and all that clients ask it."""
+"""A random chain with everything that a store has, and all requests of clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEWCOMER = PrivateKey(b"\x77" * 32)
 
 
 class Changing(KVStore):
-    """Changes the chain's parameters now and then."""
+    """Changes the chain's parameters in some blocks."""
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         made = super().finalize_block(block)
@@ -45,7 +45,7 @@ def power_of_newcomer(power: int) -> bytes:
 
 
 class Eventful:
-    """Makes blocks of anything that a store keeps, by chance."""
+    """Makes random blocks with everything that a store can contain."""
 
     def __init__(self, randomness: random.Random) -> None:
         self._random = randomness
@@ -65,7 +65,7 @@ class Eventful:
         self.txs += txs
         evidence = []
         if self.blocks and self._random.random() < 0.2:
-            # No node takes evidence of what it has no header of.
+            # A node accepts no evidence about a height whose header it lacks.
             known = self.blocks[self.base - 1 :]
             header = self._random.choice(known).block.header
             vote = self.maker.double_vote(self._random.randrange(3), header.height, header.time)
@@ -74,18 +74,19 @@ class Eventful:
 
     def _tx(self) -> bytes:
         fresh = b"k%d=v%d" % (self._random.randrange(9), self._random.randrange(99))
-        # The same again, failures, and changes of the set that succeed or fail.
+        # Choose among a repeated transaction, a failing one, and changes of the validator set
+        # that succeed or fail.
         again = self._random.choice(self.txs or [fresh])
         change = power_of_newcomer(self._random.choice((0, 0, 5, 6)))
         expected = self._random.choice((fresh, fresh, again, b"val=no validator", change))
-        # A failure is not shown beside an earlier success, of which a store that forgot it
-        # knows nothing.
+        # A search shows no failure of a transaction that succeeded before, but a pruned store
+        # does not know about the earlier success.
         forgotten = {tx for item in self.blocks[: self.base - 1] for tx in item.block.txs}
         return fresh if expected.startswith(b"val=ed") and expected in forgotten else expected
 
 
 def answers(client: FlaskClient, base: int, chain: Eventful) -> Iterator[tuple[str, Any]]:
-    """What is asked for the heights from one on, and what is answered."""
+    """Yield paths for the heights from ``base`` on, with their responses."""
     latest = chain.maker.head.height
     paths = ["genesis", f"blockchain?minHeight={base}", "dump_consensus_state"]
     for height in range(base, latest + 1):
@@ -112,7 +113,7 @@ QUERIES = {
 
 
 def searches(client: FlaskClient, base: int = 0) -> Iterator[tuple[str, bytes]]:
-    """What searches find, from a height on."""
+    """Yield the paths of searches from the height ``base`` on, with their responses."""
     for kind, queries in QUERIES.items():
         bound = f" AND {kind}.height>={base}" if base else ""
         for query in queries:

@@ -8,7 +8,8 @@ from flask_noderpc.backends.sql.store import ChainStore
 
 
 def assert_no_leftovers(store: ChainStore, base: int) -> None:
-    """Check that no table has rows of blocks below ``base``, but for what that block needs."""
+    """Check that no table has rows of blocks below ``base``, except rows which that block
+    needs."""
     with store._open().readers.snapshot() as at:
 
         def one(sql: str) -> Any:
@@ -34,6 +35,6 @@ def assert_no_leftovers(store: ChainStore, base: int) -> None:
             assert sorted(at.execute(counted)) == sorted(at.execute(kept))
         offences = one("SELECT count(DISTINCT offence) FROM evidence")
         for table, column in (("validator_sets", "since"), ("validator_priorities", "height")):
-            # One that holds at the lowest block's parent, and those of offences.
+            # The set of the lowest block's parent may be left, and sets of evidence.
             older = one(f"SELECT count(*) FROM {table} WHERE {column} < {base - 1}")
             assert older <= 1 + offences, table

@@ -1,4 +1,4 @@
-"""The application's state in order, and the transactions that wait."""
+"""Tests of the application's state in order, and of pending transactions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.testing.chains import DictState, make_chain
 from tests.helpers.stores import make_store
 
-# Few bytes, so that keys have common beginnings, and one longer than what PostgreSQL indexes.
+# Few bytes, so that keys share prefixes, and one key longer than PostgreSQL can index.
 _KEYS = st.lists(st.sampled_from([b"\0", b"a", b"\xff"]), max_size=4).map(b"".join)
 _LONG = b"a" * 3000
 

@@ -1,4 +1,4 @@
-"""Blocks are appended completely and in order, or not at all."""
+"""Tests that blocks are appended completely and in order, or not at all."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def header(**changes: Any) -> Callable[[CommittedBlock], CommittedBlock]:
 
 
 def with_block(item: CommittedBlock, block: Block) -> CommittedBlock:
-    """The item with another block, and a commit that is for it."""
+    """Return the item with another block, and with a commit for it."""
     block_id, _ = hashes.block_id(block)
     return replace(item, block=block, commit=replace(item.commit, block_id=block_id))
 
 
 def last_commit(**changes: Any) -> Callable[[CommittedBlock], CommittedBlock]:
-    """Another commit for the parent, whose hash the header carries."""
+    """Return a change that replaces the parent's commit, whose hash the header contains."""
 
     def change(item: CommittedBlock) -> CommittedBlock:
         commit = replace(item.block.last_commit, **changes)
@@ -199,7 +199,8 @@ def test_the_commit_that_the_next_block_carries_is_the_canonical_one(
 
 
 def signed_later(maker: ChainMaker, item: CommittedBlock, round_number: int) -> Commit:
-    """Another commit for a block: other times, a later round, and only two signatures."""
+    """Return another commit for a block: other times, a later round, and only two
+    signatures."""
     height = item.block.header.height
     signatures = []
     for index, validator in enumerate(maker.head.last_validators.validators):

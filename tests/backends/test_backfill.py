@@ -1,4 +1,4 @@
-"""A store begins at a trusted block, and takes those below it."""
+"""Tests of a store that begins at a trusted block, and is filled downwards."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def chain() -> Eventful:
 
 @pytest.fixture
 def whole(open_store: OpenStore, tmp_path: Path, chain: Eventful) -> SQLiteBackend:
-    """A store of the chain from its genesis on."""
+    """A store with the chain from its genesis on."""
     store = open_store(tmp_path / "whole.db")
     store.init_chain(chain.maker.genesis, chain.maker.state)
     store.append_block(*chain.blocks)
@@ -67,7 +67,7 @@ def whole(open_store: OpenStore, tmp_path: Path, chain: Eventful) -> SQLiteBacke
 
 
 def begin(store: SQLiteBackend, whole: SQLiteBackend, height: int = TRUSTED) -> None:
-    """Begin above a block that is trusted."""
+    """Begin the store above a trusted block."""
     store.init_at(
         whole.reads.chain_id(),
         1,
@@ -90,7 +90,7 @@ def store(open_store: OpenStore, whole: SQLiteBackend) -> SQLiteBackend:
 
 
 def older(whole: SQLiteBackend, chain: Eventful, height: int, **changed: object) -> OlderBlock:
-    """A block as an upstream has it, with its validators and parameters."""
+    """Return a block with the validators and parameters that a node has for it."""
     item = chain.blocks[height - 1]
     found = OlderBlock(
         item.block,
@@ -103,7 +103,7 @@ def older(whole: SQLiteBackend, chain: Eventful, height: int, **changed: object)
 
 
 def members_change(whole: SQLiteBackend, height: int) -> bool:
-    """Return true if the following height has another set."""
+    """Return true if the validators of the next height differ."""
     one, other = (
         whole.reads.validators(height).validators,
         whole.reads.validators(height + 1).validators,
@@ -174,7 +174,8 @@ def test_a_chain_that_was_filled_downwards_answers_like_the_whole_one(
         before, after = dict(answers(other, low, chain)), dict(answers(mine, low, chain))
         different = {path for path in before if before[path] != after[path]}
         assert {path for path in different if not accuses_below(path, low, whole)} == set()
-        # What was repeated from a height that was never stored is no repeat here.
+        # A transaction that repeats one from below the stored heights is not a repeat for this
+        # store.
         assert low > 1 or dict(searches(mine)) == dict(searches(other))
     assert store.verify() == BLOCKS - low + 1
     assert store.prune(10) == BLOCKS - low - 9
@@ -182,7 +183,7 @@ def test_a_chain_that_was_filled_downwards_answers_like_the_whole_one(
 
 
 def accuses_below(path: str, low: int, whole: SQLiteBackend) -> bool:
-    """Return true for a block whose evidence is of a height that was never stored."""
+    """Return true for a block whose evidence is about a height that was never stored."""
     kind, _, value = path.rpartition("=")
     if not kind.startswith("block"):
         return False
@@ -490,7 +491,7 @@ def test_the_head_s_results_and_commit_are_replaced(
 
 
 def test_values_beside_the_chain(store: SQLiteBackend) -> None:
-    """The last one is read, by every process."""
+    """The latest value is read, by every process."""
     assert store.metadata("refused") is None
     store.set_metadata("refused", b"{}")
     store.set_metadata("refused", b"\0")
@@ -583,7 +584,7 @@ def test_an_empty_store_above_a_trusted_block_is_not_rewound(
 def test_a_trusted_block_becomes_the_head_without_its_results(
     store: SQLiteBackend, whole: SQLiteBackend, chain: Eventful, app_hash: bool
 ) -> None:
-    """Or without the app hash, which nodes before 0.38 do not show."""
+    """Nodes before CometBFT 0.38 do not show the app hash, so both cases are tested."""
     item = older(whole, chain, TRUSTED)
     assert item.results is not None
     results = None if app_hash else replace(item.results, app_hash=b"")
@@ -602,7 +603,7 @@ def test_a_trusted_block_becomes_the_head_without_its_results(
 def test_parameters_hold_no_longer_than_is_known(
     open_store: OpenStore, whole: SQLiteBackend, chain: Eventful
 ) -> None:
-    # Those of a multiple of seven changed them.
+    # The chain changed its parameters at the multiples of seven.
     store = open_store()
     begin(store, whole, 44)
     bare = {"results": None, "params": None}
@@ -619,7 +620,7 @@ def test_parameters_hold_no_longer_than_is_known(
     store.backfill(older(whole, chain, 40), older(whole, chain, 39, params=None))
 
     expected = {height: whole.reads.consensus_params(height) for height in (39, 40, 42, 45)}
-    # The results of 40 say that those of 41 were the same.
+    # The results of 40 show that 41 had the same parameters.
     assert known() == {**expected, 41: whole.reads.consensus_params(41)}
 
 
@@ -709,7 +710,7 @@ def test_the_total_of_a_range_is_that_of_what_is_indexed(
     chain: Eventful,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Four heights are counted together.
+    # The rows of four heights are counted together.
     monkeypatch.setattr(index, "COUNTED", 2)
     append(store, chain)
     bare, unindexed = {"results": None}, {"is_indexed": False}
@@ -736,8 +737,8 @@ def test_the_total_of_a_range_is_that_of_what_is_indexed(
     check()
 
 
-# Of sets that seemed to hold after those that followed were pruned, of a head alone, and of one
-# without results that was replaced.
+# Seeds of earlier faults: validator sets that seemed to hold although the sets after them were
+# pruned, a head without other blocks, and a head without results that was replaced.
 SEEDS = [673115, 847333, 3847666965, 3, 1001]
 
 
@@ -778,7 +779,8 @@ def test_any_order_of_changes_leaves_a_chain_that_verifies(
 
 
 def assert_like(store: SQLiteBackend, whole: SQLiteBackend) -> None:
-    """Check that a store verifies, and has the sets and parameters of the whole chain."""
+    """Check that a store verifies, and has the validator sets and parameters of the whole
+    chain."""
     base, latest = store.reads.base_height(), store.reads.latest_height()
     if not latest:
         return

@@ -1,5 +1,5 @@
-"""A large block, or many failures above it, do not hold the writer for long: they are indexed
-in steps, which go on where they were interrupted."""
+"""Tests that a large block, or many failed transactions above it, do not hold the writer for
+long: they are indexed in steps, which continue after an interruption."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ATTRIBUTES = tuple(EventAttribute(b"k%d" % n, b"v%d" % n) for n in range(10))
 
 
 class Failing(KVStore):
-    """Fails from the third block on."""
+    """Fails transactions from the third block on."""
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         made = super().finalize_block(block)
@@ -114,8 +114,8 @@ def steps(
     most: int = 1 << 30,
     work: tuple[Any, str] = BACKFILL,
 ) -> Iterator[list[int]]:
-    """Let each step be as short as it can be; yield the rows that each has changed. End the
-    process, as it were, before one too many."""
+    """Make each step as short as possible, and yield the number of rows that each changed;
+    raise in the step after ``most``, as if the process ended."""
     rows: list[int] = []
     real = getattr(*work)
 
@@ -176,7 +176,7 @@ def test_a_large_block_that_was_pruned_in_part_is_indexed_again_or_pruned(
     assert_no_leftovers(again, 3)
 
 
-# In the failures, in the large block, and at its last step.
+# The process ends in the failures, in the large block, and at its last step.
 @pytest.mark.sqlite
 @pytest.mark.parametrize("most", [0, 1, 3, 5, 6, 9, 12, 13])
 def test_an_interrupted_index_goes_on(

@@ -1,4 +1,4 @@
-"""Backups, forks, and many threads on one backend."""
+"""Tests of backups, forks, and many threads on one backend."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def test_a_stepwise_backup_is_one_snapshot(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It does not begin anew when others write between two steps, and they need not wait."""
+    """The backup does not start again when another process writes between two steps, and that
+    process need not wait."""
     monkeypatch.setattr(copies, "_COPIED_PAGES", 4)
     store.append_block(*(maker.block(b"k%d=v" % number) for number in range(20)))
     other = open_store()

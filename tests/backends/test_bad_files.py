@@ -1,4 +1,5 @@
-"""A file that is corrupt, locked, full, too new or missing: a clear error, no loss."""
+"""Tests that a corrupt, locked, full, too new or missing file causes a clear error and no
+loss."""
 
 from __future__ import annotations
 
@@ -224,7 +225,8 @@ def test_a_new_file_that_another_opens_just_now_is_waited_for(
 
     opener = threading.Thread(target=use)
     opener.start()
-    # A file without a log: SQLite refuses the second at once, where it waits for any later.
+    # A file without a WAL: SQLite refuses the second connection at once, but waits for the lock
+    # later.
     with locked(path):
         is_held.set()
         opener.join(0.2)

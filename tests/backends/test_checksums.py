@@ -1,4 +1,4 @@
-"""A store whose rows have no checksums gets them when it is opened."""
+"""Tests that a store whose rows have no checksums gets them when it is opened."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "store_0.2_without_checksums.db.
 
 @pytest.fixture
 def earlier(path: Path) -> Path:
-    """A store of three blocks that has taken the first step only: it has no checksums."""
+    """A store of three blocks that has taken only the first step, and so has no checksums."""
     path.write_bytes(gzip.decompress(GOLDEN.read_bytes()))
     return path
 

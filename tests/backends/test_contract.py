@@ -19,7 +19,7 @@ class TestMemory(ChainBackendContract):
 
 
 def _documented() -> type[ChainBackendContract]:
-    """The example of docs/backends.rst, for the backend of the package."""
+    """Return the example of docs/backends.rst, for the backend of the package."""
     page = (Path(__file__).parents[2] / "docs" / "backends.rst").read_text()
     begin = page.index("   from flask_noderpc.testing.contract import")
     example = dedent(page[begin : page.index("\n``chain`` has", begin)])

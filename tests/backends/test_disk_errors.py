@@ -1,4 +1,4 @@
-"""A disk that is full or a file that is removed: a clear error, no loss."""
+"""Tests that a full disk or a removed file causes a clear error and no loss."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_removed_file_is_not_recreated_by_a_reader(full: SQLiteBackend, path: 
     full.reads.latest_height()
     path.unlink()
 
-    # The one connection that reads is taken, so another one has to be opened.
+    # The only connection for reads is in use, so another one must be opened.
     with full._open().readers.snapshot(), pytest.raises(StoreError, match="opened"):
         full.reads.latest_height()
 

@@ -1,4 +1,4 @@
-"""Chains of other versions: other key types, rules for the time, and block versions."""
+"""Tests of chains of other versions: key types, rules for block times, and block versions."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ MAKERS = {
 
 
 class ForeignChain:
-    """Makes blocks of validators of any type of key; their votes are a second apart."""
+    """Makes blocks of validators with keys of any type; their votes are a second apart."""
 
     def __init__(
         self, *kinds: str, params: ConsensusParams | None = None, nil: Sequence[int] = ()
@@ -232,7 +232,7 @@ def test_a_store_begins_at_a_block_that_such_keys_signed(
 def test_the_time_may_be_the_median_of_the_votes_for_the_block_alone(
     store: SQLiteBackend,
 ) -> None:
-    # CometBFT 0.40: a vote for nil counts no longer.
+    # Since CometBFT 0.40 a vote for nil does not count.
     chain = ForeignChain(ED25519, SECP256K1, ML_DSA_65, SECP256K1ETH, nil=(0,))
     store.init_chain(chain.genesis, InitChain())
     store.append_block(chain.block())
@@ -328,7 +328,7 @@ def test_keys_of_an_unknown_type_are_stored_and_marked_as_not_verified(
     chain = ForeignChain(ED25519)
     chain.signs[unknown.address] = lambda message: bytes(666)
     with monkeypatch.context() as patched:
-        # The chain's own nodes know it.
+        # The chain's own nodes know this key type.
         patched.setitem(KEY_TYPES, "falcon", replace(KEY_TYPES[ED25519], member=9))
         chain.block()
         chain.head = replace(chain.head, validators=members, next_validators=members)

@@ -1,4 +1,4 @@
-"""A WAL that is missing, or was left by another file, is an error before SQLite uses it."""
+"""Tests that a missing WAL, or another file's WAL, is an error before SQLite uses it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def checkpoint(path: Path) -> None:
 
 
 def make(store: SQLiteBackend, maker: ChainMaker, path: Path) -> None:
-    """Fill a store, with copies beside it, and in folder ``killed`` what a kill leaves."""
+    """Fill a store, copy it meanwhile, and copy into the folder ``killed`` what a kill would
+    leave."""
     store.init_chain(maker.genesis, maker.state)
     blocks = list(make_blocks(maker, BLOCKS, 3))
     store.append_block(*blocks[:COPIED])
@@ -55,7 +56,7 @@ def make(store: SQLiteBackend, maker: ChainMaker, path: Path) -> None:
 
 @pytest.fixture
 def killed(open_store: OpenStore, maker: ChainMaker, path: Path) -> Path:
-    """The files of a store whose process was killed, with a WAL of 20 blocks."""
+    """Return the files of a store whose process was killed, with a WAL of 20 blocks."""
     store = open_store()
     make(store, maker, path)
     store.close()
@@ -182,7 +183,7 @@ def test_a_wal_that_is_removed_while_in_use_stops_writes_and_loses_nothing(
         store.append_block(maker.block())
     with pytest.raises(StoreError, match=r"chain\.db-wal was removed"):
         open_store().reads.latest_height()
-    # The one connection that reads is taken, so another one has to be opened.
+    # The only connection for reads is in use, so another one must be opened.
     with store._open().readers.snapshot(), pytest.raises(StoreError, match="was removed"):
         store.reads.latest_height()
     assert store.reads.block(5)[1].header.height == 5

@@ -1,4 +1,4 @@
-"""A child of a process that has a store open works on, and so does its parent."""
+"""Tests that a fork of a process with an open store can use it, and so can its parent."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_children_forked_during_block_production_can_write(path: Path) -> None:
     assert run(BUSY, path) == ("here True\n", "", 0)
 
 
-# Python 3.12 warns of threads that a fork leaves behind; here they are the point.
+# Python 3.12 warns about threads at a fork, which this test is about.
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_fork_waits_for_the_write_at_hand(store: SQLiteBackend) -> None:
     began, resume, forked = threading.Event(), threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""A store that lost blocks becomes smaller."""
+"""Tests that a file becomes smaller after blocks were removed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_store_is_compacted(open_store: OpenStore, path: Path) -> None:
 
 @pytest.fixture
 def link(path: Path) -> Path:
-    """A link to the store from another folder."""
+    """Return a link to the store in another folder."""
     folder = path.parent / "links"
     folder.mkdir()
     made = folder / "link.db"
@@ -109,7 +109,7 @@ def test_a_node_that_starts_while_the_file_is_replaced_says_so(
 ) -> None:
     full.close()
     with closing(sqlite3.connect(path)) as at:
-        # As a store has it that is held alone.
+        # A store that one process holds alone has this journal mode.
         at.execute("PRAGMA journal_mode = DELETE")
     look = schema.refuse_foreign
 

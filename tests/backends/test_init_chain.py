@@ -1,4 +1,4 @@
-"""A store gets its genesis once, and reports what is missing before."""
+"""Tests that a store gets its genesis once, and reports what is missing before."""
 
 from __future__ import annotations
 

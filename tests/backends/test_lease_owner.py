@@ -1,4 +1,4 @@
-"""A lease whose process has ended on this machine is taken over at once."""
+"""Tests that a lease is taken over at once if its process on this machine has ended."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_the_lease_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
         assert holder.stdout.readline() == b"held\n"
         assert store.acquire_lease("other", 61) is None
         holder.send_signal(signal.SIGSTOP)
-        # It may go on, so the lease has to expire.
+        # The stopped holder could still go on, so the lease has to expire.
         assert store.acquire_lease("other", 61) is None
         holder.kill()
-        # Not yet waited for, as the child of a reloader may be.
+        # The process is a zombie, as the child of a reloader may be.
         os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)
         lease = store.acquire_lease("other", 61)
         assert lease is not None

@@ -1,4 +1,4 @@
-"""Pending transactions: limits, order, the cache, and several backends on one file."""
+"""Tests of pending transactions: limits, order, the cache, and several backends on one file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def limited(open_store: OpenStore, maker: ChainMaker, **limits: int) -> SQLiteBa
 
 
 def failing(item: CommittedBlock) -> CommittedBlock:
-    """The block, with each of its transactions failed."""
+    """Return the block with all its transactions failed."""
     failed = tuple(ExecTxResult(code=4) for _ in item.block.txs)
     return replace(item, results=replace(item.results, tx_results=failed))
 
@@ -292,6 +292,6 @@ def test_a_mempool_cursor_returns_each_transaction_once(pool: SQLiteBackend) -> 
     pool.mempool.flush()
     pool.mempool.submit(b"c=3")
 
-    # No number comes twice, so a cursor from before is still one.
+    # Numbers are not used twice, so an earlier cursor is still valid.
     assert [tx for _, tx in pool.mempool.arrived_after(second, 10)] == [b"c=3"]
     assert [tx for _, tx in pool.mempool.pending_after(second, 10)] == [b"c=3"]

@@ -1,4 +1,4 @@
-"""A store of version 0.1 becomes one of this version, and answers as before.
+"""Tests that a store of version 0.1 can be migrated, and then gives the same responses.
 
 The stores in ``tests/golden`` were made by version 0.1 from :class:`Eventful` blocks; one of
 them is pruned.
@@ -136,10 +136,10 @@ def test_a_pruned_chain_that_was_migrated_is_filled_downwards(
 
 
 def interrupt(path: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Begin to migrate, in the smallest steps, and end after some."""
+    """Migrate in the smallest steps, and stop after some."""
     with monkeypatch.context() as patch:
         patch.setattr(schema, "_STEP_S", -1.0)
-        # Each block counts as a large one.
+        # With these limits each block counts as a large one.
         for module, name in (
             (schema, "_BYTES"),
             (schema, "_TXS"),
@@ -184,7 +184,7 @@ def test_a_migration_can_be_interrupted_and_goes_on(
 def test_no_step_is_as_large_as_the_chain(
     old: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long a validator set held, or a block has hits."""
+    """This holds however long a validator set was valid, and however many hits a block has."""
     path, base = old
     monkeypatch.setattr(schema, "_STEP_S", -1.0)
     monkeypatch.setattr(schema, "_HEIGHTS", 10, raising=False)

@@ -1,4 +1,4 @@
-"""``open_store`` and ``stored_identity``: a location is mapped to a store in one place."""
+"""Tests of ``open_store`` and ``stored_identity``, which open the store of a location."""
 
 from __future__ import annotations
 

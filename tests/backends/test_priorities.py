@@ -1,5 +1,5 @@
-"""Validator sets that are derived from few stored ones are those of each height's own
-increment, however the powers changed and whatever was added or removed."""
+"""Tests that validator sets derived from few stored ones equal those that were incremented
+block by block, however powers changed and whatever was added or removed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ from .conftest import OpenStore
 BLOCKS = 24
 NEWCOMERS = [PrivateKey(bytes([100 + n]) * 32) for n in range(3)]
 
-# Of each block: powers of some newcomers, the same as before or not, and a new limit or none.
+# For each block: powers of some newcomers, which may be the same as before, and optionally a
+# new block size limit.
 Plan = tuple[dict[int, int], int | None]
 
 
@@ -54,7 +55,7 @@ def blocks_of(plan: Sequence[Plan]) -> tuple[ChainMaker, list[CommittedBlock]]:
             found = tuple(
                 ValidatorUpdate(NEWCOMERS[number].public, power)
                 for number, power in changes.items()
-                # CometBFT: one that is no member can't be removed.
+                # CometBFT refuses to remove a validator that is not in the set.
                 if power or NEWCOMERS[number].address in known
             )
             params = None
@@ -70,7 +71,7 @@ def blocks_of(plan: Sequence[Plan]) -> tuple[ChainMaker, list[CommittedBlock]]:
 
 
 class History:
-    """A store that is filled and emptied, and the whole chain beside it."""
+    """A store that is filled and pruned, and the whole chain to compare it with."""
 
     def __init__(self, store: ChainStore, plan: Sequence[Plan], trusted: int) -> None:
         self.store, self.trusted = store, trusted
@@ -94,7 +95,8 @@ class History:
         self.store.append_block(*self.blocks[begin : begin + count])
 
     def fill(self, count: int, given: Sequence[tuple[bool, bool, bool]]) -> None:
-        """Add older blocks; ``given`` are those with validators, parameters and results."""
+        """Add older blocks; ``given`` says for each whether it comes with validators,
+        parameters and results."""
         for validators, params, results in given[:count]:
             height = (self.store.reads.base_height() or self.trusted + 1) - 1
             if height < 1:
@@ -128,7 +130,7 @@ class History:
                     found = getattr(store.reads, read)(height)
                     assert found == getattr(self.whole.reads, read)(height), (read, height)
         if latest:
-            # As after a restart.
+            # Open the store again, as after a restart.
             with closing(make_store(store.location.path)) as again:
                 head = again.head()
             assert head.validators == self.whole.reads.validators(latest + 1)
@@ -152,8 +154,8 @@ changes = (
 @pytest.mark.parametrize(("each", "most"), [(4, 1024), (128, 1024), (3, 5)])
 @settings(max_examples=400 if is_long() else 20)
 @given(
-    # CometBFT: LoadValidators rescales once, however far the known set is below; so between
-    # the sets that an upstream was asked for, no others can be had.
+    # CometBFT's LoadValidators rescales only once, however far below the stored set is, so some
+    # sets between those of an upstream can't be computed.
     st.tuples(plans(0, 1, 2, 9, 1000, 10**6, 10**12), st.just(0))
     | st.tuples(plans(0, 5, 9, 12), st.just(12)),
     st.lists(changes, min_size=1, max_size=10),
@@ -178,7 +180,7 @@ def test_sets_are_those_of_each_increment(
 def test_priorities_that_are_rescaled_long_after_a_change_are_stored(
     open_store: OpenStore,
 ) -> None:
-    """The total power falls so far that the priorities are rescaled more than once."""
+    """The total power falls so much that priorities are rescaled more than once."""
     powers: list[dict[int, int]] = [{1: 10**6, 0: 9}, {1: 10**12}, {}, {0: 2, 1: 9}]
     plan: list[Plan] = [(changes, None) for changes in powers]
     history = History(open_store(), [*plan, *[({}, None)] * 20], 0)
@@ -191,7 +193,7 @@ def test_priorities_that_are_rescaled_long_after_a_change_are_stored(
 def test_priorities_that_come_with_each_older_block_are_stored_once_for_many(
     open_store: OpenStore,
 ) -> None:
-    """Each 128 heights, where the members change, and at the lowest height."""
+    """They are stored every 128 heights, where the members change, and at the lowest height."""
     plan: list[Plan] = [({0: 5} if height == 50 else {}, None) for height in range(1, 303)]
     history = History(open_store(), plan, 300)
 

@@ -1,4 +1,4 @@
-"""A pruned store answers for its remaining blocks as before."""
+"""Tests that a pruned store gives the same responses for its remaining blocks."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_transactions_of_pruned_blocks_are_not_found(
     with pytest.raises(ResultNotFound):
         full.reads.consensus_params(2)
     assert full.reads.consensus_params(1) == sample.genesis.consensus_params
-    # A page of the method ``events`` begins with what is there.
+    # A page of the method ``events`` begins with the lowest event that is left.
     events = app_for(full).test_client().get("/events?after=0000000000000002-00000001")
     assert events.get_json()["result"]["oldest"].startswith("000000000000000A"), events.text
 
@@ -127,7 +127,7 @@ def test_transactions_of_pruned_blocks_are_not_found(
 def test_the_latest_block_always_stays(full: SQLiteBackend) -> None:
     with pytest.raises(ValueNotAllowed, match="0 blocks are too few"):
         full.prune(0)
-    # A step takes as many as there is time for.
+    # A step prunes as many blocks as its time allows.
     assert sum(iter(lambda: full.prune_some(1_000), 0)) == 9
     assert (full.reads.base_height(), full.reads.latest_height()) == (10, 10)
     assert full.prune(5) == 0
@@ -149,7 +149,7 @@ def test_a_chain_that_begins_above_one_is_pruned_too(open_store: OpenStore) -> N
 def test_old_evidence_still_shows_the_accused_validator(
     full: SQLiteBackend, sample: SampleChain
 ) -> None:
-    """The sample's evidence, in its last block but one, is about its second."""
+    """The sample's evidence is in the last block but one, about the second block."""
     (piece,) = sample.blocks[-2].block.evidence
     before = full.reads.byzantine_validators(piece)
 
@@ -172,7 +172,7 @@ def test_others_write_read_and_verify_while_a_store_is_pruned(
 
     def prune() -> None:
         try:
-            # More blocks come meanwhile, of which none is removed.
+            # Other blocks are appended meanwhile, and none of them may be removed.
             assert store.prune(10) == 590
         except BaseException as error:
             faults.append(error)
@@ -181,7 +181,7 @@ def test_others_write_read_and_verify_while_a_store_is_pruned(
 
     def verify() -> None:
         try:
-            # It goes on from what is kept, wherever it was.
+            # Pruning continues at the lowest stored block, wherever the last run stopped.
             assert 10 <= other.verify() < 700
         except BaseException as error:
             faults.append(error)

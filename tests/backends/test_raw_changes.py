@@ -1,4 +1,5 @@
-"""A value that changed in any table is named by ``verify``, or listed here as not covered."""
+"""Tests that ``verify`` names a changed value in any table, or that the table is listed here as
+not covered."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from .conftest import OpenStore
 
 pytestmark = pytest.mark.sqlite
 
-# A change to each table, and the part of the error that names its place.
+# A change of each table, and a part of the error that names its place.
 CHANGES = (
     ("chain", "initial_height = 2", "beginning of the chain"),
     ("blocks", "size = size + 1 WHERE height = 5", "block 5"),
@@ -58,7 +59,7 @@ CHANGES = (
         )
     ),
 )
-# Tables of short-lived values and of counts; docs/reliability.rst lists them.
+# Tables of short-lived values and of counts, as docs/reliability.rst lists them.
 NOT_COVERED = {
     "rewinds",
     "refuted_results",
@@ -83,7 +84,7 @@ def whole(open_store: OpenStore, path: Path) -> Path:
     """A store with a row in each table that is covered."""
     store, maker = open_store(application=KVStore), ChainMaker((10, 7, 3), application=Noisy)
     store.init_chain(maker.genesis, maker.state)
-    # The third validator misses each vote.
+    # Without its key, the third validator signs no votes.
     del maker.keys[2]
     store.append_block(*(maker.block(b"key=%d" % number) for number in range(5)))
     evil = maker.double_vote(0, 2, store.reads.block_meta(2).header.time)

@@ -1,5 +1,5 @@
-"""Bits that flip and pages that are torn anywhere in a store's file: each answer is as before,
-or an error that says what to do."""
+"""Tests of flipped bits and torn pages anywhere in a store's file: each response is right, or
+an error that says what to do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ pytestmark = pytest.mark.sqlite
 BLOCKS = 24
 PAGE, SECTOR = 4096, 512
 DAMAGES = 400 if is_long() else 12
-# Of a table that lost its last rows: the chain seems shorter, which verify notices.
+# Errors for a table that lost its last rows: the chain only seems shorter there, which verify
+# notices.
 FEWER = ("must be less than or equal to", "could not find", "not available", "not found")
 OF_HEAD = ("blockchain?minHeight=1", "dump_consensus_state")
 CURE = "restore a backup"
@@ -46,7 +47,7 @@ def seems_shorter(store: SQLiteBackend) -> bool:
 
 @dataclass
 class Damaged:
-    """A store as it is now and was half as high, and all its answers."""
+    """A store's file, the same at half its height, and all responses."""
 
     content: bytes
     earlier: bytes
@@ -54,13 +55,13 @@ class Damaged:
     expected: Answers
 
     def variants(self, seed: int) -> Iterator[bytes]:
-        """Yield the content with a bit flipped, or with a sector of before."""
+        """Yield the content with a flipped bit, or with a sector of the earlier file."""
         randomness = random.Random(seed)
         for number in range(DAMAGES):
             content = bytearray(self.content)
             page = randomness.randrange(len(content) // PAGE) * PAGE
             if number % 3:
-                # Most of what SQLite writes for itself is at the beginning of a page.
+                # SQLite's own data is mostly at the beginning of a page.
                 at = page + randomness.choice((randomness.randrange(PAGE), number % 100))
                 content[at] ^= 1 << randomness.randrange(8)
             else:
@@ -113,8 +114,9 @@ def test_no_answer_is_altered(
     assert not [record for record in caplog.records if record.exc_info]
 
 
-# Of each table, or index: what is made of it, and how many bytes at the beginning of a cell are
-# its size, its key and the sizes of its columns; in ``chain`` also the plain columns.
+# For each table or index: the paths whose responses depend on it, and the number of bytes at
+# the start of a cell that hold its size, its key and its columns' sizes; for ``chain`` also the
+# plain columns.
 HEIGHTS = range(1, BLOCKS + 1)
 OF_TABLES: dict[str, tuple[list[str], int]] = {
     "blocks": ([f"header?height={height}" for height in HEIGHTS], 12),
@@ -158,7 +160,7 @@ def cells(path: Path, table: str) -> Iterator[int]:
 def test_no_answer_is_that_of_another_key(
     damaged: Damaged, open_store: OpenStore, path: Path, table: str
 ) -> None:
-    """Where a bit of a row's own key has flipped, or of the sizes beside it."""
+    """One bit has flipped in a row's own key, or in the sizes beside it."""
     paths, size = OF_TABLES[table]
     seed = random.randrange(1 << 32) if is_long() else 3
     print(f"seed {seed}")

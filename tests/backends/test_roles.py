@@ -1,4 +1,4 @@
-"""Defaults of a backend that only reads, and ``verify`` of any backend."""
+"""Tests of the defaults of a backend that only reads, and of ``verify`` for any backend."""
 
 from __future__ import annotations
 

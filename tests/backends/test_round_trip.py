@@ -1,4 +1,4 @@
-"""An application's results are stored and read byte for byte."""
+"""Tests that an application's results are stored and read byte for byte."""
 
 from __future__ import annotations
 

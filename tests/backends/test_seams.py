@@ -1,5 +1,5 @@
-"""Blocks that do not fit the stored ones, above or below: an error that names file, height and
-cure, and a store that is served and goes on as before."""
+"""Tests of blocks that do not fit the stored ones, above or below: the error names file, height
+and cure, and the store stays usable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CURE = "add the blocks of its own chain, or begin another store"
 
 
 class Chain:
-    """A chain and, from the store's heights on, one that is a fork of it."""
+    """A chain, and a fork of it above the store's heights."""
 
     def __init__(self, whole: SQLiteBackend, power: int) -> None:
         maker = ChainMaker((10, power))
@@ -50,7 +50,7 @@ def chain(open_store: OpenStore, tmp_path: Path) -> Chain:
 
 @pytest.fixture
 def fork(open_store: OpenStore, tmp_path: Path) -> Chain:
-    """A chain with the same id, and other blocks."""
+    """A chain with the same ID, and other blocks."""
     return Chain(open_store(tmp_path / "fork.db"), 3)
 
 
@@ -72,7 +72,7 @@ def begin(store: SQLiteBackend, chain: Chain) -> None:
 
 @pytest.fixture
 def store(open_store: OpenStore, chain: Chain) -> SQLiteBackend:
-    """A store of the heights from LOW to HIGH."""
+    """A store with the heights from LOW to HIGH."""
     backend = open_store()
     begin(backend, chain)
     backend.append_block(*chain.items[TRUSTED:HIGH])
@@ -88,7 +88,7 @@ def refused(store: SQLiteBackend, height: int, reason: str) -> Iterator[None]:
 
 
 def check(store: SQLiteBackend, chain: Chain) -> None:
-    """Check that everything is served as before, and that the store goes on."""
+    """Check that all responses are the same, and that the store accepts the next block."""
     client = app_for(store).test_client()
     for height in range(LOW, HIGH + 1):
         result = client.get(f"/block?height={height}").get_json()["result"]

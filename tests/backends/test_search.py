@@ -1,4 +1,4 @@
-"""The index finds what a scan of every block finds."""
+"""Tests that the index finds what a scan of every block finds."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_numbers_sort_as_their_texts(one: Decimal, other: Decimal) -> None:
     assert (one == other) == (sortable(one) == sortable(other))
 
 
-# Few keys and values, so that events share them.
+# Few keys and values, so that several events have them.
 KEYS = ("k", "l")
 VALUES = ("", "1", "2", " 2 ", "2.0", "10", "-3", "1e1", "8atom", "x1", "x", "1" * 30)
 
@@ -69,7 +69,7 @@ events = st.lists(
     ),
     max_size=3,
 ).map(tuple)
-# Of each block: its own events, and those of its transactions.
+# For each block: its own events, and the events of each of its transactions.
 contents = st.lists(st.tuples(events, st.lists(events, max_size=3)), min_size=1, max_size=5)
 
 names = st.sampled_from([f"{kind}.{key}" for kind in "ab" for key in KEYS])
@@ -145,7 +145,7 @@ def test_index_search_equals_a_full_scan(
 
 @pytest.fixture
 def long(store: ChainStore, maker: ChainMaker) -> ChainStore:
-    """Two thousand transactions in twenty blocks."""
+    """A store with two thousand transactions in twenty blocks."""
     store.append_block(
         *(
             maker.block(*(b"k%d.%d=v%d" % (height, index, index) for index in range(100)))
@@ -173,11 +173,11 @@ def test_a_search_that_costs_too_much_is_refused_whole(
     with pytest.raises(SearchTooCostly, match=setting):
         long.reads.search_txs(CONTAINS, ALL, effort)
 
-    # The thread and its connection are as good as before.
+    # The thread and its connection are still usable.
     assert long.reads.search_txs(CONTAINS, ALL, SearchLimits(PATIENCE)).total > 500
 
 
-@pytest.mark.sqlite  # PostgreSQL runs each where it was called.
+@pytest.mark.sqlite  # PostgreSQL runs each search in the thread of its call.
 def test_a_short_search_waits_for_no_long_one(
     long: ChainStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,7 +226,8 @@ def test_first_pages_look_at_few_rows(
     total: int,
     page: Page,
 ) -> None:
-    """Of a key that only old transactions have, and of heights among many with other values."""
+    """Search for a key that only old transactions have, and for heights among many other
+    values."""
     monkeypatch.setattr(index_search, "_FEW_PLACES", 50)
     old = (Event("old", (EventAttribute(b"k", b"v"),)),)
     store.append_block(with_events(maker, 1, (), [old] * 100), *make_blocks(maker, 19, 100))
@@ -313,7 +314,7 @@ def test_an_empty_chain_has_nothing_to_find(store: ChainStore) -> None:
 def test_a_busy_searcher_does_not_starve_others(store: ChainStore, maker: ChainMaker) -> None:
     store.append_block(maker.block(b"a=1"))
     turns = [0] * 6
-    # Each waits for its turn; no machine is so slow.
+    # Each search waits for its turn, longer than any machine takes.
     patience_s = 60.0
 
     def search(own: int) -> None:

@@ -1,4 +1,5 @@
-"""Searches find what a list of all events has, whatever was added to the store or removed."""
+"""Tests that searches find what a list of all events contains, whatever was added to the store
+or removed."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ T = TypeVar("T")
 LIMITS = SearchLimits(PATIENCE)
 BLOCKS = 9
 
-# Few, so that events share them; a dot in either part makes the same key.
+# Few types and keys, so that several events have them; a dot in either part makes the same key.
 TYPES = ("a", "a.b", "ethereum_tx", "")
 KEYS = (b"k", b"b.k", b"", b"k'\"", b"\x00k", "ключ".encode(), b"\xff")
 VALUES = (
@@ -58,7 +59,7 @@ events = st.lists(
 
 
 class PlannedTx(NamedTuple):
-    """A transaction: one of few, its result's code and its events."""
+    """A planned transaction, with its result's code and its events."""
 
     tx: bytes
     code: int
@@ -77,7 +78,7 @@ plans = st.builds(Planned, events, st.lists(txs, max_size=3).map(tuple))
 
 
 def blocks_of(plan: Sequence[Planned]) -> tuple[ChainMaker, list[CommittedBlock]]:
-    """Blocks that are executed as planned."""
+    """Return blocks that are executed as planned."""
 
     class Application(KVStore):
         def finalize_block(self, block: BlockRequest) -> BlockExecution:
@@ -95,7 +96,8 @@ def blocks_of(plan: Sequence[Planned]) -> tuple[ChainMaker, list[CommittedBlock]
 
 @dataclass
 class Stored:
-    """What the store should find of a height; a set of positions is indexed."""
+    """A block of the plan and what the store should find of it; a set of positions is
+    indexed."""
 
     plan: Planned
     has_results: bool
@@ -104,7 +106,7 @@ class Stored:
 
 
 class Model:
-    """A store, and the list of all that it has."""
+    """A store, and a list of everything that it should contain."""
 
     def __init__(self, store: ChainStore, plan: Sequence[Planned], trusted: int) -> None:
         self.store, self.plan, self.trusted = store, list(plan), trusted
@@ -185,7 +187,7 @@ class Model:
         self.stored = {height: each for height, each in self.stored.items() if height >= base}
 
     def rewind(self, count: int, following: Sequence[Planned]) -> None:
-        """Go back, and on with other blocks."""
+        """Remove the last blocks, and append others."""
         if not self.stored:
             return
         height = max(self.stored) - count
@@ -305,8 +307,8 @@ def test_searches_find_what_was_stored(
     trusted: int,
     steps: Steps,
 ) -> None:
-    """Also where values have the same digest, however many places are few, and however few
-    attributes are indexed at once."""
+    """Vary the number of digests, so that different values share one, the limit of places, and
+    the number of attributes that are indexed at once."""
     real = index.digest
     with (
         TemporaryDirectory() as folder,

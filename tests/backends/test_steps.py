@@ -1,4 +1,5 @@
-"""Each owner of tables has an ordered list of steps, and a store has taken the first ones."""
+"""Tests that each owner of tables has an ordered list of steps, and that a store remembers
+which it has taken."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ NAMES = [step.name for step in NOTES]
 
 
 def with_notes(monkeypatch: pytest.MonkeyPatch, *steps: Step) -> None:
-    """Let there be another owner of tables, of these steps."""
+    """Add an owner of tables with these steps."""
     monkeypatch.setattr(schema, "OWNERS", (CORE, Owner("notes", steps)))
 
 
@@ -148,7 +149,7 @@ def test_a_step_that_was_interrupted_goes_on(
     with_notes(monkeypatch, *NOTES[:2], NOTES[2]._replace(fill=fill_some))
     with suppress(KeyboardInterrupt):
         open_store().reads.latest_height()
-    # The second step is in one transaction with the first rows.
+    # The first rows are filled in the transaction of the second step.
     texts = [text for _, text in notes(first_step)] if done else []
     assert texts.count("text") == done
     assert taken(first_step, "notes") == NAMES[: 2 if done else 1]

@@ -1,5 +1,5 @@
-"""``verify`` notices every change that a checksum, a hash or a signature covers, and reads
-refuse a row that is not what was written."""
+"""Tests that ``verify`` notices every change that a checksum, a hash or a signature covers, and
+that reads refuse a changed row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.sqlite
 
 T = TypeVar("T")
 Change = Callable[..., bytes]
-"""Of a row, and what its checksum covers of its key."""
+"""For each row, change bytes and compute the row's checksum, which covers its key, anew."""
 
 AT = "WHERE height = 5"
 LAST = "WHERE height = (SELECT max(height) FROM blocks)"
@@ -81,7 +81,7 @@ def tampered(full: SQLiteBackend, path: Path) -> Path:
     return path
 
 
-# Bits that flip.
+# Flipped bits.
 
 
 @pytest.mark.parametrize("bit", [0, 40, -1])
@@ -191,7 +191,7 @@ def test_what_is_not_damaged_is_still_served(tampered: Path, open_store: OpenSto
     assert store.reads.results(5).height == 5
 
 
-# Rows that were written with another content and a checksum that fits.
+# Rows with another content and a checksum that fits it.
 
 
 def packed(unpack: Callable[[bytes], T], change: Callable[[T], Any], pack: Any) -> Change:
@@ -331,7 +331,7 @@ def test_a_commit_of_others_than_the_stored_set_is_an_error_and_no_answer(
             read()
 
 
-# Columns for look-ups, indexes, and rows that are missing.
+# Columns for look-ups, indexes, and missing rows.
 
 LOOKUPS = (
     *(f"UPDATE blocks SET {column} = {column} + 1 {AT}" for column in ("time", "size")),

@@ -1,4 +1,4 @@
-"""A transaction that was committed more than once is found where it succeeded."""
+"""Tests that a transaction that was committed more than once is found where it succeeded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators read the store with SQL."""
+"""Tests of the views for operators who read the store with SQL."""
 
 from __future__ import annotations
 

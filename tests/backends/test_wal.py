@@ -1,4 +1,4 @@
-"""The WAL stays small, and long readers are logged."""
+"""Tests that the WAL stays small, and that long reads are logged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .conftest import OpenStore
 
 pytestmark = pytest.mark.sqlite
 
-# More than SQLite lets the log have before it begins to empty it, of 1,000 pages.
+# More than 1,000 pages, the size at which SQLite begins to empty the WAL.
 LIMIT = 5_000_000
 
 
@@ -38,7 +38,7 @@ def size(path: Path) -> int:
 
 @contextmanager
 def long_reader(path: Path) -> Iterator[None]:
-    """Another program in a transaction of its own."""
+    """Hold a transaction open in another program."""
     with closing(sqlite3.connect(path, isolation_level=None)) as at:
         at.execute("BEGIN")
         at.execute("SELECT count(*) FROM blocks").fetchone()
@@ -46,7 +46,7 @@ def long_reader(path: Path) -> Iterator[None]:
 
 
 def write(store: SQLiteBackend, maker: ChainMaker, expected: int) -> None:
-    """Blocks of so many bytes together."""
+    """Append blocks with this many bytes together."""
     for number in range(expected // 500_000):
         store.append_block(maker.block(b"%d=" % number + b"x" * 500_000))
 
@@ -59,7 +59,7 @@ def test_a_long_reader_is_logged_once_and_leaves_no_large_wal(
         deadline = time.monotonic() + 120
         while not caplog.messages and time.monotonic() < deadline:
             store.append_block(maker.block(b"meanwhile=1"))
-        assert size(path) > 3 * LIMIT, "nobody can empty it"
+        assert size(path) > 3 * LIMIT, "it can't be emptied"
     (received,) = caplog.messages
     assert f"{path}-wal has " in received
     assert "something has read the store for long" in received
@@ -105,7 +105,7 @@ def test_a_write_hardly_waits_for_a_long_reader(
 
     with long_reader(path):
         write(store, maker, 2 * LIMIT)
-        # The patience for other writers is as it was, and for readers it was short.
+        # The writer waits for other writers as long as before, and for readers only briefly.
         store._open().writer.run(
             lambda at: waited.append(str(at.execute("PRAGMA busy_timeout").fetchone()[0]))
         )

@@ -1,4 +1,5 @@
-"""Writes that arrive together share a transaction, and each gets its own answer."""
+"""Tests that writes which arrive together share a transaction, and that each gets its own
+result."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from tests.helpers.until import PATIENCE, until
 
 pytestmark = pytest.mark.sqlite
 
-# SQLite's, which has more than all have.
+# SQLite's connection, which has more methods than the type of all stores.
 Connection = Any
 Work = Callable[[Connection], object]
 
@@ -44,7 +45,8 @@ def keys(writer: Writer) -> list[bytes]:
 
 
 def together(writer: Writer, works: list[Work]) -> tuple[list[object], list[str]]:
-    """What each work gave or raised when all were waiting at once; the SQL that was run."""
+    """Return what each job returned or raised when all were waiting at once, and the SQL that
+    ran."""
     began, resume = threading.Event(), threading.Event()
     answers: list[object] = [None] * len(works)
     sql: list[str] = []
@@ -82,7 +84,8 @@ def test_writes_that_wait_together_share_one_transaction(writer: Writer) -> None
 
     assert answers == [1] * 5
     assert keys(writer) == [b"0", b"1", b"2", b"3", b"4"]
-    # The first that was held, the five, and the one that ends the trace.
+    # One transaction for the write that was held, one for the five, and one that ends the
+    # trace.
     assert sql.count("BEGIN IMMEDIATE") == 2
 
 

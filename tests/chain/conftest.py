@@ -21,7 +21,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def unstarted(tmp_path: Path, clock: ManualClock) -> Iterator[Open]:
-    """Makes chains on the test's one store; all are closed at the end."""
+    """Return a function that makes chains on the test's store; all are closed at the end."""
     made: list[EmbeddedChain] = []
 
     def make(**options: Any) -> EmbeddedChain:
@@ -37,7 +37,7 @@ def unstarted(tmp_path: Path, clock: ManualClock) -> Iterator[Open]:
 
 @pytest.fixture
 def open_chain(unstarted: Open) -> Open:
-    """Like ``unstarted``, and starts them."""
+    """Return a function that makes chains and starts them."""
 
     def start(**options: Any) -> EmbeddedChain:
         chain = unstarted(**options)

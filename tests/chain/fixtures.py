@@ -26,7 +26,7 @@ GENESIS_TIME = 1_600_000_000 * SECOND
 
 
 def key(number: int) -> PrivateKey:
-    """A key that is the same in every run."""
+    """Return a key that is the same in every run."""
     return PrivateKey(bytes([number]) * 32)
 
 
@@ -38,7 +38,7 @@ def write_key(folder: Path, private: PrivateKey, name: str = "priv_validator_key
     config = folder / "config"
     config.mkdir(parents=True, exist_ok=True)
     (config / name).write_bytes(validator_key_document(private))
-    # The key has never signed anything.
+    # The key has not signed anything yet.
     record = folder / "data" / name.replace("_key", "_state")
     record.parent.mkdir(exist_ok=True)
     record.write_bytes(LastSigned().document())
@@ -50,7 +50,7 @@ def write_home(
     own: Sequence[int],
     params: ConsensusParams | None = None,
 ) -> None:
-    """A home whose genesis has validators by key number, and the keys in ``own``."""
+    """Write a home whose genesis has validators by key number, and the keys in ``own``."""
     genesis = Genesis(
         chain_id="made-by-hand",
         genesis_time=GENESIS_TIME,
@@ -68,7 +68,7 @@ def write_home(
 
 @dataclass
 class Recorder(Application):
-    """An application with a store of its own: a list of blocks, kept in a file or not."""
+    """An application with a store of its own: a list of blocks, in memory or in a file."""
 
     file: Path | None = None
     kept: list[list[str]] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Recorder(Application):
         self._next: list[str] = []
 
     def __call__(self, state: AppState) -> Application:
-        """Itself, where an application is made from a state."""
+        """Return this application, where a factory that takes a state is expected."""
         return self
 
     def info(self) -> AppInfo:

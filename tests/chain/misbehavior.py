@@ -24,7 +24,7 @@ from flask_noderpc.protocol.comet.keys import PrivateKey
 
 
 def signed(chain: ChainBackend, key: PrivateKey, vote: Vote) -> Vote:
-    """The vote with its signature."""
+    """Return the vote with its signature."""
     sig = key.sign_vote(vote, chain.reads.chain_id())
     return replace(vote, signature=sig.signature)
 
@@ -32,7 +32,7 @@ def signed(chain: ChainBackend, key: PrivateKey, vote: Vote) -> Vote:
 def double_vote(
     chain: ChainBackend, key: PrivateKey, height: int = 1, marks: bytes = b"\x01\x02"
 ) -> DuplicateVoteEvidence:
-    """Two prevotes for blocks that never were."""
+    """Return two prevotes for blocks that don't exist."""
     members, time = chain.reads.validators(height), chain.reads.block_meta(height).header.time
     index, member = members.by_address[key.address]
 
@@ -53,7 +53,7 @@ def attack(
     commit_round: int = 0,
     **changes: Any,
 ) -> LightClientAttackEvidence:
-    """A block that these keys signed, with a header that has something changed."""
+    """Return a block that these keys signed, whose header differs from the chain's."""
     trusted = SignedHeader(chain.reads.block_meta(height).header, chain.reads.commit(height))
     header, members = replace(trusted.header, **changes), chain.reads.validators(height)
     block_id = BlockID(hashes.header_hash(header), PartSetHeader(1, b"\x07" * 32))
@@ -94,7 +94,7 @@ def forward(
     height: int,
     time: int,
 ) -> LightClientAttackEvidence:
-    """The same attack with a block of a height that the chain has not reached."""
+    """Return the attack with a conflicting block at a height that the chain has not reached."""
     signed_header, members = found.conflicting_block.signed_header, found.conflicting_block
     header = replace(signed_header.header, height=height, time=time)
     block_id = BlockID(hashes.header_hash(header), PartSetHeader(1, b"\x07" * 32))
@@ -113,7 +113,7 @@ def forward(
 def with_signatures(
     found: LightClientAttackEvidence, kept: list[bool | None]
 ) -> LightClientAttackEvidence:
-    """The same attack with some votes absent (false) or forged (none)."""
+    """Return the attack with some votes absent (false) or forged (None)."""
     block = found.conflicting_block
     commit = block.signed_header.commit
     signatures = tuple(

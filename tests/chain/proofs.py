@@ -1,4 +1,4 @@
-"""Reads and runs the steps of a proof as a light client does."""
+"""Read and run the steps of a proof as a light client does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flask_noderpc.protocol.comet.hashes import leaf_hash, root_of_proof
 
 
 def root_of(steps: Sequence[ProofOp], path: Sequence[bytes], value: bytes) -> bytes | None:
-    """The root that the steps lead to from a value; ``None`` when they don't fit it."""
+    """Return the root that the steps lead to from a value; ``None`` if they don't fit it."""
     keys, found = list(path), value
     for step in steps:
         assert step.type == "simple:v"
@@ -34,7 +34,7 @@ def _climb(step: ProofOp, value: bytes) -> bytes | None:
 
 
 def read_proof(data: bytes) -> MerkleProof:
-    """Proof{1 total, 2 index, 3 leaf_hash, 4 aunts}."""
+    """Read Proof{1 total, 2 index, 3 leaf_hash, 4 aunts}."""
     numbers, leaf, aunts = {1: 0, 2: 0}, b"", []
     for number, found in _fields(data):
         if number == 3:
@@ -47,7 +47,7 @@ def read_proof(data: bytes) -> MerkleProof:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and content of each field; an integer as its big-endian bytes."""
+    """Yield the number and the content of each field; an integer as its big-endian bytes."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)

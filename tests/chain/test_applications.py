@@ -1,4 +1,4 @@
-"""Applications other than the kvstore: calls of the chain, and their results."""
+"""Tests of applications other than the kvstore: calls of the chain, and their results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from .fixtures import Recorder, key
 
 
 class Counter(Application):
-    """A transaction is the number that must come next: its validity depends on the state."""
+    """An application whose next transaction must be the next number, so validity depends on the
+    state."""
 
     def __init__(self, state: AppState) -> None:
         self._state = state
@@ -117,7 +118,7 @@ def test_begin_and_end_block_events_are_stored_separately(open_chain: Open) -> N
 
 
 class Updating(Recorder):
-    """Gives updates with its blocks."""
+    """An application that updates validators and parameters with its blocks."""
 
     validators: tuple[ValidatorUpdate, ...] = ()
     params: ConsensusParamsUpdate | None = None

@@ -1,4 +1,4 @@
-"""Size limits of a block, and transactions that do not fit."""
+"""Tests of a block's size limits, and of transactions that do not fit."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_transaction_that_wants_more_gas_than_a_block_has_is_refused(
 
 
 class Shrinking(Recorder):
-    """Lowers the limits in its first block."""
+    """An application that lowers the limits in its first block."""
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         made = super().finalize_block(block)

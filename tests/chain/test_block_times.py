@@ -1,4 +1,5 @@
-"""The first block has the genesis time; later ones the median of the votes."""
+"""Tests that the first block has the genesis time, and later blocks the median time of the
+votes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A config.toml of CometBFT in a home: one warning says what of it has no effect here."""
+"""Tests of a home with CometBFT's config.toml: one warning names the settings that have no
+effect here."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 from flask_noderpc.chain.from_settings import chain_from_settings
 from flask_noderpc.settings import all_settings, read_settings
 
-# As `cometbft init` of 0.38.25 writes them, with other members between.
+# Lines that `cometbft init` of 0.38.25 writes, with other members between.
 UNTOUCHED = f"""
 version = "0.38.25"
 proxy_app = "tcp://127.0.0.1:26658"

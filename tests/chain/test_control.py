@@ -1,4 +1,4 @@
-"""Control of development chains: clock, snapshots and accounts."""
+"""Tests of the control of development chains: clock, snapshots and accounts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def made(path: str, *, dev: bool) -> EmbeddedChain:
     return EmbeddedChain(
         path,
         clock=ManualClock(),
-        # Its lease never expires while a test waits on a slow machine.
+        # With this lease time, the lease does not expire while a test waits on a slow machine.
         schedule=BlockSchedule(lease_s=3600),
         produce=False,
         application=lambda state: EvmApplication(
@@ -76,7 +76,8 @@ def account(chain: EmbeddedChain, address: bytes) -> Account:
 
 
 def dump(path: str) -> dict[str, list[tuple[object, ...]]]:
-    """Every table but those that only grow: nodes of trees, numbers given out, the lease."""
+    """Return every table except those that only grow: nodes of trees, assigned numbers, the
+    lease."""
     left_out = {"app_state", "lease", "sqlite_sequence", "signatures", "commits", "rewinds"}
     with closing(sqlite3.connect(path)) as at:
         names = at.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
@@ -99,7 +100,7 @@ MANY = 1_100
 def test_many_blocks_are_as_those_that_are_made_one_by_one(
     chain: EmbeddedChain, tmp_path: Path
 ) -> None:
-    """The chain goes on after a restart, and after blocks are taken back."""
+    """The chain continues after a restart, and after blocks are reverted."""
     path = tmp_path / "many.db"
     with closing(opened(path)) as one:
         sent = transfer(0)
@@ -108,7 +109,7 @@ def test_many_blocks_are_as_those_that_are_made_one_by_one(
         assert one.reads.block(1)[1].txs == (sent,)
         times = [time_of(one, height) for height in range(1, MANY + 1)]
         assert times == [*range(times[0], times[0] + MANY)]
-        # The votes are those that the next block carries, as of blocks that are made alone.
+        # The commits of these blocks equal the commits that their next blocks contain.
         for height in (1, 2, 500, 501, MANY - 1):
             assert one.reads.commit(height) == one.reads.block(height + 1)[1].last_commit
             (vote,) = one.reads.commit(height).signatures
@@ -415,7 +416,7 @@ def test_the_process_that_makes_the_blocks_is_driven_and_no_other(tmp_path: Path
         ):
             with pytest.raises(LeaseLost, match="another process produces blocks"):
                 drive()
-        # Senders ask this, wherever they send.
+        # A mempool on any host asks this before it accepts a transaction.
         assert not control.automines()
         assert second.mempool.pending_count().total == 0
 
@@ -462,7 +463,7 @@ def test_a_crash_before_blocks_are_stored_loses_no_record(
             chain.control.mine(30)
     height = chain.reads.latest_height()
     chain.close()
-    # The start would fail if the record of the key were ahead of the stored blocks.
+    # The start would fail if the key's record were ahead of the stored blocks.
     again = opened(tmp_path / "chain.db")
     try:
         assert again.control.mine(30) == height + 30

@@ -1,4 +1,4 @@
-"""Chains that go back, which only those with development keys may do."""
+"""Tests of chains that revert blocks, which only those with development keys may do."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def marks(folder: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvmNode]:
-    """A node with control of its chain, whose key is not for development."""
+    """A node with control of its chain, whose key is not a development key."""
     folder = tmp_path_factory.mktemp("protected")
     home.create(folder, None, 1_700_000_000 * SECOND)
     with run_evm_node(folder) as node:
@@ -125,7 +125,7 @@ def test_a_new_home_for_development_has_a_marked_key(tmp_path: Path) -> None:
 
 
 def without_marks(folder: Path) -> None:
-    """Make a home what an older version left."""
+    """Change a home into one of an older version."""
     for mark in marks(folder):
         mark.unlink()
     (folder / STATE).unlink()
@@ -157,7 +157,7 @@ def test_a_home_named_dev_of_another_chain_is_not_adopted(
     write_home(folder, {1: 10}, own=[1])
     without_marks(folder)
 
-    # The first one may be a worker that only serves.
+    # The process that starts first may be a worker that only serves.
     for produce in (produces, True):
         chain = EmbeddedChain(
             folder / "chain.db",

@@ -1,4 +1,4 @@
-"""Starting, stopping and sharing a whole chain."""
+"""Tests of starting, stopping and sharing a chain."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def test_processes_that_begin_a_chain_at_once_agree_on_its_time(
 
     class Late(KVStore):
         def init_chain(self, genesis: Genesis) -> InitChain:
-            # The other process is faster, after this one has read the document.
+            # The other process stores the genesis after this one has read the document.
             first.start()
             return super().init_chain(genesis)
 

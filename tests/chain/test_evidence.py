@@ -1,4 +1,4 @@
-"""Evidence: what is accepted, what is pending, and how it gets into a block."""
+"""Tests of evidence: which is accepted, which is pending, and how it gets into a block."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def three(open_chain: Open, tmp_path: Path, clock: ManualClock) -> EmbeddedChain
 
 
 def sent(client: FlaskClient, piece: Evidence | None) -> Any:
-    """The reply to evidence in CometBFT's JSON."""
+    """Return the response to evidence in CometBFT's JSON."""
     params = {} if piece is None else {"evidence": compiled(Shape)(piece)}
     call = {"jsonrpc": "2.0", "id": 1, "method": "broadcast_evidence", "params": params}
     return client.post("/", json=call).json
@@ -58,7 +58,7 @@ def client(three: EmbeddedChain) -> FlaskClient:
 
 
 def pieces(chain: EmbeddedChain) -> list[Evidence]:
-    """One of each kind of offence."""
+    """Return evidence of each kind of offence."""
     return [
         double_vote(chain, KEYS[1]),
         attack(chain, KEYS, 4, 2, app_hash=b"\x66" * 8),
@@ -92,7 +92,7 @@ def test_a_double_vote_costs_one_power(three: EmbeddedChain, client: FlaskClient
 
     height = three.produce()
 
-    # Only for votes: the kvstore leaves attacks on light clients unpunished.
+    # Only double votes are punished: the kvstore ignores attacks on light clients.
     assert powers(three, height + 2) == [9, 7, 3]
 
 
@@ -124,7 +124,8 @@ def test_the_document_shows_each_validator_that_is_accused(three: EmbeddedChain)
     assert found == [
         (vote, 1, 7),
         *[(attacked, 2, power) for power in (10, 7, 3)],
-        # One of two attacks at this height is an amnesia: nobody can be blamed for it.
+        # One of the two attacks at this height is an amnesia attack, for which no validator can
+        # be blamed.
         *[(attacked, 3, power) for power in (10, 7, 3)],
     ]
     assert {one["total_voting_power"] for one in block["evidence"]} == {20}
@@ -192,7 +193,7 @@ def test_no_more_evidence_than_fits_is_in_a_block(
 
     counts = [len(chain.reads.block(chain.produce())[1].evidence) for _ in range(3)]
 
-    # A piece takes 389 bytes.
+    # One piece of evidence takes 389 bytes.
     assert counts == [2, 1, 0]
 
 
@@ -206,7 +207,7 @@ def test_only_evidence_that_fits_a_block_is_read(three: EmbeddedChain) -> None:
         at.set_trace_callback(read.append)
         found = pool.reap(at, 1_000)
 
-    # What waits may be a gigabyte.
+    # Pending evidence may take a gigabyte, so it is not all read.
     assert len(found) == sum("SELECT evidence" in statement for statement in read) == 2
 
 
@@ -254,7 +255,8 @@ def test_evidence_is_too_old_by_both_ages(
 def test_expired_evidence_is_dropped(three: EmbeddedChain) -> None:
     three.evidence.submit(double_vote(three, KEYS[0]))
     with closing(sqlite3.connect(three.store.location.path, factory=Connection)) as at, at:
-        # As if it had waited for very long, beside others that fill the blocks.
+        # The evidence looks as if it had waited for very long, while other evidence filled the
+        # blocks.
         at.execute("UPDATE pending_evidence SET height = -1000000, time = 0")
 
         pool.settle(at, [three.reads.block(5)[1]])
@@ -390,7 +392,7 @@ def test_a_block_ahead_of_the_chain_must_be_earlier_than_the_latest(
     early = three.reads.block_meta(4).header.time
     ahead = attack(three, KEYS, 5, 2, app_hash=b"\x66" * 8)
 
-    # Signed for a height that the chain has not reached.
+    # The attack is signed for a height that the chain has not reached.
     def at(time: int) -> Evidence:
         return forward(three, KEYS, ahead, height=9, time=time)
 
@@ -404,7 +406,7 @@ def test_a_commit_with_too_little_power_proves_nothing(
     three: EmbeddedChain, client: FlaskClient
 ) -> None:
     lunatic = attack(three, KEYS, 4, 2, app_hash=b"\x66" * 8)
-    # In the order of the set: powers 10, 7 and 3.
+    # The signatures are in the order of the set: powers 10, 7 and 3.
     weak = with_signatures(lunatic, [False, False, True])
     assert sent(client, weak)["error"]["data"] == (
         f"{FAILED}skipping verification of conflicting block failed:"
@@ -420,7 +422,7 @@ def test_a_commit_with_too_little_power_proves_nothing(
         f"{FAILED}skipping verification of conflicting block failed:"
         f" wrong signature (#2): {'00' * 64}"
     )
-    # At the common height itself the own set of the block is asked first.
+    # At the common height, the block's own validator set is checked first.
     same = attack(three, KEYS, 3, 3, data_hash=b"\x66" * 32)
     assert sent(client, with_signatures(same, [True, None, False]))["error"]["data"] == (
         f"{FAILED}invalid commit from conflicting block: wrong signature (#1): {'00' * 64}"

@@ -1,4 +1,4 @@
-"""A call that waits for a block is answered at once on a full disk."""
+"""Tests that a call which waits for a block gets an error at once on a full disk."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from flask_noderpc.testing.node import app_for
 pytestmark = pytest.mark.sqlite
 
 FULL = "the disk or the page limit is full, nothing was written"
-# With it there is room for a transaction that waits, and not for its block.
+# This leaves room for a pending transaction, but not for its block.
 SPARE_PAGES, TX = 80, b"key=" + b"x" * 200_000
-# Nobody waits so long.
+# A timeout that the test never reaches.
 TIMEOUT_S = 60.0
 
 
@@ -37,7 +37,7 @@ def nearly_full(tmp_path: Path) -> Iterator[EmbeddedChain]:
 
 
 def waiting_call(chain: EmbeddedChain) -> str:
-    """Return the answer to a caller whose transaction gets into no block."""
+    """Return the response to a call whose transaction gets into no block."""
     client = app_for(chain, broadcast_timeout=TIMEOUT_S).test_client()
     return client.get(f"/broadcast_tx_commit?tx=0x{TX.hex()}").get_data(as_text=True)
 

@@ -1,4 +1,4 @@
-"""Genesis documents of every CometBFT version are read, and wrong ones are refused."""
+"""Tests that genesis documents of every CometBFT version are read, and invalid ones refused."""
 
 from __future__ import annotations
 

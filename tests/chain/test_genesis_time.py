@@ -1,4 +1,5 @@
-"""A chain whose genesis_time is in the future makes no block before it, and answers."""
+"""Tests of a chain whose genesis_time is in the future: it makes no block before then, but
+serves."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ HOUR = 3600
 
 @pytest.fixture
 def later(tmp_path: Path, clock: ManualClock) -> int:
-    """The time at which the chain of the test's home begins, in an hour."""
+    """Write a home whose chain begins in an hour; return that time."""
     begins = clock.now() + HOUR * SECOND
     home.create(tmp_path, None, begins)
     return begins
@@ -80,7 +81,7 @@ def test_the_thread_waits_for_the_clock_and_says_so_once(
     with caplog.at_level(logging.WARNING, "flask_noderpc.producer"):
         chain.start()
         until(lambda: len(caplog.messages) > 0, "the log says that the chain waits")
-        # A clock that was set back only lets it wait longer.
+        # If the clock is set back, the chain only waits longer.
         clock.advance(-HOUR)
         until(lambda: chain.store.lease_state().owner != "", "the lease is held")
         assert chain.reads.latest_height() == 0

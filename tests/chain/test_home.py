@@ -1,4 +1,4 @@
-"""Home of a node: CometBFT's files, created once and never overwritten."""
+"""Tests of a node's home: CometBFT's files, created once and never overwritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Homes whose validator keys are of the types that CometBFT 0.40 and 1.0 added."""
+"""Tests of homes whose validator keys have types that CometBFT 0.40 and 1.0 added."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KINDS = pytest.mark.parametrize("kind", NAMES)
 
 
 def document(kind: str, secret: bytes = SECRET) -> bytes:
-    """The file of a key, or skip the test without its library."""
+    """Return the file of a key; skip the test without the library of its type."""
     name, library = NAMES[kind]
     pytest.importorskip(library)
     pytest.importorskip("eth_hash")
@@ -117,7 +117,7 @@ def test_an_unusable_secret_is_refused(kind: str, secret: bytes) -> None:
 def test_a_home_whose_key_only_others_can_sign_with_is_refused_with_the_cure(
     tmp_path: Path,
 ) -> None:
-    """Signatures of ml_dsa_65 are verified, and not made."""
+    """The package verifies signatures of ml_dsa_65, but can't make them."""
     runner = CliRunner()
     assert runner.invoke(main, ["init", "--home", str(tmp_path)]).exit_code == 0
     path = tmp_path / "config" / "priv_validator_key.json"

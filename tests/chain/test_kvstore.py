@@ -1,4 +1,4 @@
-"""CometBFT's example application, as of 0.38."""
+"""Tests of CometBFT's example application, in the version of 0.38."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY = b"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
         b"name=satoshi",
         b"\xff=\x00",
         b"val=ed25519!" + KEY + b"!5",
-        # Go's ParseInt takes them.
+        # Go's ParseInt accepts these.
         b"val=ed25519!" + KEY + b"!+1",
         b"val=ed25519!" + KEY + b"!00000000000000000001",
         b"val=ed25519!" + KEY + b"!-0",

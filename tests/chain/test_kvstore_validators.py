@@ -1,4 +1,4 @@
-"""Validators change by transactions, and by evidence of double votes."""
+"""Tests of validators that change by transactions, and by evidence of double votes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a home's validator key has signed, and that it never signs a height twice."""
+"""Tests of the heights that a home's validator key has signed, and that it never signs one
+twice."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from .conftest import Open
 from .fixtures import Recorder, key, write_home
 
 STATE = "data/priv_validator_state.json"
-# Written by CometBFT 0.38.25.
+# CometBFT 0.38.25 wrote this file.
 GOLDEN = Path(__file__).parents[1] / "golden" / "priv_validator_state_0.38.25.json"
 
 
@@ -115,7 +116,7 @@ def test_a_first_height_that_was_signed_elsewhere_stops_the_node(
         open_chain().produce()
 
 
-@pytest.mark.sqlite  # its file is lost
+@pytest.mark.sqlite  # The test removes the store's file.
 def test_a_lost_store_stops_the_node(open_chain: Open, chain: EmbeddedChain) -> None:
     chain.produce()
     chain.produce()
@@ -240,7 +241,7 @@ def test_a_key_without_a_record_does_not_sign(open_chain: Open, tmp_path: Path) 
     with pytest.raises(ConfigurationError, match=r"priv_validator_state.json is missing") as e:
         open_chain().produce()
 
-    # The cure that the message names.
+    # Apply the cure that the error names.
     cure = str(e.value).split("write ")[1].split(" to the file")[0]
     (tmp_path / STATE).write_text(cure)
     open_chain().produce()
@@ -323,7 +324,7 @@ def test_the_files_of_config_toml_are_used(open_chain: Open, tmp_path: Path) -> 
     write_home(tmp_path, {1: 10}, own=[1])
     config = tmp_path / "config"
     (config / "priv_validator_key.json").rename(config / "own.json")
-    # An older key, that this home no longer uses.
+    # The record belongs to an older key, which this home no longer uses.
     (config / "priv_validator_key.json").write_bytes(validator_key_document(key(9)))
     (tmp_path / STATE).unlink()
     (config / "config.toml").write_text(
@@ -373,7 +374,7 @@ def test_a_chain_with_an_ordinary_key_does_not_go_back(open_chain: Open) -> None
     assert chain.reads.latest_height() == 1
 
 
-@pytest.mark.sqlite  # its file is copied
+@pytest.mark.sqlite  # The test copies the store's file.
 def test_a_copy_with_its_own_store_and_record_goes_on(
     chain: EmbeddedChain, tmp_path: Path
 ) -> None:
@@ -425,7 +426,7 @@ def test_a_round_that_is_too_high_is_refused(open_chain: Open, tmp_path: Path) -
 def test_threads_and_processes_sign_one_block_for_a_round(
     chain: EmbeddedChain, tmp_path: Path
 ) -> None:
-    """Two signers of one home that know nothing of each other's blocks."""
+    """The two signers share a home, and do not know each other's blocks."""
     chain.produce()
     (file,) = home.load(chain.home, 0).keys
     keys = [GuardedKey(file), GuardedKey(file)]
@@ -513,7 +514,7 @@ def test_a_process_that_only_serves_begins_no_chain_beside_a_record(
     home.create(tmp_path, None, 0)
     write(tmp_path, LastSigned(height, 0, 3))
 
-    # One of several workers may come before the process that produces.
+    # A worker that only serves may start before the process that produces.
     for produces in (False, True):
         with pytest.raises(ConfigurationError, match=f"signed height {height}"):
             open_chain(produce=produces).start()
@@ -537,7 +538,7 @@ def test_a_copy_of_a_key_file_does_not_hide_the_record(
         open_chain().produce()
 
 
-# Python 3.12 warns of threads that a fork leaves behind.
+# Python 3.12 warns about threads at a fork.
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_that_is_forked_while_a_key_signs_keeps_no_lock(tmp_path: Path) -> None:
     waits, released = os.pipe()

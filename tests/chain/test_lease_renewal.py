@@ -1,4 +1,4 @@
-"""The lease during long blocks, clock jumps and shutdown."""
+"""Tests of the lease during long blocks, clock jumps and shutdown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .conftest import Open
 
 
 class Slow(KVStore):
-    """Takes longer for a block than its producer's lease lasts."""
+    """An application that takes longer for a block than its producer's lease lasts."""
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         threading.Event().wait(0.4)

@@ -1,4 +1,5 @@
-"""A store that has lost its last blocks: the records of the validator keys tell how many."""
+"""Tests of a store that has lost its last blocks: the records of the validator keys show how
+many."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from tests.helpers.until import until
 from ..cosmos.bank.bank_txs import CHAIN_ID
 from .conftest import Open
 
-# The WAL of a file is cut.
+# The tests cut a file's WAL.
 pytestmark = pytest.mark.sqlite
 
 BLOCKS = 8
@@ -75,7 +76,7 @@ def has_lease(chain: EmbeddedChain) -> bool:
 
 
 def head_of(folder: Path) -> int:
-    """The latest block that is left, read by a process that produces none."""
+    """Return the latest height that is left, read by a process that only serves."""
     chain = EmbeddedChain(folder / "chain.db", produce=False)
     try:
         return chain.store.reads.latest_height()
@@ -93,7 +94,7 @@ def cuts(wal: Path) -> Iterator[int]:
 
 
 def made(open_chain: Open, *, development: bool) -> EmbeddedChain:
-    # A copy can start when the lease of the killed process has expired.
+    # A copy can start once the lease of the killed process has expired.
     schedule = BlockSchedule(manual=True, lease_s=0.1)
     chain = open_chain(development_keys=development, schedule=schedule)
     for number in range(BLOCKS):
@@ -135,7 +136,7 @@ def test_a_cut_wal_stops_the_start_with_the_number_of_lost_blocks(
             assert again.produce() == head + 1
         signed = record(folder)
         is_later = (signed.height, signed.round) > (before.height, before.round)
-        # A guarded key signs the same block again, or a later round.
+        # A guarded key may only sign the same block again, or a later round.
         assert development or is_later or signed == before
         whole += 1
 
@@ -270,7 +271,7 @@ def test_the_cure_in_the_record_is_taken(open_chain: Open, tmp_path: Path) -> No
 
 
 def test_a_height_below_the_record_is_not_signed(open_chain: Open, tmp_path: Path) -> None:
-    """A store that loses its blocks while the node runs is noticed by the next block."""
+    """The next block notices that the store has lost blocks while the node was running."""
     chain = made(open_chain, development=False)
     state = chain.home / STATE
     state.write_bytes(LastSigned(BLOCKS + 5, 0, 3).document())

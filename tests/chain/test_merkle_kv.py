@@ -1,4 +1,4 @@
-"""The key-value store with proofs: its app hash, past states, proofs."""
+"""Tests of the key-value store with proofs: its app hash, past states, proofs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PATH = "/store/main/key"
 
 @pytest.fixture
 def chain(open_chain: Open) -> EmbeddedChain:
-    """A chain of one validator whose values can be proved."""
+    """A chain of one validator with proofs of its values."""
     return open_chain(application=MerkleKVStore)
 
 
@@ -49,7 +49,7 @@ def is_proved(chain: EmbeddedChain, found: QueryResult) -> bool:
 
 
 def app_hash(pairs: dict[bytes, bytes]) -> bytes:
-    """Hashed in one piece: the pairs in the order in which their keys came."""
+    """Hash all pairs at once, in the order in which their keys were first set."""
     leaves = [
         bytes([len(name)]) + name + b"\x20" + sha256(value).digest()
         for name, value in pairs.items()
@@ -107,7 +107,7 @@ def test_validators_change_by_transactions(chain: EmbeddedChain) -> None:
     assert chain.application.query("/val", key(1).public.value, 0, False).value.endswith(
         b"\x10\x02"
     )
-    # They are in the header already.
+    # The transactions before this one are already in the header's app hash.
     assert chain.reads.results(1).app_hash == app_hash({})
 
 
@@ -141,7 +141,7 @@ def test_a_proof_leads_to_the_app_hash_of_the_latest_header(chain: EmbeddedChain
 
     found = chain.application.query(PATH, b"b", 0, True)
 
-    # That header carries the state before its block.
+    # That header contains the app hash before its block.
     assert (found.height, found.value) == (1, b"2")
     assert is_proved(chain, found)
     assert not root_of(found.proof_ops, (b"main", b"b"), b"3")
@@ -253,7 +253,7 @@ def test_the_state_survives_a_restart(open_chain: Open) -> None:
 
 
 def clear_application(path: str) -> None:
-    """As in a store that an older version made, which does not tell its application."""
+    """Change a store into one of an older version, which does not name its application."""
     with closing(sqlite3.connect(path)) as at, at:
         at.execute("UPDATE chain SET application = ''")
 

@@ -1,4 +1,4 @@
-"""The keys in a home decide whether its chain produces blocks."""
+"""Tests that the keys in a home decide whether its chain produces blocks."""
 
 from __future__ import annotations
 

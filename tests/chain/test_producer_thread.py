@@ -1,4 +1,4 @@
-"""The producer's thread: its pace, errors and shutdown."""
+"""Tests of the producer's thread: its interval, errors and shutdown."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_without_empty_blocks_an_idle_chain_stands_still(open_chain: Open) -> No
 
 def test_each_new_state_is_proved_by_a_block(open_chain: Open) -> None:
     chain = open_chain(produce=True, schedule=BlockSchedule(0.01, proof_blocks=True))
-    # CometBFT: the first block carries the state of the genesis.
+    # In CometBFT, the first block has the app hash of the genesis.
     assert chain.reads.wait_for_height(0, PATIENCE) == 1
 
     chain.mempool.submit(b"name=satoshi")
@@ -54,7 +54,7 @@ def test_each_new_state_is_proved_by_a_block(open_chain: Open) -> None:
 
 
 def test_the_next_block_waits_for_the_interval(open_chain: Open) -> None:
-    # Longer than this machine is up, where a monotonic clock may begin.
+    # Longer than the machine has been running, which is where a monotonic clock may begin.
     chain = open_chain(produce=True, schedule=BlockSchedule(1e9, empty_blocks=True))
 
     assert chain.reads.wait_for_height(0, PATIENCE) == 1
@@ -104,7 +104,7 @@ def test_hands_in_several_threads_make_blocks_together(open_chain: Open) -> None
 
 
 class Moody(Recorder):
-    """Raises in the middle of a block as long as it is told to."""
+    """An application that raises in the middle of a block while ``raises`` is true."""
 
     raises = True
 

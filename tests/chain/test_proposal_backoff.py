@@ -1,4 +1,4 @@
-"""Transactions that take longer than a block may do not halt the chain."""
+"""Tests that transactions which take longer than a block may do not halt the chain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from flask_noderpc.ethereum.state import EVM_STATE
 from ..ethereum.protocol.signing import ACCOUNT, CHAIN_ID, OTHER, sender, signed, transfer
 from ..helpers.until import PATIENCE, until
 
-# EIP-152: a unit of gas for each round; they take minutes, also where blake2b-py is installed.
+# EIP-152: each round costs one gas; these rounds take minutes, even if blake2b-py is installed.
 BLAKE2 = "0x" + "00" * 19 + "09"
 ROUNDS = 4_000_000_000
 OTHERS = 9
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class EvmRuntime(runtime.EvmRuntime):
-    """One whose process for blocks can be made to end each time."""
+    """A runtime whose executor for blocks can be made to fail each time."""
 
     broken: Exception | None = None
 
@@ -46,7 +46,7 @@ class EvmRuntime(runtime.EvmRuntime):
 @pytest.fixture
 def chain(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EmbeddedChain]:
     path = tmp_path / "chain.db"
-    # No block of the others is to fail by its time.
+    # Blocks of other transactions must not run into the time limit.
     limits = ExecutionLimits(executors=1, block_s=getattr(request, "param", PATIENCE))
     chain = EmbeddedChain(
         path,
@@ -89,7 +89,7 @@ def test_a_transaction_that_times_out_is_dropped_and_the_rest_mined(
     chain.control.include(patch_tx(Change(block=limits)))
     before = chain.reads.latest_height()
     assert chain.mempool.submit(slow()).code == 0
-    # What comes after it waits, and is dropped by nobody.
+    # The later transaction waits, and is not dropped.
     assert chain.mempool.submit(transfer(1)).code == 0
     for nonce in range(OTHERS):
         assert chain.mempool.submit(transfer(nonce, OTHER)).code == 0

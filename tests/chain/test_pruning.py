@@ -1,4 +1,4 @@
-"""A chain that retains its latest blocks prunes a few after each new one."""
+"""Tests that a chain which retains its latest blocks prunes a few after each new one."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def test_a_pruned_chain_starts_again_and_goes_on(
 
 
 class Needy(Recorder):
-    """An application that says which block it may need; 0 is no opinion."""
+    """An application that names the oldest block it may still need; 0 means that it names
+    none."""
 
     behind = 0
 
@@ -113,7 +114,7 @@ def test_an_application_behind_the_pruned_blocks_gets_a_clear_error(
     text = r"app block height \(2\) is too far below block store base \(8\)"
     with pytest.raises(StoreError, match=text):
         late.start()
-    # One that lacks the blocks that are there has them executed again.
+    # An application that lacks stored blocks executes them again.
     assert open_chain(application=Recorder(kept=[[]] * 7)).produce() == 11
 
 

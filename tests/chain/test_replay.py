@@ -1,4 +1,4 @@
-"""An application with its own store is replayed to the chain's height."""
+"""Tests that an application with its own store is replayed to the chain's height."""
 
 from __future__ import annotations
 

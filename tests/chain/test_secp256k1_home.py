@@ -1,4 +1,4 @@
-"""A home whose validator key is of type secp256k1, which CometBFT 1.0 writes if asked to."""
+"""Tests of a home whose validator key is of type secp256k1, which CometBFT 1.0 can write."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DOCUMENT = {
 
 
 def write_secp256k1_key(folder: Path) -> None:
-    """A key that has signed nothing, and no genesis."""
+    """Write a key that has signed nothing, and no genesis."""
     for name in ("config", "data"):
         (folder / name).mkdir(parents=True)
     (folder / "config" / "priv_validator_key.json").write_text(json.dumps(DOCUMENT))

@@ -1,4 +1,4 @@
-"""``noderpc verify`` computes the app hash anew from the state, of each application."""
+"""Tests that ``noderpc verify`` computes the app hash of each application from its state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.sqlite
 
 
 def fill(chain: EmbeddedChain, application: str) -> None:
-    """Produce three blocks; those of some applications have a transaction."""
+    """Produce three blocks; for some applications they have a transaction."""
     chain.start()
     for number in range(3):
         if application in ("kvstore", "merkle"):

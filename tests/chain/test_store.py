@@ -1,4 +1,4 @@
-"""An embedded chain has a store: any ``ChainStore``, given or opened by its location."""
+"""Tests that an embedded chain has any ``ChainStore``, given or opened by its location."""
 
 from __future__ import annotations
 

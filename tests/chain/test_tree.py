@@ -1,4 +1,4 @@
-"""The incremental Merkle tree, compared with hashing all leaves."""
+"""Tests that the incremental Merkle tree equals hashing all leaves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from flask_noderpc.chain.applications.merkle_kvstore import (
 from flask_noderpc.protocol.comet import hashes
 from flask_noderpc.testing.chains import DictState
 
-# Of each block: how many leaves are new, and which of the old ones change.
+# For each block: the number of new leaves, and the old leaves that change.
 BLOCKS = st.lists(st.tuples(st.integers(0, 20), st.sets(st.integers(0, 60))), max_size=8)
 
 

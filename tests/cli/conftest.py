@@ -11,7 +11,7 @@ from flask_noderpc.extension import mounts
 
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[Flask]:
-    """An app without the node yet, its database in a folder that is not there."""
+    """An app without the node yet, whose database is in a missing folder."""
     made = Flask("host")
     made.config.from_mapping(
         NODERPC_DATABASE=tmp_path / "data" / "chain.db", NODERPC_PRODUCE=False

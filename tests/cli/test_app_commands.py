@@ -1,4 +1,4 @@
-"""``flask noderpc …``, in the process of the app."""
+"""Tests of ``flask noderpc …``, in the process of the app."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flask_noderpc.testing import make_chain
 
 
 def run(app: Flask, *words: str) -> Result:
-    # Flask's own command loads the group by its entry point, as the next module shows.
+    # Flask's own command loads the group by its entry point, which the next module tests.
     return app.test_cli_runner().invoke(cli, words)
 
 
@@ -158,7 +158,7 @@ def test_verify_checks_each_store_once(app: Flask) -> None:
 
 @pytest.fixture
 def long_app(app: Flask) -> Flask:
-    """Its chain has 30 blocks, and keeps 10 of those to come."""
+    """The app's chain has 30 blocks, and keeps 10 of the following ones."""
     app.register_blueprint(noderpc_bp, retain_blocks=10)
     chain = chain_of(app)
     chain.retain_blocks = None

@@ -1,4 +1,4 @@
-"""Features of other distributions and the commands: flags, and errors in one line."""
+"""Tests of features of other distributions in the commands: flags, and errors of one line."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Plain:
 def asked(
     folder: Path, feature: str, *words: str, command: tuple[str, ...] = ("-c", MAIN)
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command, of ``noderpc`` by default, where a distribution brings a feature."""
+    """Run a command, by default ``noderpc``, while a distribution brings a feature."""
     info = folder / "acme-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1\n")

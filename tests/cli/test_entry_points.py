@@ -1,4 +1,4 @@
-"""The commands as they are installed: ``flask noderpc`` and ``noderpc``."""
+"""Tests of the installed commands ``flask noderpc`` and ``noderpc``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """A command of this interpreter's environment, run in the folder of the sources."""
+    """Run a command of this interpreter's environment, in the folder of the sources."""
     program, *rest = words
     path = Path(sys.executable).with_name(program)
     return subprocess.run(
@@ -160,7 +160,7 @@ def test_help_of_start_shows_settings_by_group_and_the_ten_for_a_newcomer_first(
         elif groups and line.startswith("  --"):
             groups[list(groups)[-1]].append(line.split()[0].rstrip(","))
 
-    # The examples have flags, too.
+    # Examples contain flags, too.
     del groups["Examples:"]
     assert list(groups) == [
         "Usual settings:",
@@ -205,7 +205,7 @@ def test_dropped_settings_are_taken_with_a_warning_from_each_source(tmp_path: Pa
     ):
         what = f"{source} is no longer a setting and has no effect: {DROPPED[name]}"
         assert asked.stderr.count(f"WARNING: {what}\n") == 1
-    # The value that is refused is the address, which is read after them.
+    # The address is refused, which is read after the flags.
     assert "--rpc.laddr" in asked.stderr.splitlines()[-1]
 
 
@@ -289,7 +289,7 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
     finally:
         chain.close()
 
-    # A restore: the copy in the place of the store, beside the same keys.
+    # Restore: the copy replaces the store, beside the same keys.
     for path in tmp_path.glob("chain.db*"):
         path.unlink()
     target.rename(database)
@@ -300,7 +300,7 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
             ConfigurationError, match="other node or client has seen these blocks"
         ):
             again.produce()
-        # The later blocks are given up.
+        # The record is lowered, which gives up the later blocks.
         record = tmp_path / "data" / "priv_validator_state.json"
         record.write_text('{"height": "0", "round": 0, "step": 0}')
         assert again.reads.base_height() == 1
@@ -508,7 +508,7 @@ def test_a_backup_on_a_full_disk_is_reported_and_removed(
     database: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "copy.db"
-    # Blocks of 512 bytes: enough for what SQLite shares, and too little for the copy.
+    # Blocks have 512 bytes: enough for SQLite's shared memory, and too little for the copy.
     little = ["sh", "-c", 'ulimit -f 150; exec "$@"', "sh"]
     found = subprocess.run(
         [

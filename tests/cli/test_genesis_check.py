@@ -1,4 +1,5 @@
-"""``noderpc genesis check`` shows what a genesis document means, and what is wrong with it."""
+"""Tests that ``noderpc genesis check`` shows what a genesis document means, and what is wrong
+with it."""
 
 from __future__ import annotations
 
@@ -147,7 +148,8 @@ def test_the_dialects_are_those_that_there_are() -> None:
 
 @pytest.mark.features
 def test_the_genesis_document_of_geth_may_be_the_state_of_a_chain() -> None:
-    """Addresses with or without 0x, numbers in hex or decimal, and what other tools add."""
+    """Addresses may lack 0x, and numbers may be hex or decimal, and members of other tools are
+    ignored."""
     code = {"code": "0x6001", "nonce": "0x1", "storage": {"0x1": "0xabc"}, "balance": "0x"}
     geth = {
         "config": {"chainId": 1337, "londonBlock": 0},

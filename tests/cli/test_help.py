@@ -1,4 +1,4 @@
-"""Help, examples, shell completion and colours of the commands."""
+"""Tests of help, examples, shell completion and colours of the commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS = [
 
 
 def read(begin: str, line: str) -> None:
-    """Read a command line as the program would, without running it."""
+    """Parse a command line as the program would, without running it."""
     first, *words = shlex.split(line.removeprefix(begin))
     if first != "--help":
         command = GROUPS[begin].commands[first]
@@ -43,7 +43,7 @@ def test_each_command_has_examples_that_can_be_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # Click expands no ~; shells do.
+    # Click does not expand ~, but shells do.
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "chain.db").touch()
     (tmp_path / "~" / ".noderpc").mkdir(parents=True)
@@ -74,7 +74,7 @@ def test_help_of_follow_has_what_it_reads_alone() -> None:
     assert "--upstream-rate NUMBER" in shown
     assert "--database PATH" in shown
     assert "--workers" not in shown
-    # As noderpc start reads it, from the same environment and file.
+    # noderpc start reads this setting from the same environment and file.
     found = CliRunner().invoke(main, ["follow", "--workers", "0"])
     assert "--workers = '0'" in found.output
 

@@ -1,7 +1,8 @@
-"""Wrong command lines and settings: each is one line that names the fault and the cure.
+"""Tests of wrong command lines and settings: each error is one line that names the fault and
+the cure.
 
-They are generated from the table of settings and from the options of the commands, so that a
-new one is among them.
+They are generated from the table of settings and from the options of the commands, so that new
+ones are included.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from tests.helpers.until import PATIENCE
 
 USAGE = 2
 
-# By the value's label in help: what is wrong wherever the node runs.
+# Values that are wrong wherever the node runs, by the label that the help shows.
 WRONG_VALUES: dict[str, list[str]] = {
     "": ["maybe"],
     "INTEGER": ["-1", "many", "1.5"],
@@ -47,11 +48,11 @@ WRONG_VALUES: dict[str, list[str]] = {
     "HEADER": ["no header", "@/nowhere"],
 }
 WRONG_CHOICE = "other"
-# In a file, where values have types.
+# A wrong type for any setting in a file, where values have types.
 WRONG_TYPE = "1979-05-27"
 SECRET = "secret"
 
-# One of these stands in each line, behind what is wrong.
+# Each error line must contain one of these cures after it says what is wrong.
 CURE = re.compile(
     r"needed|needs|known are|mounted are|did you mean|\(see |see docs|is no origin: http"
     r"|an address is|is http://host|no port above|names each|at most|pip install|another"
@@ -67,7 +68,7 @@ class Line:
 
     words: tuple[str, ...]
     named: str | tuple[str, ...]
-    """What the error names: one of these."""
+    """Names of which the error must contain one."""
     env: dict[str, str] = field(default_factory=dict)
     toml: str = ""
 
@@ -82,7 +83,7 @@ def wrong_values(row: Setting) -> list[str]:
     return WRONG_VALUES.get(row.kind.label, [])
 
 
-# Those of the EVM layer's addresses are read with it alone, and that of REST with the bank.
+# The addresses of the EVM layer are only read if it is on, and the REST address only with bank.
 EVM_ON = "--json-rpc.enable"
 
 
@@ -100,7 +101,7 @@ def lines_of_settings() -> Iterator[Line]:
             if not row.kind.is_secret:
                 yield Line((*start, f"{flag}={value}"), shown)
             yield Line(start, row.key, env={row.key: value})
-            # One way to give it is enough for the file, which quotes all alike.
+            # One spelling is enough in the file, as each value is quoted.
             yield Line(start, (row.name, row.key), toml=f'{row.name} = "{value}"')
         yield Line(start, row.name, toml=f"{row.name} = {WRONG_TYPE}")
         yield Line((*start, f"{flag[:-1]}{flag[-1]}x=1"), f"{flag}x")
@@ -271,7 +272,7 @@ def test_each_is_one_line_with_the_cure(
 def test_those_that_the_home_refuses_have_the_status_of_systemd(
     tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Right settings, which fail at each restart."""
+    """These settings are valid in themselves, and fail at each restart."""
     broken, other, newer = tmp_path / "broken", tmp_path / "other", tmp_path / "newer.db"
     (broken / "config").mkdir(parents=True)
     (broken / "config" / "genesis.json").write_text("{}")
@@ -339,7 +340,8 @@ def test_a_database_that_is_away_may_be_back_later(words: tuple[str, ...]) -> No
     assert "the database can't be reached, is PostgreSQL running there?" in line
 
 
-# Others are in tests/server. These are read by a process of the node alone, or by Flask.
+# Commands whose setting is read by a process of the node alone, or by Flask; tests/server has
+# more.
 PROCESSES: list[tuple[tuple[str, ...], dict[str, str], int, str]] = [
     (("start", "--deny-methods", "staus"), {}, USAGE, "NODERPC_DENY_METHODS"),
     (("start", "--allow-methods", "eht_call"), {}, USAGE, "NODERPC_ALLOW_METHODS"),

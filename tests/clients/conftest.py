@@ -49,18 +49,18 @@ def keplr_node() -> str:
 
 @pytest.fixture(scope="session")
 def cosmpy_python() -> str:
-    """A Python that has cosmpy: it needs older versions of libraries than we have."""
+    """Python with cosmpy, which needs older versions of libraries than this package."""
     return _python_of(COSMPY)
 
 
 @pytest.fixture(scope="session")
 def ape_python() -> str:
-    """A Python that has eth-ape, which needs an older web3.py than we have."""
+    """Python with eth-ape, which needs an older web3.py than this package."""
     return _python_of(APE)
 
 
 def _python_of(folder: Path) -> str:
-    """Return the Python of the environment that a client in a folder has for itself."""
+    """Return the Python of a client's own environment."""
     program = folder / ".venv" / "bin" / "python"
     if not program.exists():
         skip_or_fail(
@@ -72,8 +72,8 @@ def _python_of(folder: Path) -> str:
 
 @pytest.fixture(scope="session")
 def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of our programs and of CometBFT itself, built in about two minutes when
-    nothing of them is in Go's cache."""
+    """Return the folder of the Go programs and of CometBFT; building takes about two minutes if
+    Go's cache is empty."""
     folder = tmp_path_factory.mktemp("go")
     words = [require_program("go"), "build", "-buildvcs=false", "-o", f"{folder}/"]
     words += ["./rpc", "./savechain", "./prunechain"]
@@ -86,7 +86,7 @@ def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trust]:
-    """The file of a chain to verify, and the block that is trusted."""
+    """The file of a chain to verify, and the trusted block."""
     path = tmp_path_factory.mktemp("chain") / "chain.db"
     return path, write_chain(path)
 
@@ -102,7 +102,7 @@ def ethereum_js() -> str:
 
 @pytest.fixture(scope="module")
 def evm_base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A node for all tests of a module: its processes are slow to begin."""
+    """Yield one node for all tests of a module, as its processes start slowly."""
     with development_node(tmp_path_factory.mktemp("evm")) as base:
         yield base
 
@@ -120,5 +120,5 @@ def _accounts() -> Iterator[DevAccount]:
 
 @pytest.fixture
 def dev_account(_accounts: Iterator[DevAccount]) -> DevAccount:
-    """An account that no test running now uses."""
+    """An account that no other running test uses."""
     return next(_accounts)

@@ -29,12 +29,12 @@ ACCOUNTS = tuple(
 
 @contextmanager
 def development_node(folder: Path) -> Iterator[str]:
-    """Its address; it makes a block as soon as a transaction waits."""
+    """Yield the URL of a development node that makes a block as soon as a transaction waits."""
     app = dev_app(
         folder,
         produce=True,
         block_interval=0.05,
-        # hardhat-network-helpers: nothing else is a development network.
+        # hardhat-network-helpers accepts only this client version as a development network.
         evm_client_version="anvil/of flask-noderpc",
         evm_api=("eth", "net", "web3", "txpool", "debug", "trace"),
     )
@@ -43,5 +43,5 @@ def development_node(folder: Path) -> Iterator[str]:
 
 
 def in_turn() -> Iterator[DevAccount]:
-    """The accounts, over and over."""
+    """Yield the accounts repeatedly."""
     return itertools.cycle(ACCOUNTS)

@@ -1,7 +1,7 @@
-"""Our reader of HTTP requests, Go's net/http and Node's llhttp, each on the same bytes.
+"""Read the same bytes with our HTTP reader, Go's net/http and Node's llhttp.
 
-A client's connection is a stream of bytes that ends. A reader says which requests it sees in
-it.
+A client's connection is a stream of bytes that ends. A reader returns the requests that it sees
+in the stream.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from flask_noderpc.server.http import Body, HeadReader, InvalidBody, RequestHead
 
 httptools: Any = pytest.importorskip("httptools", reason="the extra test-all has it")
 
-# Headers that say how a body ends: some readers keep them, others remove them.
+# Headers that say where a body ends: some readers keep them, others remove them.
 _AUTHORITY = re.compile(r"\Ahttps?://([^/?]*)", re.IGNORECASE)
 _FRAMING = ("host", "transfer-encoding", "content-length", "trailer")
 
 
 @dataclass
 class Request:
-    """A request as a reader sees it; each byte is the character with its number."""
+    """A request that a reader saw; each byte is the character with its number."""
 
     method: str
     target: str
@@ -40,14 +40,14 @@ class Request:
     headers: dict[str, list[str]]
     body: str = ""
     is_cut: bool = False
-    """True if the body does not end as its framing says."""
+    """True if the body ends before its framing says so."""
 
 
 def _request(
     method: str, target: str, version: str, host: str, headers: dict[str, list[str]]
 ) -> Request:
-    """Return a request in one form, whichever reader has seen it."""
-    # Our reader keeps only path and query of a whole URL, and drops an empty query.
+    """Return a request in the same form for each reader."""
+    # Our reader drops the host of an absolute URL, and an empty query.
     path, _, query = _AUTHORITY.sub("", target).partition("?")
     target = f"{path or '/'}?{query}" if query else path or "/"
     kept = {name: values for name, values in headers.items() if name not in _FRAMING}
@@ -64,7 +64,7 @@ class Seen:
 
 
 def ours(stream: bytes) -> Seen:
-    """Read a stream as the server of the package does."""
+    """Read a stream like the server of the package."""
     source = BufferedReader(cast("Any", BytesIO(stream)))
     reader, seen = HeadReader(source), Seen()
     while True:
@@ -96,7 +96,7 @@ def ours(stream: bytes) -> Seen:
 def _check_raw(stream: bytes, size: int, head: RequestHead) -> None:
     """Check that the response cache finds the end of a request in the same place."""
     raw = RawRequest.read(stream)
-    # A GET with a body is answered by the app, whose responses are not cached.
+    # A GET with a body goes to the app, whose responses are not cached.
     has_body = head.is_chunked or head.content_length
     if raw is not None and not (head.method == "GET" and has_body):
         assert raw.size == size, stream
@@ -111,7 +111,7 @@ class Go(AbstractContextManager["Go"]):
         )
 
     def read(self, stream: bytes) -> Seen:
-        """Read a stream as a server of net/http does."""
+        """Read a stream like a server of net/http."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -127,7 +127,7 @@ class Go(AbstractContextManager["Go"]):
         traceback: TracebackType | None,
     ) -> None:
         with self._process:
-            # Which closes its input, and so it ends.
+            # Closing its input ends the program.
             pass
 
 
@@ -152,10 +152,10 @@ class _Events:
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header, also a trailer."""
+        """Add a header or a trailer."""
         if not self.has_head:
             key = name.decode("latin-1").lower()
-            # llhttp keeps blanks behind a value, which do not belong to it (RFC 9112, 5.1).
+            # llhttp keeps blanks behind a value, which are not part of it (RFC 9112, 5.1).
             self._headers.setdefault(key, []).append(value.decode("latin-1").rstrip(" \t"))
 
     def on_headers_complete(self) -> None:
@@ -184,7 +184,7 @@ class _Events:
 
 
 def llhttp(stream: bytes) -> Seen:
-    """Read a stream as Node's parser does."""
+    """Read a stream like Node's parser."""
     events = _Events()
     with suppress(httptools.HttpParserUpgrade, httptools.HttpParserError):
         events.parser.feed_data(stream)

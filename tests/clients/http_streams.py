@@ -240,7 +240,7 @@ def stream(random: Random) -> bytes:
 def _request(random: Random) -> bytes:
     pick = random.choice
     if random.random() < 0.8:
-        # A valid line, so that what follows it is read.
+        # Use a valid line, so that the headers are read.
         line = pick((b"GET", b"POST", b"POST", b"PUT")) + b" / HTTP/1.1"
     else:
         line = pick(_METHODS) + pick(_GAPS) + pick(_TARGETS) + pick(_GAPS) + pick(_VERSIONS)

@@ -1,4 +1,4 @@
-"""CometBFT's light client as a process: it queries our nodes, tests query its proxy."""
+"""CometBFT's light client as a process: it queries our nodes, and tests query its proxy."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from urllib.parse import urlencode
 from tests.helpers.process import Process, killed
 from tests.helpers.until import PATIENCE, until
 
-# The chains of tests are years old.
+# The chains of tests are years old, so trust them for a century.
 _PERIOD = "876000h"
 
 
 class Refused(Exception):
-    """What the light client says instead of an answer."""
+    """The error that the light client returned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The block that a light client begins with."""
+    """The trusted block of a light client."""
 
     chain_id: str
     height: int
@@ -34,7 +34,7 @@ class Trust:
 
 
 class _Local(HTTPConnection):
-    """To a socket in the file system, which no other process can have taken."""
+    """A connection to a socket in the file system, which no other process can have taken."""
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
@@ -57,7 +57,8 @@ class LightClient:
     address: str
 
     def ask(self, route: str, **params: object) -> Any:
-        """What its proxy answers, verified; raise :exc:`Refused`."""
+        """Return the verified response of the light client's proxy; raise :exc:`Refused` for an
+        error."""
         with closing(_Local(self.address, timeout=PATIENCE)) as connection:
             connection.request(
                 "GET", f"/{route}?{urlencode(params)}", headers={"Host": "localhost"}
@@ -70,13 +71,13 @@ class LightClient:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a light client's proxy is asked."""
+    """A request to a light client's proxy."""
 
     route: str
     params: dict[str, object] = field(default_factory=dict)
 
     def to(self, client: LightClient) -> Any:
-        """The answer; raise :exc:`Refused`."""
+        """Return the verified response; raise :exc:`Refused`."""
         return client.ask(self.route, **self.params)
 
 
@@ -84,8 +85,8 @@ class Question:
 def light_client(
     cometbft: Path, trust: Trust, primary: str, witness: str, *flags: str
 ) -> Iterator[LightClient]:
-    """A new light client; raise :exc:`Refused` where it does not begin."""
-    # A socket's name has to be short.
+    """Run a light client; raise :exc:`Refused` if it does not start."""
+    # The path of a Unix socket must be short.
     with tempfile.TemporaryDirectory() as folder:
         address, log = Path(folder, "proxy"), Path(folder, "log")
         words = [str(cometbft), "light", trust.chain_id, "-p", primary, "-w", witness, *flags]

@@ -1,4 +1,4 @@
-"""A node that serves forged answers over a stored chain."""
+"""A node that serves forged responses of a stored chain."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from flask_noderpc.testing.node import app_for, serve
 from .verified import TRUSTED
 
 Forgeries = Mapping[str, Callable[[Any], Any]]
-"""The function that forges the answer, by the name of the backend's method."""
+"""Functions that forge a result, by the name of the backend's method."""
 
 
 @contextmanager
 def served(path: Path, forgeries: Forgeries, dialect: str = "comet-0.38") -> Iterator[str]:
-    """Serve a stored chain, forged at each height but the trusted one."""
+    """Serve a stored chain, forged at each height except the trusted one."""
     backend = SQLiteBackend(path, application=MerkleKVStore)
     for method, forge in forgeries.items():
         owner: object = backend.application if method == "query" else backend.reads
         setattr(owner, method, _forged(getattr(owner, method), forge))
-    # Else it is read without them.
+    # Otherwise the commit would be read without the signatures that the test forges.
     backend.reads.signed_header = partial(ChainReads.signed_header, backend.reads)  # type: ignore[method-assign]
     try:
         with serve(app_for(backend, dialect=dialect)) as url:

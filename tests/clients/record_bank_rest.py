@@ -48,7 +48,7 @@ Request = tuple[str, str, str, str]
 
 
 def main(program: Path) -> None:
-    """Make a chain, send it what the recording has, and ask its gateway."""
+    """Make a chain, send it the recorded transactions, and record its gateway."""
     bank = json.loads(gzip.decompress(BANK.read_bytes()))
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch) / "home"
@@ -59,7 +59,7 @@ def main(program: Path) -> None:
             txs = [_send(node, tx["bytes"]) for tx in _history(bank)]
             last = node.height() + 1
             until(lambda: node.height() >= last, "a block more")
-        # A program that was started answers from its first block on.
+        # A program that was started serves from its first block on.
         with _chain(program, home, "-commit", "20s") as (node, api):
             until(lambda: node.height() > last and _stands_still(node), "no round begins")
             replies = [_asked(api, each) for each in _requests(bank, txs, node.height())]
@@ -76,7 +76,7 @@ def main(program: Path) -> None:
 
 
 class _Running:
-    """The node with its gateway, which answers once it is there."""
+    """A running node with its gateway."""
 
     def __init__(self, program: Path, home: Path, flags: tuple[str, ...]) -> None:
         self._api, rpc, grpc = (free_port() for _ in range(3))

@@ -1,7 +1,7 @@
 """Record a chain of the Cosmos SDK for the tests that play it back.
 
 ``python -m tests.clients.record_sdk PROGRAM``; ``go build`` in tests/clients/sdk makes the
-program. Each recording is of another chain, and replaces the one before as a whole.
+program. Each recording is of a new chain, and replaces the last one completely.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .sdk_chain import (
     stored_paths,
 )
 
-# Two of the chunks in which a companion asks.
+# Two of the chunks in which a companion reads blocks.
 BLOCKS = 28
 FORWARDED = ("/abci_info", "/net_info", "/num_unconfirmed_txs")
 
 
 def main(program: Path) -> None:
-    """Make a chain, let it stand still, and ask it for all that the tests ask."""
+    """Make a chain, wait until it stops, and record all responses that the tests need."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     node = require_program("node")
     recording = Recording()
@@ -58,13 +58,13 @@ def main(program: Path) -> None:
 
 
 def _stands_still(chain: Side) -> bool:
-    """Whether the node waits for the time of the next block."""
+    """Return true if the node waits for the time of the next block."""
     state = chain.call("consensus_state")["round_state"]["height/round/step"]
     return bool(state == f"{chain.height() + 1}/0/1")
 
 
 def _ask(node: str, url: str, height: int, recording: Recording, scratch: Path) -> None:
-    """Let an import and a companion ask the node what they ask it in the tests."""
+    """Let an import and a companion send the requests that they send in the tests."""
     imported(url, scratch / "imported.db", height - 1)
     with followed(url, scratch / "followed.db", height) as own:
         for path in recording.paths:

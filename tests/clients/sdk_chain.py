@@ -1,4 +1,4 @@
-"""A chain of the Cosmos SDK, whose program is in sdk/, and what is asked of it."""
+"""A chain of the Cosmos SDK, whose program is in sdk/, and the requests of its tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..helpers.until import PATIENCE, until
 SDK = Path(__file__).parent / "sdk"
 BANK = Path(__file__).parent / "cosmjs" / "bank.js"
 RECORDING = Path(__file__).parent.parent / "golden" / "sdk_0.53.8.json.gz"
-# The recorded blocks grow old.
+# The recorded blocks will be years old.
 _PERIOD_S = 10**9
 
 # Well-known words, of the examples of BIP 39.
@@ -79,7 +79,7 @@ BLOCK_QUERIES = (
 
 @contextmanager
 def sdk_chain(program: Path, home: Path, *flags: str) -> Iterator[Side]:
-    """Run the chain of a home, which is made if it is not there."""
+    """Run the chain of a home, which is made if it is missing."""
     home.mkdir(exist_ok=True)
     port = free_port()
     command = [str(program), "-home", str(home), "-rpc", f"tcp://127.0.0.1:{port}"]
@@ -104,8 +104,9 @@ def steps(printed: list[str]) -> list[str]:
 
 
 def stored_paths(node: Side, height: int) -> list[str]:
-    """Return the paths of all blocks below a height, and of what belongs to them."""
-    # The application's state goes on.
+    """Return the paths of all blocks below a height, and of their results, commits and
+    validators."""
+    # The application's state changes with each block.
     return [path for path in stored(node, height) if path != "/abci_info"]
 
 
@@ -113,7 +114,7 @@ def search_paths(height: int) -> Iterator[str]:
     """Yield the paths of searches among the blocks below a height."""
     for route, queries in (("tx", TX_QUERIES), ("block", BLOCK_QUERIES)):
         for query in queries:
-            # Of two bounds CometBFT takes one, which docs/dialects.rst says.
+            # CometBFT uses only one of two bounds; docs/dialects.rst describes this.
             is_bounded = f"{route}.height<" in query
             bounded = query if is_bounded else f"{query} AND {route}.height<{height}"
             for given in ({}, {"order_by": '"desc"', "per_page": "2", "page": "2"}):
@@ -123,7 +124,7 @@ def search_paths(height: int) -> Iterator[str]:
 
 @contextmanager
 def followed(node: str, store: Path, height: int, dialect: str = "comet-0.38") -> Iterator[str]:
-    """Serve a companion, in this process, that has all blocks up to a height."""
+    """Serve a companion in this process that has all blocks up to a height."""
     given = {"upstream": node, "trust_period": _PERIOD_S, "upstream_timeout": PATIENCE}
     backend = companion_from_settings(read_settings({}, given), store)
     try:

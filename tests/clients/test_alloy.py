@@ -1,4 +1,4 @@
-"""alloy's typed calls against our development node; they are in alloy/src."""
+"""Tests of alloy's typed calls to our development node, which are in alloy/src."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROJECT = Path(__file__).parent / "alloy"
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    """The program, which is built in about two minutes when nothing of it is built yet."""
+    """Return the program; building it takes about two minutes."""
     words = [require_program("cargo"), "build", "--locked", "--quiet"]
     words += ["--target-dir", str(PROJECT / "target")]
     built = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True)
@@ -31,6 +31,6 @@ def test_alloy_understands_every_answer(program: Path, evm_base: str) -> None:
     )
     lines = ended.stdout.splitlines()
     assert [line for line in lines if not line.endswith(" ok")] == []
-    # Says by its absence that the program ended early.
+    # This line is missing if the program ended early.
     assert (lines[-1:], ended.returncode) == (["end ok"], 0), ended.stderr
     assert len(lines) > 150

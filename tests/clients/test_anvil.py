@@ -1,6 +1,7 @@
-"""The same signed transactions on anvil and here: which members there are, and of what kind.
+"""Send the same signed transactions to anvil and to this node, and compare the members of
+responses and their kinds.
 
-Every difference is explained below, and what is explained must differ.
+Every difference is explained below, and each explained difference must exist.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ _PENDING = "execution-apis and geth: null while the block is pending"
 EXPLAINED: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "genesis": (
         _LATER,
-        ("the fee market tells of itself in blocks, and this is none", ("baseFeePerGas",)),
+        (
+            "events of the fee market belong to blocks, and this is a transaction",
+            ("baseFeePerGas",),
+        ),
     ),
     "block": (_LATER,),
     "pending block": (
@@ -87,7 +91,7 @@ EXPLAINED: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 
 @contextmanager
 def anvil(*more: str) -> Iterator[str]:
-    """anvil on a free port, whose blocks are made by hand."""
+    """Run anvil on a free port; it mines on request."""
     if not ANVIL.exists():
         skip_or_fail("no anvil for Linux: run `npm ci` in tests/clients/ethereum")
     words = [str(ANVIL), "--port", "0", "--chain-id", str(CHAIN_ID), "--no-mining", *more]
@@ -109,7 +113,7 @@ def hash_of(raw: bytes) -> str:
 
 
 def read(url: str, client: WebSocketClient, mine: Any) -> dict[str, Any]:
-    """What a node shows of the same scenario."""
+    """Return what a node shows of the scenario."""
     kinds = {
         client.asked("eth_subscribe", params)["result"]: name
         for name, params in (
@@ -141,7 +145,7 @@ def read(url: str, client: WebSocketClient, mine: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What anvil shows, and what we do."""
+    """Return the responses of anvil, and ours."""
     with ExitStack() as stack:
         theirs = stack.enter_context(anvil())
         ask(theirs, "anvil_setCode", to_checksum(CONTRACT), CODE)
@@ -188,7 +192,7 @@ def _members(value: Any, path: str) -> Iterable[tuple[str, str]]:
                 yield from _members(member, f"{path}[]")
         case str() if value.startswith("0x"):
             digits = len(value) - 2
-            # Of a fixed length: nonces, addresses, hashes and blooms.
+            # Nonces, addresses, hashes and blooms have a fixed length.
             yield path, f"{digits} digits" if digits in (16, 40, 64, 512) else "hex"
         case _:
             yield path, type(value).__name__

@@ -1,4 +1,4 @@
-"""States that anvil dumps are loaded here, and those of this server by anvil."""
+"""Tests that states which anvil dumps are loaded here, and ours by anvil."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def other() -> Iterator[str]:
 
 
 def change(url: str) -> None:
-    """Make accounts with all that an account can have, by methods and by transactions."""
+    """Give accounts everything that an account can have, by methods and by transactions."""
     for name, *params in (
         ("anvil_setCode", ONE, CODE),
         ("anvil_setStorageAt", ONE, "0x" + "ff" * 32, "0x" + "0" * 61 + "abc"),
@@ -77,7 +77,7 @@ def test_a_state_of_anvil_is_loaded_here(own: str, other: str) -> None:
     assert found[ONE][1:] == ["0x7", CODE, f"0x{1:064x}", f"0x{0xABC:064x}"]
     assert found[OTHER][:2] == ["0x3", "0x123"]
     assert found[CREATED][2] == CODE
-    # The chain goes on from it.
+    # The chain continues from the loaded state.
     change(own)
     assert ask(own, "eth_getBalance", ONE, "latest") == "0xe"
 

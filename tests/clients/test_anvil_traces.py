@@ -1,4 +1,5 @@
-"""Transactions traced by anvil and here; docs/ethereum/rpc.rst says what differs."""
+"""Tests of transactions traced by anvil and here; docs/ethereum/rpc.rst lists the
+differences."""
 
 from __future__ import annotations
 
@@ -22,16 +23,16 @@ STORY: dict[str, dict[str, Any]] = {
     "plain": {"to": b"\x2b" * 20, "value": 5},
     "clear": {"to": FIRST, "data": calling("clear")},
     "poor": {"to": FIRST, "data": calling("bump", 1), "gas": 40_000},
-    # SSTORE of 1 and 0 again, then SELFDESTRUCT in favour of address 0.
+    # SSTORE of 1 and of 0, then SELFDESTRUCT with address 0 as the beneficiary.
     "ends": {"data": bytes.fromhex("60015f555f5f5533ff")},
     "again": {"to": FIRST, "data": calling("bump", 7)},
-    # CALL of clear(), then SLOAD: what a call gives back is the transaction's.
+    # CALL of clear(), then SLOAD: the refund of a call belongs to the transaction.
     "within": {
         "data": bytes.fromhex(
             f"63{calling('clear').hex()}5f525f5f6004601c5f73{FIRST.hex()}5af15f545000"
         )
     },
-    # CALL of the caller with 1 wei that is not there.
+    # CALL of the caller with 1 wei, which the contract does not have.
     "broke": {"data": bytes.fromhex("5f5f60205f6001335af15000")},
 }
 Sides = tuple[str, Node, dict[str, str]]
@@ -39,7 +40,7 @@ Sides = tuple[str, Node, dict[str, str]]
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
-    """anvil's address, our node, and the hashes of the scenario."""
+    """Yield anvil's URL, our node, and the hashes of the scenario."""
     folder = tmp_path_factory.mktemp("traces")
     with anvil("--steps-tracing") as theirs, machine(folder) as ours:
         ask(theirs, "anvil_setBalance", ACCOUNT.address, hex(RICH))
@@ -48,7 +49,8 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
         for nonce, fields in enumerate([*created, *STORY.values()]):
             raw = transaction(nonce, **fields)
             hashes.append(ask(theirs, "eth_sendRawTransaction", f"0x{raw.hex()}"))
-            # A block for each: anvil counts the gas of a block's transactions together.
+            # Each transaction is in a block of its own, as anvil adds up the gas of a block's
+            # transactions.
             ask(theirs, "evm_mine")
         own = [each for fields in STORY.values() for each in ours.block(fields)]
         assert own == hashes[2:]
@@ -70,7 +72,7 @@ def test_steps_are_those_of_anvil(sides: Sides, name: str) -> None:
 
 
 def _step(step: dict[str, Any]) -> dict[str, Any]:
-    """A step of anvil's without what is empty."""
+    """Return a step of anvil without its empty members."""
     empty: tuple[Any, ...] = 0, [], "0x"
     shown = dict(step)
     for member, nothing in zip(("refund", "memory", "returnData"), empty, strict=True):
@@ -92,7 +94,7 @@ def _cost_apart(step: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", STORY)
 def test_messages_are_those_of_anvil(sides: Sides, name: str) -> None:
     theirs, ours = both(sides, name, tracer="callTracer", tracerConfig={"withLog": True})
-    # Without the intrinsic gas.
+    # The gas of ours includes the intrinsic gas, and anvil's does not.
     assert int(theirs.pop("gas"), 16) < int(ours.pop("gas"), 16)
     assert ours == theirs
 
@@ -105,7 +107,8 @@ def test_changes_are_those_of_anvil(sides: Sides, name: str) -> None:
 
 
 def _changes(diff: dict[str, Any]) -> dict[str, Any]:
-    """Without what the fees of two chains differ in, and without accounts that are empty."""
+    """Return the changes without balances that the fees of two chains change, and without empty
+    accounts."""
     return {
         side: {
             address: _account(account)

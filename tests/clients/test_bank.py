@@ -1,4 +1,5 @@
-"""CosmJS's SigningStargateClient signs and sends to the application ``bank``."""
+"""Tests of CosmJS's SigningStargateClient, which signs and sends to the application
+``bank``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Lines for JavaScript that ``noderpc start`` shows: each connects as it stands."""
+"""Tests of the lines for JavaScript that ``noderpc start`` prints: each connects without
+changes."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[s
 
 
 def printed(program: str, folder: Path, script: str) -> str:
-    """Return what a script prints that finds the libraries of a folder."""
+    """Return the output of a script that finds the libraries of a folder."""
     ended = subprocess.run(
         [program, "-e", f"(async () => {{ {script} }})()"],
         cwd=folder,

@@ -1,6 +1,7 @@
-"""Clients by way of a companion of a real node.
+"""Tests of clients that use a companion of a real node.
 
-With ``NODERPC_REAL_NODES``, the folder of ``.ci/real_nodes``, of all versions; else of 0.38.
+They use all versions if ``NODERPC_REAL_NODES`` is the folder of ``.ci/real_nodes``, otherwise
+0.38.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from .test_cosmjs import CLIENTS, STEPS, run
 from .test_go_client import LAST_STEPS, run_go_client
 
 _FOLDER = os.environ.get("NODERPC_REAL_NODES", "")
-# Built by the fixture in any case.
+# The fixture builds this version.
 _BUILT = "0.38.25"
 _NAMES = [*VERSIONS] if _FOLDER else [_BUILT]
-# Of the kvstore that the Go client's steps are for.
+# Versions that run the kvstore for which the Go client's steps are written.
 MODERN = [name for name in _NAMES if VERSIONS[name].is_modern]
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A net of one real node, and where a companion of it is put."""
+    """A net of one real node, and the folder of its companions."""
 
     net: Net
     binary: Path
@@ -43,12 +44,12 @@ class Beside:
 
     @property
     def version(self) -> Version:
-        """That of the node."""
+        """The version of CometBFT that the net runs."""
         return self.net.version
 
     @contextmanager
     def companion(self, dialect: str = "") -> Iterator[Side]:
-        """Run a companion, in the dialect of its node or in another one."""
+        """Run a companion, by default in the dialect of its node."""
         folder = self.folder / (dialect or "own")
         with beside(self.net.side, self.version, folder, dialect=dialect) as side:
             height = self.net.settle()
@@ -57,7 +58,7 @@ class Beside:
 
 
 def binary_of(name: str, go_programs: Path) -> Path:
-    """Where a version is built."""
+    """Return the path of a version's binary."""
     if name == _BUILT:
         return go_programs / "cometbft"
     return Path(_FOLDER) / name / "cometbft"
@@ -65,7 +66,7 @@ def binary_of(name: str, go_programs: Path) -> Path:
 
 @contextmanager
 def single(name: str, go_programs: Path, folder: Path) -> Iterator[Beside]:
-    """A real node alone, whose validators have changed."""
+    """Run a real node whose validators have changed."""
     binary = binary_of(name, go_programs)
     with real_net(binary, VERSIONS[name], folder / "net", count=1) as net:
         History(net).small()
@@ -90,7 +91,7 @@ def test_the_client_of_cometbft_works_through_it(
 ) -> None:
     with (
         single(name, go_programs, tmp_path) as made,
-        # The client is that of 0.38, which reads 0.39 and 0.40, too.
+        # The Go client is version 0.38, which can read 0.39 and 0.40, too.
         made.companion("comet-0.38" if name.startswith("1.") else "") as companion,
     ):
         ended = run_go_client(go_programs, companion.url)
@@ -121,7 +122,7 @@ def test_the_light_client_verifies_it(name: str, go_programs: Path, tmp_path: Pa
 
 
 def _results(client: LightClient, version: Version, height: int) -> Any:
-    """Results of a block; light clients of old versions refuse those of each node."""
+    """Check a block's results; light clients of old versions refuse those of every node."""
     if version.is_modern:
         return client.ask("block_results", height=height)
     # CometBFT 0.34 and 0.37: light/rpc/client.go hashes events, too, which no header covers.
@@ -140,7 +141,7 @@ def _first(side: Side) -> Trust:
 def test_an_old_client_reads_a_new_node(
     name: str, cosmjs_node: str, go_programs: Path, tmp_path: Path
 ) -> None:
-    """CosmJS's client of 0.34, by way of a companion that serves its dialect."""
+    """CosmJS's client of 0.34 uses a companion that serves its dialect."""
     with (
         single(name, go_programs, tmp_path) as made,
         made.companion("comet-0.34") as companion,
@@ -159,7 +160,7 @@ def test_a_net_of_validators_is_answered_as_by_its_node(
 
 
 def test_conform_finds_the_bounds_of_a_real_node(go_programs: Path, tmp_path: Path) -> None:
-    """Whole, pruned, and those of a companion."""
+    """The node has its whole chain, a pruned chain, or a companion in front of it."""
     version, binary = VERSIONS[_BUILT], binary_of(_BUILT, go_programs)
 
     assert conformity.compare(version, binary, tmp_path, go_programs / "prunechain") == 0

@@ -1,4 +1,5 @@
-"""Copies of a live CometBFT validator's home sign nothing, and a companion reads no key."""
+"""Tests that a copy of a live CometBFT validator's home signs nothing, and that a companion
+reads no key."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ STORES = ("blockstore.db", "state.db", "cs.wal")
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A validator that is up, and a copy of its home."""
+    """A running validator, and a copy of its home."""
 
     side: Side
     copy: Path
@@ -52,7 +53,7 @@ def start(home: Path, *flags: str) -> list[str]:
 
 
 def refusal(home: Path) -> str:
-    """Start a node in a home; return why it ended without a signature."""
+    """Start a node in a home; return the error with which it ended before it signed."""
     signed = _state(home)
     ended = subprocess.run(start(home), capture_output=True, text=True, timeout=120)
     assert ended.returncode == REFUSED, ended.stderr
@@ -115,7 +116,7 @@ def test_a_companion_in_a_copied_home_reads_no_key(live: Live) -> None:
 
 
 def test_a_state_of_this_node_stops_cometbft(live: Live, go_programs: Path) -> None:
-    """CometBFT reads what we write, and refuses a height below it."""
+    """CometBFT reads the state that we write, and refuses a height below it."""
     own = live.copy.parent / "own"
     shutil.copytree(live.copy / "config", own / "config")
     (own / "data").mkdir()

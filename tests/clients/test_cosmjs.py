@@ -1,4 +1,4 @@
-"""CosmJS's four clients, and StargateClient, against our node in each dialect."""
+"""Tests of CosmJS's four clients, and StargateClient, with our node in each dialect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLIENTS = {
     "comet-0.40": "Comet38Client",
     "comet-1.0": "Comet1Client",
 }
-# Of run.js and idle.js; the last is that of a whole run.
+# Number of steps of a whole run of run.js, and of idle.js.
 STEPS = 38
 IDLE_STEPS = 14
 
@@ -50,7 +50,7 @@ def test_cosmjs_does_not_notice_the_difference(
 ) -> None:
     with serve(app_for(chain, dialect=dialect)) as url:
         chain.start()
-        # CosmJS takes no status without a block, of a real node neither.
+        # CosmJS can't read a status without a block, not even a real node's.
         assert chain.reads.wait_for_height(0, PATIENCE)
         ended = run(cosmjs_node, url, CLIENTS[dialect])
 
@@ -86,7 +86,7 @@ def test_cosmjs_notices_another_dialect(cosmjs_node: str, chain: EmbeddedChain) 
 def test_cosmjs_tests_pass_against_a_plain_node(
     cosmjs_node: str, tmp_path: Path, dialect: str
 ) -> None:
-    # As long as nobody has sent anything, only a node that makes blocks has any.
+    # Before anything is sent, only a node that makes blocks by itself has any.
     expected = {"idle.js": IDLE_STEPS, "run.js": STEPS}
     with started(tmp_path, "--dialect", dialect, "--block-interval", "0.2") as plain:
         for script, steps in expected.items():

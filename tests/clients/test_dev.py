@@ -1,4 +1,4 @@
-"""viem and ethers sign and send with the accounts of a development chain."""
+"""Tests of viem and ethers, which sign and send with the accounts of a development chain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import ETHEREUM_SCRIPTS
 
 
 def test_libraries_for_node_js_use_its_accounts(node: str, tmp_path: Path) -> None:
-    # ethers looks for a receipt at each new block it hears of: it has to hear of one.
+    # ethers looks for a receipt at each new block that it is notified of, so there must be one.
     app = dev_app(tmp_path, produce=True, empty_blocks=True, block_interval=0.1)
     try:
         with serve(app) as url:
@@ -29,7 +29,7 @@ def test_libraries_for_node_js_use_its_accounts(node: str, tmp_path: Path) -> No
         chain_of(app).close()
 
     assert ran.returncode == 0, ran.stderr
-    # ethers also prints there that it was destroyed while it polled.
+    # ethers also prints that it was destroyed while it polled.
     steps = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
     shown = {step["step"]: step["shown"] for step in steps}
     assert shown == {

@@ -1,4 +1,5 @@
-"""ethers, viem, web3.js and web3.py read the same of our node, over HTTP and a websocket."""
+"""Tests that ethers, viem, web3.js and web3.py read the same from our node, over HTTP and a
+websocket."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ Shown = dict[str, Any]
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
-    """Three blocks, and a producer that makes one of each transaction that comes."""
+    """A chain of three blocks, with a producer that makes a block for each transaction."""
     ethereum_chain(tmp_path).close()
     made = EmbeddedChain(
         tmp_path / "noderpc.db",
@@ -60,7 +61,7 @@ def url(request: pytest.FixtureRequest, chain: EmbeddedChain) -> Iterator[str]:
 
 
 def expected(chain: EmbeddedChain, url: str) -> Shown:
-    """What every client shows."""
+    """Return what every client must print."""
 
     first, second, third = (chain.reads.block(height) for height in (1, 2, 3))
     assert first[1].txs == ()
@@ -127,7 +128,7 @@ def test_a_library_for_node_js_reads_our_node(
     wanted = expected(chain, url)
     many: list[bytes] = []
     if script == "viem.js":
-        # Behind those that it has sent by then.
+        # These nonces follow the ones that the client has used by then.
         first = 5 if url.startswith("ws") else 4
         many = [transfer(nonce) for nonce in range(first, first + MANY)]
         wanted["pending under load"] = sorted(map(tx_hash, many))
@@ -158,7 +159,7 @@ def test_web3_py_reads_our_node(chain: EmbeddedChain, url: str) -> None:
 def _over_http(url: str) -> Shown:
     w3 = Web3(HTTPProvider(url))
     assert w3.is_connected()
-    # Its types tell a hash from bytes.
+    # web3.py has a type for hashes and another for other bytes.
     eth: Any = w3.eth
     third = eth.get_block(3)
     shown: Shown = {

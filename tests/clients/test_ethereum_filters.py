@@ -1,4 +1,4 @@
-"""Filters created and polled by ethers, viem, web3.js and web3.py."""
+"""Tests of filters that ethers, viem, web3.js and web3.py create and poll."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ Shown = dict[str, Any]
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
-    """Three blocks, and no producer: a transaction waits until it was polled for."""
+    """A chain of three blocks without a producer, so a transaction is pending until it was
+    polled for."""
     made = ethereum_chain(tmp_path)
     yield made
     made.close()
@@ -61,14 +62,14 @@ NEW_LOG = log(0, b"four", TOPIC_A)
 
 
 def expected(chain: EmbeddedChain) -> Shown:
-    """What every client shows, once the chain has its two new blocks."""
+    """Return what every client must print once the chain has its two new blocks."""
     nothing: Shown = {"logs": [], "blocks": [], "pending": []}
     blocks = [f"0x{chain.reads.block(height)[0].hash.hex()}" for height in (4, 5)]
     old = [log(0, b"one", TOPIC_A), log(1, b"", TOPIC_A, TOPIC_B), log(2, b"none")]
     return {
         "at first": nothing,
         "a transaction waits": {**nothing, "pending": [f"0x{decode(SENT).hash.hex()}"]},
-        # A block took it before anybody looked.
+        # The transaction was in a block before the poll.
         "two blocks later": {
             "logs": [NEW_LOG],
             "blocks": blocks,
@@ -82,7 +83,8 @@ def expected(chain: EmbeddedChain) -> Shown:
 
 
 def run(node: str, chain: EmbeddedChain, url: str, script: str) -> Shown:
-    """What a script shows, of a node that makes a block when the script asks for it."""
+    """Return what a script prints for a node that makes a block when the script asks for
+    one."""
     words = [node, str(SCRIPTS / script), url, f"0x{SENT.hex()}", f"0x{EMITTING.hex()}"]
     pipe = subprocess.PIPE
     shown: Shown = {}
@@ -134,7 +136,7 @@ async def _over(url: str, chain: EmbeddedChain) -> Shown:
 
 
 async def _lived(eth: Any, chain: EmbeddedChain) -> Shown:
-    """The life of three filters, of either form of the library."""
+    """Return the polls of three filters, with either form of the library."""
     address = Web3.to_checksum_address(f"0x{CONTRACT.hex()}")
     filters = {
         "logs": await _done(eth.filter({"fromBlock": 0, "address": address})),

@@ -1,4 +1,5 @@
-"""ethers, viem, web3.js and web3.py deploy a contract, use it and follow it on our own EVM."""
+"""Tests of ethers, viem, web3.js and web3.py, which deploy a contract, use it and follow it on
+our EVM."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ Shown = dict[str, Any]
 
 
 def expected(account: DevAccount) -> Shown:
-    """What every client shows."""
+    """Return what every client must print."""
     by = account.address.lower()
     event = {"by": by, "amount": 5, "total": 12}
     return {
@@ -54,6 +55,6 @@ def test_a_library_for_node_js_uses_a_contract(
     steps = map(json.loads, ended.stdout.splitlines())
     wanted = expected(dev_account)
     if script == "web3.js" and not evm_url.startswith("ws"):
-        # It follows nothing over HTTP.
+        # Over HTTP the client subscribes to nothing.
         del wanted["told of"]
     assert {step["step"]: step["shown"] for step in steps} == wanted

@@ -1,4 +1,5 @@
-"""viem's test client and hardhat drive our development chain; cast and web3.py use it."""
+"""Tests of viem's test client and hardhat, which drive our development chain, and of cast and
+web3.py, which use it."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ TOO_MUCH = Web3.keccak(text="TooMuch(address,uint256,uint256)")[:4].hex()
 
 
 def steps(*words: object, env: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What a script shows."""
+    """Return what a script prints."""
     ended = subprocess.run(
         [str(word) for word in words],
         capture_output=True,
@@ -116,7 +117,7 @@ def test_hardhat_uses_and_drives_the_chain(
 
 
 def cast(url: str, *words: str) -> str:
-    """What cast prints; what it complains of is raised as :exc:`RuntimeError`."""
+    """Return what cast prints; raise :exc:`RuntimeError` with its errors."""
     if not CAST.exists():
         skip_or_fail("no cast for Linux: run `npm ci` in tests/clients/ethereum")
     command = [str(CAST), words[0], "--rpc-url", url, *words[1:]]
@@ -136,7 +137,7 @@ def test_cast_uses_a_contract(evm_url: str, dev_account: DevAccount, signs: str)
         return cast(evm_url, *words)
 
     assert ask("chain-id") == "9000"
-    # Its options come first: what follows --create is of the contract.
+    # Options of cast come first, as everything after --create belongs to the contract.
     create = ("--create", COUNTER["bytecode"], "constructor(uint256)", "7")
     deployed = json.loads(ask("send", "--json", *signed, *create))
     assert deployed["status"] == "0x1"

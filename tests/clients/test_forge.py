@@ -1,4 +1,5 @@
-"""forge deploys to our development node, and cast reads what it deployed."""
+"""Tests of forge, which deploys to our development node, and of cast, which reads the
+contract."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ ETHER = 10**18
 
 @pytest.fixture
 def folders(tmp_path: Path) -> dict[str, str]:
-    """Environment with folders of the test's own for what forge writes."""
+    """Return an environment with folders of the test, into which forge writes."""
     names = ("FOUNDRY_OUT", "FOUNDRY_CACHE_PATH", "FOUNDRY_BROADCAST", "HOME")
     return {name: str(tmp_path / name.lower()) for name in names}
 
@@ -47,7 +48,7 @@ def forge(env: dict[str, str], *words: str) -> str:
 
 @pytest.mark.parametrize("signs", ["node", "client"])
 def test_forge_runs_a_script(evm_base: str, folders: dict[str, str], signs: str) -> None:
-    # A script signs with nonces that it took before.
+    # A script signs with nonces that it read before.
     account = ACCOUNTS[6 if signs == "node" else 7]
     salt = f"0x{int(signs == 'node'):064x}"
     own = ["--private-key", account.key]
@@ -75,7 +76,7 @@ def test_forge_creates_a_contract(
     words = ["create", "evm/Counter.sol:Counter", "--rpc-url", evm_url]
     words += ["--private-key", dev_account.key]
 
-    # All words behind these are arguments of the constructor.
+    # All words behind this flag are arguments of the constructor.
     made = json.loads(forge(folders, *words, "--constructor-args=7"))
 
     assert cast(evm_url, "call", made["deployedTo"], "total()(uint256)") == "7"

@@ -1,4 +1,4 @@
-"""CometBFT's own readers say of genesis documents what is recorded of them."""
+"""Tests that CometBFT's own readers say of genesis documents what the recording has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CometBFT's own HTTP client in Go against our node; its calls are in go/rpc."""
+"""Tests of CometBFT's own HTTP client in Go with our node; its calls are in go/rpc."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..faults.servers import serving
 from ..helpers.until import PATIENCE
 
 LAST_STEPS = ["events of a round", "more events of a round", "changes of validators"]
-"""They say by their absence that the program ended early."""
+"""Steps whose absence shows that the program ended early."""
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ LAST_STEPS = ["events of a round", "more events of a round", "changes of validat
 def test_the_client_of_cometbft_understands_every_answer(
     kind: str, dialect: str, tmp_path: Path, go_programs: Path
 ) -> None:
-    # So many that they take two pages.
+    # Enough validators for two pages.
     write_home(tmp_path, {1: 10, 2: 9, 3: 8}, [1, 2, 3])
 
     with serving(kind, tmp_path / "chain.db", dialect=dialect) as server:

@@ -1,7 +1,8 @@
-"""The server reads requests as Go's net/http and Node's llhttp do, except for listed reasons.
+"""Tests that the server reads requests as Go's net/http and Node's llhttp do, except for listed
+reasons.
 
-Two servers that see different ends of one request let a client smuggle another one past the
-first of them.
+If two servers see different ends of a request, a client can smuggle another request past the
+first server.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from .http_streams import stream
 
 IS_LONG = os.environ.get("NODERPC_CAMPAIGN") == "long"
 STREAMS = 5_000_000 if IS_LONG else 100_000
-"""Streams of one run: they take about a minute, or half an hour in the long campaign."""
+"""Number of streams in a run, which takes about a minute, or half an hour in the long
+campaign."""
 
 # Reasons why one reader accepts a request that the other refuses, each with a pattern of the
 # request's head. Requests that both accept must be equal.
@@ -80,18 +82,18 @@ BODY_LAXER_THAN_LLHTTP = {
 }
 TAB = rb"(?i)\ntransfer-encoding:[^\n]*\t[ \t]*\r?\n"
 UPGRADED = rb"(?i)\nupgrade:"
-"""llhttp leaves what follows the head of an upgrade to its caller."""
+"""llhttp leaves the bytes behind the head of an upgrade to its caller."""
 
 
 def _parts(rest: bytes) -> tuple[bytes, bytes]:
-    """Head and body of the request that begins here."""
+    """Return head and body of the request that begins here."""
     found = re.match(rb"(?s)[\r\n]*.*?\n\r?\n", rest)
     at = found.end() if found else len(rest)
     return rest[:at], rest[at:]
 
 
 def _reason(rows: Mapping[str, bytes], text: bytes) -> str | None:
-    # An empty line may stand before a request, and its own reason is another one.
+    # An empty line may come before a request, which has a reason of its own.
     texts = text, re.sub(rb"\A\r?\n", b"", text)
     return next(
         (
@@ -104,7 +106,7 @@ def _reason(rows: Mapping[str, bytes], text: bytes) -> str | None:
 
 
 def explanation(mine: Seen, their: Seen, sent: bytes, name: str) -> str | None:
-    """Return why two readers see other requests; raise for what nothing explains."""
+    """Return why two readers see different requests; raise if nothing explains it."""
     same = 0
     while mine.requests[same : same + 1] == their.requests[same : same + 1]:
         if same == len(mine.requests):
@@ -116,7 +118,7 @@ def explanation(mine: Seen, their: Seen, sent: bytes, name: str) -> str | None:
         return "an upgrade"
     before = mine.requests[same - 1].headers if same else {}
     if "close" in " ".join(before.get("connection", ())).lower():
-        # Go finds the word anywhere in a value, and lets keep-alive win with HTTP/1.0.
+        # Go finds the word anywhere in a value, and with HTTP/1.0 keep-alive has precedence.
         return "Connection: close is a list of options, and wins"
     if name == "llhttp" and re.search(TAB, head):
         return "a tab behind a value does not belong to it"
@@ -164,7 +166,7 @@ def test_every_difference_to_other_readers_has_a_reason(go: Go) -> None:
             else:
                 equal[name] += len(mine.requests)
 
-    # Enough streams are valid, and no reason has become useless.
+    # Enough streams are valid, and each reason is still needed.
     assert equal["Go"] > STREAMS // 5
     assert equal["llhttp"] > STREAMS // 5
     known = (

@@ -1,6 +1,7 @@
-"""A chain of 180 validators, read from our store and from those of CometBFT's own packages.
+"""A chain of 180 validators, read from our store and from the stores of CometBFT's own
+packages.
 
-`cometbft inspect` serves the latter, which go/savechain fills from our node's answers.
+`cometbft inspect` serves the latter, which go/savechain fills from our node's responses.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tests.differential.sides import inspected
 
 from ..helpers.until import PATIENCE
 
-# A power changes at 50, and holds from 52 on.
+# A power changes at height 50, and is in effect from 52 on.
 SHAPE, BLOCKS = Shape("inspected", txs=3), 53
 
 

@@ -1,4 +1,4 @@
-"""CometBFT's light client verifies our chains, values and results."""
+"""Tests that CometBFT's light client verifies our chains, values and results."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_chain_is_verified_across_changes_of_its_validators(
     assert (steps == every) if flags else ({HEIGHT} < steps < every)
 
 
-# The responses of these differ in consensus parameters.
+# These dialects differ in consensus parameters.
 @pytest.mark.parametrize("dialect", ["comet-0.38", "comet-0.39", "comet-0.40"])
 def test_values_and_results_are_proved(
     chain: tuple[Path, Trust], go_programs: Path, dialect: str
@@ -67,7 +67,7 @@ def test_values_and_results_are_proved(
             client.ask("abci_query", **QUERY.params, height=HEIGHT)
         results, params, tx = (question.to(client) for question in (RESULTS, PARAMS, TX))
 
-    # Of the state that the latest header carries.
+    # The value is proven by the state that the latest header carries.
     assert (latest["height"], _value(latest)) == (str(HEIGHT - 1), b"23")
     assert (past["height"], _value(past)) == (str(HEIGHT - 5), b"19")
     assert len(results["txs_results"]) == 2
@@ -94,7 +94,7 @@ def test_a_transaction_through_the_proxy_is_proved_by_the_next_block(
             sent = client.ask("broadcast_tx_commit", tx='"name=satoshi"')
             until(lambda: _latest(node) > int(sent["height"]), "the next block is made")
             found = client.ask("abci_query", path=PATH, data='"name"')["response"]
-            # Two heights after the transaction that brought in the fourth.
+            # The fourth validator is in the set two heights after its transaction.
             members = client.ask("validators", height=int(sent["height"]) + 1)
 
     assert (found["height"], _value(found)) == (sent["height"], b"satoshi")

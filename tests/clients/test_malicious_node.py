@@ -1,4 +1,4 @@
-"""CometBFT's light client refuses our chains as soon as one answer is forged."""
+"""Tests that CometBFT's light client refuses our chains as soon as one response is forged."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _other_height(found: QueryResult) -> QueryResult:
 
 def _other_proof(found: QueryResult) -> QueryResult:
     inner, outer = found.proof_ops
-    # The end of the last aunt.
+    # Change the last byte of the last aunt.
     data = inner.data[:-1] + bytes([inner.data[-1] ^ 1])
     return replace(found, proof_ops=(replace(inner, data=data), outer))
 

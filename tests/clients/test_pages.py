@@ -1,4 +1,5 @@
-"""Pages in a browser at a development node: one of this machine, and one that rebinds."""
+"""Tests of pages in a browser that call a development node: a page of this machine, and one
+that rebinds DNS."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ fetch(url, {method: "POST", headers, body})
 
 
 class Empty(BaseHTTPRequestHandler):
-    """A page of somebody's."""
+    """Serves an empty page."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -41,7 +42,7 @@ class Empty(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def pages() -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Chrome]:
-    # As DNS says after the page was loaded.
+    # The name resolves to this machine, as if DNS had changed after the page was loaded.
     with chromium("--host-resolver-rules=MAP evil.example 127.0.0.1") as driver:
         driver.set_script_timeout(PATIENCE)
         yield driver
@@ -70,7 +71,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def asked(browser: Chrome, page: str, url: str, call: dict[str, Any]) -> tuple[int, str]:
-    """Return the answer to a page."""
+    """Return the response that a page gets."""
     browser.get(page)
     status, text = browser.execute_async_script(_ASK, url, call)
     return status, text

@@ -1,4 +1,5 @@
-"""A real node beside ours, and beside a companion of it: tests/differential, live, for 0.38."""
+"""Tests of a real node beside ours, and beside its companion: tests/differential, live, for
+0.38."""
 
 from __future__ import annotations
 

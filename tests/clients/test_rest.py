@@ -1,4 +1,5 @@
-"""Clients of REST: cosmpy sends to the application ``bank``, and Keplr takes its chain."""
+"""Tests of REST clients: cosmpy sends to the application ``bank``, and Keplr accepts its
+chain."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from ..server.node_process import Node, started
 from .conftest import COSMPY, KEPLR
 
 BANK = ("--application", "bank", "--dev")
-# Of the extension, and of a page that suggests the chain.
+# The origin of the extension, and of a page that suggests the chain.
 ORIGINS = ("chrome-extension://dmkamcknogkgcdfhhbddcghachkejeap", "https://wallet.example")
 STEPS = [
     "balances",
@@ -51,7 +52,7 @@ def test_keplr_takes_the_chain(keplr_node: str, tmp_path: Path) -> None:
         rpc, rest = node.url(), node.url("REST")
         *_, last = output_of(keplr_node, str(KEPLR / "check.js"), rpc, rest, chain_id)
 
-        # There are no other modules of those that it looks for.
+        # The chain has none of the other modules that Keplr looks for.
         assert json.loads(last)["features"] == ["query:/cosmos/bank/v1beta1/spendable_balances"]
         for origin in ORIGINS:
             for url in (f"{rpc}/status", f"{rest}/cosmos/base/tendermint/v1beta1/node_info"):

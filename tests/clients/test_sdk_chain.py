@@ -1,6 +1,6 @@
-"""CosmJS sends and reads through a companion of a chain of the Cosmos SDK.
+"""Tests of CosmJS, which sends and reads through a companion of a chain of the Cosmos SDK.
 
-Live, and over a recording of such a chain; the rest of that is in tests/companion.
+They use a live chain, and a recording of one; tests/companion has more tests of the recording.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .sdk_chain import (
     stored_paths,
 )
 
-# What each block changes is left out.
+# Paths whose replies change with each block are left out.
 REST_PATHS = [
     f"/cosmos/auth/v1beta1/accounts/{ALICE}",
     "/cosmos/bank/v1beta1/params",
@@ -70,7 +70,8 @@ def node() -> str:
 
 @pytest.fixture(scope="module")
 def sdk_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The chain's program, of NODERPC_SDKCHAIN or built: in minutes, so only in .ci/long."""
+    """Return the chain's program from NODERPC_SDKCHAIN, or build it, which takes minutes and so
+    happens only in .ci/long."""
     if given := os.environ.get("NODERPC_SDKCHAIN"):
         return Path(given)
     if not is_long():
@@ -85,7 +86,7 @@ def sdk_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_cosmjs_sends_and_reads_through_a_companion(
     node: str, sdk_program: Path, tmp_path: Path
 ) -> None:
-    """And all that is stored, and each search, is as the node has it."""
+    """The stored blocks and the results of searches equal the node's, too."""
     with (
         sdk_chain(sdk_program, tmp_path / "home") as chain,
         beside(chain, VERSIONS["0.38.25"], tmp_path / "companion") as companion,
@@ -115,7 +116,7 @@ def test_rest_of_a_companion_is_that_of_the_gateway(sdk_program: Path, tmp_path:
 def test_cosmjs_reads_a_recorded_chain_through_a_companion(
     dialect: str, node: str, tmp_path: Path
 ) -> None:
-    """Of each dialect the same."""
+    """The replies are the same in each dialect."""
     recording = Recording.read(RECORDING)
     with (
         played(recording) as chain,
@@ -124,5 +125,6 @@ def test_cosmjs_reads_a_recorded_chain_through_a_companion(
         printed = bank(node, companion, "read")
 
     assert printed == recording.printed
-    # Three accounts, one that there is not, seven searches and what they found.
+    # The client printed three accounts, one that does not exist, seven searches and what they
+    # found.
     assert len(steps(printed)) == 1 + 3 + 1 + 7 + 7

@@ -1,6 +1,6 @@
-"""The page at ``/try`` in a browser: each form is sent with its example, and is answered.
+"""Tests of the page at ``/try`` in a browser, where each form is sent with its example.
 
-With ``NODERPC_SCREENSHOTS`` the pictures stay in that folder.
+With ``NODERPC_SCREENSHOTS``, the pictures stay in that folder.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CURES = {
 }
 HOSTILE = "<img src=x onerror=alert(1)>"
 
-# All at once, and no page would have to wait for another.
+# All forms are sent at once, so that none waits for another.
 _SEND_ALL = """
 for (const form of document.querySelectorAll("details form")) form.requestSubmit();
 """
@@ -65,7 +65,7 @@ def browser() -> Iterator[Chrome]:
 
 @pytest.fixture(scope="module")
 def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Servers of one chain in several dialects, and of a development chain."""
+    """Yield the URLs of one chain in several dialects, and of a development chain."""
     backend = chain.backend(tmp_path_factory.mktemp("chain"))
     app = Flask("many")
     for name in DIALECTS:
@@ -96,7 +96,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server that refuses some methods."""
+    """Yield the URL of a server that refuses some methods."""
     backend = chain.backend(tmp_path_factory.mktemp("closed"))
     with closing(backend), serve(app_for(backend, deny_methods=["status"])) as url:
         yield url
@@ -109,7 +109,7 @@ def reader_of(browser: Chrome, url: str) -> Reader:
 
 
 def sent(reader: Reader) -> dict[str, tuple[str, Any]]:
-    """Send every form; status and reply by the names of the calls."""
+    """Send every form; return status and reply by the names of the calls."""
     reader.script(_SEND_ALL)
     until(lambda: not reader.script(_WAITING), "all forms are answered")
     return {
@@ -117,7 +117,7 @@ def sent(reader: Reader) -> dict[str, tuple[str, Any]]:
     }
 
 
-# The chain has the example's transaction; and nobody has signed twice.
+# The chain has the example's transaction already, and no validator has signed twice.
 REFUSED = {
     "broadcast_evidence",
     "broadcast_tx_async",
@@ -140,7 +140,7 @@ def test_every_route_is_sent_with_its_example(
     omitted = DIALECTS_BY_NAME[dialect].omits_routes
     served = {route.name for route in COMETBFT_ROUTES + UNSAFE_ROUTES} - omitted
     assert answers.keys() - {"rpc.discover"} == served
-    # Unless the mempool has been flushed before.
+    # This call succeeds if the mempool has been flushed before.
     assert failed.keys() <= REFUSED, failed
     for name, (status, reply) in answers.items():
         shown = (
@@ -149,7 +149,7 @@ def test_every_route_is_sent_with_its_example(
             else "200 OK" in status
         )
         assert shown, (name, status)
-    # Of a failed GET the browser says so by itself.
+    # The browser itself logs each failed GET.
     assert [text for text in reader.complaints() if "the server responded" not in text] == []
 
 
@@ -254,5 +254,5 @@ def test_a_reply_is_text(browser: Chrome, urls: dict[str, str]) -> None:
 
     reader.until_text(HOSTILE, "form.any .command")
     reader.until_text("at most 0", "form.any .reply")
-    # There would be a dialog.
+    # Markup in a value would open a dialog.
     assert reader.script("return document.querySelectorAll('img').length") == 0

@@ -1,4 +1,4 @@
-"""The quickstart and the pages of docs/tutorials, as their readers run them."""
+"""Tests that run the quickstart and the pages of docs/tutorials as their readers do."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PAGES = [DOCS / "quickstart.rst", *sorted(DOCS.glob("tutorials/*.rst"))]
 
 
 def run(page: str, folder: Path, *programs: Path, libraries: Path | None = None) -> None:
-    """Run a page in a folder, at ports that are free.
+    """Run a page in a folder, at free ports.
 
-    ``programs`` are further folders of programs, ``libraries`` the folder of what npm has
-    installed.
+    ``programs`` are more folders of programs, and ``libraries`` is the folder of npm's
+    packages.
     """
     if libraries:
         (folder / "node_modules").symlink_to(libraries / "node_modules")
-    # Else it shows its progress where it does not write to a terminal.
+    # Without this option, curl shows its progress when it does not write to a terminal.
     (folder / ".curlrc").write_text("silent\n")
     ports = {port: free_port() for port in (26657, 36657, 8545)}
     paths = [*programs, Path(sys.executable).parent, os.environ["PATH"]]
@@ -34,7 +34,7 @@ def run(page: str, folder: Path, *programs: Path, libraries: Path | None = None)
         "HOME": str(folder),
         "PATH": os.pathsep.join(map(str, paths)),
         "HARDHAT_DISABLE_TELEMETRY_PROMPT": "true",
-        # What the page leaves at its default.
+        # Settings that the page leaves at their default.
         "NODERPC_RPC_LADDR": f"tcp://127.0.0.1:{ports[26657]}",
         "NODERPC_JSON_RPC_ADDRESS": f"127.0.0.1:{ports[8545]}",
         "NODERPC_JSON_RPC_WS_ADDRESS": "127.0.0.1:0",
@@ -52,12 +52,12 @@ def test_every_tutorial_is_run() -> None:
 
 
 def locked() -> set[str]:
-    """What the run uses, in the words of those who install it."""
+    """Return the packages that the run uses, as their install commands name them."""
     found = {".", "flask-noderpc"}
     for folder in (COSMJS, ETHEREUM):
         needs = json.loads((folder / "package.json").read_text())["dependencies"]
         found |= {f"{name}@{version}" for name, version in needs.items()}
-    # Hardhat brings it.
+    # Hardhat depends on this package.
     modules = json.loads((ETHEREUM / "package-lock.json").read_text())["packages"]
     found.add(f"solc@{modules['node_modules/solc']['version']}")
     for name, version in re.findall(r"(github\S+) (v\S+)", (GO / "go.mod").read_text()):

@@ -1,4 +1,4 @@
-"""A chain with changing validators, to be verified by light clients."""
+"""A chain with changing validators, for light clients to verify."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .light import Question, Trust
 
 TRUSTED = 1
 HEIGHT = 24
-"""Of the chain: its four validators have been replaced one by one, seven times."""
+"""Height of the chain, whose four validators have been replaced one by one, seven times."""
 
 _SEATS = 4
 
@@ -29,8 +29,8 @@ QUERY = Question("abci_query", {"path": PATH, "data": "0x" + b"height".hex()})
 
 
 def write_chain(path: Path, forked_at: int = HEIGHT + 1) -> Trust:
-    """Blocks of pairs, other ones after a fork; in each third block the oldest validator
-    gives its seat to a new one."""
+    """Write blocks of pairs, which differ after a fork; in each third block a new validator
+    replaces the oldest."""
     maker = ChainMaker([10] * _SEATS, chain_id="changing", application=MerkleKVStore)
     backend = SQLiteBackend(path)
     backend.init_chain(maker.genesis, maker.state)

@@ -1,4 +1,4 @@
-"""Every checkable fact in the recorded replies: our value and the node's."""
+"""Values in the recorded replies that can be computed: ours, and the node's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .rebuild import Json
 
 @dataclass(frozen=True)
 class Case:
-    """One fact: ours must equal the node's."""
+    """Two values that must be equal: ours, and the node's."""
 
     kind: str
     where: str
@@ -32,7 +32,7 @@ class Case:
 
 @dataclass
 class Found:
-    """Everything of one chain, with the place in the replies where it stands."""
+    """All objects of one chain, with their places in the replies."""
 
     blocks: list[tuple[str, BlockID, Block]] = field(default_factory=list)
     metas: list[tuple[str, Json]] = field(default_factory=list)
@@ -47,12 +47,12 @@ class Found:
     addresses: dict[bytes, PublicKey] = field(default_factory=dict)
 
     def header_at(self, height: int) -> Header | None:
-        """The header of a height, wherever it was printed."""
+        """Return the header of a height from whichever reply has it."""
         return next((h for _, h in self.headers if h.height == height), None)
 
 
 def nodes(value: Json, where: str = "") -> Iterator[tuple[str, dict[str, Json]]]:
-    """Every JSON object below ``value`` with its path."""
+    """Yield every JSON object below ``value`` with its path."""
     if isinstance(value, dict):
         yield where, value
         for key, item in value.items():
@@ -63,7 +63,7 @@ def nodes(value: Json, where: str = "") -> Iterator[tuple[str, dict[str, Json]]]
 
 
 def collect(replies: Json) -> Found:
-    """Sort every object of one chain's replies by what it is."""
+    """Sort every object of one chain's replies by its kind."""
     found = Found()
     for where, item in nodes(replies):
         _collect_chain(found, where, item)
@@ -123,7 +123,7 @@ def _collect_execution(found: Found, where: str, item: dict[str, Json]) -> None:
 
 
 def all_cases(replies: Json) -> Iterator[Case]:
-    """Every case of one node version; each top-level group is a chain of its own."""
+    """Yield every case of one node version; each top-level group is a chain of its own."""
     for name, group in replies.items():
         found = collect(group)
         for source in (

@@ -1,9 +1,9 @@
-"""Genesis documents that are right, wrong, and in between, by name.
+"""Valid, invalid and unusual genesis documents, by name.
 
-``python -m tests.comet.genesis_cases OUTPUT VERSION=PROGRAM …`` records what Go's readers say
-of them: the programs that ``go build`` makes of tests/clients/go/genesis for CometBFT 0.38,
-0.40 and 1.0, and of tests/clients/sdk/genesisreader for the Cosmos SDK, whose reader is the
-same in 0.50 and 0.53.
+``python -m tests.comet.genesis_cases OUTPUT VERSION=PROGRAM …`` records how Go's readers read
+them: the programs that ``go build`` makes of tests/clients/go/genesis for CometBFT 0.38, 0.40
+and 1.0, and of tests/clients/sdk/genesisreader for the Cosmos SDK, whose reader is the same in
+0.50 and 0.53.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def _nested(depth: int) -> str:
 
 
 def _texts() -> Iterator[tuple[str, str]]:
-    """Documents whose very text matters."""
+    """Yield documents whose exact text matters."""
     whole = json.dumps(COMET)
     for name, text in {
         "empty": "",
@@ -308,7 +308,7 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 
 def _mixed() -> Iterator[tuple[str, str]]:
-    """Documents with members of both forms, and those of public chains in short."""
+    """Yield documents with members of both forms, and shortened documents of public chains."""
     consensus = APP["consensus"]
     old = {
         "block": {"max_bytes": "22020096", "max_gas": "-1", "time_iota_ms": "1000"},
@@ -375,7 +375,7 @@ def _mixed() -> Iterator[tuple[str, str]]:
 
 
 def cases() -> dict[str, str]:
-    """All documents by name."""
+    """Return all documents by name."""
     found = {_name("CometBFT", *each): json.dumps(_changed(COMET, *each)) for each in _comet()}
     found |= {_name("SDK", *each): json.dumps(_changed(APP, *each)) for each in _app()}
     found |= dict([*_texts(), *_mixed()])
@@ -383,7 +383,7 @@ def cases() -> dict[str, str]:
 
 
 def ask(program: str) -> dict[str, Json]:
-    """Answers of a program to all documents, by name."""
+    """Return the replies of a program to all documents, by name."""
     lines = "".join(json.dumps(text) + "\n" for text in cases().values())
     run = subprocess.run([program], input=lines, capture_output=True, text=True, check=True)
     return dict(zip(cases(), map(json.loads, run.stdout.split("\n")[:-1]), strict=True))

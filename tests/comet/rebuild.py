@@ -1,4 +1,4 @@
-"""Domain values from the JSON of CometBFT replies, of 0.34 to 1.0."""
+"""Build domain values from the JSON of CometBFT replies, of 0.34 to 1.0."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 
 
 def reply(version: str) -> dict[str, Json]:
-    """All captured REST replies of one node version."""
+    """Return all captured REST replies of one node version."""
     replies: dict[str, Json] = json.loads((GOLDEN / f"rest_{version}.json").read_text())
     return replies
 
 
 def text_bytes(text: str | None) -> bytes:
-    """Bytes of a base64 text; CometBFT prints none as null."""
+    """Return the bytes of a base64 string; CometBFT writes empty ones as null."""
     return b64decode(text or "", validate=True)
 
 
 def block_id(found: Json) -> BlockID:
-    """A block id."""
+    """Return a block ID."""
     parts = PartSetHeader(found["parts"]["total"], bytes.fromhex(found["parts"]["hash"]))
     return BlockID(bytes.fromhex(found["hash"]), parts)
 
 
 def header(found: Json) -> Header:
-    """A header."""
+    """Return a header."""
     return Header(
         version=Version(int(found["version"]["block"]), int(found["version"]["app"])),
         chain_id=found["chain_id"],
@@ -68,7 +68,7 @@ def header(found: Json) -> Header:
 
 
 def commit_sig(found: Json) -> CommitSig:
-    """One signature of a commit."""
+    """Return one signature of a commit."""
     return CommitSig(
         found["block_id_flag"],
         bytes.fromhex(found["validator_address"]),
@@ -78,7 +78,7 @@ def commit_sig(found: Json) -> CommitSig:
 
 
 def commit(found: Json) -> Commit:
-    """A commit."""
+    """Return a commit."""
     return Commit(
         int(found["height"]),
         found["round"],
@@ -88,7 +88,7 @@ def commit(found: Json) -> Commit:
 
 
 def vote(found: Json) -> Vote:
-    """A vote as evidence shows it."""
+    """Return a vote of a piece of evidence."""
     return Vote(
         type=found["type"],
         height=int(found["height"]),
@@ -104,7 +104,7 @@ def vote(found: Json) -> Vote:
 
 
 def evidence(found: Json) -> DuplicateVoteEvidence:
-    """A piece of duplicate-vote evidence."""
+    """Return evidence of a duplicate vote."""
     assert found["type"] == "tendermint/DuplicateVoteEvidence"
     value = found["value"]
     return DuplicateVoteEvidence(
@@ -117,13 +117,13 @@ def evidence(found: Json) -> DuplicateVoteEvidence:
 
 
 def _spelt(found: Json, *names: str) -> Json:
-    """The member that has one of the names; CometBFT 1.0 has others than before."""
+    """Return the member that has one of the names; CometBFT 1.0 renamed some."""
     (name,) = found.keys() & set(names)
     return found[name]
 
 
 def block(found: Json) -> Block:
-    """A whole block."""
+    """Return a whole block."""
     return Block(
         header(found["header"]),
         tuple(text_bytes(tx) for tx in found["data"]["txs"]),
@@ -133,13 +133,13 @@ def block(found: Json) -> Block:
 
 
 def public_key(found: Json) -> PublicKey:
-    """An ed25519 key."""
+    """Return an ed25519 key."""
     assert found["type"] == "tendermint/PubKeyEd25519"
     return PublicKey(ED25519, text_bytes(found["value"]))
 
 
 def validator(found: Json) -> Validator:
-    """A validator, of a set (``voting_power``) or of the genesis (``power``)."""
+    """Return a validator, of a set (``voting_power``) or of the genesis (``power``)."""
     return Validator(
         bytes.fromhex(found["address"]),
         public_key(found["pub_key"]),
@@ -149,18 +149,18 @@ def validator(found: Json) -> Validator:
 
 
 def validator_set(found: Json) -> ValidatorSet:
-    """The validators in the order they were listed."""
+    """Return the validators in the order of the list."""
     return ValidatorSet(tuple(validator(item) for item in found))
 
 
 def consensus_params(found: Json) -> ConsensusParams:
-    """The parameters that the consensus hash covers."""
+    """Return the parameters that the consensus hash covers."""
     limits = found["block"]
     return ConsensusParams(BlockParams(int(limits["max_bytes"]), int(limits["max_gas"])))
 
 
 def tx_result(found: Json) -> ExecTxResult:
-    """The parts of a result that the results hash covers."""
+    """Return the parts of a result that the results hash covers."""
     return ExecTxResult(
         code=found["code"],
         data=text_bytes(found["data"]),
@@ -170,7 +170,7 @@ def tx_result(found: Json) -> ExecTxResult:
 
 
 def tx_proof(found: Json) -> TxProof:
-    """A proof that a transaction is in a block."""
+    """Return a proof that a transaction is in a block."""
     proof = found["proof"]
     return TxProof(
         bytes.fromhex(found["root_hash"]),

@@ -1,4 +1,5 @@
-"""Bytes and hashes of a whole block, by another way than one signature or field at a time."""
+"""Compute bytes and hashes of a whole block in another way than by single signatures or
+fields."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from .rebuild import GOLDEN
 from .test_vectors import FIRST
 
 TIMES = st.one_of(st.just(ZERO_TIME), st.integers(0, 4_000_000_000 * 10**9))
-# As they are in most blocks, and as other chains and absent votes have them.
+# Values of the length that most blocks have, and of lengths that other chains and absent votes
+# have.
 ADDRESSES = st.one_of(st.binary(min_size=20, max_size=20), st.binary(max_size=40))
 SIGNATURES = st.one_of(st.binary(min_size=64, max_size=64), st.binary(max_size=140))
 SIGS = st.builds(CommitSig, st.integers(0, 200), ADDRESSES, TIMES, SIGNATURES)
@@ -73,7 +75,7 @@ def test_all_hashes_at_once_are_those_of_each_part(commit: Commit, txs: list[byt
 
 
 def test_an_attack_on_light_clients_in_a_block_of_cometbft_1() -> None:
-    # A block that a node of 1.0.1 made, which encodes keys of validators otherwise.
+    # A node of 1.0.1 made this block; that version encodes keys of validators differently.
     recorded = (GOLDEN / "block_attack_1.0.1.json").read_bytes()
     found = DIALECTS["comet-1.0"].decode(ResultBlock, recorded)
     assert found.block is not None

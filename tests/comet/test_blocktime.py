@@ -1,4 +1,4 @@
-"""The time of a block is the weighted median of the votes for its parent."""
+"""Tests that a block's time is the weighted median of the votes for its parent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def commit(*sigs: CommitSig) -> Commit:
     [
         ((10,), (7,), 7),
         ((1, 1, 1), (30, 10, 20), 10),
-        # Half of the power, rounded down, is reached by the first of two equals.
+        # With two equal powers, the first one reaches half of the total, rounded down.
         ((5, 5), (10, 20), 10),
         ((1, 9), (10, 20), 20),
         ((9, 1), (10, 20), 10),

@@ -1,4 +1,4 @@
-"""Genesis documents are read as Go's readers read them, or refused where they refuse them."""
+"""Tests that genesis documents are read and refused as by Go's readers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def recorded() -> dict[str, Json]:
 
 
 def values(genesis: Genesis, version: str) -> dict[str, Json]:
-    """The values in the form in which Go's programs print them."""
+    """Return the values in the form in which Go's programs print them."""
     written = jsoncodec.encode(comet_document(VERSIONS[version]).write(genesis))
     updates = [ValidatorUpdate(each.pub_key, each.power) for each in genesis.validators]
     return {
@@ -55,10 +55,10 @@ def ours(text: str, reader: str) -> dict[str, Json]:
 
 @dataclass(frozen=True)
 class Explained:
-    """Why documents are read in another way than by Go."""
+    """The reason why documents are read differently than by Go."""
 
     names: str
-    """Pattern of the names of documents."""
+    """Pattern of the documents' names."""
     reason: str
     readers: tuple[str, ...] = READERS
 

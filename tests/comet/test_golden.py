@@ -1,4 +1,4 @@
-"""Values of real nodes equal those that we compute, for all recorded replies."""
+"""Tests that values of real nodes equal the computed ones, for all recorded replies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_our_results_equal_those_of_a_real_node(case: Case) -> None:
     assert case.ours == case.node
 
 
-# What the file of 0.34 holds; a walk that misses some of it must not pass.
+# Number of objects in the file of 0.34, so that a walk that misses some of them fails.
 OF_0_34 = {
     "block hash": 6,
     "part set": 6,

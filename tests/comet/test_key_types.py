@@ -1,4 +1,4 @@
-"""Keys of each type, compared with CometBFT 0.40.0."""
+"""Tests of keys of each type, compared with CometBFT 0.40.0."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def signature(kind: str) -> bytes:
 
 
 def verifiable(kind: str) -> str:
-    """Skip where no library can tell."""
+    """Skip the test if the library that verifies this type is missing."""
     if kind == BLS12_381:
         pytest.importorskip("py_arkworks_bls12381")
     if kind == SECP256K1ETH:
@@ -128,7 +128,7 @@ def test_the_hash_of_a_mixed_set_is_that_of_cometbft() -> None:
 
 
 def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Let these packages not be installed."""
+    """Make imports of these packages fail."""
     whole = builtins.__import__
 
     def importing(

@@ -1,4 +1,4 @@
-"""Keys, addresses and vote signatures."""
+"""Tests of keys, addresses and vote signatures."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_vote_for_nil_is_signed_without_a_block_id() -> None:
     assert vote.block_id == NO_BLOCK
     assert vote.validator_index == 1
     assert keys.verify_vote(vote, CHAIN, KEY.public)
-    # Field 4, the block id, would begin with 0x22 after height 5 and round 0.
+    # Field 4, the block ID, would begin with 0x22 after height 5 and round 0.
     assert messages.canonical_vote(nil, CHAIN)[12:13] == b"\x2a"
 
 

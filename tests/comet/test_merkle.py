@@ -1,4 +1,4 @@
-"""Merkle roots and proofs against the definition of RFC 6962."""
+"""Tests of Merkle roots and proofs against the definition of RFC 6962."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def leaves_and_index(draw: st.DrawFn) -> tuple[list[bytes], int]:
 
 
 def reference(leaves: list[bytes]) -> bytes:
-    """RFC 6962, section 2.1, word for word."""
+    """Compute the root as RFC 6962, section 2.1, defines it."""
     if not leaves:
         return sha256().digest()
     if len(leaves) == 1:
@@ -86,7 +86,8 @@ def test_a_changed_index_is_refused(drawn: tuple[list[bytes], int], index: int) 
     assert (hashes.root_of_proof(changed) == hashes.root(leaves)) == (index == proof.index)
 
 
-# A total is bound only through the path it gives: 5 and 6 leaves give leaf 0 the same one.
+# A total is only bound by the path's length: totals of 5 and 6 leaves give leaf 0 the same
+# path.
 @given(leaves_and_index())
 def test_a_total_that_gives_another_path_length_is_refused(
     drawn: tuple[list[bytes], int],

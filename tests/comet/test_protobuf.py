@@ -1,4 +1,4 @@
-"""Protobuf encoding rules that hashed bytes depend on."""
+"""Tests of the protobuf encoding rules that hashes depend on."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_text_is_written_as_utf_8() -> None:
         (1, "1001"),
         (1_000_000_000, "0801"),
         (1_500_000_000, "08011080cab5ee01"),
-        # The nanoseconds count forward also before 1970.
+        # Nanoseconds count forward, even before 1970.
         (-1, "08ffffffffffffffffff0110ff93ebdc03"),
         (-1_000_000_000, "08ffffffffffffffffff01"),
     ],

@@ -1,4 +1,4 @@
-"""Addresses and signatures of secp256k1 keys, compared with CometBFT 0.38.25."""
+"""Tests of addresses and signatures of secp256k1 keys, compared with CometBFT 0.38.25."""
 
 from __future__ import annotations
 

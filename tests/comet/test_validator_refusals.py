@@ -1,4 +1,4 @@
-"""Validator updates that are refused."""
+"""Tests of validator updates that are refused."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_key_without_an_address_is_refused(key: PublicKey) -> None:
 
 
 def test_a_total_power_at_the_limit_is_taken() -> None:
-    # CometBFT: an eighth of the largest int64.
+    # CometBFT limits the total power to an eighth of the largest int64.
     members = validators.updated(two(), [ValidatorUpdate(A, 1152921504606846975 - 4)])
 
     assert members.total_power == validators.MAX_TOTAL_POWER == 1152921504606846975

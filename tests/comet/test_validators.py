@@ -1,4 +1,4 @@
-"""Validator sets: order, updates, and proposer rotation."""
+"""Tests of validator sets: order, updates, and proposer rotation."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ POWERS = st.lists(st.integers(1, 1000), min_size=1, max_size=8)
 
 
 def genesis(*powers: int) -> ValidatorSet:
-    """A first set with these powers for the first keys."""
+    """Return a first set with these powers for the first keys."""
     return validators.genesis_set(
         ValidatorUpdate(key, power) for key, power in zip(KEYS, powers, strict=False)
     )
 
 
 def placed(*members: tuple[int, int]) -> ValidatorSet:
-    """A set of (power, priority), in the order of :func:`validators.in_order`."""
+    """Return a set of (power, priority), in the order of :func:`validators.in_order`."""
     return ValidatorSet(
         validators.in_order(
             Validator(key_types.address(key), key, power, priority)
@@ -48,7 +48,7 @@ def powers(members: ValidatorSet) -> dict[PublicKey, int]:
 
 
 def test_a_new_validator_proposes_as_on_a_real_chain() -> None:
-    # CometBFT 0.38: a set of one with power 10 gains one of power 1.
+    # CometBFT 0.38: a set of one validator with power 10 gains one with power 1.
     members = validators.rotated(validators.updated(genesis(10), [ValidatorUpdate(B, 1)]))
 
     shown = []
@@ -131,7 +131,8 @@ def test_the_proposer_pays_the_whole_power() -> None:
 
 
 def test_distant_priorities_are_divided_toward_zero() -> None:
-    # Spread 46 in a window of 2·10: divided by 3, to 7 and -7, not down to -8.
+    # Priorities have a spread of 46, where 2·10 is allowed: divided by 3, they are 7 and -7,
+    # not rounded down to -8.
     members = validators.rotated(placed((5, 23), (5, -23)))
 
     assert (priority(members, A), priority(members, B)) == (7 + 5 - 10, -7 + 5)
@@ -144,7 +145,7 @@ def test_priorities_within_the_window_are_unchanged() -> None:
 
 
 def test_priorities_are_centred_on_the_floor_of_their_average() -> None:
-    # The average of -1 and -2 is -1.5, its floor -2: they become 1 and 0.
+    # The average of -1 and -2 is -1.5, and its floor -2, so they become 1 and 0.
     members = validators.rotated(placed((5, -1), (5, -2)))
 
     assert (priority(members, A), priority(members, B)) == (1 + 5 - 10, 0 + 5)
@@ -207,13 +208,13 @@ def test_round_zero_is_the_set_itself() -> None:
 def test_a_newcomer_starts_an_eighth_below_the_total() -> None:
     members = validators.updated(placed((60, 0), (30, 0)), [ValidatorUpdate(C, 10)])
 
-    # -(100 + 12), less the floor of the average, -112 / 3.
+    # The priority is -(100 + 12), minus the floor of the average, -112 / 3.
     assert priority(members, C) == -112 + 38
     assert priority(members, A) == priority(members, B) == 38
 
 
 def test_the_priority_of_a_new_validator_counts_simultaneous_removals() -> None:
-    # CometBFT: the total before removals, 60 + 30 + 30, and not 60 + 30.
+    # CometBFT uses the total before removals, 60 + 30 + 30, and not 60 + 30.
     members = validators.updated(
         placed((60, 0), (30, 0)), [ValidatorUpdate(B, 0), ValidatorUpdate(C, 30)]
     )
@@ -229,7 +230,7 @@ def test_changing_the_power_leaves_the_priority() -> None:
 
 
 def test_an_update_rescales_priorities_for_the_new_total_power() -> None:
-    # Spread 200 in a window of 2·(5 + 50): divided by 2.
+    # Priorities have a spread of 200, where 2·(5 + 50) is allowed, and are divided by 2.
     members = validators.updated(placed((50, 100), (50, -100)), [ValidatorUpdate(A, 5)])
 
     assert (priority(members, A), priority(members, B)) == (50, -50)

@@ -1,4 +1,4 @@
-"""Bytes and hashes recorded from running CometBFT nodes."""
+"""Tests of bytes and hashes that were recorded from running CometBFT nodes."""
 
 from __future__ import annotations
 

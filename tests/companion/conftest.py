@@ -1,4 +1,4 @@
-"""Chains behind nodes, and the import from them."""
+"""Fixtures of chains behind nodes, and of imports from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.helpers.until import PATIENCE
 
 HEIGHTS = 70
 LIMITS = UpstreamLimits(timeout=60, patience=0.1)
-# The chains of these tests are of the past.
+# The chains of these tests are years old.
 TRUST = TrustOptions(period=10**20)
 
 
@@ -46,11 +46,11 @@ OLD, RECENT = 40, 80
 
 
 def make_recent_chain(txs_per_block: int = 1) -> SampleChain:
-    """Return a chain whose first ``OLD`` blocks are of the year 2023; those above, up to
-    ``RECENT``, are some minutes old."""
+    """Return a chain whose first ``OLD`` blocks have times of the year 2023, and whose later
+    blocks, up to ``RECENT``, are minutes old."""
     maker = ChainMaker((10, 7, 3))
     blocks = [*make_blocks(maker, OLD - 1, txs_per_block)]
-    # The votes for a block have the time of the next one.
+    # The votes for a block have the time of the next block.
     blocks.append(maker.block())
     maker._now = time.time_ns() - 300 * SECOND
     blocks += make_blocks(maker, RECENT - OLD, txs_per_block)
@@ -59,7 +59,7 @@ def make_recent_chain(txs_per_block: int = 1) -> SampleChain:
 
 @pytest.fixture(scope="session")
 def recent_chain() -> SampleChain:
-    """A chain that began years ago and goes on now."""
+    """A chain that began years ago and has recent blocks."""
     return make_recent_chain()
 
 
@@ -68,7 +68,7 @@ Serve = Callable[..., str]
 
 @pytest.fixture
 def serve_node() -> Iterator[Serve]:
-    """Serve backends as nodes, until the test ends."""
+    """Return a function that serves backends as nodes until the test ends."""
     with ExitStack() as stack:
 
         def start(backend: ChainBackend, dialect: str = "comet-0.38") -> str:
@@ -90,7 +90,7 @@ Companion = Callable[..., CompanionBackend]
 
 @pytest.fixture
 def companion(tmp_path: Path) -> Iterator[Companion]:
-    """Make companions on one store, which end with the test."""
+    """Return a function that makes companions on one store; all end with the test."""
     with ExitStack() as stack:
 
         def make(
@@ -117,7 +117,7 @@ def companion(tmp_path: Path) -> Iterator[Companion]:
 
 
 def node_of(chain: SampleChain, height: int = HEIGHTS) -> ChainBackend:
-    """Return the chain as a node has it, up to a height."""
+    """Return a node that has the chain up to a height."""
     return ChainBackend(MemoryChain(chain.genesis, chain.blocks[:height], state=chain.state))
 
 

@@ -1,4 +1,5 @@
-"""A node of a fork: it answers as CometBFT does, but for changes to the JSON of its results."""
+"""A node of a fork, which serves what CometBFT does except for changes to the JSON of its
+results."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.testing.node import app_for, serve
 
 Change = Callable[[Any], Any]
-"""Change the JSON of a result in place, or return another."""
+"""Changes the JSON of a result in place, or returns another."""
 
 
 @contextmanager
 def forked_node(
     backend: ChainBackend, dialect: str, changes: Mapping[str, Change]
 ) -> Iterator[str]:
-    """Serve a backend with changed results, by method; the URL."""
+    """Serve a backend with changed results, by method; yield the URL."""
     app = app_for(backend, dialect=dialect)
     app.wsgi_app = _Forked(app.wsgi_app, dialect, changes)  # type: ignore[method-assign]
     with serve(app) as url:
@@ -30,7 +31,7 @@ def forked_node(
 
 
 def sei_results(result: Any) -> Any:
-    """Results as Sei's nodes have them, made of those of 0.34."""
+    """Change results of 0.34 into the form of Sei's nodes."""
     for tx in result["txs_results"] or ():
         for name in [name for name, value in tx.items() if value in (0, "0", "", None, [])]:
             del tx[name]

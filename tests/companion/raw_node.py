@@ -1,4 +1,4 @@
-"""A node that answers each request with bytes of the test's own, or not at all."""
+"""A node that answers each request with bytes that the test chooses, or not at all."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 Respond = Callable[[socket.socket, bytes], None]
-"""Answers a request's body on its connection, which is closed then."""
+"""A function that answers a request's body on its connection, which is then closed."""
 
 
 @contextmanager
 def raw_node(respond: Respond, *, whole_request: bool = False) -> Iterator[str]:
-    """Serve requests until the end of the block; its URL.
+    """Serve requests within the context; yield the URL.
 
-    ``respond`` is given the body alone, unless it wants the ``whole_request``.
+    ``respond`` gets the body alone, or the ``whole_request``.
     """
     read = _request if not whole_request else _head
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=_accept, args=(listener, read, respond), daemon=True).start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        # Wakes the thread that accepts.
+        # Shutting down wakes the thread that accepts connections.
         with suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
 
@@ -44,7 +44,7 @@ def _serve(peer: socket.socket, read: Read, respond: Respond) -> None:
 
 
 def _head(peer: socket.socket) -> bytes:
-    """Return a request without a body."""
+    """Return the head of a request."""
     text = b""
     while b"\r\n\r\n" not in text:
         text += peer.recv(65536)
@@ -81,12 +81,12 @@ def hang(peer: socket.socket, body: bytes) -> None:
 
 
 def sends(text: bytes) -> Respond:
-    """Answer every request with these bytes."""
+    """Return a function that sends these bytes for every request."""
     return lambda peer, body: peer.sendall(text)
 
 
 def results(result: Any) -> Respond:
-    """Answer every call, also of a batch, with the same result."""
+    """Return a function that gives the same result for every call, also in a batch."""
 
     def respond(peer: socket.socket, body: bytes) -> None:
         asked = json.loads(body)

@@ -1,4 +1,4 @@
-"""What a node answered to a companion, recorded once and played back without the node."""
+"""Recordings of a node's responses to a companion, which tests play back without the node."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from ..differential.http_client import Ask, ask
 
 @dataclass
 class Recording:
-    """What one node of a chain that stands still said."""
+    """Responses of one node whose chain has stopped."""
 
     calls: dict[str, str] = field(default_factory=dict)
-    """By method and parameters, what follows the id in a response: result or error."""
+    """The rest of the response behind its ID, by method and parameters."""
     paths: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Status and body of the response to a GET."""
     printed: list[str] = field(default_factory=list)
-    """What a client printed that had read from the node."""
+    """Output of a client that had read from the node."""
 
     @classmethod
     def read(cls, path: Path) -> Recording:
-        """Read what :meth:`write` kept."""
+        """Read a recording that :meth:`write` stored."""
         kept = json.loads(gzip.decompress(path.read_bytes()))
         paths = {asked: (status, body) for asked, (status, body) in kept["paths"].items()}
         return cls(kept["calls"], paths, kept["printed"])
 
     def write(self, path: Path) -> None:
-        """Keep it in a file."""
+        """Write the recording to a file."""
         kept = {"calls": self.calls, "paths": self.paths, "printed": self.printed}
         path.write_bytes(gzip.compress(json.dumps(kept).encode(), mtime=0))
 
 
 @contextmanager
 def recorded(recording: Recording, node: str) -> Iterator[str]:
-    """Pass calls on to a node and keep what it answers; the URL for the companion."""
+    """Forward calls to a node and record its responses; yield the URL for the companion."""
     kept = threading.Lock()
 
     def answer(call: Any) -> str:
-        # The same id, which is not what is recorded.
+        # The recorded calls have no ID, so the request and the response use ID 0.
         request = Ask("", "POST", body=json.dumps({**call, "id": 0}))
         _, start, told = ask(node, request).body.partition('{"jsonrpc":"2.0","id":0,')
         assert start, call
@@ -59,9 +59,9 @@ def recorded(recording: Recording, node: str) -> Iterator[str]:
 
 @contextmanager
 def played(recording: Recording) -> Iterator[str]:
-    """Answer as the node did; the URL for the companion.
+    """Play the recorded responses; yield the URL for the companion.
 
-    Fail at the end with the calls that were not recorded.
+    Fail at the end if calls were missing in the recording.
     """
     missing: list[str] = []
 
@@ -108,7 +108,7 @@ def _served(answer: Callable[[Any], str]) -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True

@@ -1,4 +1,4 @@
-"""What the processes of ``noderpc start`` ask of a node together."""
+"""Tests that the processes of ``noderpc start`` share one rate limit towards a node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RATE, CALLS = 60, 200
 
 
 def test_a_node_gets_no_more_than_its_rate(tmp_path: Path) -> None:
-    """Of the follower and the workers, whatever their clients ask."""
+    """The follower and the workers share the rate, whatever clients ask."""
     calls: list[float] = []
     with run_node(dialect="comet-0.38") as node:
         app = app_for(grown(node, 5).chain, dialect="comet-0.38")
@@ -51,5 +51,5 @@ def test_a_node_gets_no_more_than_its_rate(tmp_path: Path) -> None:
                 answers = list(clients.map(companion.get, paths))
             seconds = time.monotonic() - began
     assert [each["code"] for each in answers] == [0] * CALLS
-    # Each process may begin with one request at once, which may be a batch of 10.
+    # Each process may begin with one request at once, which may be a batch of 10 calls.
     assert len([at for at in calls if began <= at <= began + seconds]) <= RATE * seconds + 30

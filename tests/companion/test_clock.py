@@ -1,4 +1,4 @@
-"""Chains whose header times are ahead of the clock, as those of Tendermint 0.34 can be."""
+"""Tests of chains whose header times are ahead of the clock, as in Tendermint 0.34."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.helpers.until import until
 from .conftest import Companion, Serve, import_all, node_of, upstreams_at
 from .test_follow import reaches, reason
 
-# Blocks of now, and of later times.
+# Heights of a block with the present time, and of the last block, which is ahead.
 NOW, AHEAD = 40, 60
 
 
 def chain_ahead(seconds: int, now: int) -> SampleChain:
-    """Return a chain whose blocks above ``NOW`` begin so many seconds after a time."""
+    """Return a chain whose blocks above ``NOW`` are this many seconds after a time."""
     maker = ChainMaker((10, 7, 3))
     maker._now = now - NOW * SECOND
     blocks = [*make_blocks(maker, NOW - 1, 1)]
@@ -36,7 +36,7 @@ def chain_ahead(seconds: int, now: int) -> SampleChain:
 
 
 class Clock:
-    """The clock of the machine that follows, which the test sets."""
+    """The companion's clock, which the test sets."""
 
     def __init__(self) -> None:
         self.now = time.time_ns()
@@ -55,7 +55,7 @@ def clock() -> Clock:
 def test_blocks_that_are_a_little_ahead_are_served(
     head_delay: int, clock: Clock, serve_node: Serve, companion: Companion
 ) -> None:
-    """Up to ten seconds, and no others."""
+    """Blocks may be up to ten seconds ahead."""
     chain = chain_ahead(5, clock.now)
     node = node_of(chain, NOW + 2)
     followed = companion(
@@ -77,7 +77,7 @@ def test_a_companion_begins_below_the_blocks_that_are_ahead(
     companion: Companion,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The companion serves what is stored, tells what it waits for, and goes on in time."""
+    """The companion serves stored blocks, reports what it waits for, and continues in time."""
     caplog.set_level(logging.WARNING)
     chain = chain_ahead(30, clock.now)
     node = node_of(chain, AHEAD)
@@ -107,7 +107,7 @@ def test_a_companion_begins_below_the_blocks_that_are_ahead(
 def test_a_followed_chain_whose_next_block_is_ahead(
     clock: Clock, serve_node: Serve, companion: Companion
 ) -> None:
-    """One block at a time, as the clock allows."""
+    """Blocks are followed one by one, as the clock allows."""
     chain = chain_ahead(30, clock.now)
     node = node_of(chain, NOW)
     followed = companion(serve_node(node, "comet-0.38"), clock=clock, trust_period=86400.0)
@@ -126,7 +126,7 @@ def test_a_followed_chain_whose_next_block_is_ahead(
 def test_an_import_stores_what_is_not_ahead(
     clock: Clock, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """The import ends with the reason, after its patience, and goes on later."""
+    """The import ends with the reason after its patience, and a later one continues."""
     url = serve_node(node_of(chain_ahead(30, clock.now), AHEAD), "comet-0.38")
     options = FetchOptions(TrustOptions(clock=clock))
     for height in (NOW, NOW + 5):

@@ -1,4 +1,4 @@
-"""``noderpc conform`` beside nodes whose bounds are known."""
+"""Tests of ``noderpc conform`` with nodes whose bounds are known."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def found(url: str, *words: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("dialect", NODES)
 def test_the_bounds_of_a_node(dialect: str) -> None:
-    """Whole, and pruned."""
+    """The node has its whole chain, then a pruned one."""
     with run_node(dialect=dialect) as node:
         grown(node, 30)
         whole = found(node.url)
@@ -60,7 +60,7 @@ def test_the_bounds_of_a_node(dialect: str) -> None:
 
 
 def test_the_table_and_the_exit_code() -> None:
-    """Of a node that is as it should be."""
+    """The node has no fault."""
     with run_node(dialect="comet-0.38") as node:
         done = conform(grown(node, 3).url)
     assert done.exit_code == 0
@@ -68,7 +68,7 @@ def test_the_table_and_the_exit_code() -> None:
 
 
 def test_a_liar_is_found(chain: SampleChain, serve_node: Serve) -> None:
-    """With the reason, and a failure."""
+    """The report has the reason, and the command fails."""
     node = Liar(node_of(chain, 30))
     node.of_results = lambda results: results.__class__(results.height)
     done = conform(serve_node(node))
@@ -77,7 +77,7 @@ def test_a_liar_is_found(chain: SampleChain, serve_node: Serve) -> None:
 
 
 def test_a_node_that_is_none() -> None:
-    """One line, and no table."""
+    """The error is one line without a table."""
     with raw_node(sends(http(b"<html>"))) as url:
         done = conform(url)
     assert (done.exit_code, done.output.count("\n")) == (1, 1)
@@ -85,14 +85,14 @@ def test_a_node_that_is_none() -> None:
 
 
 def test_the_time_of_all_probes_is_bounded() -> None:
-    """What was not probed is said."""
+    """The report names each probe that was left out."""
     with run_node(dialect="comet-0.38") as node:
         findings = probe(Probed(Reader(Upstream(node.url, limits=LIMITS)), (), seconds=0.0))
     assert {each.note for each in findings} == {"not probed: the time was over"}
 
 
 def _websocket_server(answer: str) -> Respond:
-    """Take a handshake, and answer what comes then."""
+    """Accept a handshake, and answer the first message."""
 
     def respond(peer: socket.socket, body: bytes) -> None:
         websocket = WSConnection(ConnectionType.SERVER)
@@ -118,14 +118,14 @@ def _websocket_server(answer: str) -> Respond:
     ],
 )
 def test_a_websocket_takes_subscriptions(answer: str, reason: str) -> None:
-    """Its answer is read: any message does not do."""
+    """The probe reads the response and accepts only the right one."""
     with raw_node(_websocket_server(answer), whole_request=True) as url:
         found = reason_against(Address.parse(url), PATIENCE)
     assert (reason in found) if reason else found == ""
 
 
 def test_a_websocket_that_is_none() -> None:
-    """A handshake that is refused, a silent node, and none at all."""
+    """The handshake is refused, the node is silent, or there is no websocket."""
     with raw_node(sends(http(b"", "403 Forbidden")), whole_request=True) as url:
         assert "answered with 403" in reason_against(Address.parse(url), PATIENCE)
 
@@ -140,7 +140,7 @@ def test_a_websocket_that_is_none() -> None:
 def test_a_node_that_has_pruned_more_states_than_blocks(
     chain: SampleChain, serve_node: Serve
 ) -> None:
-    """Heights with both are checked."""
+    """The check uses heights for which the node has both."""
 
     def since_20(known: ValidatorSet | BlockResults, height: int) -> Any:
         if height < 20:

@@ -1,4 +1,4 @@
-"""What nodes of the Cosmos SDK do otherwise than those of the kvstore."""
+"""Tests of differences between nodes of the Cosmos SDK and those of the kvstore."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def test_a_query_has_the_key_and_the_value_that_its_node_says(
 
 
 class Repeating(KVStore):
-    """Has an update of the parameters in each block, as the SDK; few of them change any."""
+    """An application with an update of the parameters in each block, like the SDK; few of them
+    change anything."""
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         made = super().finalize_block(block)
@@ -64,7 +65,7 @@ class Repeating(KVStore):
         return replace(made, consensus_param_updates=update)
 
 
-@pytest.mark.sqlite  # Its table is looked into.
+@pytest.mark.sqlite  # The test reads a table.
 def test_parameters_that_each_block_repeats_are_asked_for_once_a_chunk(
     serve_node: Serve, store: SQLiteBackend, tmp_path: Path
 ) -> None:
@@ -81,12 +82,13 @@ def test_parameters_that_each_block_repeats_are_asked_for_once_a_chunk(
     node.chain, node.of_params = maker.genesis.chain_id, counted
     assert import_all(store, upstreams_at(serve_node(node))) == (1, HEIGHTS - 1)
 
-    # Of four chunks, and where the store begins.
+    # The store reads four chunks, and the height at which it begins.
     assert len(asked) <= 6
     for height in range(1, HEIGHTS):
         assert store.reads.consensus_params(height) == inner.reads.consensus_params(height)
     assert store.verify() == HEIGHTS - 1
     with closing(sqlite3.connect(tmp_path / "copy.db")) as at:
         (kept,) = at.execute("SELECT count(*) FROM consensus_params").fetchone()
-    # Those of the genesis, and three others: none is kept twice.
+    # The chain has four sets of parameters, the genesis' and three others, and each is stored
+    # once.
     assert kept == 4

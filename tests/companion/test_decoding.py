@@ -1,4 +1,4 @@
-"""Processes decode many blocks; without them, the process that fetches does."""
+"""Tests of processes that decode large blocks; without them, the fetching process decodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KINDS = {"block": ResultBlock, "block_results": BlockResults}
 
 
 class CountingDecoders(Decoders):
-    """Decoders that count what they did."""
+    """Decoders that count the documents that they decoded."""
 
     done = 0
 
@@ -44,17 +44,17 @@ class CountingDecoders(Decoders):
 
 @pytest.fixture
 def decoders(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingDecoders]:
-    """One process, for any number of bytes."""
+    """One decoding process that is used for documents of any size."""
     monkeypatch.setattr(decoding, "_WORTH_BYTES", 0)
     with closing(CountingDecoders(1)) as made:
-        # Until then it leaves all to its caller.
+        # Until the process has started, the caller decodes.
         until(lambda: made.decode("comet-0.38", []) is not None, "a process has started")
         yield made
 
 
 @pytest.fixture(scope="module")
 def documents(chain: SampleChain) -> Callable[[str], list[Document]]:
-    """The blocks and results of a chain, as a dialect has them."""
+    """Return a function that gives the blocks and results of a chain in a dialect."""
 
     def of(dialect: str) -> list[Document]:
         client = app_for(node_of(chain), dialect=dialect).test_client()
@@ -90,7 +90,7 @@ def test_what_does_not_decode_is_an_error_of_its_upstream(
     node = Upstream("http://127.0.0.1:1", dialect="comet-0.34", decoders=decoders)
 
     assert decoders.decode("comet-0.38", [*some, (ResultBlock, b'{"block":7}')]) is None
-    # The process goes on.
+    # The process continues after an error.
     assert decoders.decode("comet-0.38", some) is not None
     with pytest.raises(NotDecoded, match="block does not decode"):
         node.load_all([(ResultBlock, call("block"), jsoncodec.Raw(b'{"block":7}'))])
@@ -115,7 +115,7 @@ def test_few_bytes_start_no_process(
 
 
 def processes() -> set[int]:
-    """The processes that decode for this one."""
+    """Return the PIDs of the processes that decode for this one."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     return {each for each in map(int, children) if b"companion.decoding" in _command(each)}
 

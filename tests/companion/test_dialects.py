@@ -1,4 +1,4 @@
-"""A companion serves another dialect than its node speaks, as nodes of that dialect do."""
+"""Tests of a companion that serves another dialect than its node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .conftest import Companion
 from .test_follow import grown, reaches
 from .test_import import get, paths
 
-# Of the node, and of the companion's clients.
+# Dialects of the node and of the companion.
 PAIRS = [
     ("comet-0.40", "comet-0.34"),
     ("comet-1.0", "comet-0.34"),
@@ -41,7 +41,7 @@ class Pair:
 
 @contextmanager
 def pair(companion: Companion, source: str, target: str) -> Iterator[Pair]:
-    """Run all three on one chain."""
+    """Run all three with one chain."""
     with run_node(dialect=source) as node:
         followed = companion(grown(node, 12).url)
         followed.follow()
@@ -57,7 +57,7 @@ def pair(companion: Companion, source: str, target: str) -> Iterator[Pair]:
 def test_reads_are_those_of_a_node_of_the_dialect(
     source: str, target: str, companion: Companion
 ) -> None:
-    """Byte for byte, stored and forwarded."""
+    """Stored and forwarded responses are equal, byte for byte."""
     with pair(companion, source, target) as made:
         made.node.chain.mempool.submit(b"waits=1")
         forwarded = [
@@ -70,7 +70,7 @@ def test_reads_are_those_of_a_node_of_the_dialect(
             '/check_tx?tx="none"',
         ]
         if target != "document":
-            # It has no rounds of nodes.
+            # A companion has no consensus rounds of its own.
             forwarded += ["/consensus_state", "/dump_consensus_state"]
         for path in (*paths(made.node.chain), *forwarded):
             assert get(made.own + path) == get(made.reference + path), path
@@ -80,14 +80,14 @@ def test_reads_are_those_of_a_node_of_the_dialect(
 def test_broadcasts_are_answered_as_by_a_node_of_the_dialect(
     source: str, target: str, companion: Companion
 ) -> None:
-    """Where the check fails, 1.0 answers with an error, and the others with a result."""
+    """If the check fails, 1.0 answers with an error, and the other dialects with a result."""
     with pair(companion, source, target) as made:
         failed = [f'/broadcast_tx_{way}?tx="none"' for way in ("sync", "async", "commit")]
         for path in failed:
             assert get(made.own + path) == get(made.reference + path), path
         is_error = bool(json.loads(get(made.own + failed[0])).get("error"))
         assert is_error == (target == "comet-1.0")
-        # One that waits, and then is in the cache.
+        # The transaction is pending, or already in the cache.
         assert json.loads(get(made.own + '/broadcast_tx_sync?tx="a=1"'))["result"]["code"] in (
             0,
             "0",
@@ -98,7 +98,7 @@ def test_broadcasts_are_answered_as_by_a_node_of_the_dialect(
 
 
 def test_a_live_round_in_the_words_of_another_version() -> None:
-    """With votes, and a proposal that was received."""
+    """The round has votes, and a proposal that was received."""
     vote = "Vote{0:5C1F1A2B3C4D 87/00/SIGNED_MSG_TYPE_PREVOTE(Prevote) 8B01F86F 6D9DAA"
     old = vote.replace("8B01F86F", "8B01F86FAA00").replace("6D9DAA", "6D9DAA010203")
     new = old + " 0A0B0C0D0E0F"

@@ -1,4 +1,5 @@
-"""The EVM layer of a companion: blocks and logs are stored, what needs a state forwarded."""
+"""Tests of the EVM layer of a companion: blocks and logs are stored, and calls that need state
+are forwarded."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ from .raw_node import hang, http, raw_node, sends
 from .test_follow import reaches
 
 API = ("eth", "net", "web3", "txpool", "debug")
-# Its first run logs a topic; what it leaves returns the number of the block.
+# The init code logs a topic; the deployed code returns the block number.
 LOGS = "0x60015f5fa163435f5260205ff35f5260206000f3"
 REVERTS = "0x60aa5f5360015ffd"
 READS_NUMBER = "0x435f5260205ff3"
@@ -56,7 +57,7 @@ def ask(url: str, method: str, *params: Any) -> bytes:
 
 
 def result(url: str, method: str, *params: Any) -> Any:
-    """Return the result of a call that has one."""
+    """Return the result of a call that succeeds."""
     body = json.loads(ask(url, method, *params))
     assert "error" not in body, body
     return body["result"]
@@ -69,7 +70,7 @@ class Pair:
         self.node, self.companion, self.produce = node, companion, produce
 
     def is_equal(self, method: str, *params: Any) -> bool:
-        """Return true if both answer the same."""
+        """Return true if both responses are equal."""
         return ask(self.node, method, *params) == ask(self.companion, method, *params)
 
 
@@ -82,7 +83,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 @contextmanager
 def pair_in(tmp_path: Path, **more: Any) -> Iterator[Pair]:
-    """Run both, the companion with further settings."""
+    """Run both, the companion with these additional settings."""
     app = dev_app(tmp_path / "node", dialect="comet-0.38", evm_api=API)
     chain = chain_of(app)
     with closing(chain), serve(app) as node:
@@ -113,7 +114,7 @@ def pair_in(tmp_path: Path, **more: Any) -> Iterator[Pair]:
 
 @pytest.mark.parametrize("low", [1, HEIGHTS - 1])
 def test_blocks_and_state_are_those_of_the_node(low: int, tmp_path: Path) -> None:
-    """Byte for byte, also below the lowest block that is stored."""
+    """Responses are equal byte for byte, even below the lowest stored block."""
     with pair_in(tmp_path, backfill_from=low) as pair:
         _compare(pair)
 
@@ -161,7 +162,7 @@ def _compare(pair: Pair) -> None:
 
 
 def test_calls_are_of_the_block_that_is_shown_as_the_newest(tmp_path: Path) -> None:
-    """Though the node has newer ones."""
+    """The node has newer blocks than the companion serves."""
     with pair_in(tmp_path, head_delay=2) as pair:
         newest = result(pair.companion, "eth_blockNumber")
         assert newest != result(pair.node, "eth_blockNumber")
@@ -171,7 +172,8 @@ def test_calls_are_of_the_block_that_is_shown_as_the_newest(tmp_path: Path) -> N
 
 
 def test_a_transaction_is_sent_to_the_node_and_found(pair: Pair) -> None:
-    """In a block that is followed; the second time it is refused in the node's words."""
+    """The transaction is found in a followed block; sent again, it is refused with the node's
+    error."""
     key = DEV_KEYS[1].secret
     fields = {"to": STRANGER, "value": 7, "gas": 21_000, "gasPrice": 10**11, "nonce": 0}
     raw = Account.sign_transaction({**fields, "chainId": 9000}, key).raw_transaction.to_0x_hex()
@@ -203,7 +205,8 @@ def _called(*urls: str) -> bytes:
 
 
 def test_another_node_is_asked_where_one_fails() -> None:
-    """Without an answer, and without the state; not where the call itself fails."""
+    """Another node is asked if one does not respond or lacks the state, but not if the call
+    itself fails."""
     dead = "http://127.0.0.1:1"
     pruned, reverted = _error(b"header not found"), _error(b"execution reverted")
     with (
@@ -222,7 +225,7 @@ def test_another_node_is_asked_where_one_fails() -> None:
 
 
 def test_a_node_that_hangs_is_not_the_first_of_the_next_call() -> None:
-    """The time of one call is over when it gives no answer."""
+    """The time of one call is over if the node does not respond."""
     limits = UpstreamLimits(timeout=0.5)
     with (
         raw_node(hang) as hangs,
@@ -239,7 +242,7 @@ BLOCK = 7, bytes.fromhex("ab" * 32)
 
 @contextmanager
 def block_node(block_hash: str | None, asked: list[str]) -> Iterator[str]:
-    """Run a node that has one block, or none, and answers all else with ``0x1``."""
+    """Run a node that has one block, or none, and answers other calls with ``0x1``."""
 
     def respond(peer: socket.socket, body: bytes) -> None:
         method = json.loads(body)["method"]
@@ -253,7 +256,8 @@ def block_node(block_hash: str | None, asked: list[str]) -> Iterator[str]:
 
 
 def test_a_node_of_another_chain_is_refused() -> None:
-    """It gets no call; one that is behind is believed, and asked again later."""
+    """A node of another chain gets no call; a node that lags is accepted, and checked again
+    later."""
     asked: list[str] = []
     with (
         block_node("0x" + "cd" * 32, asked) as other,
@@ -273,7 +277,7 @@ def test_a_node_of_another_chain_is_refused() -> None:
 
 
 def test_the_settings_name_what_they_need(caplog: pytest.LogCaptureFixture) -> None:
-    """Nodes to follow, and the layer itself; no node is asked before."""
+    """The settings need nodes to follow, and the layer itself; no node is asked before."""
     url = "http://127.0.0.1:8545"
     with pytest.raises(ConfigurationError, match="needs NODERPC_UPSTREAM"):
         NodeRPC(

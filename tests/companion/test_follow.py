@@ -1,4 +1,4 @@
-"""A chain is followed while it grows, and served with what only its node knows."""
+"""Tests of a growing chain that is followed, and served with what only its node knows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from .test_lies import Liar
 
 
 def reaches(backend: CompanionBackend, height: int, base: int = 1) -> None:
-    """Wait until a companion has blocks from a height to another."""
+    """Wait until a companion has the blocks from ``base`` to ``height``."""
     until(
         lambda: backend.reads.latest_height() >= height and backend.reads.base_height() == base,
         f"blocks {base} to {height}",
@@ -69,7 +69,7 @@ def reason(backend: CompanionBackend) -> str:
 
 
 def grown(node: Node, count: int) -> Node:
-    """Add blocks with a transaction each."""
+    """Add blocks with one transaction each."""
     for _ in range(count):
         height = node.chain.reads.latest_height()
         node.chain.mempool.submit(b"key%d=value" % height)
@@ -95,7 +95,8 @@ def test_validators_are_asked_for_again_only_where_they_change(companion: Compan
 
 @pytest.mark.parametrize("dialect", NODES)
 def test_a_growing_chain_is_followed_and_served(dialect: str, companion: Companion) -> None:
-    """Byte for byte, below the head at which it was found and above."""
+    """Responses are equal byte for byte, below and above the height at which the companion
+    began."""
     with run_node(dialect=dialect) as node:
         followed = companion(grown(node, 25).url)
         followed.follow()
@@ -113,7 +114,7 @@ def test_a_growing_chain_is_followed_and_served(dialect: str, companion: Compani
 def test_a_node_that_shows_a_block_s_app_hash_in_the_next_one_is_not_failing(
     companion: Companion, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It says no height in abci_info, as interface.md has none there."""
+    """Such a node reports no height in abci_info."""
     with run_node() as node:
         followed = companion(grown(node, 5).url)
         followed.follow()
@@ -145,7 +146,7 @@ def test_blocks_that_are_followed_are_logged_with_their_lag(
 
 
 def test_what_only_the_node_knows_is_forwarded(companion: Companion) -> None:
-    """Queries, checks, the mempool and broadcasts."""
+    """Queries, checks, the mempool and broadcasts are forwarded."""
     with run_node(dialect="comet-0.38") as node:
         followed = companion(grown(node, 5).url)
         followed.follow()
@@ -163,7 +164,7 @@ def test_what_only_the_node_knows_is_forwarded(companion: Companion) -> None:
                 "/net_info",
                 "/consensus_state",
                 "/dump_consensus_state",
-                # Refused by the node's mempool.
+                # The node's mempool refuses this transaction.
                 '/broadcast_tx_sync?tx="waits=1"',
             ):
                 assert get(own + path) == get(node.url + path), path
@@ -174,7 +175,7 @@ def test_what_only_the_node_knows_is_forwarded(companion: Companion) -> None:
 
 
 class Pool(EvidencePool):
-    """Remembers the evidence that it is given."""
+    """An evidence pool that records the evidence that it gets."""
 
     def __init__(self) -> None:
         self.given: list[Evidence] = []
@@ -194,7 +195,7 @@ def test_evidence_is_forwarded_in_the_dialect_of_the_node(
     monkeypatch: pytest.MonkeyPatch,
     dialect: str,
 ) -> None:
-    """The same piece arrives, and the node's refusal comes back."""
+    """The node gets the same evidence, and the client gets the node's error."""
     pool = Pool()
     monkeypatch.setattr(ChainBackend, "evidence", pool)
     followed = companion(serve_node(node_of(chain), dialect))
@@ -224,7 +225,7 @@ def _sent_and_committed(own: str, node: Node) -> None:
 
 
 def test_subscribers_are_told_by_the_companion(companion: Companion) -> None:
-    """In the words of the node."""
+    """Their events are written as by the node."""
     with run_node(dialect="comet-0.38") as node:
         followed = companion(grown(node, 3).url)
         followed.follow()
@@ -244,7 +245,7 @@ def test_subscribers_are_told_by_the_companion(companion: Companion) -> None:
 
 
 def test_no_upstream_answers(companion: Companion, caplog: pytest.LogCaptureFixture) -> None:
-    """What is stored is served; /readyz and forwarded calls say why the rest is not."""
+    """Stored blocks are served; /readyz and forwarded calls say why the rest is not."""
     with run_node(dialect="comet-0.38") as node:
         followed = companion(grown(node, 5).url)
         followed.follow()
@@ -264,7 +265,7 @@ def test_results_that_the_next_header_refutes_are_replaced(
     companion: Companion,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Those of the head are what the node said, and no more."""
+    """Nothing proves the results of the newest block, so the node's are stored as they are."""
     caplog.set_level(logging.ERROR)
     inner = node_of(chain, 30)
     node = Liar(inner)
@@ -298,7 +299,7 @@ def test_results_that_the_next_header_refutes_are_replaced(
 def test_a_liar_alone_stops_the_companion(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """/readyz names it; what is stored is served."""
+    """/readyz names the node, and stored blocks are served."""
     inner = node_of(chain, 30)
     node = Liar(inner)
     followed = companion(serve_node(node))
@@ -317,7 +318,7 @@ def test_one_process_follows_and_another_takes_over(
     companion: Companion,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As soon as the first has ended."""
+    """The second process follows as soon as the first has ended."""
     monkeypatch.setattr(lease, "_POLL_S", 0.05)
     inner = node_of(chain, 20)
     url = serve_node(inner)
@@ -339,7 +340,7 @@ def _port(url: str) -> int:
 def test_a_node_that_comes_back_as_another_version(
     chain: SampleChain, companion: Companion, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is followed on, and its dialect is stored for the next start."""
+    """The companion goes on following it, and stores its dialect for the next start."""
     inner = node_of(chain, 20)
     with serve(app_for(inner, dialect="comet-0.38")) as url:
         followed = companion(url)
@@ -356,7 +357,7 @@ def test_a_node_that_comes_back_as_another_version(
 
 
 def test_a_node_that_was_reset(chain: SampleChain, companion: Companion) -> None:
-    """Its new chain is not followed, and gets no transactions."""
+    """The node's new chain is not followed, and gets no transactions."""
     fork = node_of(make_chain(HEIGHTS, txs_per_block=1), 10)
     with serve(app_for(node_of(chain, 20), dialect="comet-0.38")) as url:
         followed = companion(url)
@@ -375,7 +376,8 @@ def test_a_node_that_was_reset(chain: SampleChain, companion: Companion) -> None
 def test_nothing_is_forwarded_to_another_chain(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Of a process that serves alone, also while the nodes are named in a wrong order."""
+    """A process that only serves does not forward either, even if the nodes are listed in
+    another order."""
     url, other = serve_node(node_of(chain)), Liar(node_of(chain))
     other.chain = "another-chain"
     followed = companion(url)
@@ -390,7 +392,7 @@ def test_nothing_is_forwarded_to_another_chain(
 
 
 def test_a_companion_ends_while_a_node_hangs(chain: SampleChain, companion: Companion) -> None:
-    """Its requests are not waited for."""
+    """Closing does not wait for the requests to the node."""
     asked, released = threading.Event(), threading.Event()
 
     def hang(peer: socket.socket, body: bytes) -> None:
@@ -398,7 +400,7 @@ def test_a_companion_ends_while_a_node_hangs(chain: SampleChain, companion: Comp
         released.wait()
 
     with raw_node(hang) as url:
-        # Longer than the test.
+        # The timeout is longer than the test.
         followed = companion(url, upstream_timeout=10**6)
         followed.follow()
         assert asked.wait(PATIENCE)
@@ -409,7 +411,8 @@ def test_a_companion_ends_while_a_node_hangs(chain: SampleChain, companion: Comp
 def test_the_head_may_stay_behind(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """By a block, whose results are proven then; and the history may end above the first."""
+    """The head is a block behind, whose results are then proven; the backfill may end above the
+    first block."""
     inner = node_of(chain, 40)
     followed = companion(serve_node(inner), head_delay=1, backfill_from=11)
     followed.follow()
@@ -422,7 +425,7 @@ def test_the_head_may_stay_behind(
 def test_a_delayed_head_has_proven_results(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """A node whose results are refuted is refused before they are served."""
+    """A node whose results are refuted is refused before its results are served."""
     lying, honest = Liar(node_of(chain, 40)), node_of(chain, 40)
     followed = companion(serve_node(lying), serve_node(honest), head_delay=1)
     followed.follow()
@@ -441,7 +444,7 @@ def test_a_delayed_head_has_proven_results(
 def test_answers_that_may_change_are_not_for_caches(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Results of the head, until the next header proves them."""
+    """Results of the head may change until the next header proves them."""
     inner = node_of(chain, 20)
     followed = companion(serve_node(inner))
     followed.follow()
@@ -462,7 +465,7 @@ def test_answers_that_may_change_are_not_for_caches(
 def test_a_large_genesis_is_asked_of_the_nodes(
     companion: Companion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chunk by chunk; ``genesis`` itself is refused, as by a node."""
+    """The companion asks chunk by chunk; ``genesis`` itself is refused, as by a node."""
     monkeypatch.setattr(info, "GENESIS_CHUNK_BYTES", 200)
     with run_node(dialect="comet-0.38") as node:
         followed = companion(grown(node, 5).url)
@@ -482,7 +485,7 @@ def test_events_are_compared_with_those_of_another_node(
     companion: Companion,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Nothing proves them, so that a difference is told and nobody is refused."""
+    """Nothing proves events, so a difference is only logged, and no node is refused."""
     lying, honest = Liar(node_of(chain, 40)), node_of(chain, 40)
     lying.of_results = lambda results: replace(results, end_block_events=(Event("no"),))
     urls = serve_node(lying), serve_node(honest)
@@ -498,7 +501,8 @@ def test_events_are_compared_with_those_of_another_node(
 
 
 def test_equal_reads_in_flight_are_one() -> None:
-    """Of clients that know the same height; each gets the answer."""
+    """The requests come from clients that know the same height, and each client gets the
+    response."""
     members = dict.fromkeys(("log", "info", "key", "codespace"), "")
     answer = {
         "response": members
@@ -528,7 +532,7 @@ def test_equal_reads_in_flight_are_one() -> None:
 def test_metrics_of_the_nodes(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Their height, and which of them are asked."""
+    """The metrics show the height of each node, and which nodes are in use."""
     pytest.importorskip("prometheus_client")
     other = Liar(node_of(chain))
     other.chain = "another-chain"
@@ -548,7 +552,8 @@ def test_metrics_of_the_nodes(
 def test_an_app_serves_what_another_process_follows(
     chain: SampleChain, serve_node: Serve, companion: Companion, tmp_path: Path
 ) -> None:
-    """In the nodes' own dialect, also while no node answers; it never follows them itself."""
+    """The app serves the nodes' own dialect, even if no node responds, and never follows nodes
+    itself."""
     url = serve_node(node_of(chain), "comet-1.0")
     followed = companion(url)
     followed.follow()
@@ -576,7 +581,7 @@ def test_an_app_serves_what_another_process_follows(
 def test_a_store_of_an_own_chain_is_not_followed_into(
     chain: SampleChain, serve_node: Serve, companion: Companion, tmp_path: Path
 ) -> None:
-    """The reason says what it holds."""
+    """The reason says what the store holds."""
     own = EmbeddedChain(tmp_path / "companion.db", application=KVStore, produce=False)
     own.start()
     own.produce()
@@ -587,13 +592,13 @@ def test_a_store_of_an_own_chain_is_not_followed_into(
 
 @pytest.mark.parametrize("settings", [{"dev": True}, {"retain_blocks": 9}])
 def test_settings_of_an_embedded_chain(settings: dict[str, Any], companion: Companion) -> None:
-    """They would be without an effect."""
+    """The settings would have no effect."""
     with pytest.raises(ConfigurationError, match=next(iter(settings)).upper()):
         companion("http://127.0.0.1:1", **settings)
 
 
 def test_posts_with_parameters_by_position(companion: Companion) -> None:
-    """Also of forwarded calls."""
+    """This includes forwarded calls."""
     with run_node(dialect="comet-0.38") as node:
         followed = companion(grown(node, 5).url)
         followed.follow()
@@ -614,7 +619,7 @@ def test_posts_with_parameters_by_position(companion: Companion) -> None:
 def test_calls_before_the_first_block(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """They are told what is missing; a chain of one block can't be followed yet."""
+    """The error says that there is no block; a chain of one block can't be followed yet."""
     client = app_for(companion(serve_node(node_of(chain, 1)))).test_client()
     for path in ("/status", "/block"):
         assert "no block" in client.get(path).text

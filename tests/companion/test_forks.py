@@ -1,4 +1,5 @@
-"""Replies of chains that are not plain CometBFT are decoded, or refused with a reason."""
+"""Tests of replies of chains that are not plain CometBFT: they are decoded, or refused with a
+reason."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ from .conftest import HEIGHTS, LIMITS, Serve, import_all, node_of, upstreams_at
 from .raw_node import raw_node, results
 from .test_lies import Liar
 
-# ConsensusParams of protobuf: bytes and gas of a block, and the key type ed25519.
+# ConsensusParams in protobuf: bytes and gas of a block, and the key type ed25519.
 PARAMS = bytes.fromhex("0a10088080800210ffffffffffffffffff011a090a0765643235353139")
 
 
 def read_results(shown: dict[str, Any], dialect: str) -> BlockResults:
-    """Read the results of block 5 from a node that answers this."""
+    """Read the results of block 5 from a node that gives this response."""
     with raw_node(results({"height": "5", **shown})) as url:
         node = Upstream(url, dialect=dialect, limits=LIMITS)
         with closing(node):
@@ -36,7 +37,7 @@ def read_results(shown: dict[str, Any], dialect: str) -> BlockResults:
 
 @pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37", "comet-0.38"])
 def test_zeros_that_are_left_out(dialect: str) -> None:
-    """As Sei's nodes do, in the members of a transaction's result."""
+    """Sei's nodes omit zeros in the members of a transaction's result."""
     failed = {"code": 32, "log": "account sequence mismatch", "codespace": "sdk"}
     shown = {
         "txs_results": [failed, {"data": "CgEB", "log": "[]"}, {}],
@@ -60,7 +61,7 @@ def test_zeros_that_are_left_out(dialect: str) -> None:
 def test_results_in_the_layout_of_an_older_version(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """As dYdX's nodes showed them after an upgrade: well-formed, and refuted by a header."""
+    """dYdX's nodes served this after an upgrade: well-formed results that a header refutes."""
     member = {
         "code": 0, "data": base64.b64encode(PARAMS).decode(), "log": "", "info": "",
         "gas_wanted": "0", "gas_used": "0", "events": [], "codespace": "",

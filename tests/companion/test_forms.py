@@ -1,4 +1,5 @@
-"""Null, empty, absent and additional members of a node's JSON come back to the byte."""
+"""Tests that null, empty, absent and additional members of a node's JSON are served as they
+came, byte for byte."""
 
 from __future__ import annotations
 
@@ -25,13 +26,14 @@ from .forked import Change, forked_node, sei_block, sei_results
 from .test_follow import reason
 from .test_import import NODES, get
 
-# Texts in Go: a node sends an empty text for their zero, and never null.
+# Members that are strings in Go: a node sends an empty string for their zero value, and never
+# null.
 TEXTS = ("log", "info", "codespace")
 EVENT_LISTS = ("begin_block_events", "end_block_events", "finalize_block_events")
 
 
 def all_events(result: Any) -> Iterator[Any]:
-    """The events of a block's results and of its transactions."""
+    """Yield the events of a block's results and of its transactions."""
     for tx in result["txs_results"] or ():
         yield from tx.get("events") or ()
     for name in EVENT_LISTS:
@@ -39,7 +41,7 @@ def all_events(result: Any) -> Iterator[Any]:
 
 
 def attributes(member: str, value: Any) -> Change:
-    """Set a member of each second attribute."""
+    """Set a member of every second attribute."""
 
     def change(result: Any) -> None:
         for event in all_events(result):
@@ -50,7 +52,7 @@ def attributes(member: str, value: Any) -> Change:
 
 
 def without(*members: str) -> Change:
-    """Leave members of the transactions' results out."""
+    """Remove members of the transactions' results."""
 
     def change(result: Any) -> None:
         for tx in result["txs_results"] or ():
@@ -61,7 +63,7 @@ def without(*members: str) -> Change:
 
 
 def txs(**members: Any) -> Change:
-    """Set members of the transactions' results that are empty."""
+    """Set those members of the transactions' results that are empty."""
     zeros: tuple[Any, ...] = (None, "", "0", [])
 
     def change(result: Any) -> None:
@@ -82,7 +84,7 @@ def gas_as_numbers(result: Any) -> None:
 
 
 def block_events(value: Any) -> Change:
-    """Set the lists of a block's own events that are empty."""
+    """Set those lists of a block's own events that are empty."""
 
     def change(result: Any) -> None:
         for name in EVENT_LISTS:
@@ -93,7 +95,7 @@ def block_events(value: Any) -> Change:
 
 
 def setting(**members: Any) -> Change:
-    """Set members of a block's results that have nothing."""
+    """Set those members of a block's results that are empty."""
 
     def change(result: Any) -> None:
         result.update({name: value for name, value in members.items() if not result.get(name)})
@@ -102,7 +104,7 @@ def setting(**members: Any) -> Change:
 
 
 def no_attributes(value: Any) -> Change:
-    """Add an event to each transaction with this in place of its attributes."""
+    """Add an event to each transaction whose attributes have this value."""
 
     def change(result: Any) -> None:
         for tx in result["txs_results"] or ():
@@ -146,7 +148,7 @@ RESULTS: dict[str, Change] = {
 
 
 def no_commit(value: Any) -> Change:
-    """Set what the first block has instead of a commit."""
+    """Set the value that the first block has in place of a commit."""
 
     def change(result: Any) -> None:
         block = result["block"]
@@ -157,7 +159,7 @@ def no_commit(value: Any) -> Change:
 
 
 def signatures(value: Any) -> Change:
-    """Set the signatures of the first block, which has none."""
+    """Set the signatures in the first block, which has none."""
 
     def change(result: Any) -> None:
         block = result["block"]
@@ -168,7 +170,7 @@ def signatures(value: Any) -> Change:
 
 
 def in_block(path: Sequence[str], value: Any) -> Change:
-    """Set a member of the block that is empty or not there."""
+    """Set a member of the block that is empty or absent."""
 
     def change(result: Any) -> None:
         within = result["block"]
@@ -196,7 +198,7 @@ def null_last_block(result: Any) -> None:
 
 
 BLOCKS: dict[str, Change] = {
-    # The first block alone has none.
+    # Only the first block has no last block.
     "no last block": null_last_block,
     "null evidence": null_evidence,
     "null list of evidence": in_block(("evidence", "evidence"), None),
@@ -209,9 +211,9 @@ BLOCKS: dict[str, Change] = {
 }
 
 
-# CometBFT's own nodes have the same.
+# CometBFT's own nodes have these forms, too.
 USUAL = {"null data", "null block events", "null validator updates"}
-# These forms change blocks without transactions.
+# These forms apply to blocks without transactions.
 EMPTY = {*BLOCKS, "no transactions"}
 
 
@@ -224,7 +226,7 @@ def chain_of(names: Sequence[str]) -> SampleChain:
 
 
 def at_heights(changes: Mapping[int, Change]) -> Change:
-    """Make the change of each height."""
+    """Return a change that applies the change of each height."""
 
     def change(result: Any) -> Any:
         height = result.get("height") or result["block"]["header"]["height"]
@@ -236,7 +238,7 @@ def at_heights(changes: Mapping[int, Change]) -> Change:
 
 @pytest.mark.parametrize("dialect", NODES)
 def test_stored_blocks_have_the_form_of_their_node(dialect: str, store: SQLiteBackend) -> None:
-    """Each height has another one."""
+    """Each height has another form."""
     names = dict(enumerate((*BLOCKS, *RESULTS), 1))
     last = len(names)
     in_blocks = at_heights({h: BLOCKS[name] for h, name in names.items() if name in BLOCKS})
@@ -269,7 +271,7 @@ def test_stored_blocks_have_the_form_of_their_node(dialect: str, store: SQLiteBa
 def test_headers_have_the_form_that_they_have_in_blocks(
     dialect: str, chain: SampleChain, store: SQLiteBackend
 ) -> None:
-    """The null of the first header is kept, too."""
+    """The null of the first header is preserved, too."""
 
     def of_header(header: Any) -> None:
         header["encrypted_random"] = {"random": header["height"], "proof": None}
@@ -358,7 +360,7 @@ def test_a_chain_of_sei_is_followed(chain: SampleChain, store: SQLiteBackend) ->
 
 
 def test_addresses_behind_0x_are_verified(chain: SampleChain, store: SQLiteBackend) -> None:
-    """As those without: the signatures of the validators must be theirs."""
+    """Signatures are verified as for addresses without 0x."""
 
     def of_votes(commit: Any) -> None:
         for each in commit["signatures"]:
@@ -384,7 +386,7 @@ def test_addresses_behind_0x_are_verified(chain: SampleChain, store: SQLiteBacke
 
 
 def _aggregate(commit: Any) -> None:
-    """Make a commit one of Berachain's: the first signature is for all."""
+    """Change a commit into one of Berachain's, whose first signature is for all."""
     for number, each in enumerate(commit["signatures"]):
         each["block_id_flag"], each["timestamp"] = (5 if number else 4), "0001-01-01T00:00:00Z"
         each["signature"] = None if number else each["signature"]
@@ -411,7 +413,7 @@ def test_a_chain_of_aggregated_signatures_is_refused_with_the_reason(
 def test_a_block_without_its_hash_is_refused(
     read: str, digest: str | None, chain: SampleChain
 ) -> None:
-    """A form in lower case would bring the forged hash back."""
+    """The form of a hash in lower case must not restore the forged hash."""
 
     def forge(result: Any) -> None:
         result["block_id"]["hash"] = digest
@@ -430,7 +432,7 @@ def test_a_block_without_its_hash_is_refused(
 
 
 def test_no_client_gets_a_forged_part_set(chain: SampleChain, store: SQLiteBackend) -> None:
-    """In lower case, which differs from what CometBFT writes."""
+    """The hash is in lower case, which differs from CometBFT's form."""
 
     def forge(result: Any) -> None:
         result["block_id"]["parts"] = {"total": 1, "hash": "cd" * 32}

@@ -1,4 +1,5 @@
-"""What only the nodes know: which of them is asked, and what is made of their answers."""
+"""Tests of calls that only nodes can answer: which node is asked, and what the response
+becomes."""
 
 from __future__ import annotations
 
@@ -36,13 +37,13 @@ from .raw_node import Respond, hang, http, raw_node, results
 
 
 def of_038(*urls: str) -> Upstreams:
-    """Return nodes of CometBFT 0.38; the second is asked first."""
+    """Return two nodes of CometBFT 0.38, of which the second is asked first."""
     nodes = [Upstream(url, dialect="comet-0.38", limits=LIMITS) for url in urls]
     return Upstreams([Reader(node) for node in nodes], 0.0)
 
 
 def query_result(code: int, log: str, value: bytes = b"") -> Respond:
-    """Answer each query with this."""
+    """Return a function that gives every query this result."""
     texts = dict.fromkeys(("info", "key", "codespace"), "")
     members = {"code": code, "log": log, "index": "0", "height": "5", "proofOps": None}
     shown = base64.b64encode(value).decode() if value else None
@@ -50,7 +51,7 @@ def query_result(code: int, log: str, value: bytes = b"") -> Respond:
 
 
 def refuses(text: str) -> Respond:
-    """Answer each call with an error."""
+    """Return a function that answers every call with an error."""
 
     def respond(peer: socket.socket, body: bytes) -> None:
         error = {"code": -32603, "message": "Internal error", "data": text}
@@ -71,7 +72,8 @@ PRUNED = [
 
 @pytest.mark.parametrize(("code", "log"), PRUNED)
 def test_a_query_is_answered_by_a_node_that_has_the_state(code: int, log: str) -> None:
-    """Though one that has pruned it is asked first; its words are the answer of all."""
+    """A node that has pruned the state is asked first; its error is returned if no node has the
+    state."""
 
     def query(*urls: str) -> Any:
         with closing(of_038(*urls)) as nodes:
@@ -86,7 +88,7 @@ def test_a_query_is_answered_by_a_node_that_has_the_state(code: int, log: str) -
 
 
 def test_an_empty_value_is_an_answer() -> None:
-    """Of a key that is not there."""
+    """The node has no value for the key."""
     with (
         raw_node(query_result(0, "", b"value")) as other,
         raw_node(query_result(0, "does not exist")) as first,
@@ -96,7 +98,7 @@ def test_an_empty_value_is_an_answer() -> None:
 
 
 def sent(respond: Respond) -> Callable[[], Any]:
-    """Return what sends a transaction to a node."""
+    """Return a function that sends a transaction to a node."""
 
     def send() -> Any:
         with raw_node(respond) as url, closing(of_038(url)) as nodes:
@@ -106,7 +108,7 @@ def sent(respond: Respond) -> Callable[[], Any]:
 
 
 def test_a_failed_check_of_1_0_is_a_result() -> None:
-    """An error that only looks like one is the node's refusal."""
+    """Another error that only looks like a failed check stays the node's error."""
     text = "tx AB is invalid: code=7, data=0A0B, log='it''s', codespace='sdk'"
     check = sent(refuses(f"broadcast error on transaction validation: {text}"))()
     assert (check.code, check.data, check.log, check.codespace) == (7, b"\n\v", "it''s", "sdk")
@@ -115,7 +117,7 @@ def test_a_failed_check_of_1_0_is_a_result() -> None:
 
 
 def counting(respond: Respond, asked: list[bytes], released: threading.Event) -> Respond:
-    """Answer after the release, and note what was asked."""
+    """Return a function that records the request, waits for the event, and then responds."""
 
     def wait(peer: socket.socket, body: bytes) -> None:
         asked.append(body)
@@ -126,9 +128,9 @@ def counting(respond: Respond, asked: list[bytes], released: threading.Event) ->
 
 
 def test_equal_reads_of_mempool_and_round_in_flight_are_one() -> None:
-    """Whoever submitted a transaction sees the mempool as it was after that."""
+    """A client that submitted a transaction sees the mempool as it was after that."""
     asked, released = list[bytes](), threading.Event()
-    # Of all three methods at once.
+    # The response fits all three methods.
     answer = {"n_txs": "1", "total": "1", "total_bytes": "3", "txs": ["YT0x"], "round_state": 1}
     with (
         raw_node(counting(results(answer), asked, released)) as url,
@@ -156,7 +158,7 @@ def test_equal_reads_of_mempool_and_round_in_flight_are_one() -> None:
 
 
 def test_a_killed_reader_takes_nobody_along() -> None:
-    """As gevent kills a greenlet whose client has gone: another caller reads."""
+    """gevent kills a greenlet whose client has gone; another caller reads instead."""
     reads = ReadsInFlight(nullcontext)
     begun, killed = threading.Event(), threading.Event()
 
@@ -175,7 +177,7 @@ def test_a_killed_reader_takes_nobody_along() -> None:
 
 
 def test_all_requests_of_a_call_share_its_time() -> None:
-    """The check of the node, the wait for its budget, and the request itself."""
+    """The check of the node, the wait for its rate limit, and the request share one timeout."""
     asked: list[bytes] = []
     with raw_node(lambda peer, body: asked.append(body)) as url:
         limits = UpstreamLimits(timeout=PATIENCE, patience=10 * PATIENCE)
@@ -189,7 +191,7 @@ def test_all_requests_of_a_call_share_its_time() -> None:
 
 
 def test_a_node_that_was_not_asked_is_not_failing() -> None:
-    """Another one takes the time of the call."""
+    """Another node takes the whole time of the call."""
     limits = UpstreamLimits(timeout=0.5)
     with (
         raw_node(hang) as hangs,
@@ -228,7 +230,7 @@ def test_a_node_that_was_not_asked_is_not_failing() -> None:
 def test_what_is_said_before_the_first_block_while_no_node_answers(
     path: str, companion: Callable[..., CompanionBackend]
 ) -> None:
-    """Calls are refused with the reason, and not answered as if the chain had no blocks."""
+    """The error says that no node responds, and not that the chain has no blocks."""
     client = app_for(companion("http://127.0.0.1:1"), dialect="comet-0.38").test_client()
 
     error = client.get(f"/{path}").get_json()["error"]

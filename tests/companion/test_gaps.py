@@ -1,4 +1,5 @@
-"""Nodes that fail at one height: the store is filled without it, and completed later."""
+"""Tests of nodes that fail at one height: the store is filled without it, and completed
+later."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ HASTE = replace(LIMITS, timeout=0.5)
 
 
 class Broken:
-    """A node behind a proxy that fails at one height, in one of several ways."""
+    """A proxy of a node that fails at one height, in one of several ways."""
 
     def __init__(
         self, node: str, method: str, how: str, below: int = BAD + 1, above: int = BAD - 1
@@ -52,7 +53,7 @@ class Broken:
         self.methods: list[str] = []
 
     def respond(self, peer: socket.socket, body: bytes) -> None:
-        """Answer a request as the node does, or break the response."""
+        """Forward the node's response, or break it."""
         if self.hangs:
             self.released.wait(PATIENCE)
         asked = json.loads(body)
@@ -98,7 +99,7 @@ class Broken:
 
 @pytest.fixture
 def broken(chain: SampleChain, serve_node: Serve) -> Iterator[Any]:
-    """Make broken nodes; each is at the URL that is returned with it."""
+    """Return a function that makes broken nodes, and gives each with its URL."""
     with ExitStack() as stack:
 
         def make(method: str, how: str, below: int = BAD + 1, above: int | None = None) -> Any:
@@ -130,7 +131,7 @@ def test_a_block_is_stored_without_results_that_no_node_can_give(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The next import asks for the results again."""
-    # After a status of 502 requests wait, longer than the patience of these tests.
+    # After a status of 502, requests pause for longer than the patience of these tests.
     monkeypatch.setattr(throttle, "_FIRST_PAUSE_S", 0.0)
     node, url = broken("block_results", how)
     limits = HASTE if how == "no answer" else LIMITS
@@ -173,7 +174,7 @@ def test_another_node_is_asked_for_what_one_can_not_give(
 
 
 def test_the_reason_of_a_gap_is_one_short_line(broken: Any, store: SQLiteBackend) -> None:
-    """Nodes answer with the trace of a panic."""
+    """Nodes answer with the stack trace of a panic."""
     _, url = broken("block_results", "goroutine 7 [running]:\n" * 10_000)
 
     import_all(store, upstreams_at(url))
@@ -220,7 +221,7 @@ def test_results_that_a_node_has_again_below(
 def test_a_node_that_fails_beside_one_that_discards_results(
     chain: SampleChain, broken: Any, store: SQLiteBackend
 ) -> None:
-    """The node that fails may have the results: their heights are recorded."""
+    """The failing node may have the results, so their heights are recorded as gaps."""
     node, failing = broken("block_results", "text/plain", below=30)
     _, without = broken("block_results", "could not find results", below=30)
 
@@ -235,7 +236,7 @@ def test_a_node_that_fails_beside_one_that_discards_results(
 
 
 def test_one_broken_node_and_one_that_is_down(broken: Any, store: SQLiteBackend) -> None:
-    """The node that is down holds nothing up that the other one can give."""
+    """The node that is down does not delay what the other one has."""
     _, url = broken("block_results", "text/plain")
 
     assert import_all(store, upstreams_at(url, "http://127.0.0.1:1")) == (1, HEIGHTS - 1)
@@ -317,7 +318,7 @@ def test_a_backfill_that_stands_still_is_told(broken: Any, companion: Companion)
 def test_a_head_that_stands_still_is_not_ready(
     broken: Any, chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """The nodes have more blocks, and the newest that is stored is old."""
+    """The nodes have more blocks, and the newest stored block is old."""
     node = node_of(chain, BAD - 2)
     proxy = Broken(serve_node(node), "block_results", "not decodable")
     with raw_node(proxy.respond) as url:
@@ -357,7 +358,7 @@ def test_new_blocks_are_stored_without_results_that_no_node_gives(
     companion: Companion,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Subscribers are told which events they miss; validators and parameters are proven."""
+    """Subscribers get an error for the missing events; validators and parameters are proven."""
     monkeypatch.setattr(head_appender, "_MAX_REFUSED_S", 0.0)
     monkeypatch.setattr(gaps, "_FIRST_PAUSE_S", 0)
     node = node_of(chain, BAD - 2)
@@ -430,7 +431,7 @@ def without_results(results: BlockResults) -> BlockResults:
 
 
 def forged(commit: Commit) -> Commit:
-    """Return the signatures of a height in another order."""
+    """Return the commit with its signatures in reverse order, at one height."""
     return (
         replace(commit, signatures=commit.signatures[::-1]) if commit.height == BAD else commit
     )
@@ -439,7 +440,7 @@ def forged(commit: Commit) -> Commit:
 def test_a_node_that_forges_a_block_without_results_is_refused(
     chain: SampleChain, broken: Any, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """The block is stored as another node has it, which has no results either."""
+    """The block is stored from another node, which has no results either."""
     _, url = broken("block_results", "text/plain")
     import_all(store, upstreams_at(url), 1, BAD - 1)
     liar = Liar(node_of(chain))

@@ -1,4 +1,4 @@
-"""A companion reads a node's genesis document as that version of CometBFT reads its own."""
+"""Tests that a companion reads a node's genesis document like that version of CometBFT."""
 
 from __future__ import annotations
 

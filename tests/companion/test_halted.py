@@ -1,5 +1,5 @@
-"""Chains that have halted or are archived are served, filled downwards, and followed again when
-they go on."""
+"""Tests of chains that have halted or are archived: they are served, filled downwards, and
+followed again when they continue."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_halted_chain_is_served_and_followed_when_it_goes_on(
     companion: Companion,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The newest header is taken as it was seen, or as the one that the operator names."""
+    """The newest header is accepted if it was seen in time, or if the operator names it."""
     caplog.set_level(logging.WARNING)
     node = node_of(chain, HALTED)
     given: dict[str, Any] = {"trust_period": WEEKS, "head_delay": head_delay}
@@ -80,8 +80,9 @@ def test_a_chain_that_halts_while_it_is_followed_goes_on_by_itself(
     companion: Companion,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After more than the trusting period, as no node had a newer block meanwhile; also in a
-    process that was started in between. The next block is of a much later time."""
+    """The chain continues after more than the trusting period, in which no node had a newer
+    block; this includes a process that was started in between. The next block has a much later
+    time."""
     monkeypatch.setattr(head_age, "_NOTE_EACH_S", 0.0)
     node = node_of(recent_chain, OLD)
     halted_at = recent_chain.blocks[OLD - 1].block.header.time
@@ -121,7 +122,7 @@ def _is_seen_at(store: Any, time: int) -> Any:
 def test_a_head_that_was_not_watched_needs_a_trusted_header(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """The head itself may be named, while no node has a newer block."""
+    """The operator may name the head itself, while no node has a newer block."""
     now = [chain.blocks[HALTED - 1].block.header.time]
     url = serve_node(node_of(chain, HALTED))
     given: dict[str, Any] = {"trust_period": WEEKS, "clock": lambda: now[0]}
@@ -157,7 +158,7 @@ def test_a_head_that_is_too_old_does_not_hold_the_history(
     companion: Companion,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Hashes prove it, however old the head is."""
+    """Hashes prove the history, however old the head is."""
     monkeypatch.setattr(chunks, "CHUNK", 1)
     node = node_of(recent_chain, OLD)
     url = serve_node(node)
@@ -179,7 +180,8 @@ def test_a_head_that_is_too_old_does_not_hold_the_history(
 def test_the_command_imports_an_archived_chain(
     chain: SampleChain, serve_node: Serve, tmp_path: Path
 ) -> None:
-    """The second time upwards, to its last block, by the header that the error names."""
+    """The second import goes upwards to the last block, with the header that the error
+    names."""
     command = ["import", serve_node(node_of(chain)), "--database", str(tmp_path / "copy.db")]
     newest = f"{HEIGHTS}:{hash_of(chain, HEIGHTS).hex().upper()}"
 
@@ -205,7 +207,8 @@ def _catches_up(result: Any) -> None:
 def test_old_times_of_nodes_do_not_make_an_old_head_young(
     is_catching_up: bool, chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """The keys of former validators can sign blocks with old times; the history is filled."""
+    """Former validators can sign blocks with old times, so the head stays untrusted; the
+    history is filled."""
     url = serve_node(node_of(chain, HALTED))
     first = companion(url, backfill_from=HALTED - 1)
     first.follow()
@@ -228,7 +231,7 @@ def test_old_times_of_nodes_do_not_make_an_old_head_young(
 def test_an_old_head_that_all_nodes_show_stays_old(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Unless the operator names it."""
+    """Only the operator can make the head trusted."""
     upstreams = upstreams_at(serve_node(node_of(chain, HALTED)))
     import_all(store, upstreams, 1, HALTED)
     shared_state.set_newest_seen(store, 0, 0)
@@ -244,7 +247,8 @@ def test_an_old_head_that_all_nodes_show_stays_old(
 def test_all_nodes_have_to_show_that_a_chain_has_halted(
     other: str, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """One that is down may have a newer block, and one that is catching up says nothing."""
+    """A node that is down may have a newer block, and one that is catching up proves
+    nothing."""
     url = serve_node(node_of(chain, HALTED))
     import_all(store, upstreams_at(url), 1, HALTED)
     shared_state.set_newest_seen(store, 0, 0)
@@ -262,7 +266,8 @@ def test_all_nodes_have_to_show_that_a_chain_has_halted(
 def test_a_time_that_is_yet_to_come_does_not_count(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """The clock was ahead when it was noted; the next block would be taken for ever."""
+    """The clock was ahead when the time was recorded, and would otherwise make every next block
+    trusted."""
     upstreams = upstreams_at(serve_node(node_of(chain)))
     import_all(store, upstreams, 1, HALTED)
     now = chain.blocks[-1].block.header.time + 10**6 * 3600 * SECOND
@@ -282,8 +287,8 @@ def test_the_first_block_after_a_long_halt_may_be_trusted(
     serve_node: Serve,
     companion: Companion,
 ) -> None:
-    """The block's time is before the halt, as the votes for the block before are. The next
-    blocks come at once, and a process that is started later takes the same ``--trust``."""
+    """The block's time is before the halt, as the votes for the previous block are. The next
+    blocks follow at once, and a process that is started later accepts the same ``--trust``."""
     first = OLD + 1
     node = node_of(recent_chain, OLD + is_new)
     url = serve_node(node)

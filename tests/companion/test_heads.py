@@ -1,4 +1,5 @@
-"""The head is followed with nodes that are late, halted, boastful or silent."""
+"""Tests of following the head with nodes that are late, halted, silent or claim heights that
+they lack."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ from .test_lies import Liar
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-# Seconds of a poll that a test does not wait for.
+# A poll interval in seconds that the test never waits for.
 NEVER = 10**6
 
 Follow = Callable[..., CompanionBackend]
@@ -46,7 +47,7 @@ Follow = Callable[..., CompanionBackend]
 
 @pytest.fixture
 def follow(tmp_path: Path) -> Iterator[Follow]:
-    """Follow nodes until the test ends."""
+    """Return a function that follows nodes until the test ends."""
     with ExitStack() as stack:
 
         def start(*urls: str, **settings: Any) -> CompanionBackend:
@@ -63,7 +64,7 @@ def follow(tmp_path: Path) -> Iterator[Follow]:
 def _grows(
     followed: CompanionBackend, chain: SampleChain, count: int, *nodes: ChainBackend
 ) -> None:
-    """Add blocks, each when the one before is followed."""
+    """Add blocks, each one after the previous block is followed."""
     for _ in range(count):
         height = nodes[0].reads.latest_height()
         for node in nodes:
@@ -74,7 +75,7 @@ def _grows(
 def test_the_node_that_told_a_block_is_asked_for_it(
     chain: SampleChain, serve_node: Serve, follow: Follow
 ) -> None:
-    """Without a poll, beside a node that is halted."""
+    """No poll is needed, although another node is halted."""
     inner, halted = node_of(chain, 30), node_of(chain, 30)
     followed = follow(serve_node(inner), serve_node(halted), upstream_poll=NEVER)
     reaches(followed, 30)
@@ -82,7 +83,7 @@ def test_the_node_that_told_a_block_is_asked_for_it(
 
 
 def _boastful(node: ChainBackend) -> Any:
-    """Return an app whose status tells a height that nobody has."""
+    """Return an app whose status claims a height that no node has."""
     app = app_for(node, dialect="comet-0.38")
     answer = app.wsgi_app
 
@@ -107,7 +108,8 @@ def _boastful(node: ChainBackend) -> Any:
 def test_a_height_counts_if_its_node_shows_it(
     chain: SampleChain, serve_node: Serve, follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Beside a node that boasts each block is followed, and nothing is begun anew."""
+    """Each block is followed, and following does not restart, although another node claims
+    more."""
     inner = node_of(chain, 30)
     with serve(_boastful(inner)) as boastful:
         followed = follow(boastful, serve_node(inner))
@@ -120,7 +122,7 @@ def test_a_height_counts_if_its_node_shows_it(
 def test_results_that_are_late_are_waited_for(
     chain: SampleChain, serve_node: Serve, follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A block may take a minute to execute; what follows it goes on meanwhile."""
+    """A block may take a minute to execute; the backfill continues meanwhile."""
     inner = node_of(chain, 30)
     node, asked, executed = Liar(inner), list[int](), threading.Event()
 
@@ -143,7 +145,7 @@ def test_results_that_are_late_are_waited_for(
 def test_a_backfill_goes_on_when_nodes_have_older_blocks(
     chain: SampleChain, serve_node: Serve, follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As when a node is replaced by an archive."""
+    """This happens when a node is replaced by an archive."""
     caplog.set_level(logging.INFO)
     node = Pruned(node_of(chain), 40, 40)
     followed = follow(serve_node(ChainBackend(node)))
@@ -160,7 +162,7 @@ def test_a_backfill_goes_on_after_any_error(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is logged, and never ends the thread in silence."""
+    """The error is logged, and does not end the thread."""
     fill, failed = History.fill, list[int]()
 
     def fails_first(self: History, top: int, *rest: Any) -> int:
@@ -175,7 +177,7 @@ def test_a_backfill_goes_on_after_any_error(
 
 
 def _flood(listener: socket.socket) -> None:
-    """Accept a websocket, and send it messages without end."""
+    """Accept a websocket, and send it messages without a pause."""
     peer, _ = listener.accept()
     with peer:
         websocket = WSConnection(ConnectionType.SERVER)
@@ -189,7 +191,8 @@ def _flood(listener: socket.socket) -> None:
 
 
 def test_a_node_that_floods_is_not_asked_for_each_message() -> None:
-    """Its messages are read as fast as blocks may come, and those of stored ones not at all."""
+    """Its messages are read only as fast as blocks may come, and messages about stored blocks
+    are dropped."""
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Chains are imported from nodes, and served as those serve them."""
+"""Tests that chains are imported from nodes, and served as by them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NODES = sorted(set(DIALECTS) - {"document"})
 
 
 def get(url: str) -> bytes:
-    """Return the body of a response, also of an error."""
+    """Return the body of a response, which may be an error."""
     try:
         with urlopen(url, timeout=60) as response:
             body: bytes = response.read()
@@ -57,7 +57,7 @@ def get(url: str) -> bytes:
 
 
 def paths(backend: ChainBackend) -> Iterator[str]:
-    """Yield the calls of all heights that depend on stored blocks alone."""
+    """Yield the calls of all heights that only depend on stored blocks."""
     for height in range(1, backend.reads.latest_height()):
         for route in ("block", "block_results", "consensus_params", "commit", "header"):
             yield f"/{route}?height={height}"
@@ -79,13 +79,13 @@ def paths(backend: ChainBackend) -> Iterator[str]:
 def test_an_imported_chain_is_served_byte_for_byte(
     dialect: str, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Of every dialect, to its own clients."""
+    """The responses are the same in every dialect."""
     node = node_of(chain)
     url = serve_node(node, dialect)
 
     assert import_all(store, upstreams_at(url)) == (1, HEIGHTS - 1)
 
-    # Both know the chain to the same height, which some responses tell.
+    # Both nodes have the same latest height, which some responses contain.
     same = serve_node(node_of(chain, HEIGHTS - 1), dialect)
     with serve(app_for(store, dialect=dialect)) as own:
         for path in paths(store):
@@ -96,7 +96,7 @@ def test_an_imported_chain_is_served_byte_for_byte(
 def test_blocks_are_added_above_and_below(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """What is there stays; the heights say what is."""
+    """Stored blocks stay, and the returned heights are the stored range."""
     upstreams = upstreams_at(serve_node(node_of(chain)))
 
     assert import_all(store, upstreams, 30, 40) == (30, 40)
@@ -113,7 +113,7 @@ def test_blocks_are_added_above_and_below(
 def test_what_is_missing_is_counted(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """For the bar on the terminal."""
+    """The terminal's progress bar needs the count."""
     upstreams = upstreams_at(serve_node(node_of(chain)))
     importer = Importer(store, upstreams, FetchOptions(TRUST))
     done: list[int] = []
@@ -133,7 +133,7 @@ class Interrupted(Exception):
 def test_an_interrupted_import_goes_on(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """From where it was."""
+    """The import goes on where it was interrupted."""
 
     def interrupt(count: int) -> None:
         raise Interrupted
@@ -151,7 +151,7 @@ def test_an_interrupted_import_goes_on(
 
 
 class Pruned(View):
-    """The chain of a node without blocks below a height, and results below another one."""
+    """Reads of a node without blocks below a height, and without results below another."""
 
     def __init__(self, inner: ChainBackend, base: int, results: int) -> None:
         super().__init__(inner)
@@ -172,14 +172,14 @@ class Pruned(View):
 
 
 def pruned(inner: ChainBackend, base: int, results: int) -> ChainBackend:
-    """Return a node that has no blocks below a height, and results from another height on."""
+    """Return a node without blocks below a height, and without results below another."""
     return ChainBackend(Pruned(inner, base, results))
 
 
 def test_a_pruned_node_gives_what_it_has(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Blocks from one height on, results from another one."""
+    """The node has blocks from one height on, and results from another one."""
     url = serve_node(pruned(node_of(chain), 12, 33))
 
     assert import_all(store, upstreams_at(url)) == (12, HEIGHTS - 1)
@@ -187,7 +187,7 @@ def test_a_pruned_node_gives_what_it_has(
     assert store.reads.lowest_results() == 33
     with pytest.raises(ResultNotFound):
         store.reads.results(32)
-    # Others have the rest: one of them without results.
+    # Other nodes have the rest, one of them without results.
     lacks = serve_node(pruned(node_of(chain), 3, HEIGHTS))
     more = upstreams_at(url, lacks, serve_node(node_of(chain)))
     assert import_all(store, more) == (1, HEIGHTS - 1)
@@ -196,7 +196,7 @@ def test_a_pruned_node_gives_what_it_has(
 
 
 class Boastful(Pruned):
-    """A pruned node whose status names a lower height than it has."""
+    """A pruned node whose status names a lower height than its lowest block."""
 
     def base_height(self) -> int:
         return 1
@@ -205,7 +205,7 @@ class Boastful(Pruned):
 def test_a_pruned_node_whose_status_names_another_height(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Its lowest block is found by asking for blocks."""
+    """The lowest block is found by asking for blocks."""
     url = serve_node(ChainBackend(Boastful(node_of(chain), 33, 33)))
 
     assert import_all(store, upstreams_at(url)) == (33, HEIGHTS - 1)
@@ -216,7 +216,7 @@ def test_a_pruned_node_whose_status_names_another_height(
 def test_a_node_that_is_down_may_have_what_others_lack(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Nothing is given up, and no results are left out, until it answers."""
+    """The import does not end, and leaves out no results, until that node responds."""
     archive = serve_node(node_of(chain))
     for node in (pruned(node_of(chain), 40, 40), pruned(node_of(chain), 1, 40)):
         upstreams = upstreams_at(serve_node(node), "http://127.0.0.1:1")
@@ -231,7 +231,7 @@ def test_a_node_that_is_down_may_have_what_others_lack(
 def test_nodes_that_lack_different_results(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Each gives those that it has."""
+    """Each node is asked for the results that it has."""
     urls = [serve_node(pruned(node_of(chain), base, base)) for base in (40, 20, 60)]
 
     assert import_all(store, upstreams_at(*urls)) == (20, HEIGHTS - 1)
@@ -243,7 +243,7 @@ def test_nodes_that_lack_different_results(
 def test_a_trusted_header_proves_later_and_earlier_ones(
     chain: SampleChain, serve_node: Serve, tmp_path: Path
 ) -> None:
-    """By signatures upwards, by hashes downwards."""
+    """Signatures prove later headers, and hashes earlier ones."""
     url = serve_node(node_of(chain))
     for height, last in ((20, 60), (60, 20), (40, 40)):
         trusted = header_hash(chain.blocks[height - 1].block.header)
@@ -298,7 +298,7 @@ def test_a_node_of_another_chain_is_refused(
     store: SQLiteBackend,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Beside one of the chain, with a line in the log."""
+    """Another node has the chain; the log has a line about the wrong one."""
     caplog.set_level(logging.ERROR)
     upstreams = upstreams_at(serve_node(node_of(chain)))
     other = upstreams_at(serve_node(node_of(chain)))
@@ -316,7 +316,7 @@ def test_two_importers_do_not_share_a_store(
     store: SQLiteBackend,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The second says who is at work."""
+    """The error of the second names the process that holds the lease."""
     monkeypatch.setattr(lease, "_WAIT_S", 0.0)
     upstreams = upstreams_at(serve_node(node_of(chain)))
     import_all(store, upstreams, 40, 50)
@@ -328,7 +328,8 @@ def test_two_importers_do_not_share_a_store(
 def test_a_halted_node_does_not_hold_the_others(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Its latest block is too old; without a recent one all nodes count."""
+    """The latest block of a halted node is too old to count; if no node has a recent block, all
+    count."""
     urls = serve_node(node_of(chain, 20)), serve_node(node_of(chain))
     assert agree(store, upstreams_at(*urls), "", TRUST).latest == 20
     time = chain.blocks[-1].block.header.time + 595 * SECOND
@@ -339,12 +340,12 @@ def test_a_halted_node_does_not_hold_the_others(
     assert importer.run(lambda count: None) == (1, HEIGHTS - 1)
 
 
-# In PostgreSQL the tables of tests are made before.
+# In PostgreSQL, fixtures make the tables before the test.
 @pytest.mark.sqlite
 def test_ranges_that_the_chain_does_not_have(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """The error names the latest height; no store is made."""
+    """The error names the latest height, and no store is made."""
     upstreams = upstreams_at(serve_node(node_of(chain)))
     for first, last in ((1, HEIGHTS + 1), (50, 40), (HEIGHTS, None)):
         with pytest.raises(ConfigurationError, match=f"latest is {HEIGHTS}"):
@@ -355,7 +356,7 @@ def test_ranges_that_the_chain_does_not_have(
 def test_the_command_imports_and_tells_how_to_serve(
     chain: SampleChain, serve_node: Serve, tmp_path: Path
 ) -> None:
-    """The second time there is nothing left to do."""
+    """The second import has nothing to do."""
     url, path = serve_node(node_of(chain), "comet-0.37"), tmp_path / "data" / "copy.db"
     command = ["import", url, "--database", str(path), "--trust-period", "99999d"]
     for _ in range(2):
@@ -379,7 +380,7 @@ def test_the_command_imports_and_tells_how_to_serve(
     ],
 )
 def test_bad_arguments_are_refused(arguments: list[str], said: str, tmp_path: Path) -> None:
-    """In one line, without credentials, and without a file."""
+    """The error is one line without credentials, and no file is made."""
     path = tmp_path / "copy.db"
     done = CliRunner().invoke(main, ["import", *arguments, "--database", str(path)])
     assert done.exit_code != 0
@@ -401,7 +402,7 @@ def first_without_results_hash(height: int) -> SampleChain:
 def test_a_first_block_without_a_hash_of_results_is_verified(
     serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """As Tendermint before 0.34 made them; a later block has a hash."""
+    """Tendermint before 0.34 made such first blocks; a later block has a hash."""
     chain = first_without_results_hash(1)
     url = serve_node(node_of(chain, 10))
 

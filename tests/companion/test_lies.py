@@ -1,4 +1,5 @@
-"""Nodes that lie are asked no more; a chain is imported from the honest one beside them."""
+"""Tests of nodes that serve wrong data: they are not asked again, and the chain is imported
+from an honest one."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ Lie = Callable[["Liar"], object]
 
 
 class Liar(ChainBackend):
-    """A node that tells most of the truth about the chain of another backend."""
+    """A node that serves wrong data about the chain of another backend in some places."""
 
     def __init__(
         self, inner: ChainBackend, kind: Callable[[ChainBackend], LyingReads] | None = None
@@ -62,7 +63,7 @@ class Liar(ChainBackend):
 
 
 class LyingReads(View):
-    """Reads of a chain with the lies of a node."""
+    """Reads of a chain with the wrong data of a node."""
 
     liar: Liar
 
@@ -70,7 +71,7 @@ class LyingReads(View):
         block_id, block = super().block(height)
         told = self.liar.of_block(block)
         if self.liar.is_consistent:
-            # Its hashes fit each other, and not the other blocks.
+            # The block's own hashes are consistent, but do not fit the other blocks.
             block_id = hashes.block_hashes(told).block_id
         return block_id, told
 
@@ -154,12 +155,12 @@ def _members(change: Callable[[tuple[Validator, ...]], tuple[Validator, ...]]) -
 
 
 def _of_unknown_keys(found: tuple[Validator, ...]) -> tuple[Validator, ...]:
-    """Nobody could verify a signature of theirs."""
+    """Return validators with keys of a type whose signatures can't be verified."""
     return tuple(replace(each, pub_key=PublicKey("sr25519", bytes(32))) for each in found)
 
 
 def _priorities(found: tuple[Validator, ...]) -> tuple[Validator, ...]:
-    """Those of one height that are not followed by those of the next."""
+    """Return priorities from which those of the next height do not follow."""
     return tuple(replace(each, proposer_priority=0) for each in found)
 
 
@@ -215,7 +216,7 @@ LIES: dict[str, Lie] = {
         lambda found: (replace(found[0], voting_power=99), *found[1:])
     ),
     "a validator is left out": _members(lambda found: found[1:]),
-    "keys of a type that nobody knows": _members(_of_unknown_keys),
+    "keys of an unknown type": _members(_of_unknown_keys),
     "the block of another height": _other_height,
 }
 
@@ -230,9 +231,9 @@ def _liar(chain: SampleChain, lie: Lie) -> Liar:
 def test_a_lie_refuses_the_node_and_not_the_chain(
     lie: str, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """The honest node is asked for the rest."""
+    """The rest is read from the honest node."""
     lying, honest = serve_node(_liar(chain, LIES[lie])), serve_node(node_of(chain))
-    # In both directions: half of it from a trusted block down, half from the head up.
+    # Half of the chain is read from a trusted block down, and half from the head up.
     upstreams = upstreams_at(lying, honest)
     import_all(store, upstreams, 1, 30)
     import_all(store, upstreams, 1, HEIGHTS)
@@ -249,7 +250,7 @@ def test_a_lie_refuses_the_node_and_not_the_chain(
 def test_a_liar_alone_ends_the_import(
     lie: str, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """The error names it; what was stored before is right."""
+    """The error names the node, and the blocks stored before are right."""
     import_all(store, upstreams_at(serve_node(node_of(chain))), 25, 30)
     lying = serve_node(_liar(chain, LIES[lie]))
 
@@ -265,13 +266,14 @@ def test_a_liar_alone_ends_the_import(
         _parameters,
         LIES["a validator's power"],
         LIES["too few signatures"],
-        LIES["keys of a type that nobody knows"],
+        LIES["keys of an unknown type"],
     ],
 )
 def test_no_store_begins_with_a_lie(
     lie: Lie, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Of parameters and validators after a trusted header, and of its signatures."""
+    """The lies are about parameters and validators after a trusted header, and about its
+    signatures."""
     lying = serve_node(_liar(chain, lie))
     with pytest.raises(NoUpstream, match=lying):
         import_all(store, upstreams_at(lying))
@@ -281,7 +283,7 @@ def test_no_store_begins_with_a_lie(
 def test_no_store_begins_with_priorities_that_do_not_follow(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend, tmp_path: Path
 ) -> None:
-    """No hash covers them, and those of the next height follow from them."""
+    """No hash covers priorities, but the next height's priorities follow from them."""
     urls = serve_node(_liar(chain, _members(_priorities))), serve_node(node_of(chain))
     upstreams = upstreams_at(*urls)
     import_all(store, upstreams, 20, 30)
@@ -299,7 +301,7 @@ def test_no_store_begins_with_priorities_that_do_not_follow(
 def test_a_lie_about_old_validators_alone(
     low: int, is_first: bool, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """The node that shows them is refused, and not one that a block is from."""
+    """The node with the wrong validators is refused, and not a node that gave a block."""
 
     def old(found: ValidatorSet, height: int) -> ValidatorSet:
         first, *rest = found.validators
@@ -324,7 +326,7 @@ def test_a_lie_about_old_validators_alone(
 def test_unknown_keys_are_taken_if_the_operator_says_so(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """And marked: a chain may have keys of its own."""
+    """The blocks are stored as unchecked, because a chain may have its own types of keys."""
     upstreams = upstreams_at(serve_node(_liar(chain, _members(_of_unknown_keys))))
     with pytest.raises(NoUpstream, match="--unchecked validators_hash"):
         import_all(store, upstreams, 20, 30)
@@ -353,13 +355,14 @@ HEAD_LIES: dict[str, Lie] = {
 def test_lies_about_the_head_are_replaced(
     lie: str, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Its results are proven by the next header alone; who shows that is believed."""
+    """Only the next header proves the head's results, so the node that serves this header is
+    believed."""
     lying = serve_node(_liar(chain, HEAD_LIES[lie]))
     honest = upstreams_at(serve_node(node_of(chain)))
     import_all(store, honest, 3, 4)
     members = node_of(chain)
     for height in range(5, 60, 2):
-        # Nothing contradicts it yet, or an older head does.
+        # Nothing contradicts the head yet, or an older head does.
         with suppress(NoUpstream):
             import_all(store, upstreams_at(lying), 3, height)
         import_all(store, honest, 3, height + 1)
@@ -377,7 +380,7 @@ def test_lies_about_the_head_are_replaced(
 def test_a_signature_beyond_two_thirds(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """The latest commit is served as it came, so all of its signatures are verified."""
+    """The latest commit is served as it came, so all its signatures are verified."""
 
     def last(commit: Commit) -> Commit:
         *rest, sig = commit.signatures
@@ -395,7 +398,7 @@ def test_a_signature_beyond_two_thirds(
 def test_nodes_of_two_chains(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """A chain id says which is meant, or a store that has one."""
+    """A chain ID decides which chain is meant, or a store that has one."""
     other, own = serve_node(_liar(chain, _chain_id)), serve_node(node_of(chain))
     with pytest.raises(ConfigurationError, match="--chain-id"):
         import_all(store, upstreams_at(other, own))
@@ -422,7 +425,7 @@ def test_a_trusted_header_that_the_store_does_not_have(
 def test_a_trusted_header_above_the_store(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """It is compared when the store comes to its height."""
+    """The trusted header is compared when the store reaches its height."""
     upstreams = upstreams_at(serve_node(node_of(chain)))
     import_all(store, upstreams, 1, 30)
     options = FetchOptions(TrustOptions(40, bytes(32), TRUST.period))
@@ -434,7 +437,8 @@ def test_a_trusted_header_above_the_store(
 def test_a_header_ahead_of_the_clock(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """It is waited for as long as for a node: this machine's clock may be wrong."""
+    """The companion waits for the clock as it does for a node, because this machine's clock may
+    be wrong."""
     upstreams = upstreams_at(serve_node(node_of(chain)))
     import_all(store, upstreams, 1, 30)
     early = chain.blocks[29].block.header.time
@@ -454,7 +458,7 @@ def _are_ahead(result: Any) -> None:
 def test_times_that_nothing_proves_stop_nobody(
     stored: int, chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """A node shows headers without signatures as ahead of the clock."""
+    """A node serves unsigned headers whose times are ahead of the clock."""
     url = serve_node(node_of(chain))
     if stored:
         import_all(store, upstreams_at(url), 1, stored)
@@ -477,7 +481,7 @@ def _growth(store: ChainStore, upstreams: Upstreams) -> Growth:
 def test_an_overtaken_process_refuses_nobody(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Another one took its lease and went on."""
+    """Another process took its lease and continued."""
     url = serve_node(node_of(chain))
     import_all(store, upstreams_at(url), 1, 5)
     own, lease = upstreams_at(url), store.acquire_lease("own", 600)
@@ -498,7 +502,7 @@ def test_an_overtaken_process_refuses_nobody(
 def test_nodes_that_show_two_chains_need_a_trusted_header(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Without one nobody knows which is meant."""
+    """Without a trusted header, the companion can't know which chain is meant."""
     fork = make_chain(HEIGHTS, txs_per_block=3)
     urls = serve_node(node_of(chain)), serve_node(node_of(fork))
     with pytest.raises(ConfigurationError, match="--trust"):

@@ -1,4 +1,4 @@
-"""Rules of a light client, with real signatures of validators that change."""
+"""Tests of the rules of a light client, with real signatures of changing validators."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from flask_noderpc.testing.chains import GENESIS_TIME, ChainMaker, _validator_tx
 
 NOW = GENESIS_TIME * 2
 PERIOD = GENESIS_TIME * 3
-# Replaced one after the other, so that the last set has none of the first.
+# The keys replace each other one by one, so that the last set has none of the first.
 KEYS = [PrivateKey(bytes([0x50 + number]) * 32) for number in range(6)]
 
 
@@ -56,7 +56,7 @@ def at(node: ChainBackend, height: int) -> SignedBlock:
 
 
 class Read:
-    """A reader of the chain in memory that remembers what was asked."""
+    """A reader of the chain in memory that records the requested heights."""
 
     name = "node"
 
@@ -70,15 +70,15 @@ class Read:
 
 
 def test_each_header_follows_from_the_one_before(node: ChainBackend) -> None:
-    """By the validators that it announced."""
+    """The validators that a header announces sign the next one."""
     for height in range(1, node.reads.latest_height()):
         check_follows(at(node, height), at(node, height + 1), NOW)
 
 
 def test_a_third_of_the_trusted_validators_is_enough(node: ChainBackend) -> None:
-    """And less is not: a header between the two is needed."""
+    """If fewer of them have signed, a header between the two is needed."""
     trusted = at(node, 5)
-    # Of three, two have been replaced at 23, and all at 33.
+    # Two of the three validators have been replaced at height 23, and all at 33.
     check_follows(trusted, at(node, 12), NOW)
     for height in (24, 34, 60):
         with pytest.raises(NotTrusted):
@@ -91,17 +91,17 @@ def _prove(read: Read, trusted: SignedBlock, block: SignedBlock, period: int = P
 
 
 def test_bisection_asks_for_few_headers(node: ChainBackend) -> None:
-    """And proves a set that has none of the trusted validators."""
+    """The bisection proves a set that has none of the trusted validators."""
     read = Read(node)
     _prove(read, at(node, 2), at(node, 60))
     assert 1 <= len(read.asked) <= 12
 
 
 class Unsigned(Read):
-    """A reader of a chain whose signatures have gone."""
+    """A reader of a chain without signatures."""
 
     def signed_block(self, height: int) -> SignedBlock:
-        """Return the header of a height, which nobody signed."""
+        """Return the block of a height without its signatures."""
         found = super().signed_block(height)
         commit = found.signed_header.commit
         votes = tuple(ABSENT for _ in commit.signatures)
@@ -110,7 +110,7 @@ class Unsigned(Read):
 
 
 def test_headers_that_never_follow_end_the_bisection(node: ChainBackend) -> None:
-    """With an error that names the node."""
+    """The error names the node."""
     read = Unsigned(node)
     with pytest.raises(UpstreamMismatch, match="upstream node"):
         _prove(read, at(node, 2), read.signed_block(60))
@@ -118,7 +118,8 @@ def test_headers_that_never_follow_end_the_bisection(node: ChainBackend) -> None
 
 
 def test_times(node: ChainBackend) -> None:
-    """A header is of the past, later than the trusted one, and that is not too old."""
+    """A header must be in the past, and later than the trusted one, which must not be too
+    old."""
     trusted, later = at(node, 5), at(node, 6)
     time = later.signed_header.header.time
     check_follows(trusted, later, time - CLOCK_DRIFT_NS + 1)
@@ -136,7 +137,7 @@ def test_times(node: ChainBackend) -> None:
 
 
 def test_what_does_not_fit_is_named(node: ChainBackend) -> None:
-    """Chain id, commit, validators and signatures."""
+    """The error names the chain ID, commit, validators or signatures."""
     block = at(node, 5)
     chain_id, signed = node.reads.chain_id(), block.signed_header
     check_signed(chain_id, block)

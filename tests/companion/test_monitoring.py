@@ -1,4 +1,5 @@
-"""What the dashboard and the alerts of ``deploy/`` ask for is in ``/metrics``."""
+"""Tests that ``/metrics`` has the metrics that the dashboard and the alerts of ``deploy/``
+read."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from .conftest import HEIGHTS, Companion, Serve, node_of
 from .test_follow import reaches
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-# Prometheus's own metric, and the labels of what it scrapes.
+# Prometheus's own metric, and the labels that it adds.
 UP, TARGET = "up", {"job", "instance"}
 _SELECTOR = re.compile(r"\b(noderpc_\w+|up)\b(?:\{([^}]*)\})?")
 _LABEL = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
@@ -26,14 +27,14 @@ _SHOWN = re.compile(r"\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}")
 
 
 def queries_of_alerts() -> list[str]:
-    """Each rule, with its texts."""
+    """Return the expressions of all rules, with the queries in their texts."""
     text = (DEPLOY / "prometheus" / "alerts.yml").read_text()
     _, *rules = re.sub(r"^ *#.*$", "", text, flags=re.MULTILINE).split("- alert:")
     return rules
 
 
 def queries_of_the_dashboard() -> list[str]:
-    """Each query, with its legend."""
+    """Return all queries, with their legends."""
     dashboard = json.loads((DEPLOY / "grafana" / "dashboard.json").read_text())
     _, instance = dashboard["templating"]["list"]
     assert instance["definition"] == "label_values(noderpc_height, instance)"
@@ -46,7 +47,7 @@ def queries_of_the_dashboard() -> list[str]:
 
 @pytest.fixture
 def served(chain: SampleChain, serve_node: Serve, companion: Companion) -> dict[str, set[str]]:
-    """The names of the samples of a companion, and their labels."""
+    """Return the names of a companion's samples, with their labels."""
     followed = companion(serve_node(node_of(chain)))
     followed.follow()
     reaches(followed, HEIGHTS)
@@ -60,11 +61,11 @@ def served(chain: SampleChain, serve_node: Serve, companion: Companion) -> dict[
 
 
 def unknown(query: str, served: dict[str, set[str]]) -> Iterator[str]:
-    """Metrics and labels of a query that are not served."""
+    """Yield the metrics and labels of a query that are not served."""
     known = set(TARGET)
     for name, selected in _SELECTOR.findall(query):
         if name != UP and name not in served:
-            # A text may name a histogram as a whole.
+            # An expression may name a histogram as a whole.
             if f"{name}_bucket" not in served or selected:
                 yield name
             continue
@@ -96,6 +97,6 @@ def test_names_that_do_not_exist_are_found(served: dict[str, set[str]]) -> None:
 def test_every_metric_of_the_docs_is_on_the_dashboard(served: dict[str, set[str]]) -> None:
     shown = set(re.findall(r"noderpc_\w+", " ".join(queries_of_the_dashboard())))
     own = {name for name in served if name.startswith("noderpc_")}
-    # prometheus_client's own, beside each counter and histogram.
+    # prometheus_client adds these to each counter and histogram.
     parts = {name for name in own if name.endswith(("_created", "_count", "_sum"))}
     assert own - parts - shown == set()

@@ -1,4 +1,5 @@
-"""Heights that a store lacks and a node has: as the node answers, and marked if unproven."""
+"""Tests of heights that a store lacks and a node has: they are served as by the node, and
+marked if unproven."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ BASE, HEAD = 40, 60
 
 
 def headers_of(url: str) -> dict[str, str]:
-    """Return the headers of a response that tell how far it may be believed."""
+    """Return the headers of a response that tell how far it is proven."""
     with urlopen(url, timeout=PATIENCE) as response:
         names = ("Cache-Control", "X-NodeRPC-Provenance")
         return {name: response.headers[name] for name in names if name in response.headers}
@@ -53,7 +54,7 @@ UNVERIFIED = {"X-NodeRPC-Provenance": "unverified"}
 
 @pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.38", "comet-0.40", "comet-1.0"])
 def test_they_are_answered_as_by_the_node(dialect: str, companion: Companion) -> None:
-    """Byte for byte, from below the store's lowest block and over it."""
+    """Responses are equal byte for byte, from below the store's lowest block and across it."""
     with run_node(dialect=dialect) as node:
         followed = companion(grown(node, 30).url, backfill_from=20)
         followed.follow()
@@ -64,7 +65,7 @@ def test_they_are_answered_as_by_the_node(dialect: str, companion: Companion) ->
                 assert get(own + path) == get(node.url + path), path
             assert b"must be less than or equal to" in get(f"{own}/block?height=99")
             assert followed.reads.base_height() == 20
-    # The store's own error, as no node is there to ask.
+    # The error is the store's own, as there is no node to ask.
     with pytest.raises(HeightNotAvailable, match="lowest height is 20"):
         followed.reads.block(5)
 
@@ -72,7 +73,7 @@ def test_they_are_answered_as_by_the_node(dialect: str, companion: Companion) ->
 def test_validators_of_stored_heights_are_answered_during_the_backfill(
     companion: Companion,
 ) -> None:
-    """The store has their sets once it knows where each began."""
+    """The store has their validator sets once it knows where each began."""
     with run_node(dialect="comet-0.38") as node:
         slow = Broken(grown(node, HEAD).url, "block", "no answer", below=30, above=0)
         with raw_node(slow.respond) as url:
@@ -100,7 +101,7 @@ def test_validators_of_stored_heights_are_answered_during_the_backfill(
 
 
 def followed_from(companion: Companion, *urls: str, head: int = HEAD) -> CompanionBackend:
-    """Follow a chain whose blocks below ``BASE`` stay away."""
+    """Follow a chain without backfilling the blocks below ``BASE``."""
     followed = companion(*urls, backfill_from=BASE)
     followed.follow()
     reaches(followed, head, BASE)
@@ -113,7 +114,7 @@ def test_what_the_headers_prove_may_be_cached(
     companion: Companion,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is further down is marked, and no cache keeps it."""
+    """Blocks further down are marked as not proven, and must not be cached."""
     monkeypatch.setattr(proven_headers, "MAX_HEADERS", 25)
     followed = followed_from(companion, serve_node(node_of(chain, HEAD)))
     near, far = BASE - 24, BASE - 26
@@ -143,7 +144,7 @@ def test_what_the_headers_prove_may_be_cached(
             assert found == UNVERIFIED, path
         for path, found in told(near).items():
             if path.startswith("blockchain"):
-                # Sizes and numbers of transactions are proven by nothing.
+                # Nothing proves sizes and numbers of transactions.
                 assert found == UNVERIFIED
             else:
                 assert found == ({} if path.startswith("tx?") else PROVEN), path
@@ -156,7 +157,7 @@ def test_a_batch_is_marked_if_one_answer_is(
     companion: Companion,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The next request of the same connection is not."""
+    """The next request of the same connection is not marked."""
     monkeypatch.setattr(proven_headers, "MAX_HEADERS", 1)
     followed = followed_from(companion, serve_node(node_of(chain, HEAD)))
     client = app_for(followed, dialect="comet-0.38").test_client()
@@ -223,7 +224,7 @@ def test_a_lie_is_not_served(
         liar = Liar(node_of(chain, HEAD))
         backend = companion(serve_node(liar), *others)
         for _ in range(2):
-            # Each is checked, before it lies.
+            # Each node is checked before the liar starts to lie.
             backend.network.net_info()
         lie(liar)
         return read(backend, height), read(backend, height)
@@ -236,7 +237,7 @@ def test_a_lie_is_not_served(
 def test_a_tx_above_the_head_is_not_found(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Its block is not there either."""
+    """Its block is not found either."""
     inner = node_of(chain, HEAD)
     followed = followed_from(companion, serve_node(inner))
     followed.close()

@@ -1,4 +1,5 @@
-"""What operators see of a companion: readiness, metrics, caches, and what nodes are asked."""
+"""Tests of what operators see of a companion: readiness, metrics, caches, and requests to
+nodes."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ from .test_lies import LIES, Liar
 
 
 def _lies_about(node: Liar, height: int) -> list[int]:
-    """Let a node tell other results of the heights that are returned."""
+    """Let a node give other results for the returned heights."""
     lying = [height]
 
     def of_results(results: BlockResults) -> BlockResults:
@@ -63,7 +64,8 @@ def test_results_that_are_replaced_while_they_are_read(
     companion: Companion,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They are for no cache: the block that refutes them comes between read and answer."""
+    """The response must not be cached: the block that refutes the results arrives between read
+    and response."""
     inner = node_of(chain, 30)
     node = Liar(inner)
     lying = _lies_about(node, 31)
@@ -92,7 +94,8 @@ def test_results_that_are_replaced_while_they_are_read(
 def test_a_node_below_the_lowest_block(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """It can't be compared: nothing is forwarded to it, and /readyz says so, until it can."""
+    """Such a node can't be compared: nothing is forwarded to it, and /readyz says so, until it
+    can be."""
     followed = companion(serve_node(node_of(chain, 50)), backfill_from=30)
     followed.follow()
     reaches(followed, 50, 30)
@@ -108,7 +111,7 @@ def test_a_node_below_the_lowest_block(
         reset.reads.block(5)
     reset.close()
 
-    # The lowest block names the hash of the one below it.
+    # The lowest block contains the hash of the one below it.
     other = node_of(make_chain(HEIGHTS, txs_per_block=1), 29)
     assert companion(serve_node(node_of(chain, 29))).network.net_info()
     with pytest.raises(NoUpstream, match="it is of a fork, or was reset"):
@@ -118,7 +121,7 @@ def test_a_node_below_the_lowest_block(
 def test_a_node_that_the_follower_refused(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Other processes ask it no more either, until the follower begins anew."""
+    """Other processes stop asking it, too, until the follower starts again."""
     lying = Liar(node_of(chain))
     LIES["a transaction is changed"](lying)
     urls = serve_node(lying), serve_node(node_of(chain))
@@ -129,14 +132,14 @@ def test_a_node_that_the_follower_refused(
     until(lambda: serving.network.upstreams()[urls[0]] == "refused", "the refusal")
     asked = {serving._forward.attempt(lambda reader: reader.name) for _ in range(4)}
     assert asked == {urls[1]}
-    # As after the pause for which a node that answered another request is refused.
+    # A node that answered another request is only refused for a pause, which has passed.
     assert followed._follower is not None
     followed._follower._upstreams.refused.clear()
     until(lambda: serving.network.upstreams()[urls[0]] != "refused", "another look")
     followed._follower._upstreams.refuse(urls[0], "again")
     until(lambda: serving.network.upstreams()[urls[0]] == "refused", "the second refusal")
     followed.close()
-    # The same, with nothing refused yet: as after an upgrade of the node.
+    # A new follower has refused nothing yet, as after an upgrade of the node.
     companion(urls[1]).follow()
     until(lambda: serving.network.upstreams()[urls[0]] != "refused", "the new follower")
 
@@ -144,7 +147,8 @@ def test_a_node_that_the_follower_refused(
 def test_forwarded_calls_leave_threads_for_stored_reads(
     chain: SampleChain, serve_node: Serve, companion: Companion, tmp_path: Path
 ) -> None:
-    """Of a server with four threads, one is left; others are told why they are refused."""
+    """One of the server's four threads stays free; calls that would take it get an error with
+    the reason."""
     followed = companion(serve_node(node_of(chain)))
     followed.follow()
     reaches(followed, HEIGHTS)
@@ -177,7 +181,8 @@ def test_forwarded_calls_leave_threads_for_stored_reads(
 def test_subscribers_to_results_that_are_refuted(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Their subscription ends with height and reason; signal and metrics count it."""
+    """Their subscription ends with the height and the reason, and the signal and the metrics
+    count it."""
     pytest.importorskip("prometheus_client")
     inner = node_of(chain, 30)
     node = Liar(inner)
@@ -206,7 +211,7 @@ def test_subscribers_to_results_that_are_refuted(
         assert ended["id"] != "others"
         client.call("subscribe", {"query": "tm.event='NewBlock'"}, "again")
         assert client.json() == {"jsonrpc": "2.0", "id": "again", "result": {}}
-        # Block 32 may be on its way.
+        # Block 32 may still be sent.
         grow(inner, chain.blocks[32])
         block = client.json()["result"]["data"]["value"]["block"]
         assert block["header"]["height"] in {"32", "33"}
@@ -221,8 +226,8 @@ def test_subscribers_to_results_that_are_refuted(
 def test_the_genesis_is_not_in_the_way_of_blocks(
     size: int, companion: Companion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its chunks are stored byte for byte after the first blocks; until then they are asked of
-    the nodes, and ``noderpc verify`` says that nothing proves them."""
+    """Chunks of the genesis are stored byte for byte after the first blocks. Until then they
+    are read from the nodes, and ``noderpc verify`` says that nothing proves them."""
     monkeypatch.setattr(info, "GENESIS_CHUNK_BYTES", size)
     allowed = threading.Event()
     fetch = genesis.fetch_genesis
@@ -255,7 +260,7 @@ def test_the_genesis_is_not_in_the_way_of_blocks(
 def test_a_genesis_that_is_too_large_is_forwarded(
     companion: Companion, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The store stays small."""
+    """Otherwise the store would become too large."""
     monkeypatch.setattr(info, "GENESIS_CHUNK_BYTES", 200)
     monkeypatch.setattr(genesis, "MAX_CHUNKS", 2)
     with run_node(dialect="comet-0.38") as node:
@@ -270,7 +275,7 @@ def test_a_genesis_that_is_too_large_is_forwarded(
 
 @contextmanager
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let every write fail until the end of the block."""
+    """Let every write fail within the context."""
 
     def refuse(self: Writer, work: object) -> None:
         raise StoreError(f"{FULL}: make space")
@@ -289,7 +294,8 @@ def test_a_full_disk(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """/readyz has the cause, what is stored is read, and it goes on when there is space."""
+    """/readyz names the cause, stored blocks are served, and following continues when there is
+    space."""
     monkeypatch.setattr(lease, "_SECONDS", 0.5)
     inner = node_of(chain, 30)
     url = serve_node(inner)
@@ -321,7 +327,7 @@ def test_what_no_hash_covers_is_compared(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Of samples of the backfill, too; of those whose log alone differs it is a warning."""
+    """Samples of the backfill are compared, too; if only the log differs, it is a warning."""
     monkeypatch.setattr(progress, "_SAMPLE_EACH", 10)
     lying = Liar(node_of(chain))
     lying.of_results = lambda results: (
@@ -342,7 +348,7 @@ def test_nodes_of_several_versions_are_compared_without_an_alarm(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """They tell the same events, in shapes of their own."""
+    """The nodes report the same events, each in the form of its version."""
     compared: list[int] = []
     compare = Comparison._compare
 
@@ -376,12 +382,12 @@ def test_attributes_that_versions_add() -> None:
 def test_a_status_is_read_anew_after_a_pause(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Nobody is shown how the node was when the last one asked."""
+    """The companion's status does not show an old status of the node."""
     inner = node_of(chain, 30)
     network = companion(serve_node(inner)).network
     assert network.upstream_height() == 30
     grow(inner, chain.blocks[30])
-    # As a second later, and an hour later.
+    # A second has passed, then an hour.
     network._status._read_at -= 3600
     network._status._QUICK_S = PATIENCE
     network._status._patience = PATIENCE
@@ -389,7 +395,7 @@ def test_a_status_is_read_anew_after_a_pause(
 
 
 def test_a_status_that_hangs_is_waited_for_once(companion: Companion) -> None:
-    """What is stored is shown without it."""
+    """The stored part of the status is served without it."""
     released = threading.Event()
 
     def hang(peer: socket.socket, body: bytes) -> None:

@@ -1,4 +1,5 @@
-"""A companion whose nodes are away, whose clock is wrong, and whose history is pruned."""
+"""Tests of a companion whose nodes are down, whose clock is wrong, or whose nodes prune
+blocks."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ DAY = 86_400
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let an hour of outage be a second."""
+    """Let a second count as a long outage."""
     monkeypatch.setattr(from_settings, "_FOLLOW_PATIENCE_S", 0.1)
     monkeypatch.setattr(follower, "_MAX_PAUSE_S", 0.2)
     monkeypatch.setattr(head_appender, "_STANDSTILL_S", 0.2)
@@ -35,13 +36,14 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_nodes_are_down_for_long(
     chain: SampleChain, companion: Companion, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The state says so, what is stored is served, and it goes on when one is back."""
+    """The state says so, stored blocks are served, and following continues when a node is
+    back."""
     inner = node_of(chain, 30)
     with serve(app_for(inner, dialect="comet-0.38")) as url:
         followed = companion(url)
         followed.follow()
         reaches(followed, 30)
-        # The identity of the node is shown meanwhile.
+        # The identity of the node is served meanwhile.
         assert followed.network.node_info().network == "sample-chain"
     until(lambda: "can't be reached" in reason(followed), "the reason")
     until(lambda: caplog.text.count("the chain is not followed") > 3, "some attempts")
@@ -81,9 +83,10 @@ def _set_clock(backend: CompanionBackend, now: list[int]) -> None:
 def test_a_clock_that_is_wrong(
     seconds: int, text: str, chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Nobody is refused, the reason is the state, and it goes on when the clock is right."""
+    """No node is refused, the state names the clock, and following goes on when the clock is
+    right."""
     inner = node_of(chain, 30)
-    # Without a trusted header the chain would look halted to a clock that is far ahead.
+    # Without a trusted header, a clock that is far ahead would see a halted chain.
     trusted = header_hash(chain.blocks[19].block.header)
     followed = companion(serve_node(inner), trust=f"20:{trusted.hex()}")
     right = chain.blocks[29].block.header.time // SECOND
@@ -104,7 +107,7 @@ def test_a_clock_that_is_wrong(
 
 
 class Pruned(View):
-    """A chain of a node that prunes its blocks below 25 as soon as one below 50 is read."""
+    """Reads of a node that prunes its blocks below 25 as soon as one below 50 is read."""
 
     lowest = 1
 
@@ -125,7 +128,7 @@ class Pruned(View):
 def test_a_node_prunes_while_the_history_is_fetched(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """All that it still has is stored, and the head is followed on."""
+    """All blocks that the node still has are stored, and the head is followed."""
     inner = node_of(chain, 65)
     followed = companion(serve_node(ChainBackend(Pruned(inner))))
     followed.follow()

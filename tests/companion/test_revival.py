@@ -1,4 +1,5 @@
-"""Stores that were off for longer than the trusting period go on by a newer trusted header."""
+"""Tests of stores that were off for longer than the trusting period, which continue with a
+newer trusted header."""
 
 from __future__ import annotations
 
@@ -63,19 +64,19 @@ def trusting(chain: SampleChain, height: int) -> FetchOptions:
 
 
 def forget_newest(backend: CompanionBackend) -> None:
-    """Let the store be one that was off since its head was the newest block."""
+    """Make the store look as if it had been off since its head was the newest block."""
     shared_state.set_newest_seen(backend.store, 0, 0)
 
 
 @pytest.fixture
 def url(recent_chain: SampleChain, serve_node: Serve) -> str:
-    """A node of the chain."""
+    """The URL of a node of the chain."""
     return serve_node(node_of(recent_chain, RECENT))
 
 
 @pytest.fixture
 def old_store(url: str, store: SQLiteBackend) -> SQLiteBackend:
-    """A store whose head is of the year 2023."""
+    """A store whose head has a time in the year 2023."""
     import_all(store, upstreams_at(url), 1, HEAD)
     return store
 
@@ -84,7 +85,7 @@ def old_store(url: str, store: SQLiteBackend) -> SQLiteBackend:
 def test_an_import_goes_on_by_a_newer_trusted_header(
     trusted: int, recent_chain: SampleChain, url: str, old_store: SQLiteBackend
 ) -> None:
-    """The next ones need it no more, and take it all the same."""
+    """Later imports do not need it, but accept it."""
     options = trusting(recent_chain, trusted)
 
     assert import_all(old_store, upstreams_at(url), 1, RECENT - 2, options) == (1, RECENT - 2)
@@ -99,7 +100,7 @@ def test_an_import_goes_on_by_a_newer_trusted_header(
 def test_a_companion_goes_on_by_a_newer_trusted_header(
     head_delay: int, recent_chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Past the trusted header, and after a restart without one and with the same."""
+    """The companion goes past the trusted header; restarts work without it and with it."""
     node = node_of(recent_chain, HEAD)
     url = serve_node(node)
     first = companion(url)
@@ -158,7 +159,7 @@ def test_an_interruption_costs_only_time(
     old_store: SQLiteBackend,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Hashes of many headers are kept in a file meanwhile."""
+    """The hashes of many headers are stored in a file meanwhile."""
     monkeypatch.setattr(revival, "STEP", 7)
     monkeypatch.setattr(revival, "_MAX_MEMORY", 100)
 
@@ -180,7 +181,7 @@ def test_an_interruption_costs_only_time(
 def test_pruned_heights_are_named(
     recent_chain: SampleChain, serve_node: Serve, old_store: SQLiteBackend
 ) -> None:
-    """A new store above them is the way out; a node that has them is another one."""
+    """The error names both cures: a new store above the heights, or a node that has them."""
     lacking = serve_node(pruned(node_of(recent_chain, RECENT), 33, 33))
     options = trusting(recent_chain, 60)
 
@@ -198,7 +199,7 @@ def test_pruned_heights_are_named(
 def test_a_companion_names_pruned_heights(
     period: int, recent_chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """The head may be young enough, too; what is stored is served."""
+    """This holds for a young head, too; stored blocks are served."""
     first = companion(serve_node(node_of(recent_chain, HEAD)))
     first.follow()
     reaches(first, HEAD)
@@ -232,7 +233,8 @@ def forked_store(
 def test_a_trusted_header_of_another_chain_is_refused(
     lowest: int, recent_chain: SampleChain, serve_node: Serve, forked_store: SQLiteBackend
 ) -> None:
-    """With both hashes, and the cure; whether or not its nodes have the block of the head."""
+    """The error has both hashes and the cure, whether or not the nodes have the head's
+    block."""
     url = serve_node(pruned(node_of(recent_chain, RECENT), lowest, lowest))
 
     with pytest.raises(NodeRPCError, match="another --database") as raised:
@@ -288,7 +290,7 @@ def _other_time(block: Block) -> Block:
 
 
 class HeaderLiar(Liar):
-    """A node that also lies about ranges of headers."""
+    """A node that also serves wrong ranges of headers."""
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
         return tuple(self.reads.block_meta(height) for height in range(high, low - 1, -1))
@@ -297,7 +299,7 @@ class HeaderLiar(Liar):
 def test_a_node_that_lies_about_a_header_is_refused(
     recent_chain: SampleChain, url: str, serve_node: Serve, old_store: SQLiteBackend
 ) -> None:
-    """The headers that an honest node has link the two."""
+    """An honest node's headers link the head to the trusted header."""
     liar = HeaderLiar(node_of(recent_chain, RECENT))
     liar.of_block, liar.is_consistent = _other_time, True
     upstreams = upstreams_at(serve_node(liar), url)
@@ -312,8 +314,8 @@ def test_a_node_that_lies_about_a_header_is_refused(
 def test_a_trusted_header_above_the_head_outweighs_what_nodes_show(
     recent_chain: SampleChain, serve_node: Serve, old_store: SQLiteBackend
 ) -> None:
-    """A node without later blocks does not make the head the newest, and a forged chain with
-    the keys of the old validators is refused."""
+    """A node without later blocks does not make the head the newest, and a forged chain that
+    the old validators signed is refused."""
     options = trusting(recent_chain, 60)
     behind = upstreams_at(serve_node(node_of(recent_chain, HEAD)))
     HeadAge(old_store, behind, options.trust).note()
@@ -334,7 +336,7 @@ def test_a_trusted_header_above_the_head_outweighs_what_nodes_show(
 def test_linked_headers_that_are_ahead_of_the_clock_wait(
     recent_chain: SampleChain, url: str, old_store: SQLiteBackend
 ) -> None:
-    """The clock may be wrong; those below are stored."""
+    """The clock may be wrong; headers that are not ahead are stored."""
     now = recent_chain.blocks[OLD + 1].block.header.time - 60 * SECOND
     trust = replace(trusting(recent_chain, 70).trust, clock=lambda: now)
 
@@ -347,7 +349,7 @@ def test_linked_headers_that_are_ahead_of_the_clock_wait(
 def test_a_young_head_needs_no_headers(
     recent_chain: SampleChain, url: str, old_store: SQLiteBackend
 ) -> None:
-    """Signatures prove what follows, up to the trusted header, whose hash counts."""
+    """Signatures prove the next blocks up to the trusted header, whose hash is compared."""
     import_all(old_store, upstreams_at(url), 1, 50, FetchOptions(TRUST))
     wrong = FetchOptions(TrustOptions(60, bytes(32)))
     with pytest.raises(NodeRPCError, match="not the trusted one"):

@@ -1,4 +1,5 @@
-"""A companion refuses subscriptions to events of a node's consensus that blocks do not hold."""
+"""Tests that a companion refuses subscriptions to events of a node's consensus that blocks do
+not contain."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from .test_import import get
 
 @pytest.fixture
 def served(chain: SampleChain, serve_node: Serve, companion: Companion) -> Iterator[str]:
-    """A companion that lacks the chain's last block."""
+    """Yield the URL of a companion that lacks the chain's last block."""
     node = node_of(chain, HEIGHTS - 1)
     followed = companion(serve_node(node))
     followed.follow()
@@ -60,7 +61,7 @@ def test_subscriptions_to_what_blocks_do_not_hold_are_refused_with_the_reason(
 
 
 def test_other_subscriptions_are_taken(served: str) -> None:
-    """Events that are refused match some of them beside others."""
+    """These queries match some of the refused events beside others."""
     with closing(WebSocketClient(served, timeout=PATIENCE)) as client:
         for query in TAKEN:
             client.call("subscribe", {"query": query})
@@ -70,7 +71,7 @@ def test_other_subscriptions_are_taken(served: str) -> None:
 
 
 def test_the_event_log_refuses_them_too(served: str) -> None:
-    """Without a filter it shows what is derived from blocks."""
+    """Without a filter, the log has the events that are derived from blocks."""
     asked = quote(json.dumps({"query": "tm.event='TimeoutPropose'"}))
     refused = json.loads(get(f"{served}/events?filter={asked}"))
     assert "no events of TimeoutPropose here" in refused["error"]["data"]

@@ -1,4 +1,5 @@
-"""A recorded chain of the Cosmos SDK is imported, followed and served as its node served it."""
+"""Tests of a recorded chain of the Cosmos SDK, which is imported, followed and served as by its
+node."""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ def recording() -> Recording:
 
 @pytest.fixture(scope="module")
 def height(recording: Recording) -> int:
-    """Of the head, at which nothing is compared."""
+    """Return the height of the head, at which nothing is compared."""
     return 1 + sum(path.startswith("/block_results?") for path in recording.paths)
 
 
 def _different(recording: Recording, url: str) -> list[str]:
-    """Return the paths that are answered otherwise."""
+    """Return the paths with different responses."""
     found = []
     for path, expected in recording.paths.items():
         told = reply(url, path)
@@ -38,7 +39,7 @@ def _different(recording: Recording, url: str) -> list[str]:
 def test_a_companion_answers_as_the_recorded_node(
     recording: Recording, height: int, tmp_path: Path
 ) -> None:
-    """Blocks, results, proofs and searches; and what it forwards."""
+    """The paths are those of blocks, results, proofs and searches, and of forwarded calls."""
     with (
         played(recording) as node,
         followed(node, tmp_path / "chain.db", height) as own,
@@ -49,7 +50,7 @@ def test_a_companion_answers_as_the_recorded_node(
 def test_an_import_serves_the_blocks_of_the_recorded_node(
     recording: Recording, height: int, tmp_path: Path
 ) -> None:
-    """Without a node, so without its application."""
+    """Without a node there is no application to query."""
     with played(recording) as node:
         imported(node, tmp_path / "chain.db", height - 1)
 

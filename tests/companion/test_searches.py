@@ -1,4 +1,5 @@
-"""Searches of a companion whose index lacks heights: as the node answers them, or refused."""
+"""Tests of searches of a companion whose index lacks heights: the response is the node's, or an
+error."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def _condition(draw: random.Random) -> str:
 
 
 def random_search(draw: random.Random) -> str:
-    """Return the path of a search."""
+    """Return the path of a random search."""
     query = " AND ".join(_condition(draw) for _ in range(draw.choice([1, 1, 2, 3])))
     method = draw.choice(["tx_search", "tx_search", "block_search"])
     if method == "block_search":
@@ -64,7 +65,7 @@ def random_search(draw: random.Random) -> str:
 
 
 def partly(companion: Companion, *urls: str, head: int = HEAD) -> CompanionBackend:
-    """Follow a chain whose blocks below ``BASE`` stay away."""
+    """Follow a chain without backfilling the blocks below ``BASE``."""
     followed = companion(*urls, backfill_from=BASE)
     followed.follow()
     reaches(followed, head, BASE)
@@ -117,7 +118,7 @@ def test_windows_that_are_no_pages_of_a_node_are_read_from_two(
 
 
 class Keeping(MemoryChain):
-    """A node that has pruned blocks, and keeps its index."""
+    """A node that has pruned blocks, but not its index."""
 
     searches = 0
 
@@ -140,8 +141,8 @@ class Keeping(MemoryChain):
 def searched(
     kind: type[Keeping], chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> Iterator[str]:
-    """Follow a node as far as it has blocks; yield the URL of a search that it answers in the
-    same way."""
+    """Follow a node down to its lowest block; yield the URL of a search with equal
+    responses."""
     node = serve_node(ChainBackend(kind(chain.genesis, chain.blocks[:HEAD], state=chain.state)))
     followed = companion(node)
     followed.follow()
@@ -181,7 +182,7 @@ def test_what_no_node_knows_is_searched_in_the_store_and_marked(
     with searched(Forgetful, chain, serve_node, companion) as url:
         covered = {COVERAGE: f"{BASE}-{HEAD}", PROVENANCE: None}
         assert marks(url) == covered
-        # Again, as it is not cached.
+        # The response was not cached.
         assert marks(url) == covered
 
 
@@ -189,7 +190,8 @@ def test_what_no_node_knows_is_searched_in_the_store_and_marked(
 def test_a_search_in_part_is_refused_over_a_websocket(
     dialect: str, chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Responses have no headers there, so nothing would say which heights are left out."""
+    """Over a websocket responses have no headers, so nothing would tell which heights are left
+    out."""
     node = Forgetful(chain.genesis, chain.blocks[:HEAD], state=chain.state)
     followed = companion(serve_node(ChainBackend(node)))
     followed.follow()
@@ -232,7 +234,7 @@ def test_without_a_node_that_knows_more_a_search_is_refused_with_the_cure(
     bounded = tx_search(parse(f"app.index_key EXISTS AND tx.height >= {BASE}"))
     assert bounded is not None
     assert followed.reads.search_txs(bounded, Page(0, 5), SearchLimits()).total > 0
-    # Another node may know it.
+    # Another node may have an index.
     both = companion(url, serve_node(node_of(chain, HEAD)))
     assert both.reads.search_txs(search, Page(0, 100), SearchLimits()).total > HEAD - BASE
 
@@ -267,7 +269,7 @@ def test_an_archive_that_is_down_may_know_more(
 
 
 class Lying(MemoryChain):
-    """A node that counts more than it shows."""
+    """A node whose total is larger than its results."""
 
     def search_txs(
         self, search: Search, page: Page, limits: SearchLimits, prove: bool = False

@@ -1,4 +1,4 @@
-"""How the processes of ``noderpc start`` divide what a node is asked."""
+"""Tests of how the processes of ``noderpc start`` share the budget for a node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.helpers.until import PATIENCE
 
 
 def _shares(**given: object) -> tuple[list[int], float]:
-    """Return the requests in flight of each process, and the calls per second of all."""
+    """Return the requests in flight of each process, and the calls a second of all together."""
     settings = read_settings({}, {"upstream": ("http://node:1",), **given})
     found = [each.settings for each in FollowedChain(settings, "chain.db").processes()]
     return [each["upstream_concurrency"] for each in found], sum(
@@ -31,7 +31,7 @@ def _shares(**given: object) -> tuple[list[int], float]:
 def test_all_together_are_no_more_than_the_budget(
     total: int, workers: int, shares: list[int]
 ) -> None:
-    """Half of it follows, as long as each worker has a request."""
+    """The follower gets half of the budget, as long as each worker has one request."""
     found, rate = _shares(upstream_concurrency=total, workers=workers, upstream_rate=60.0)
     assert found == shares
     assert rate == pytest.approx(60.0)
@@ -44,7 +44,7 @@ def test_more_processes_than_requests_are_refused() -> None:
 
 
 def test_the_backfill_gets_a_part_of_the_rate_beside_urgent_calls() -> None:
-    """However many of those wait."""
+    """The backfill gets its part, however many urgent calls wait."""
     throttle = Throttle("node", concurrency=8, rate=500.0)
     ended = threading.Event()
 
@@ -73,7 +73,7 @@ def test_the_backfill_gets_a_part_of_the_rate_beside_urgent_calls() -> None:
 
 
 def test_the_backfill_holds_up_nobody_while_it_may_not_begin() -> None:
-    """One request is left to others, however many calls the background is owed."""
+    """One request stays free for others, however many calls the background work may make."""
     throttle = Throttle("node", concurrency=2, rate=0.0)
     ended = threading.Event()
 

@@ -1,4 +1,5 @@
-"""Chains whose validators have keys of other types: their commits are verified, or refused."""
+"""Tests of chains whose validators have keys of other types: their commits are verified, or
+refused."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from flask_noderpc.testing.chains import ChainMaker, SampleChain
 from .conftest import Serve, import_all, upstreams_at
 
 KINDS = [SECP256K1, BLS12_381, ML_DSA_65, SECP256K1ETH]
-# The height of the evidence.
+# The height of the block with evidence.
 LAST = 6
 
 
@@ -51,7 +52,7 @@ class MlDsaKey(PrivateKey):
 
 
 def needing(kind: type[PrivateKey], *libraries: str) -> Callable[[bytes], PrivateKey]:
-    """Make keys of a type, or skip the test without its libraries."""
+    """Return a function that makes keys of a type, or skips the test without its libraries."""
 
     def make(seed: bytes) -> PrivateKey:
         for library in libraries:
@@ -70,7 +71,7 @@ MAKE: dict[str, Callable[[bytes], PrivateKey]] = {
 
 
 def chain_of(kind: str) -> SampleChain:
-    """A chain of four validators, one of which has a key of ed25519."""
+    """Return a chain of four validators, one of which has an ed25519 key."""
     seeds = [bytes([number]) * 32 for number in range(1, 5)]
     keys = [*map(MAKE[kind], seeds[:3]), PrivateKey(seeds[3])]
     maker = ChainMaker((10, 10, 10, 10), keys=keys)
@@ -135,7 +136,7 @@ def test_a_wrong_signature_of_another_key_is_refused(
 def test_signatures_that_no_library_verifies_are_refused(
     store: SQLiteBackend, serve_node: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the cure in the error."""
+    """The error names the cure."""
     url = serve_node(node_of(chain_of(BLS12_381)), "comet-0.40")
     whole = builtins.__import__
 

@@ -1,4 +1,5 @@
-"""``noderpc start`` and ``noderpc follow`` of a companion, as an operator sees them."""
+"""Tests of ``noderpc start`` and ``noderpc follow`` with a companion, as an operator sees
+them."""
 
 from __future__ import annotations
 
@@ -31,13 +32,13 @@ def _read(terminal: int, shown: list[bytes]) -> None:
 
 
 def test_a_backfill_has_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
-    """As an import has one."""
+    """An import has the same bar."""
     command = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "follow"]
     terminal, theirs = pty.openpty()
     shown: list[bytes] = []
     with run_node(dialect="comet-0.38") as node:
         flags = ["--upstream", grown(node, 60).url, "--database", str(tmp_path / "copy.db")]
-        # Slowly enough to be seen.
+        # At this rate the progress bar is visible.
         flags += ["--upstream-rate", "30", "--trust-period", "99999d"]
         with subprocess.Popen([*command, *flags], stdout=theirs, stderr=theirs) as follower:
             try:
@@ -69,7 +70,7 @@ def test_followed_blocks_and_the_backfill_are_lines_of_json(tmp_path: Path) -> N
 
 
 def test_an_upgrade_of_the_nodes_is_served_without_a_restart(tmp_path: Path) -> None:
-    """The processes that serve are replaced, one after another."""
+    """The serving processes are replaced one after another."""
     with run_node(dialect="comet-0.38") as node:
         chain = grown(node, 5).chain
         old, new = (app_for(chain, dialect=name) for name in ("comet-0.38", "comet-1.0"))
@@ -85,7 +86,7 @@ def test_an_upgrade_of_the_nodes_is_served_without_a_restart(tmp_path: Path) -> 
             stack.enter_context(serve(new, int(url.rpartition(":")[2])))
 
             def serves_the_new() -> bool:
-                # Both processes take connections.
+                # Both processes accept connections.
                 with suppress(OSError):
                     return all(companion.get("/v1/block?height=3") for _ in range(8))
                 return False

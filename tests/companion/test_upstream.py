@@ -1,4 +1,4 @@
-"""Upstreams that are slow, broken, overloaded, or answer something else."""
+"""Tests of upstream nodes that are slow, broken, overloaded, or send something else."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from .conftest import LIMITS
 from .raw_node import Respond, http, raw_node, results, sends
 
 PATIENT = UpstreamLimits(timeout=PATIENCE, patience=0.1, max_bytes=100_000)
-# Of a request that is to fail by its time.
+# Limits of a request that is to time out.
 HASTE = replace(PATIENT, timeout=0.5)
 
 
@@ -69,7 +69,7 @@ def _drips(head: bytes) -> Respond:
     def respond(peer: socket.socket, body: bytes) -> None:
         peer.sendall(head)
         pause = threading.Event()
-        # A tenth of the timeout each, until the other side closes.
+        # Each pause is a tenth of the timeout, until the other side closes.
         while not pause.wait(0.05):
             peer.sendall(b" ")
 
@@ -106,7 +106,7 @@ UNUSABLE: dict[str, tuple[Respond, str]] = {
 
 @pytest.mark.parametrize("kind", UNUSABLE)
 def test_no_usable_response_is_one_clear_error(kind: str) -> None:
-    """Which names the node, in time, and leaves nothing open that waits."""
+    """The error names the node, comes in time, and leaves no open connection."""
     respond, said = UNUSABLE[kind]
     is_slow = respond is _hangs or "drips" in kind
     with raw_node(respond) as url:
@@ -118,13 +118,13 @@ def test_no_usable_response_is_one_clear_error(kind: str) -> None:
 
 
 def test_a_handshake_that_hangs() -> None:
-    """It has the time of a connection."""
+    """The timeout of a connection applies."""
     with raw_node(_hangs) as url, pytest.raises(UpstreamUnavailable, match="in time"):
         node_at(url.replace("http:", "https:"), HASTE).raw("status")
 
 
 def test_a_name_whose_look_up_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is left alone after the time of a connection."""
+    """The lookup is abandoned after the timeout of a connection."""
     released = threading.Event()
 
     def look_up(*args: object, **given: object) -> list[object]:
@@ -138,7 +138,7 @@ def test_a_name_whose_look_up_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nobody_is_there() -> None:
-    """Neither at the address nor at the name."""
+    """Neither the address nor the name can be reached."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(UpstreamUnavailable, match="can't be reached"):
@@ -146,7 +146,7 @@ def test_nobody_is_there() -> None:
 
 
 def test_the_seconds_to_wait_are_known() -> None:
-    """And the next request waits for them, or is told that it can't."""
+    """The next request waits that long, or fails at once if it may not wait."""
     with raw_node(UNUSABLE["HTML 429"][0]) as url:
         node = node_at(url)
         with pytest.raises(UpstreamUnavailable) as caught:
@@ -167,7 +167,7 @@ def test_an_error_of_a_call_is_not_one_of_the_node() -> None:
 
 
 def test_what_does_not_decode_is_not_usable() -> None:
-    """The error names the member. It may be of a version that came just now."""
+    """The error names the member, as the node may just have been upgraded."""
     said = "status does not decode: node_info"
     with raw_node(results({"node_info": {"id": "nothing"}})) as url:
         reader = Reader(node_at(url))
@@ -176,7 +176,7 @@ def test_what_does_not_decode_is_not_usable() -> None:
 
 
 def test_smaller_batches_after_a_refused_one() -> None:
-    """All calls are answered, and later batches are small at once."""
+    """All calls get a response, and later batches are small at once."""
     sizes = []
 
     def respond(peer: socket.socket, body: bytes) -> None:
@@ -197,7 +197,8 @@ def test_smaller_batches_after_a_refused_one() -> None:
 
 
 def test_larger_batches_are_tried_again() -> None:
-    """What refused them may be gone; by a rate they are worth a second at most."""
+    """The reason of a refusal may be gone; after a rate limit a batch never grows beyond the
+    calls of one second."""
     size = BatchSize()
     size.refused(10)
     size.refused(5)
@@ -209,7 +210,8 @@ def test_larger_batches_are_tried_again() -> None:
 
 
 def test_a_batch_that_is_too_large_is_asked_in_parts() -> None:
-    """One call at a time at last, which alone is refused."""
+    """The batch is split down to single calls; if such a response is too large, the call
+    fails."""
 
     def respond(peer: socket.socket, body: bytes) -> None:
         results("x" * 40_000)(peer, body)
@@ -223,7 +225,7 @@ def test_a_batch_that_is_too_large_is_asked_in_parts() -> None:
 
 
 def test_large_responses_are_read_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all nodes; small ones are read meanwhile."""
+    """The bound counts responses of all nodes; small responses are read meanwhile."""
     monkeypatch.setattr(http_client, "_LARGE_BYTES", 10_000)
     body = http(json.dumps({"jsonrpc": "2.0", "id": 0, "result": "x" * 50_000}).encode())
     rest, done = threading.Event(), threading.Event()
@@ -254,7 +256,7 @@ def test_large_responses_are_read_one_at_a_time(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_batch_that_lacks_a_response() -> None:
-    """The calls are asked one by one, as nothing says whose response is missing."""
+    """The calls are sent one by one, as nothing says which response is missing."""
     asked = []
 
     def respond(peer: socket.socket, body: bytes) -> None:
@@ -270,7 +272,7 @@ def test_a_batch_that_lacks_a_response() -> None:
 
 
 def test_parameters_as_a_node_takes_them() -> None:
-    """Integers are texts, bytes base64."""
+    """Integers are strings, and bytes are base64."""
     bodies = []
 
     def respond(peer: socket.socket, body: bytes) -> None:
@@ -289,7 +291,7 @@ def test_parameters_as_a_node_takes_them() -> None:
 
 
 def test_credentials_are_sent_and_not_shown() -> None:
-    """Those before the host, and those in path and query."""
+    """This covers credentials before the host, in the path and in the query."""
     with raw_node(sends(http(HTML))) as url:
         secret = url.replace("http://", "http://usér:pa%20ss@") + "/key-123?token=abc"
         node = node_at(secret)
@@ -304,7 +306,8 @@ def test_credentials_are_sent_and_not_shown() -> None:
 
 @pytest.mark.parametrize("broken", [b"", b"no header\r\n"])
 def test_keys_of_a_url_are_in_no_log(broken: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    """Neither in urllib3's own at level DEBUG, nor beside headers that it can't parse."""
+    """They are neither in urllib3's own log at level DEBUG, nor next to headers that it can't
+    parse."""
     caplog.set_level(logging.DEBUG)
     body = b'{"jsonrpc":"2.0","id":0,"result":{}}'
     answer = http(body).replace(b"\r\n\r\n", b"\r\n" + broken + b"\r\n", 1)
@@ -315,7 +318,7 @@ def test_keys_of_a_url_are_in_no_log(broken: bytes, caplog: pytest.LogCaptureFix
 
 
 def test_credentials_in_a_header(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """They come from the environment or a file, and are sent with each request."""
+    """The header comes from the environment or a file, and is sent with each request."""
     caplog.set_level(logging.DEBUG)
     file = tmp_path / "header"
     file.write_text("x-api-key: KEY\n")
@@ -338,7 +341,7 @@ def test_credentials_in_a_header(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 
 @pytest.mark.parametrize("header", ["KEY", "KEY: a\nb: c", "KEY:", "@/none/KEY"])
 def test_a_header_that_is_none(header: str) -> None:
-    """The error does not show it."""
+    """The error does not show the header."""
     with pytest.raises(ConfigurationError, match="NODERPC_UPSTREAM_HEADER: ") as raised:
         read_settings({"NODERPC_UPSTREAM_HEADER": header}, {})
     assert "KEY" not in str(raised.value)
@@ -346,7 +349,7 @@ def test_a_header_that_is_none(header: str) -> None:
 
 @pytest.mark.parametrize("command", [["follow", "--upstream"], ["import"], ["conform"]])
 def test_a_header_on_the_command_line(command: list[str]) -> None:
-    """All users of the machine would see it; the cure is named."""
+    """All users of the machine would see the header; the error names the cure."""
     flags = ["http://127.0.0.1:1", "--upstream-header", "x-api-key: KEY"]
     result = CliRunner().invoke(main, [*command, *flags])
     assert result.exit_code == 2
@@ -355,7 +358,8 @@ def test_a_header_on_the_command_line(command: list[str]) -> None:
 
 
 def test_a_slash_in_a_password_is_no_path() -> None:
-    """It would be shown in logs; the error says how it is written."""
+    """The rest of the password would be shown in logs as a path; the error says how to write
+    the slash."""
     with pytest.raises(ConfigurationError, match="%2F") as caught:
         node_at("http://user:12/34@node:26657")
     assert "34" not in str(caught.value)
@@ -371,21 +375,21 @@ def test_a_slash_in_a_password_is_no_path() -> None:
     ],
 )
 def test_addresses(text: str, name: str, path: str) -> None:
-    """As operators write them."""
+    """Operators write addresses in these forms."""
     found = Address.parse(text)
     assert (found.name, found.path) == (name, path)
 
 
 @given(st.text(max_size=60))
 def test_other_texts_are_refused_in_one_way(text: str) -> None:
-    """None is a traceback."""
+    """No text raises another exception."""
     with suppress(ConfigurationError):
         Address.parse(text)
 
 
 @pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"])
 def test_the_dialect_is_that_of_the_version_or_of_the_shape(dialect: str) -> None:
-    """Forks have versions of their own."""
+    """Forks have version numbers of their own."""
     with run_node(dialect=dialect) as node:
         node.produce()
         assert Upstream(node.url, limits=LIMITS).dialect.name == dialect
@@ -405,7 +409,7 @@ def test_the_dialect_is_that_of_the_version_or_of_the_shape(dialect: str) -> Non
 
 
 def test_another_upstream_is_asked_where_one_fails() -> None:
-    """And the first one again when it answers."""
+    """The first node is asked again when it responds."""
     with raw_node(sends(http(HTML))) as broken, raw_node(results({"n": 1})) as works:
         upstreams = Upstreams([Reader(node_at(broken)), Reader(node_at(works))], 0.1)
         for _ in range(3):
@@ -415,7 +419,7 @@ def test_another_upstream_is_asked_where_one_fails() -> None:
 
 
 def test_a_method_that_does_not_decode_is_no_failing_node() -> None:
-    """Forks have results of their own; the node is asked for others."""
+    """A fork may have other results for one method; other methods are still asked."""
     with raw_node(results({"n": 1})) as url:
         reader = Reader(node_at(url))
         upstreams = Upstreams([reader], 0.0)
@@ -425,7 +429,7 @@ def test_a_method_that_does_not_decode_is_no_failing_node() -> None:
 
 
 def test_all_are_tried_again_until_the_patience_ends() -> None:
-    """A node that restarts answers within it."""
+    """A node that restarts responds within the patience."""
     count = 0
 
     def respond(peer: socket.socket, body: bytes) -> None:
@@ -439,7 +443,7 @@ def test_all_are_tried_again_until_the_patience_ends() -> None:
 
 
 def test_a_silent_node_is_not_waited_for() -> None:
-    """Another one is asked beside it, and first from then on."""
+    """Another node is asked beside it, and first from then on."""
     released, asked = threading.Event(), list[bytes]()
 
     def hang(peer: socket.socket, body: bytes) -> None:
@@ -456,7 +460,7 @@ def test_a_silent_node_is_not_waited_for() -> None:
 
 
 def test_what_takes_long_is_asked_of_one_node() -> None:
-    """Its answer may come later than another node would be asked."""
+    """The response may come later than the time after which another node would be asked."""
     urls, asked = list[str](), threading.Event()
 
     def respond(peer: socket.socket, body: bytes) -> None:
@@ -476,7 +480,8 @@ REFUSAL = b'{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"not availa
 
 @pytest.mark.parametrize("turn", range(2))
 def test_a_refusal_counts_if_all_nodes_were_asked(turn: int) -> None:
-    """One that can't be reached may have what the other lacks; a caller who waits is told."""
+    """A node that can't be reached may have what the other lacks, so the caller gets an
+    error."""
     with raw_node(sends(http(REFUSAL))) as lacks, raw_node(sends(b"")) as broken:
         urls = (lacks, broken) if turn else (broken, lacks)
         upstreams = Upstreams([Reader(node_at(url)) for url in urls], 0.1)
@@ -487,7 +492,8 @@ def test_a_refusal_counts_if_all_nodes_were_asked(turn: int) -> None:
 
 
 def test_nodes_behind_one_gateway() -> None:
-    """Are numbered, as their paths are not shown; the same one is named once."""
+    """The nodes get numbers, as their paths are secret; a node that is given twice has one
+    name."""
     urls = ("https://host/key-a", "https://host/key-b", "other:1")
     names = [reader.name for reader in Upstreams.at(urls, "", LIMITS, 0.0).usable()]
     assert names == ["https://host:443", "https://host:443 (2)", "http://other:1"]
@@ -519,7 +525,7 @@ def _is_usable(upstreams: Upstreams) -> bool:
 
 
 def test_a_refused_call_is_no_reason_to_wait() -> None:
-    """If all nodes refuse it."""
+    """All nodes refuse the call."""
     body = b'{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"Method not found"}}'
     with raw_node(sends(http(body))) as url:
         found = Upstreams([Reader(node_at(url))], PATIENCE)
@@ -536,7 +542,7 @@ def _take(throttle: Throttle, taken: list[int]) -> Callable[[], None]:
 
 
 def test_requests_in_flight_are_limited() -> None:
-    """One that waits is admitted when another ends."""
+    """A waiting request is admitted when another ends."""
     throttle, taken = Throttle("node", 2, 0), list[int]()
     with throttle.admitted(1, 0), throttle.admitted(1, 0):
         with pytest.raises(Busy), throttle.admitted(1, 0.01):
@@ -549,7 +555,7 @@ def test_requests_in_flight_are_limited() -> None:
 
 
 def test_overload_halves_what_is_in_flight() -> None:
-    """It grows again with success."""
+    """The limit grows again with success."""
     throttle = Throttle("node", 4, 0)
     throttle.overloaded(0.0)
     throttle.overloaded(0.0)
@@ -562,7 +568,7 @@ def test_overload_halves_what_is_in_flight() -> None:
 
 
 def _admitted(throttle: Throttle, taken: list[str], *work: tuple[str, bool]) -> list[str]:
-    """Return the order in which work is admitted that comes while one is in flight."""
+    """Return the order in which waiting work is admitted after the one in flight."""
     threads = []
     with throttle.admitted(1, 0):
         for number, (name, gives_way) in enumerate(work):
@@ -584,36 +590,36 @@ def _work(throttle: Throttle, taken: list[str], name: str, gives_way: bool) -> N
 
 
 def test_the_longest_waiting_request_is_the_next() -> None:
-    """Others can't pass it, or some would wait for ever."""
+    """Requests are admitted in their order, so that none waits forever."""
     work = [(str(number), False) for number in range(8)]
     assert _admitted(Throttle("node", 1, 0), [], *work) == [name for name, _ in work]
 
 
 @pytest.mark.parametrize("rate", [0, 1000])
 def test_background_work_gives_way(rate: float) -> None:
-    """To what comes later, as the head does."""
+    """Later urgent requests, such as the head's, come first."""
     work = ("backfill", True), ("more", True), ("head", False)
     found = _admitted(Throttle("node", 1, rate), [], *work)
     assert found == ["head", "backfill", "more"]
 
 
 def test_background_work_leaves_a_request_to_others() -> None:
-    """The head need not wait until a batch of the backfill is answered."""
+    """A request for the head need not wait for a batch of the backfill."""
     throttle, ended = Throttle("node", 2, 0), threading.Event()
     with in_background(ended), throttle.admitted(1, 0):
         ended.set()
         with pytest.raises(Busy), throttle.admitted(1, 0):
             raise AssertionError
         with ThreadPoolExecutor(1) as other:
-            # In a context of its own.
+            # The other thread has its own context, so its request is urgent.
             other.submit(_take(throttle, [])).result(PATIENCE)
 
 
 def test_urgent_calls_may_be_a_second_ahead_of_the_rate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Background work waits until all are paid for, and for no longer than it is wanted."""
-    # No time goes by, in which some would be paid for.
+    """Background work waits until the rate has caught up, and only as long as it is needed."""
+    # The clock stands still, so the rate limit gives no new requests.
     monkeypatch.setattr(throttles, "time", SimpleNamespace(monotonic=lambda: 1000.0))
     throttle, ended = Throttle("node", 9, 10.0), threading.Event()
     for _ in range(2):
@@ -627,7 +633,7 @@ def test_urgent_calls_may_be_a_second_ahead_of_the_rate(
 
 
 def test_calls_beyond_the_rate_wait_or_fail() -> None:
-    """A batch counts with each of its calls."""
+    """A batch counts as many calls as it has."""
     throttle = Throttle("node", 9, 0.01)
     with throttle.admitted(10, 0):
         pass
@@ -636,13 +642,13 @@ def test_calls_beyond_the_rate_wait_or_fail() -> None:
 
 
 def test_errors_are_of_one_root() -> None:
-    """Callers catch what they can cure."""
+    """Callers can catch the errors that they can handle."""
     for kind in (UpstreamMismatch, UpstreamRefused, UpstreamUnavailable):
         assert issubclass(kind, UpstreamError)
 
 
 def _growth(url: str, limits: UpstreamLimits, said: str) -> int:
-    """The most memory that the refused response to one call takes, in bytes."""
+    """Return the maximum memory in bytes that a refused response to one call takes."""
     node = node_at(url, limits)
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""The dialect of a node, by what it tells and by how it answers."""
+"""Tests of how the dialect of a node is found, by its version and by its responses."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ NAMES = [name for name in DIALECTS if name.startswith("comet")]
     ("version", "name"),
     [
         *((DIALECTS[name].node_version, name) for name in (*NAMES, "document")),
-        # CometBFT 0.40.0, built by go install.
+        # `go install` built CometBFT 0.40.0 with this version.
         ("0.39.0", "comet-0.40"),
         ("0.39.0", "comet-0.39"),
-        # Forks tell versions of their own.
+        # Forks have version numbers of their own.
         *(("6.1-fork", name) for name in NAMES),
         ("v0.38.17-sei", "comet-0.38"),
     ],
@@ -44,7 +44,8 @@ def test_the_dialect_of_a_node(
 
 @pytest.mark.parametrize("version", ["0.35.0-unreleased", "6.1-fork"])
 def test_the_dialect_of_a_node_of_sei(version: str, chain: SampleChain) -> None:
-    """By its version, and by its results, which have events as 0.38 and bytes as 0.34."""
+    """The version names it, and so do its results, which have events like 0.38 and bytes like
+    0.34."""
 
     def tell(status: Any) -> None:
         status["node_info"]["version"] = version

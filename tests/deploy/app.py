@@ -21,7 +21,7 @@ def create_app() -> Flask:
 
 
 def create_app_with_signals() -> Flask:
-    """The same, which takes the signals itself that end a process."""
+    """Return the app, which handles the signals itself that end a process."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     return create_app()

@@ -1,4 +1,4 @@
-"""Servers with the files of ``deploy/``, unchanged but for paths and addresses."""
+"""Servers with the files of ``deploy/``, in which only paths and addresses are replaced."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from ..helpers.until import PATIENCE, until
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "deploy"
 SCRIPTS = Path(sys.executable).parent
-# The kernel takes connections to this machine at once, or refuses them.
+# The kernel accepts or refuses local connections at once.
 _CONNECT_S = 10
 
 
 def replaced(text: str, names: Mapping[str, str]) -> str:
-    """The text with other names; each of those is in it."""
+    """Return the text with other names; each replaced name must be in it."""
     for old, new in names.items():
         assert old in text, old
         text = text.replace(old, new)
@@ -49,7 +49,7 @@ def running(
 
 @dataclass
 class Way:
-    """A way to a node: through a proxy or straight."""
+    """The address of a node, directly or through a proxy."""
 
     port: int
     tls: ssl.SSLContext | None = None
@@ -59,7 +59,7 @@ class Way:
     headers: dict[str, str] = field(default_factory=dict)
 
     def asked(self, path: str, body: Any = None) -> tuple[int, str]:
-        """Status and text of the answer to a GET, or to a POST where there is a body."""
+        """Return status and text of the response to a GET, or to a POST if there is a body."""
         scheme = "http" if self.tls is None else "https"
         headers = {"Host": f"{self.host}:{self.port}", **self.headers}
         answer = request(
@@ -72,7 +72,7 @@ class Way:
         return answer.status, answer.text
 
     def get(self, path: str) -> Any:
-        """The result of a route."""
+        """Return the result of a route."""
         return json.loads(self.asked(path)[1])["result"]
 
     def post(self, body: Any, path: str = "/") -> Any:
@@ -88,7 +88,7 @@ class Way:
             ssl=self.tls,
             additional_headers=self.headers,
             open_timeout=PATIENCE,
-            # Who waits for a block reads no Close.
+            # A client that waits for a block does not read the Close frame.
             close_timeout=1,
         )
 
@@ -103,7 +103,8 @@ def encoded(tx: str) -> str:
 
 
 def converse(way: Way, name: str) -> None:
-    """Every kind of call, and events, over one way; ``name`` is for its transactions."""
+    """Send every kind of call, and receive events, at one address; ``name`` makes the
+    transactions unique."""
     assert way.get("/health") == {}
     both = way.post([call("health", request_id="a"), call("status", request_id="b")])
     assert [answer["id"] for answer in both] == ["a", "b"]
@@ -126,7 +127,7 @@ def converse(way: Way, name: str) -> None:
 
 
 class MempoolSource:
-    """Somebody who waits for a block, in a thread of their own."""
+    """A thread that sends a transaction and waits for its block."""
 
     def __init__(self, way: Way, tx: str) -> None:
         self.told: list[tuple[int, str]] = []
@@ -139,7 +140,7 @@ class MempoolSource:
 
 
 def unit_command(state: Path, runtime: Path, ports: tuple[int, int]) -> list[str]:
-    """What the unit of systemd runs, as systemd reads it."""
+    """Return the command of the systemd unit, with the variables that systemd replaces."""
     unit = replaced(
         (FILES / "noderpc.service").read_text(),
         {
@@ -166,7 +167,7 @@ def gunicorn_command(*words: str, factory: str = "create_app") -> list[str]:
 def serving(
     kind: str, folder: Path, *words: str, factory: str = "create_app", **settings: object
 ) -> Iterator[tuple[Process, Way]]:
-    """gunicorn with workers of a kind, and the way to it, once there is a block."""
+    """Run gunicorn with workers of a kind; yield it and its address once there is a block."""
     way = Way(free_port())
     given = {"database": folder / "noderpc.db", **settings}
     environment = {f"FLASK_NODERPC_{name.upper()}": str(v) for name, v in given.items()}
@@ -179,7 +180,7 @@ def serving(
 
 
 def says_ready(path: Path) -> bool:
-    """Whether a node answers at its socket."""
+    """Return true if a node responds at its socket."""
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(PATIENCE)
         try:

@@ -1,4 +1,4 @@
-"""The systemd unit and the Containerfile, as far as they work without either."""
+"""Tests of the systemd unit and the Containerfile, as far as they can run without either."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_systemd_has_nothing_against_the_unit(tmp_path: Path) -> None:
     message = subprocess.run(
         [str(ANALYZE), "verify", str(unit)], capture_output=True, text=True, timeout=PATIENCE
     )
-    # What it says of other units of the machine is not about ours.
+    # Messages about other units of the machine do not count.
     assert message.returncode == 0, message.stderr
     assert unit.name not in message.stderr
 
@@ -49,7 +49,7 @@ def test_the_command_of_the_systemd_unit_serves_and_stops(tmp_path: Path) -> Non
 
 
 def instructions() -> dict[str, list[str]]:
-    """The container's file: what stands after each word."""
+    """Return the instructions of the Containerfile, by their keywords."""
     text = (FILES / "Containerfile").read_text().replace("\\\n", " ")
     found: dict[str, list[str]] = {}
     for word, rest in re.findall(r"^([A-Z]+) +(.+)$", text, re.MULTILINE):
@@ -66,7 +66,7 @@ def test_files_copied_by_the_container_exist() -> None:
 
 def test_the_container_s_command_serves_is_healthy_and_ends(tmp_path: Path) -> None:
     received, way = instructions(), Way(free_port(), host="localhost")
-    # Lists, so that no shell keeps SIGTERM for itself.
+    # In exec form, no shell can intercept SIGTERM.
     entry, extra = json.loads(received["ENTRYPOINT"][0]), json.loads(received["CMD"][0])
     check = json.loads(received["HEALTHCHECK"][0].partition("CMD ")[2])
     names = {

@@ -1,4 +1,4 @@
-"""gunicorn with the configuration of ``deploy/``, and its reserved threads."""
+"""Tests of gunicorn with the configuration of ``deploy/``, and of its reserved threads."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_health_is_answered_beside_many_waiting_calls_and_subscribers(
             assert refused.value.response.status_code == 503
             assert b"gunicorn's --threads" in (refused.value.response.body or b"")
 
-        # None of those that wait was answered in the meantime, and still all is well.
+        # No waiting call has been answered meanwhile, and /health still responds.
         before = len(answered)
         until(lambda: len(answered) > before + 10, "more of /health")
         told = [each.told[0] for each in waiting if each.told]
@@ -118,10 +118,10 @@ def test_health_is_answered_beside_many_waiting_calls_and_subscribers(
             assert "hold 6 of the server's 8 threads" in text
             assert "gunicorn's --threads" in text
 
-        # On a websocket a call has the websocket's thread, so it may wait there.
+        # A call on a websocket runs in the websocket's own thread, so it may wait there.
         opened[0].send(json.dumps(call("broadcast_tx_commit", {"tx": "b3duPTE="})))
         until(lambda: _waiting_txs(way) == 4, "its transaction beside those of three")
-        # What is given back is there for others.
+        # The place of the closed connection is free for another one.
         opened[1].close()
         until(lambda: _can_connect(way, stack), "a place")
 
@@ -139,7 +139,7 @@ def _can_connect(way: Way, stack: ExitStack) -> bool:
 
 
 def test_a_sync_worker_refuses_websockets_and_serves_on(tmp_path: Path) -> None:
-    """The default of gunicorn."""
+    """gunicorn uses sync workers by default."""
     with serving("sync", tmp_path, "--workers", "1", "--threads", "1") as (_, way):
         with pytest.raises(InvalidStatus) as refused, way.websocket():
             pass
@@ -151,7 +151,7 @@ def test_a_sync_worker_refuses_websockets_and_serves_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("factory", ["create_app", "create_app_with_signals"])
 def test_one_thread_is_for_requests_alone(tmp_path: Path, factory: str) -> None:
-    """What -k gthread has unless told otherwise; also where the app handles signals."""
+    """This is the default of -k gthread, and holds if the app handles signals, too."""
     words = ("--workers", "1", "--threads", "1")
     with serving("gthread", tmp_path, *words, factory=factory) as (_, way):
         text = way.asked('/broadcast_tx_commit?tx="a=1"')[1]

@@ -1,4 +1,4 @@
-"""The configuration of Prometheus, and its alerts, by Prometheus's own tool."""
+"""Tests of the configuration of Prometheus, and of its alerts, by Prometheus's own tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nginx in front of each server, with the configuration of ``deploy/``."""
+"""Tests of nginx in front of each server, with the configuration of ``deploy/``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ QUICK = {"EMPTY_BLOCKS": "true", "BLOCK_INTERVAL": "0.1", "LOG_CALLS": "true"}
 
 @dataclass
 class Behind:
-    """What is behind nginx, and the way there."""
+    """A server behind nginx, and the way to reach it."""
 
     way: Way
     server: Process
@@ -53,7 +53,7 @@ def certificate(folder: Path) -> tuple[Path, Path, ssl.SSLContext]:
 
 def nginx_command(folder: Path, site: str) -> list[str]:
     (folder / "site.conf").write_text(site)
-    # A master that is root gives up its rights, and with them the test's folder.
+    # A master process of root drops its rights, and then can't enter the test's folder.
     user = "user root;" if os.geteuid() == 0 else ""
     temporary = "".join(
         f"{name}_temp_path {folder}/{name};"
@@ -67,13 +67,14 @@ def nginx_command(folder: Path, site: str) -> list[str]:
 
 
 def nginx() -> str:
-    # Debian has it where only its owner's path leads.
+    # Debian installs nginx in a folder that only root has in its PATH.
     path = os.pathsep.join((os.environ["PATH"], "/usr/sbin"))
     return shutil.which("nginx", path=path) or skip_or_fail("nginx is not installed")
 
 
 def site_of(folder: Path, port: int, evm: tuple[int, int]) -> tuple[str, ssl.SSLContext]:
-    """What is in the configuration's place here, and whom its clients trust."""
+    """Return the configuration with the paths and ports of the test, and the TLS context of its
+    clients."""
     key, made, tls = certificate(folder)
     names = {
         "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
@@ -123,7 +124,7 @@ def test_below_a_prefix_too(behind: Behind) -> None:
     assert 'href="/status"' not in page
 
 
-# gunicorn has no addresses for the EVM layer alone.
+# gunicorn has no separate addresses for the EVM layer.
 @pytest.mark.parametrize("behind", ["start"], indirect=True)
 def test_ethereum_s_clients_have_one_address_for_both(behind: Behind) -> None:
     way = replace(behind.way, host="evm.example")
@@ -158,7 +159,7 @@ def test_the_client_is_the_peer_of_nginx_despite_forged_headers(behind: Behind) 
 
 
 def test_oversized_bodies_through_nginx_get_the_error_of_the_node(behind: Behind) -> None:
-    # It can hear the answer only where its own sending was not cut off, which is a race.
+    # The client reads the response only if its own sending was not cut off, which is a race.
     for _ in range(20):
         status, text = behind.way.asked("/", call("x" * 1_100_000))
         assert status != 502
@@ -212,7 +213,7 @@ def test_one_of_two_nodes_after_the_other_may_be_replaced(tmp_path: Path) -> Non
             before = int(way.get("/status")["sync_info"]["latest_block_height"])
             assert each.end() == 0
 
-            # Nobody who asks in the meantime notices.
+            # Other clients must not notice.
             def goes_on(before: int = before) -> bool:
                 status, text = way.asked("/status")
                 assert status == 200, text

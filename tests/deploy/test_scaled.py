@@ -1,4 +1,4 @@
-"""Two servers and a follower on one database, with the files of ``deploy/scaled``."""
+"""Tests of two servers and a follower on one database, with the files of ``deploy/scaled``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNITS = ("noderpc-follower.service", "noderpc-server.service")
 
 
 def command_of(unit: str, names: dict[str, str]) -> list[str]:
-    """Return what a unit runs, as systemd reads it."""
+    """Return the command of a unit, as systemd parses it."""
     text = replaced((SCALED / unit).read_text(), {"/opt/noderpc/bin": str(SCRIPTS), **names})
     found = re.search(r"^ExecStart=((?:.*\\\n)*.*)$", text, re.MULTILINE)
     assert found
@@ -36,7 +36,7 @@ def command_of(unit: str, names: dict[str, str]) -> list[str]:
 
 
 def environment_of(primary: Cluster, standby: Standby, upstream: str) -> dict[str, str]:
-    """Return the variables of the file that all hosts have, with addresses of this machine."""
+    """Return the variables of the file for all hosts, with addresses of this machine."""
     database = primary.empty_database().rpartition("/")[2].partition("?")[0]
     ports = [each.options["port"] for each in (primary, standby)]
     text = replaced(
@@ -112,7 +112,7 @@ def _serve(folder: Path, port: int) -> list[str]:
 
 
 def height(way: Way) -> int:
-    """Return the latest height; 0 while there is no answer."""
+    """Return the latest height; 0 if there is no response."""
     try:
         return int(way.get("/status")["sync_info"]["latest_block_height"])
     except (OSError, KeyError, ValueError):
@@ -120,7 +120,7 @@ def height(way: Way) -> int:
 
 
 def test_servers_and_primary_may_go_one_after_the_other(scaled: Scaled) -> None:
-    # Each by itself: nginx asks one of them, and the other may still be starting.
+    # Each server is checked by itself: nginx may pass the request to the one that is up.
     ways = (*scaled.direct, scaled.way)
     until(lambda: all(height(way) > 3 for way in ways), "blocks are followed")
     assert scaled.way.get("/block?height=2")["block"]["header"]["height"] == "2"
@@ -150,7 +150,7 @@ def test_systemd_has_nothing_against_the_units(name: str, tmp_path: Path) -> Non
 
 
 def test_the_compose_file_runs_what_the_units_run() -> None:
-    """With the same site of nginx."""
+    """Both have the same site of nginx."""
     services: dict[str, Any] = _compose()["services"]
     entry, *_ = re.findall(r"^ENTRYPOINT (.+)$", _containerfile(), re.MULTILINE)
     assert {*services} == {"db", "follower", "server1", "server2", "nginx"}
@@ -159,7 +159,7 @@ def test_the_compose_file_runs_what_the_units_run() -> None:
         command = shlex.split(entry.translate(str.maketrans("[],", "   ")))
         command += services[name]["command"]
         unit = command_of("noderpc-server.service", {})[1:]
-        # Of one machine, whose names nginx knows.
+        # Both commands serve one machine, whose names nginx knows.
         at = unit.index("--allowed-hosts")
         assert {*command[1:]} - {"/var/lib/noderpc"} == {*(unit[:at] + unit[at + 2 :])} - {
             "${STATE_DIRECTORY}"

@@ -1,4 +1,4 @@
-"""Shutdown of a server whose websockets reconnect as soon as they are closed."""
+"""Tests of the shutdown of a server whose websockets reconnect as soon as they are closed."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ from .fixtures import Way, call, running, serving
 
 CLIENTS = 8
 GOING_AWAY = 1001
-# Two workers that start at once beside other load may wait too long for each other.
+# Two workers that start together beside other load may wait too long for each other's lock.
 LOCKED = "another program holds the write lock (database is locked)"
 
 
 class Returning:
-    """Subscribes to new blocks, and connects again at once whenever the connection ends."""
+    """A client that subscribes to new blocks, and reconnects at once when the connection
+    ends."""
 
     def __init__(self, way: Way, ended: threading.Event) -> None:
         self._way = way
         self._ended = ended
         self.codes: list[int | None] = []
-        """How each connection ended."""
+        """Close codes of all connections."""
         self.refusals: list[int] = []
-        """Statuses of handshakes that were refused."""
+        """Statuses of refused handshakes."""
         self.errors: list[str] = []
         self.repeated = 0
-        """Blocks that one subscription was told of twice."""
+        """Number of blocks that one subscription received twice."""
         self.blocks = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -59,7 +60,7 @@ class Returning:
             except InvalidStatus as error:
                 self.refusals.append(error.response.status_code)
             except (OSError, EOFError, WebSocketException):
-                # Nobody listens, or nobody any longer.
+                # No server listens yet, or the server has ended.
                 self._ended.wait(0.02)
 
     def _follow(self, websocket: ClientConnection) -> None:
@@ -69,7 +70,7 @@ class Returning:
             while True:
                 message = json.loads(websocket.recv(PATIENCE))
                 if "error" in message:
-                    # Without a subscription it would hear nothing more.
+                    # Without a subscription, no message would follow.
                     self.errors.append(message["error"]["data"])
                     return
                 if message["result"]:
@@ -83,7 +84,7 @@ class Returning:
 
 @contextmanager
 def returning(way: Way) -> Iterator[list[Returning]]:
-    """Clients that come back, each of which has seen a block."""
+    """Run clients that reconnect; yield them once each has received a block."""
     ended = threading.Event()
     clients = [Returning(way, ended) for _ in range(CLIENTS)]
     try:
@@ -96,7 +97,7 @@ def returning(way: Way) -> Iterator[list[Returning]]:
 
 
 def check_goodbyes(clients: list[Returning]) -> None:
-    """All were told that the server goes away, and nobody was told anything twice."""
+    """All clients read that the server goes away, and none received an event twice."""
     for client in clients:
         assert set(client.codes) == {GOING_AWAY}
         assert set(client.refusals) <= {503}
@@ -105,12 +106,12 @@ def check_goodbyes(clients: list[Returning]) -> None:
 
 
 def has_more_blocks(clients: list[Returning], seen: list[int]) -> bool:
-    """Return true once each client has heard of a block beyond those it had seen."""
+    """Return true if each client has received a block beyond those it had seen."""
     return all(client.blocks > n for client, n in zip(clients, seen, strict=True))
 
 
 def exited(log: str) -> set[str]:
-    """The workers of gunicorn that have ended."""
+    """Return the PIDs of gunicorn's workers that have ended."""
     return set(re.findall(r"Worker exiting \(pid: (\d+)\)", log))
 
 
@@ -123,7 +124,7 @@ def test_gunicorn_shutdown_does_not_wait_for_reconnecting_clients(tmp_path: Path
             until(lambda: has_more_blocks(clients, seen), "a block of the new workers for each")
             assert server.end() == 0
         check_goodbyes(clients)
-        # One that ends quickly may refuse nobody.
+        # A server that ends quickly may not have refused a connection.
         assert not is_long() or any(client.refusals for client in clients)
         assert "graceful timeout" not in server.log.read_text()
         assert "Traceback" not in server.log.read_text()
@@ -143,7 +144,7 @@ def test_clients_refused_by_a_locked_store_hear_blocks_once_it_is_free(tmp_path:
 
 
 def connected(database: Path) -> sqlite3.Connection:
-    """Another program's connection, which waits for its turn to write."""
+    """Return the connection of another program, which waits for the write lock."""
     return sqlite3.connect(database, timeout=PATIENCE, isolation_level=None)
 
 

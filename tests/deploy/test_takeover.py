@@ -1,4 +1,4 @@
-"""Two ``noderpc start`` on one home."""
+"""Tests of two ``noderpc start`` processes with one home."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..helpers.until import until
 from ..server.node_process import Node, started
 
 LEASE_S = BlockSchedule().lease_s
-# To look for a free lease and to make a block, on a machine that is busy.
+# Seconds that a busy machine takes to find a free lease and to make a block.
 MORE_S = 7.0
 BUSY = ("--empty-blocks", "--block-interval", "0.1")
 
@@ -34,7 +34,7 @@ def test_another_node_takes_over_from_one_that_was_killed(tmp_path: Path, worker
     database = tmp_path / "data" / "noderpc.db"
     flags = (*BUSY, "--workers", workers)
     with ExitStack() as stack:
-        # At once: one of them makes the home, and the other finds it.
+        # Both start together: one makes the home, and the other finds it.
         nodes = [stack.enter_context(started(tmp_path, *flags, log=f"{n}.log")) for n in "ab"]
         for node in nodes:
             node.until_up()
@@ -47,7 +47,7 @@ def test_another_node_takes_over_from_one_that_was_killed(tmp_path: Path, worker
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
         killed = time.monotonic()
-        # What was on its way is in the store by now.
+        # Transactions that were being committed are in the store now.
         until(lambda: not any(_is_there(pid) for pid in victims), "their end")
         last = other.height()
         until(lambda: other.height() > last, "the next block")
@@ -84,7 +84,7 @@ def _is_there(pid: int) -> bool:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
-    # One that nobody waited for yet is there by its name alone.
+    # A zombie process has only its name left.
     return "\nState:\tZ" not in status
 
 

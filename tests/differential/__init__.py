@@ -1,6 +1,6 @@
-"""One scenario against a real node and ours, and the answers of each, side by side.
+"""One scenario against a real node and this one, with the responses of each side by side.
 
-Both get the same genesis and keys, the same transactions, and then the same requests. What
-hangs on the clock (block times, what hashes them, signatures) is replaced by its meaning,
-such as ``<block 3>``, so that it still has to be right wherever it stands.
+Both get the same genesis and keys, the same transactions, and then the same requests. Values
+that depend on the clock (block times, hashes over them, signatures) are replaced by their
+meaning, such as ``<block 3>``, so that they must still be right everywhere.
 """

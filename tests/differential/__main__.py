@@ -1,8 +1,8 @@
-"""Run the scenario against a real node of each version, and print where ours differs, and where
-a companion of that node does, and one of a net of real validators.
+"""Run the scenario against a real node of each version, and print where ours, a companion of
+that node, and a companion of a net of real validators differ.
 
-``python -m tests.differential 0.38.25=/path/to/cometbft …`` prints the differences, and
-with ``--record`` writes what the real nodes said into tests/golden, for the short form.
+``python -m tests.differential 0.38.25=/path/to/cometbft …`` prints the differences, and with
+``--record`` writes the real nodes' responses into tests/golden, for the short form.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .sides import VERSIONS
 
 
 def main() -> None:
-    """Compare, print, and fail where a difference is not explained."""
+    """Compare, print, and fail if a difference has no explanation."""
     parser = argparse.ArgumentParser(prog="python -m tests.differential")
     parser.add_argument("nodes", nargs="+", metavar="VERSION=BINARY")
     parser.add_argument("--record", action="store_true")

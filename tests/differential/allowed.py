@@ -1,4 +1,4 @@
-"""What a companion may answer otherwise than its node, each with its reason."""
+"""Differences that are allowed between a companion and its node, each with its reason."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ALLOWED = (
 
 
 def is_allowed(version: str, one: Difference) -> bool:
-    """Whether there is a reason for a difference."""
+    """Return true if a difference has a reason."""
     return any(known.covers(version, one) for known in ALLOWED) or (
         reason(version, one) is not None
     )

@@ -8,7 +8,7 @@ from flask_noderpc.domain.abci import ExecTxResult, QueryResult
 
 
 class KVStore037(KVStore):
-    """That of 0.37: refuses nothing but the empty, has no paths."""
+    """The kvstore of 0.37, which refuses only empty transactions and has no query paths."""
 
     def __init__(self, state: AppState, version: str = "0.37") -> None:
         super().__init__(state, version)
@@ -21,7 +21,7 @@ class KVStore037(KVStore):
 
 
 class KVStore034(KVStore037):
-    """That of 0.34: refuses nothing."""
+    """The kvstore of 0.34, which refuses no transaction."""
 
     def __init__(self, state: AppState) -> None:
         super().__init__(state, "0.34")

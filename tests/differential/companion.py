@@ -1,4 +1,4 @@
-"""A companion beside a real node: the same chain, asked of both."""
+"""Compare a companion with its real node: the same requests to both."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _AT_HEIGHT = (
     "validators?page=2&per_page=1",
 )  # fmt: skip
 
-# Where the process that is asked is the subject, and not the chain.
+# Requests whose subject is the process that responds, and not the chain.
 _OF_THE_PROCESS = re.compile(r"(uri|post) (status|dial_|nosuch).*")
 
-# What follows from the results of the latest block is provisional.
+# Replies that depend on the results of the latest block are provisional.
 _PROVISIONAL = re.compile(r"(uri|post) (block_results|consensus_params)( .*)?")
 
 
 def compare(version: Version, binary: Path, scratch: Path) -> int:
-    """Print the differences; return how many of them nobody explains."""
+    """Print the differences; return how many of them have no explanation."""
     home = scratch / "followed"
     make_home(binary, home)
     with real(binary, home) as node:
         modern = version.is_modern
-        # The page for an unknown path is the host app's own.
+        # The page for an unknown path belongs to the host app.
         modern_routes = version.dialect != "comet-0.34"
         scenario.play(node, scenario.TXS + (scenario.VALIDATOR_TXS if modern else ()))
         with beside(node, version, scratch / "companion") as companion:
@@ -62,8 +62,11 @@ def compare(version: Version, binary: Path, scratch: Path) -> int:
 def beside(
     node: Side, version: Version | None, folder: Path, dialect: str = ""
 ) -> Iterator[Side]:
-    """Run a companion of a node, with all of its blocks; it finds out the version itself where
-    none is given, and serves its dialect unless another one is named."""
+    """Run a companion of a node until it has all blocks.
+
+    Without a version it finds the version itself; it serves the node's dialect unless another
+    one is given.
+    """
     folder.mkdir(exist_ok=True)
     port = free_port()
     command = [
@@ -71,14 +74,14 @@ def beside(
         "--home", str(folder), "--rpc.laddr", f"tcp://127.0.0.1:{port}",
     ]  # fmt: skip
     if version is not None:
-        # Tag v0.40.0 that go install built says 0.39.0.
+        # `go install` built tag v0.40.0 with the version 0.39.0.
         command += ["--dialect", dialect or version.dialect]
         command += ["--upstream-dialect", version.dialect]
     with running(command, folder, Side(f"http://127.0.0.1:{port}"), "block") as side:
         height = node.height()
 
         def is_complete() -> bool:
-            # An error until the first block has been fetched.
+            # The status is an error until the first block has been fetched.
             with suppress(AssertionError):
                 sync = side.call("status")["sync_info"]
                 return sync["earliest_block_height"] == "1" and side.height() >= height
@@ -89,7 +92,7 @@ def beside(
 
 
 def _grow(node: Side, companion: Side) -> int:
-    """Send a transaction by way of the companion; return the settled height of both."""
+    """Send a transaction through the companion; return the settled height of both."""
     tx = base64.b64encode(b"by=companion").decode()
     sent = companion.call("broadcast_tx_commit", tx=tx)
     height = node.settle(int(sent["height"]))
@@ -112,7 +115,7 @@ def stored(node: Side, height: int) -> Iterator[str]:
 
 
 def is_equal(path: str, node: Side, companion: Side) -> bool:
-    """Return true if both answer the same bytes."""
+    """Return true if both send the same bytes."""
     request = Ask(path, path=path)
     theirs, own = (reply(side, request) for side in (node, companion))
     return (theirs.status, theirs.body) == (own.status, own.body)
@@ -121,7 +124,7 @@ def is_equal(path: str, node: Side, companion: Side) -> bool:
 def _of_scenario(
     version: Version, node: Side, companion: Side, height: int
 ) -> Iterator[Difference]:
-    """Return the differences that nobody explains, of every request of the scenario."""
+    """Return the differences without an explanation, for every request of the scenario."""
     block_hash = node.call("block", height="3")["block_id"]["hash"]
     unwanted = scenario.ORIGIN_DENIED if version.is_modern else ()
     for request in scenario.requests(height, block_hash, unwanted):

@@ -12,21 +12,21 @@ from .http_client import Reply
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place in one answer."""
+    """One difference between two responses."""
 
     request: str
     where: str
     real: Any
     ours: Any
     is_of_failure: bool = False
-    """Whether both nodes answer with an error."""
+    """Whether both responses are errors."""
 
     def __str__(self) -> str:
         return f"{self.request}\n  {self.where}\n    real {self.real!r}\n    ours {self.ours!r}"
 
 
 def differences(request: str, real: Reply, ours: Reply) -> Iterator[Difference]:
-    """All differences between two answers to one request."""
+    """Yield all differences between two responses to one request."""
     pairs: dict[str, tuple[Any, Any]] = {
         "status": (real.status, ours.status),
         "headers": (_shown(real), _shown(ours)),

@@ -1,4 +1,4 @@
-"""``noderpc conform`` beside real nodes, one that was pruned by hand, companions, and ours.
+"""Run ``noderpc conform`` on real nodes, one that was pruned by hand, companions, and ours.
 
 ``python -m tests.differential.conformity VERSION=BINARY … [--prune PRUNECHAIN]``
 """
@@ -23,11 +23,12 @@ from .sides import VERSIONS, Side, Version, ours
 CONFORM = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "conform"]
 _BOUNDS = ("lowest block", "lowest results", "lowest indexed block")
 BLOCK, RESULTS = 6, 9
-"""What begins where in a node that is pruned by hand."""
+"""Lowest height of blocks and of results in a node that is pruned by hand."""
 
 
 def conform(side: Side) -> tuple[dict[str, Any], int]:
-    """What the command finds of a node, by the names of probes, and its exit code."""
+    """Return the findings of the command about a node, by the names of probes, and its exit
+    code."""
     began = monotonic()
     done = subprocess.run([*CONFORM, side.url, "--json"], capture_output=True, text=True)
     assert done.stdout, done.stderr
@@ -37,7 +38,7 @@ def conform(side: Side) -> tuple[dict[str, Any], int]:
 
 
 def compare(version: Version, binary: Path, scratch: Path, program: Path | None = None) -> int:
-    """Print what is not as it should be; return how much."""
+    """Print unexpected findings; return their number."""
     with real_net(binary, version, scratch / "net", count=1) as net:
         History(net).small()
         wrong = _check("real", version, net.side, (1, 1, 1))
@@ -77,14 +78,14 @@ def _check(name: str, version: Version, side: Side, bounds: tuple[int, int, int]
 
 
 def _dialect(name: str, version: Version) -> str:
-    # Tag v0.40.0 that go install built says 0.39.0.
+    # `go install` built tag v0.40.0 with the version 0.39.0.
     if version.name == "0.40.0" and name in ("real", "pruned"):
         return "comet-0.39"
     return version.dialect
 
 
 def main() -> None:
-    """Probe, print, and fail where something is not as it should be."""
+    """Probe, print, and fail if a finding is unexpected."""
     parser = argparse.ArgumentParser(prog="python -m tests.differential.conformity")
     parser.add_argument("nodes", nargs="+", metavar="VERSION=BINARY")
     parser.add_argument("--prune", type=Path, help="tests/clients/go/prunechain, for 0.38")

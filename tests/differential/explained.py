@@ -1,4 +1,4 @@
-"""The differences that remain, each with its reason; docs/dialects.rst says the same."""
+"""The differences that remain, each with its reason; docs/dialects.rst lists them, too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .compare import Difference
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why some answers differ somewhere."""
+    """The reason for a difference in some responses."""
 
     request: str
     where: str
@@ -19,7 +19,7 @@ class Reason:
     only_failures: bool = False
 
     def covers(self, version: str, one: Difference) -> bool:
-        """Whether it is of this difference."""
+        """Return true if this is the reason for a difference."""
         return bool(
             re.fullmatch(self.versions, version)
             and re.fullmatch(self.request, one.request)
@@ -31,7 +31,7 @@ class Reason:
 _KEPT = "headers.Cache-Control"
 _OLD = r"0\.3[47].*"
 
-# What the grammar of 0.34 and 0.37 takes, or refuses, otherwise.
+# Queries that the grammar of 0.34 and 0.37 accepts or refuses, unlike ours.
 _OTHER_QUERIES = (
     "",
     " ",
@@ -54,15 +54,15 @@ REASONS = (
     Reason(
         "(uri|post) (tx|abci_info|blockchain)( .*)?",
         _KEPT,
-        "fixed: the answer may change, so nobody may keep it",
+        "fixed: the answer may change, so it may not be cached",
     ),
     Reason(
         "(?!.*<block 3>)(uri|post) (block|header)_by_hash( .*)?",
         _KEPT,
-        "fixed: a hash that nobody knows may be that of a block to come",
+        "fixed: an unknown hash may belong to a later block",
     ),
     Reason("event .*", "text", "the keys of events have no order in Go"),
-    # The latest height has two digits in each of the chains.
+    # The latest height has two digits in each chain.
     Reason(
         r'(uri commit height=|post commit {"height": ")\d\d+.*',
         _KEPT,
@@ -139,7 +139,7 @@ REASONS = (
     Reason(
         ".*DATE 2020-13-01.*",
         r"body\.error\.data",
-        "the reason why a date is none is in our words",
+        "the reason why a date is invalid is in our words",
     ),
     Reason(
         'uri block_search query="x{513}"',
@@ -196,5 +196,5 @@ REASONS = (
 
 
 def reason(version: str, one: Difference) -> Reason | None:
-    """The first reason that covers a difference."""
+    """Return the first reason that covers a difference."""
     return next((known for known in REASONS if known.covers(version, one)), None)

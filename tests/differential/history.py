@@ -1,4 +1,4 @@
-"""What happens on a net of real validators: changes of the set, offences, failures."""
+"""Events on a net of real validators: changes of the set, offences, failures."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from .scenario import TXS
 from .sides import Side, Version
 
 SILENT = 33
-"""Validators that never vote: with the others more than a page of 30."""
+"""Number of validators that never vote; with the others they are more than a page of 30."""
 
 
 class RemoteChain:
-    """What :mod:`tests.chain.misbehavior` reads of a chain, asked of a node."""
+    """The reads of a chain that :mod:`tests.chain.misbehavior` needs, sent to a node."""
 
     def __init__(self, side: Side, version: Version) -> None:
         self.reader = Reader(Upstream(side.url, dialect=version.dialect))
 
     @property
     def reads(self) -> RemoteChain:
-        """The same object, as a backend has its reads."""
+        """This object, in the place where a backend has its reads."""
         return self
 
     def chain_id(self) -> str:
-        """As in its headers."""
+        """Return the chain ID of the node's status."""
         return self.reader.status().node_info.network
 
     def block_meta(self, height: int) -> BlockMeta:
-        """Of one height."""
+        """Return the metadata of a block."""
         return self.reader.metas(height, height)[0]
 
     def commit(self, height: int) -> Commit:
-        """Of one height."""
+        """Return the commit of a height."""
         return self.reader.commit(height)[1]
 
     def validators(self, height: int) -> ValidatorSet:
-        """Of one height, with the proposer of the block."""
+        """Return the set of a height, with the proposer of the block."""
         proposer = self.block_meta(height).header.proposer_address
         return replace(self.reader.validators(height), proposer=proposer)
 
 
 class History:
-    """Plays on a net in two parts, as a companion begins between them."""
+    """A net's history in two parts, between which a companion begins."""
 
     def __init__(self, net: Net) -> None:
         self.net = net
@@ -64,10 +64,10 @@ class History:
         return cast(ChainBackend, RemoteChain(self.net.side, self.net.version))
 
     def small(self, prefix: bytes = b"") -> None:
-        """Data and changes of the set; in an old version a failure and an offence, too.
+        """Send data and changes of the set; in an old version also a failure and an offence.
 
-        Those of another ``prefix`` are others. The application of 0.38 doesn't survive an
-        offence of a validator that an older one has stored.
+        Another ``prefix`` makes other transactions. The application of 0.38 doesn't survive an
+        offence of a validator that an older version has stored.
         """
         for tx in TXS:
             self.net.send(prefix + tx)
@@ -82,7 +82,7 @@ class History:
         self.net.send(self._power_of(_silent(0), 0), *few)
 
     def first(self) -> None:
-        """Data, many new validators at once, and an offence of two votes."""
+        """Send data, many new validators at once, and evidence of a duplicate vote."""
         for tx in TXS:
             self.net.send(tx)
         self.net.send(*(self._power_of(_silent(number), 1) for number in range(SILENT)))
@@ -91,13 +91,13 @@ class History:
         self.net.send(b"after=offence")
 
     def second(self, asked: Side) -> None:
-        """The same again by way of a companion, an attack on light clients, and a validator
-        that goes and returns."""
+        """Send the same through a companion, then an attack on light clients, and let a
+        validator go and return."""
         self.net.send(*(b"batch=%d" % number for number in range(7)))
         self.net.send(self._power_of(self.net.key(3), 0))
         self.net.send(*(self._power_of(_silent(number), 0) for number in range(0, SILENT, 2)))
         if not self.net.version.is_modern:
-            # Not a key: a transaction that is in a block and fails.
+            # This is not a valid key, so the transaction fails in its block.
             self.net.send(b"val:x!1")
         self.net.send(self._power_of(self.net.key(3), 700), b"with=others")
         self.offend(self._double_vote(2), asked)
@@ -112,7 +112,7 @@ class History:
         return double_vote(self._chain, self.net.key(number), height)
 
     def _attack(self) -> Evidence:
-        """A block of height 3 that all validators signed."""
+        """Return a block of height 3 that all validators signed."""
         keys = [self.net.key(number) for number in range(len(self.net.nodes))]
         return attack(self._chain, keys, 3, 2, app_hash=b"\x66" * 8)
 
@@ -124,7 +124,7 @@ class History:
         blocks: list[Any] = []
 
         def is_committed() -> bool:
-            # Its proposer may not have heard of it yet.
+            # The proposer of the next block may not have received it yet.
             self._sent += 1
             height = self.net.send(b"evidence=%d" % self._sent)
             found = self.net.side.call("block", height=str(height - 1))["block"]

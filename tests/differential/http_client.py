@@ -1,4 +1,4 @@
-"""Requests and responses, byte for byte."""
+"""Send requests, and read responses byte for byte."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOWN_HEADERS = ("Content-Type", "Cache-Control", "X-Server-Time", "X-Content-Ty
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request: ``name`` tells it from all others."""
+    """A request with a unique ``name``."""
 
     name: str
     method: str = "GET"
@@ -21,12 +21,12 @@ class Ask:
     body: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     frames: tuple[str, ...] = ()
-    """Sent over one websocket instead, each with one reply."""
+    """Messages that are sent over one websocket instead, with one reply for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer; over a websocket, the replies."""
+    """A response, or the replies over a websocket."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Reply:
 
 
 def ask(url: str, request: Ask, timeout: float = 30) -> Reply:
-    """Send a request as it is written."""
+    """Send a request exactly as written."""
     if request.frames:
         return Reply(101, replies=_over_websocket(url, request.frames))
     with closing(connection_to(url, timeout=timeout)) as connection:

@@ -1,4 +1,4 @@
-"""Values that depend on the clock, replaced by their meaning."""
+"""Replace values that depend on the clock by their meaning."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .sides import Side
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _NEVER = ("0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z")
-# The length of a block's bytes hangs on the digits of its times.
+# A block's size depends on the digits of its times.
 _SIZE = re.compile(r'"block_size":"\d+"')
 _ADDRESS = re.compile(r"(?:tcp|http)?:?//(?:127\.0\.0\.1|0\.0\.0\.0|\[::\]):\d+")
 
 
 def mask_of(side: Side, heights: int) -> Callable[[str], str]:
-    """A function that replaces what only this chain has, in any text of its node."""
+    """Return a function that replaces values of this chain in any text of its node."""
     labels: dict[str, str] = {}
     for height in range(1, heights + 1):
         _learn(labels, side.call("commit", height=str(height))["signed_header"], height)
@@ -52,5 +52,5 @@ def _learn_bytes(labels: dict[str, str], value: bytes, meaning: str) -> None:
     digits = value.hex()
     labels[digits] = labels[digits.upper()] = f"<{meaning}>"
     labels[base64.b64encode(value).decode()] = f"<{meaning}>"
-    # CometBFT: a vote as a text shows six bytes of each.
+    # CometBFT writes six bytes of each hash into a vote's text.
     labels[digits[:12].upper()] = f"<{meaning} in short>"

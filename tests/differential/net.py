@@ -1,4 +1,4 @@
-"""A net of real validators, whose keys are known."""
+"""A net of real validators with known keys."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..helpers.until import until
 from .sides import RealNode, Side, Version, configure, make_home
 
 _NETWORK = {"addr_book_strict": "false", "allow_duplicate_ip": "true", "pex": "false"}
-# So that others with a power of one can't stop the chain.
+# Enough power that others with a power of one can't stop the chain.
 _POWER = 1000
 
 
 @dataclass(slots=True)
 class Net:
-    """Validators that are up; the first is the one that is asked."""
+    """Running validators; requests go to the first one."""
 
     version: Version
     nodes: list[RealNode]
@@ -34,11 +34,11 @@ class Net:
         return self.nodes[0].side
 
     def key(self, number: int) -> PrivateKey:
-        """The key of a validator."""
+        """Return the key of a validator."""
         return validator_key(self.nodes[number].home)
 
     def send(self, *txs: bytes) -> int:
-        """Send transactions at once; the height that all nodes have then."""
+        """Send transactions at once; return the height that all nodes then have."""
         height = self.side.height()
         for tx in txs:
             self.side.call("broadcast_tx_sync", tx=base64.b64encode(tx).decode())
@@ -46,7 +46,7 @@ class Net:
         return self.settle()
 
     def settle(self) -> int:
-        """Wait until nothing is left to be put into a block; the height of all nodes."""
+        """Wait until no transaction is pending; return the height of all nodes."""
 
         def is_empty() -> bool:
             return int(self.side.call("num_unconfirmed_txs")["n_txs"]) == 0
@@ -58,7 +58,7 @@ class Net:
 
 
 def validator_key(home: Path) -> PrivateKey:
-    """The private key of a home's validator."""
+    """Return the private key of a home's validator."""
     stored = json.loads((home / "config" / "priv_validator_key.json").read_text())
     return PrivateKey(base64.b64decode(stored["priv_key"]["value"])[:32])
 
@@ -68,7 +68,7 @@ def real_net(binary: Path, version: Version, folder: Path, count: int = 4) -> It
     """Run a net of real validators."""
     homes = [folder / f"node{number}" for number in range(count)]
     if count == 1:
-        # The chain id is the one that clients expect of a node alone: test-chain-….
+        # Clients expect a chain ID of the form test-chain-… from a single node.
         make_home(binary, homes[0])
     else:
         command = [str(binary), "testnet", "--v", str(count), "--o", str(folder)]
@@ -88,7 +88,7 @@ def real_net(binary: Path, version: Version, folder: Path, count: int = 4) -> It
         net = Net(version, nodes)
         net.side.settle()
         until(lambda: _is_connected(net), "all peers know each other")
-        # A companion begins with a block that has another one above it.
+        # A companion begins with a block that has a later one.
         net.send(b"second=block")
         yield net
 
@@ -105,7 +105,8 @@ def _prepare_genesis(home: Path) -> None:
     for validator in genesis["validators"]:
         validator["power"] = str(_POWER)
     if "time_iota_ms" in genesis["consensus_params"]["block"]:
-        # Else block times run ahead of the clock: CometBFT 0.34, consensus/state.go, voteTime.
+        # Otherwise block times run ahead of the clock: CometBFT 0.34, consensus/state.go,
+        # voteTime.
         genesis["consensus_params"]["block"]["time_iota_ms"] = "1"
     path.write_text(json.dumps(genesis))
 

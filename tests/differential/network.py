@@ -1,4 +1,4 @@
-"""A companion of a net of real validators: every height, and all that is said of it."""
+"""Compare a companion with its net of real validators at every height."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _BLOCK_QUERIES = ("block.height>0", "block.height>=4 AND block.height<9", "block
 
 
 def compare(version: Version, binary: Path, scratch: Path) -> int:
-    """Print the differences; return how many of them nobody explains."""
+    """Print the differences; return how many of them have no explanation."""
     with real_net(binary, version, scratch / "net") as net:
         history = History(net)
         history.first()
@@ -88,7 +88,8 @@ def _compare(version: Version, net: Net, companion: Side, height: int) -> list[s
 
 
 def _while_halted(net: Net, companion: Side) -> Iterator[Difference]:
-    """Without a quorum transactions stay in the mempool, and rounds go on."""
+    """Yield differences while there is no quorum: transactions stay in the mempool, and rounds
+    continue."""
     for node in net.nodes[1:]:
         node.stop()
     for tx, side in ((b"halted=node", net.side), (b"halted=companion", companion)):
@@ -101,7 +102,8 @@ def _while_halted(net: Net, companion: Side) -> Iterator[Difference]:
 
 
 def _once_quiet(net: Net, path: str, companion: Side) -> list[Difference]:
-    """The differences, asked for while the node itself answers twice the same."""
+    """Return the differences, for a moment in which the node itself gives the same response
+    twice."""
     found: list[Difference] = []
 
     def is_quiet() -> bool:
@@ -119,7 +121,7 @@ def _has_route(version: Version, path: str) -> bool:
 
 
 def stored(node: Side, height: int) -> Iterator[str]:
-    """The paths of all that is proven of each height."""
+    """Yield the paths of all that is proven at each height."""
     for at in range(1, height):
         for path in _AT_HEIGHT:
             yield "/" + path.replace("{}", str(at))
@@ -133,13 +135,13 @@ def stored(node: Side, height: int) -> Iterator[str]:
 
 
 def is_equal(path: str, node: Side, companion: Side) -> bool:
-    """Whether both answer with the same status and the same bytes."""
+    """Return true if both send the same status and the same bytes."""
     theirs, own = (reply(side, Ask(path, path=path)) for side in (node, companion))
     return (theirs.status, theirs.body) == (own.status, own.body)
 
 
 def searches() -> Iterator[str]:
-    """The paths of searches, in both orders, with several pages."""
+    """Yield the paths of searches, in both orders, with several pages."""
     for query in _TX_QUERIES:
         for order in ("asc", "desc"):
             for page in (1, 2):
@@ -157,7 +159,7 @@ def _search(route: str, query: str, order: str, page: int) -> str:
 
 def _by_field(version: Version, path: str, node: Side, companion: Side) -> Iterator[Difference]:
     theirs, own = (reply(side, Ask(path, path=f"/{path}")) for side in (node, companion))
-    # The companion tells the address of its node.
+    # The companion's response contains the address of its node.
     own = replace(own, body=own.body.replace(urlsplit(node.url).netloc, "HOST"))
     if path in ("dump_consensus_state", "net_info"):
         theirs, own = map(_with_sorted_peers, (theirs, own))
@@ -167,7 +169,7 @@ def _by_field(version: Version, path: str, node: Side, companion: Side) -> Itera
 
 
 def _with_sorted_peers(found: Reply) -> Reply:
-    """Since 0.39 they come in any order."""
+    """Return a reply with sorted peers, which are in any order since 0.39."""
     body = json.loads(found.body)
     body["result"]["peers"].sort(
         key=lambda peer: peer.get("node_address") or peer["node_info"]["id"]

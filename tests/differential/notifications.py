@@ -1,4 +1,4 @@
-"""What subscriptions of a node and of its companion tell."""
+"""Events that subscribers of a node and of its companion receive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .compare import Difference, differences
 from .http_client import Reply
 from .sides import Side, Version
 
-# Those that are told of a block; the ones of its rounds have reasons in `explained`.
+# Queries for the events of a block; `explained` has the reasons for the events of its rounds.
 _QUERIES = (
     "tm.event='NewBlock'", "tm.event='NewBlockHeader'", "tm.event='Tx'",
     "tm.event='ValidatorSetUpdates'", "tm.event='NewEvidence'",
@@ -23,7 +23,7 @@ _BLOCK_EVENTS = ("tm.event='NewBlockEvents'",)
 
 
 class Listener:
-    """Subscriptions of one side, each over its own websocket."""
+    """Subscriptions at one side, each over its own websocket."""
 
     def __init__(self, side: Side, version: Version) -> None:
         queries = _QUERIES + (_BLOCK_EVENTS if version.is_modern else ())
@@ -38,12 +38,12 @@ class Listener:
             threading.Thread(target=_hear, args=(client, heard), daemon=True).start()
 
     def close(self) -> None:
-        """End all of them."""
+        """Close all websockets."""
         for client in self._clients:
             client.close()
 
     def height(self) -> int:
-        """Of the latest block that was told."""
+        """The height of the latest block in the events, or 0."""
         blocks = self.told[_QUERIES[0]]
         return int(_data(blocks[-1])["block"]["header"]["height"]) if blocks else 0
 
@@ -61,8 +61,8 @@ def _hear(client: WebSocketClient, heard: list[str]) -> None:
 
 
 def unequal(node: Listener, companion: Listener, height: int) -> Iterator[Difference]:
-    """Wait for a height; yield what is not the same but for the order of the keys of events,
-    which have none in Go."""
+    """Wait for a height; yield the differences, ignoring the order of events' keys, which Go
+    does not define."""
     until(lambda: node.height() >= height and companion.height() >= height, str(height))
     counts = [[*map(len, side.told.values())] for side in (node, companion)]
     try:

@@ -1,7 +1,7 @@
-"""Subscribers of a companion while its node is killed and started again.
+"""Run subscribers of a companion while its node is killed and started again.
 
-``python -m tests.differential.restarts VERSION=BINARY``: none of 50 misses an event or gets one
-twice over 20 restarts.
+``python -m tests.differential.restarts VERSION=BINARY``: none of 50 may miss an event or get
+one twice in 20 restarts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .sides import VERSIONS, Version
 
 
 class Subscriber:
-    """What one websocket was told."""
+    """One websocket, and the events that it received."""
 
     def __init__(self, url: str, event: str) -> None:
         self.client = WebSocketClient(url, timeout=3600)
@@ -42,7 +42,7 @@ class Subscriber:
             return
 
     def close(self) -> None:
-        """End it."""
+        """Close the websocket."""
         self.client.close()
 
 
@@ -56,7 +56,7 @@ def _told(result: Any) -> Any:
 def compare(
     version: Version, binary: Path, scratch: Path, subscribers: int = 50, restarts: int = 20
 ) -> int:
-    """Restart a node; return how many subscribers were not told what happened, once each."""
+    """Restart a node; return how many subscribers missed an event or received one twice."""
     with (
         real_net(binary, version, scratch / "net", count=1) as net,
         beside(net.side, version, scratch / "beside") as companion,
@@ -83,7 +83,7 @@ def compare(
             lacking[:] = [one for one in lacking if len(one.told) < len(expected[one.event])]
             return not lacking
 
-        until(are_complete, f"all that was told up to {last}")
+        until(are_complete, f"all events up to {last}")
         wrong = [one for one in all_of_them if one.told != expected[one.event]]
     for one in wrong:
         print(one.event, one.told, "instead of", expected[one.event])
@@ -96,7 +96,7 @@ def compare(
 
 
 def _restart(net: Net, number: int) -> None:
-    """Kill the node as soon as it has made a block, which its companion is reading then."""
+    """Kill the node as soon as it has made a block, while its companion reads the block."""
     net.send(b"restart=%d" % number)
     height = net.side.height()
     for tx in (b"midst%d=%d" % (each, number) for each in range(3)):
@@ -115,7 +115,7 @@ def _txs(net: Net, low: int, high: int) -> list[bytes]:
 
 
 def main() -> None:
-    """Compare, print, and fail where a subscriber was not told the truth."""
+    """Compare, print, and fail if a subscriber missed an event or received one twice."""
     name, _, binary = sys.argv[1].partition("=")
     with tempfile.TemporaryDirectory() as scratch:
         raise SystemExit(min(compare(VERSIONS[name], Path(binary), Path(scratch)), 1))

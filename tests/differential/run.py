@@ -1,4 +1,4 @@
-"""The whole comparison: two nodes, one scenario, the same requests."""
+"""Compare two nodes: one scenario, the same requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def compare(
     record: bool = False,
     everything: bool = False,
 ) -> int:
-    """Print the differences; how many of them nobody explains."""
+    """Print the differences; return how many of them have no explanation."""
     home = scratch / "home"
     make_home(binary, home)
     with real(binary, home) as side:
@@ -50,7 +50,7 @@ def compare(
 
 
 def hear(side: Side, version: Version) -> dict[str, Reply]:
-    """What a node answers to everything, masked, by the names of the requests."""
+    """Return a node's responses to all requests, masked, by the names of the requests."""
     modern = version.is_modern
     height = scenario.play(side, scenario.TXS + (scenario.VALIDATOR_TXS if modern else ()))
     block_hash = side.call("block", height="3")["block_id"]["hash"]
@@ -63,7 +63,7 @@ def hear(side: Side, version: Version) -> dict[str, Reply]:
 
 
 def masked(received: Reply, mask: Any) -> Reply:
-    """The answer without what hangs on the clock."""
+    """Return the response without values that depend on the clock."""
     return replace(
         received,
         body=mask(received.body),
@@ -72,7 +72,7 @@ def masked(received: Reply, mask: Any) -> Reply:
 
 
 def hear_events(side: Side, categories: tuple[str, ...]) -> dict[str, Reply]:
-    """The first event of each category when a transaction is committed."""
+    """Return the first event of each category when a transaction is committed."""
     clients = {category: WebSocketClient(side.url) for category in categories}
     try:
         for category, client in clients.items():
@@ -91,13 +91,14 @@ def hear_events(side: Side, categories: tuple[str, ...]) -> dict[str, Reply]:
 
 
 def all_differences(theirs: dict[str, Reply], own: dict[str, Reply]) -> list[Difference]:
-    """Of all answers; both must have been asked the same."""
+    """Return the differences of all responses; both nodes must have received the same
+    requests."""
     assert theirs.keys() == own.keys(), theirs.keys() ^ own.keys()
     return [one for name in theirs for one in differences(name, theirs[name], own[name])]
 
 
 def write(version: Version, home: Path, received: dict[str, Reply]) -> None:
-    """Keep what a real node said, and the genesis and keys that it said it of."""
+    """Write a real node's responses, with the genesis and keys of its chain."""
     document = {
         "home": {name: (home / "config" / name).read_text() for name in HOME_FILES},
         "told": {name: asdict(answer) for name, answer in received.items()},
@@ -106,7 +107,7 @@ def write(version: Version, home: Path, received: dict[str, Reply]) -> None:
 
 
 def read(version: Version) -> tuple[dict[str, str], dict[str, Reply]]:
-    """What :func:`write` kept: the files of the home, and the answers."""
+    """Read what :func:`write` stored: the files of the home, and the responses."""
     document = json.loads(gzip.decompress(_path(version).read_bytes()))
     received = {
         name: Reply(**{**answer, "replies": tuple(answer["replies"])})

@@ -1,4 +1,4 @@
-"""The transactions that both nodes get, and the requests that follow."""
+"""Transactions that both nodes get, and the requests that follow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import quote
 from .http_client import Ask
 from .sides import Side
 
-# The key of a validator that never votes: the real one decides alone, and is absent no more.
+# Key of a validator that never votes; the real validator has enough power to decide alone.
 _OTHER_KEY = base64.b64encode(bytes(range(32))).decode()
 
 TXS: tuple[bytes, ...] = (
@@ -20,22 +20,22 @@ TXS: tuple[bytes, ...] = (
     b"a<b>&c=d/e",
     "schlüssel=wert".encode(),
     b"name=nakamoto",
-    # The beginnings of characters, which are no UTF-8.
+    # These bytes are incomplete characters, and so are not UTF-8.
     b"half\xe2\x82=\xf0\x9f\x98",
 )
 ORIGIN_DENIED = (b"nothing", b"=x", b"a=b=c", b"")
-"""What 0.38 and 1.0 refuse, and others take."""
+"""Transactions that 0.38 and 1.0 refuse, and other versions accept."""
 VALIDATOR_TXS: tuple[bytes, ...] = (
     f"val=ed25519!{_OTHER_KEY}!1".encode(),
     b"while=two",
     f"val=ed25519!{_OTHER_KEY}!0".encode(),
     b"after=two",
 )
-"""What 0.38 and 1.0 take for a change of the validator set."""
+"""Transactions that 0.38 and 1.0 read as a change of the validator set."""
 
 
 def play(side: Side, txs: tuple[bytes, ...]) -> int:
-    """Send the transactions, each in a block of its own; the height that it ends at."""
+    """Send the transactions, each in a block of its own; return the final height."""
     height = side.settle()
     for tx in txs:
         sent = side.call("broadcast_tx_commit", tx=base64.b64encode(tx).decode())
@@ -44,10 +44,10 @@ def play(side: Side, txs: tuple[bytes, ...]) -> int:
 
 
 def requests(height: int, block_hash: str, unwanted: tuple[bytes, ...]) -> Iterator[Ask]:
-    """Every route, by every way, with good, edge and bad parameters.
+    """Yield every route over every transport, with valid, edge and invalid parameters.
 
-    ``block_hash`` is the hex of block 3, which each node has another of; ``unwanted`` are
-    transactions that the node does not take.
+    ``block_hash`` is the hex of block 3's hash, which differs between the nodes; ``unwanted``
+    are transactions that the node does not accept.
     """
     yield from _uris(height, block_hash)
     yield from _posts(height, block_hash)
@@ -353,4 +353,4 @@ CATEGORIES = (
     "NewBlock", "NewBlockHeader", "Tx", "NewRound", "NewRoundStep",
     "CompleteProposal", "Polka", "ValidBlock", "Lock", "Vote",
 )  # fmt: skip
-"""Of a block with one transaction, in every version."""
+"""Events of a block with one transaction, in every version."""

@@ -1,4 +1,4 @@
-"""The two nodes: a real one of some version, and ours, over the same genesis and keys."""
+"""The two nodes: a real one of some version, and ours, with the same genesis and keys."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ HOME_FILES = ("genesis.json", "priv_validator_key.json", "node_key.json")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A release of the real node, and the dialect that says the same."""
+    """A release of the real node, and the matching dialect."""
 
     name: str
     dialect: str
     application: Callable[[AppState], Application] = KVStore
     is_modern: bool = True
-    """Whether it has 0.38's kvstore, which refuses transactions and knows validators, and
-    0.38's category NewBlockEvents."""
+    """Whether it has the kvstore of 0.38, which refuses transactions and knows validators, and
+    the category NewBlockEvents."""
 
     def validator_tx(self, key: bytes, power: int) -> bytes:
-        """The transaction of the kvstore that changes a validator's power."""
+        """Return the transaction of the kvstore that changes a validator's power."""
         shown = base64.b64encode(key).decode()
-        # Before 0.38: abci/example/kvstore/persistent_kvstore.go.
+        # Form before 0.38: abci/example/kvstore/persistent_kvstore.go.
         return (
             f"val=ed25519!{shown}!{power}" if self.is_modern else f"val:{shown}!{power}"
         ).encode()
@@ -63,14 +63,14 @@ VERSIONS = {
     )
 }
 
-# Quicker than by default, and no blocks but those that are needed.
+# Shorter timeouts than by default, and no empty blocks.
 _CONFIG = {
     "moniker": f'"{MONIKER}"',
     "create_empty_blocks": "false",
     "timeout_propose": '"200ms"',
     "timeout_prevote": '"200ms"',
     "timeout_precommit": '"200ms"',
-    # What 1.0 has for the last two.
+    # Version 1.0 has these two in place of the last two.
     "timeout_vote": '"200ms"',
     "timeout_commit": '"50ms"',
 }
@@ -78,12 +78,12 @@ _CONFIG = {
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A node that is up."""
+    """A running node."""
 
     url: str
 
     def call(self, method: str, **params: Any) -> Any:
-        """The result of a call; raise ``AssertionError`` where there is none."""
+        """Return the result of a call; raise ``AssertionError`` if it fails."""
         reply = self._reply(method, params)
         assert "result" in reply, (method, reply)
         return reply["result"]
@@ -93,11 +93,11 @@ class Side:
         return json.loads(ask(self.url, Ask(method, "POST", body=body)).body)
 
     def height(self) -> int:
-        """Of the latest block."""
+        """Return the height of the latest block."""
         return int(self.call("status")["sync_info"]["latest_block_height"])
 
     def settle(self, height: int = 1) -> int:
-        """Wait until no further block is due; the height of the latest."""
+        """Wait until no further block is due; return the latest height."""
         latest = 0
 
         def is_settled() -> bool:
@@ -114,7 +114,7 @@ class Side:
         return latest
 
     def _has_next_params(self) -> bool:
-        # CometBFT: state/execution.go, ApplyBlock. A block is saved before the state behind it.
+        # CometBFT's state/execution.go, ApplyBlock, saves a block before the state after it.
         return "result" in self._reply("consensus_params", {})
 
     def _is_proven(self, app_hash: str) -> bool:
@@ -124,13 +124,13 @@ class Side:
 
 
 def make_home(binary: Path, folder: Path) -> None:
-    """Genesis, keys and settings of a new chain."""
+    """Write genesis, keys and settings of a new chain."""
     subprocess.run([binary, "init", "--home", folder], check=True, capture_output=True)
     configure(folder, _CONFIG)
 
 
 def configure(home: Path, values: Mapping[str, str] = _CONFIG) -> None:
-    """Set values of a home's config.toml."""
+    """Set values in a home's config.toml."""
     config = home / "config" / "config.toml"
     text = config.read_text()
     for key, value in values.items():
@@ -140,7 +140,7 @@ def configure(home: Path, values: Mapping[str, str] = _CONFIG) -> None:
 
 @contextmanager
 def real(binary: Path, home: Path) -> Iterator[Side]:
-    """A real node with the kvstore inside."""
+    """Run a real node with the kvstore inside."""
     with RealNode(binary, home, application="kvstore") as node:
         yield node.side
 
@@ -165,7 +165,7 @@ class RealNode:
         self.stop()
 
     def start(self) -> None:
-        """Return as soon as it answers."""
+        """Start the process; return once it responds."""
         command = [
             str(self.binary), "start", "--home", str(self.home),
             "--proxy_app", self._application,
@@ -175,13 +175,13 @@ class RealNode:
         self._running.enter_context(running(command, self.home, self.side, "health"))
 
     def stop(self) -> None:
-        """Kill it."""
+        """Kill the process."""
         self._running.close()
 
 
 @contextmanager
 def inspected(binary: Path, home: Path) -> Iterator[Side]:
-    """CometBFT's RPC over the stores of a home, without a node."""
+    """Run CometBFT's RPC over the stores of a home, without a node."""
     port = free_port()
     command = [str(binary), "inspect", "--home", str(home)]
     command += ["--rpc.laddr", f"tcp://127.0.0.1:{port}"]
@@ -191,7 +191,7 @@ def inspected(binary: Path, home: Path) -> Iterator[Side]:
 
 @contextmanager
 def running(command: list[str], home: Path, side: Side, method: str) -> Iterator[Side]:
-    """The side that a command serves, once it answers this method."""
+    """Run a command; yield its node once it responds to this method."""
     with killed(Process(command, home / "log")):
         _wait_until_up(side, method)
         yield side
@@ -209,7 +209,7 @@ def _wait_until_up(side: Side, method: str = "health") -> None:
 
 @contextmanager
 def ours(home: Path, folder: Path, version: Version) -> Iterator[Side]:
-    """Our node over the genesis and keys of a home."""
+    """Run our node with the genesis and keys of a home."""
     (folder / "config").mkdir(parents=True)
     for name in HOME_FILES:
         shutil.copy(home / "config" / name, folder / "config" / name)
@@ -224,7 +224,7 @@ def ours(home: Path, folder: Path, version: Version) -> Iterator[Side]:
         schedule=BlockSchedule(interval_s=0.05),
         poll_s=0.02,
     )
-    # Without our own method, which would be on the index page too.
+    # Leave out our own method, which would be on the index page, too.
     settings = {"dialect": version.dialect, "exclude_routes": ["events"]}
     try:
         with serve(app_for(chain, **settings)) as url:

@@ -17,7 +17,7 @@ Compare = Callable[[Version], list[Difference]]
 
 @pytest.fixture(scope="module")
 def compare(tmp_path_factory: pytest.TempPathFactory) -> Compare:
-    """The differences of a version, asked for once."""
+    """Return a function that gives the differences of a version, computed once."""
 
     @cache
     def compared(version: Version) -> list[Difference]:

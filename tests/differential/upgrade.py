@@ -1,8 +1,8 @@
-"""A node that is upgraded in place from 0.34 to 0.38, under a companion that follows it.
+"""Upgrade a node in place from 0.34 to 0.38 while a companion follows it.
 
-``python -m tests.differential.upgrade OLD=BINARY NEW=BINARY`` prints what the new binary
-answers for the old heights, and how its companions answer: the one that followed the old
-binary, which is started again, and one that reads all from the new one.
+``python -m tests.differential.upgrade OLD=BINARY NEW=BINARY`` prints the new binary's responses
+for the old heights, and those of its companions: the one that followed the old binary, which is
+started again, and one that reads everything from the new binary.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .net import Net, real_net
 from .network import searches, stored
 from .sides import VERSIONS, Side, Version, configure, make_home
 
-# docs/companion/companion.rst, upgrades.
+# Reasons from docs/companion/companion.rst, "upgrades".
 _REASONS = (
     Reason(
         "/block_results.*",
@@ -62,7 +62,7 @@ def compare(old: Version, new: Version, binaries: tuple[Path, Path], scratch: Pa
 
 
 def upgrade(net: Net, version: Version, binary: Path, scratch: Path) -> None:
-    """Start another binary over the homes of a net, with a new file of settings."""
+    """Start another binary with the homes of a net, and a new file of settings."""
     make_home(binary, scratch)
     for node in net.nodes:
         node.stop()
@@ -75,14 +75,14 @@ def upgrade(net: Net, version: Version, binary: Path, scratch: Path) -> None:
 
 
 def _play(net: Net) -> int:
-    """Go on in the version that the net has now."""
+    """Continue the chain in the version that the net has now."""
     net.send(b"since=upgrade")
     History(net).small(b"new ")
     return net.settle()
 
 
 def _compare(name: str, node: Side, companion: Side, last: int) -> int:
-    """Print what differs, by route, of the heights up to ``last`` and of those above."""
+    """Print the differences by route, for the heights up to ``last`` and for those above."""
     counts: Counter[tuple[str, str, str]] = Counter()
     examples: dict[tuple[str, str], str] = {}
     found_by_search = (f"/{path}" for path in searches())
@@ -111,7 +111,7 @@ def _compare(name: str, node: Side, companion: Side, last: int) -> int:
 
 
 def _age(body: str, path: str, last: int) -> str:
-    # The first block of the new binary has the parameters that the old one has stored.
+    # The first block of the new binary has the parameters that the old one stored.
     first_new = last + (2 if "consensus_params" in path else 1)
     return "old" if _height(body, path) < first_new else "new"
 
@@ -125,7 +125,7 @@ def _height(body: str, path: str) -> int:
 
 
 def main() -> None:
-    """Compare, print, and fail where something differs."""
+    """Compare, print, and fail if there is a difference."""
     (old, _, before), (new, _, after) = (given.partition("=") for given in sys.argv[1:3])
     with tempfile.TemporaryDirectory() as scratch:
         binaries = (Path(before), Path(after))

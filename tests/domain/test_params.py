@@ -1,4 +1,4 @@
-"""Consensus parameters and the changes an application makes to them."""
+"""Tests of consensus parameters, and of the changes that an application makes to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flask_noderpc.domain.genesis import (
 
 
 def test_the_defaults_are_those_of_a_real_node() -> None:
-    # CometBFT 0.38: the consensus_params reply of a chain that set none.
+    # CometBFT 0.38: the consensus_params reply of a chain that has not set any.
     params = ConsensusParams()
 
     assert (params.block.max_bytes, params.block.max_gas) == (22020096, -1)

@@ -1,4 +1,4 @@
-"""Bytes shown as text."""
+"""Tests of bytes that are shown as text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from flask_noderpc.jsoncodec import text_of
         (b"", ""),
         ("schlüssel €😀".encode(), "schlüssel €😀"),
         (b"\xff=\xfe", "\ufffd=\ufffd"),
-        # The beginning of a character: Go marks each of its bytes.
+        # An incomplete character: Go replaces each of its bytes.
         (b"\xe2\x82x", "\ufffd\ufffdx"),
         (b"\xf0\x9f\x98", "\ufffd\ufffd\ufffd"),
-        # Half a surrogate pair, and a code point beyond the last.
+        # Half of a surrogate pair, and a code point beyond the last.
         (b"\xed\xa0\x80", "\ufffd\ufffd\ufffd"),
         (b"\xf4\x90\x80\x80", "\ufffd\ufffd\ufffd\ufffd"),
     ],

@@ -1,4 +1,4 @@
-"""Nanosecond times and their text."""
+"""Tests of times in nanoseconds, and of their text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The feed delivers every height once and in order, whatever its backend does."""
+"""Tests that the feed delivers every height once and in order, whatever its backend does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.helpers.until import PATIENCE
 
 
 class Faulty(MemoryChain):
-    """Fails now and then where blocks are read."""
+    """A chain that fails sometimes when blocks are read."""
 
     faults: list[Exception]
 
@@ -28,7 +28,7 @@ class Faulty(MemoryChain):
 
 
 class Numbers:
-    """Grows at each look; the first look goes on until it may end."""
+    """A source that grows with each read; the first read lasts until it may end."""
 
     def __init__(self) -> None:
         self.looking, self.may_end = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""Event messages of a committed block, in order."""
+"""Tests of the event messages of a committed block, in order."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_transaction_has_its_hash_its_height_and_its_events_as_keys() -> None:
     assert len(message.keys["tx.hash"][0]) == 64
     assert message.keys["tx.hash"][0] == message.keys["tx.hash"][0].upper()
     assert message.keys["app.creator"] == ["Cosmoshi Netowoko", "Cosmoshi"]
-    # Attributes that are not indexed are there too: that concerns searches alone.
+    # Attributes that are not indexed are in messages, too; the flag only concerns searches.
     assert message.keys["app.noindex_key"] == ["index is working"] * 2
 
 

@@ -1,4 +1,4 @@
-"""The query language, against a lark grammar of the same language as the oracle."""
+"""Tests of the query language, with a lark grammar of the same language as the oracle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lark.exceptions import UnexpectedInput
 from flask_noderpc.errors import QuerySyntaxError
 from flask_noderpc.events.query import parse
 
-# CometBFT 0.38: the grammar of its query package, in the words of another parser.
+# The grammar of CometBFT 0.38's query package, in the syntax of another parser.
 ORACLE = Lark(
     r"""
     start: cond ("AND" cond)*
@@ -93,7 +93,7 @@ def test_a_query_of_the_grammar_is_read_and_its_normal_form_is_the_same(text: st
 @given(st.lists(PIECES, max_size=8).map(" ".join))
 @example("a.b = 'x' '")
 def test_queries_that_lark_refuses_are_refused(text: str) -> None:
-    # CometBFT: a string that is open ends the text, and is nothing itself.
+    # In CometBFT, an unterminated string ends the query, and is ignored.
     is_open = text.count("'") % 2 == 1
     try:
         ORACLE.parse(text[: text.rindex("'")] if is_open else text)
@@ -163,7 +163,7 @@ EVENTS = {
         ("tm.event='tx'", False),
         ("tm.event = 'Tx' AND tx.height=7", True),
         ("tm.event='Tx' AND tx.height=8", False),
-        # Any value of a key may satisfy a condition, each condition by another.
+        # Any value of a key may satisfy a condition, and each condition may use another value.
         ("transfer.to='alice' AND transfer.to='bob'", True),
         ("transfer.to='alice' AND wallet.to='carol'", True),
         ("transfer.amount=8", True),
@@ -187,7 +187,7 @@ EVENTS = {
         ("vote.day<DATE 2020-05-06", False),
         ("vote.at>TIME 2020-05-06T09:08:08+02:00", True),
         ("vote.at>TIME 2020-05-06T07:08:09Z", True),
-        # The operand's kind decides how a value is read.
+        # The operand's type decides how a value is read.
         ("vote.at=DATE 2020-05-06", False),
         ("vote.day=TIME 2020-05-06T00:00:00Z", False),
         ("tx.height='7'", True),

@@ -1,4 +1,4 @@
-"""The example app: an ordinary host with the node in it."""
+"""Tests of the example app, an ordinary host with the node in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages in a browser, as their reader sees and uses them."""
+"""Pages in a browser, with a reader's actions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 SCREENS = ((1280, "light"), (390, "dark"), (1280, "dark"), (390, "light"))
-"""Widths, and whether it is light or dark."""
+"""Widths and colour schemes of screens."""
 
 AXE = Path(__file__).parent / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -29,19 +29,19 @@ axe.run(document, {preload: false, resultTypes: ["violations"]}).then(
     [impact, id, help, nodes.map((node) => [node.target.join(" "), node.failureSummary])])),
   (error) => done([["critical", "axe", String(error), []]]));
 """
-# What sticks out of the page, and how wide the page is.
+# A script that returns the widths of the page's content and of the window.
 _WIDTHS = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
 
 
 def screens() -> Sequence[tuple[int, str]]:
-    """Return all screens for pictures and in the long campaign, else some with each width and
-    each scheme once."""
+    """Return all screens for pictures and in the long campaign, otherwise only some, with each
+    width and each scheme once."""
     return SCREENS if is_long() or "NODERPC_SCREENSHOTS" in os.environ else SCREENS[:2]
 
 
 @cache
 def axe() -> str:
-    """The source of axe-core."""
+    """Return the source of axe-core."""
     if not AXE.is_file():
         skip_or_fail("axe-core is not installed: run `npm ci` in tests/explorer/axe")
     return AXE.read_text()
@@ -61,7 +61,7 @@ class Reader:
 
     @contextmanager
     def screen(self, width: int, scheme: str = "light") -> Iterator[None]:
-        """Have a screen of this width, in a light or a dark room."""
+        """Emulate a screen of this width, with a light or a dark scheme."""
         is_phone = width < 600
         size = {"width": width, "height": 844 if is_phone else 900, "deviceScaleFactor": 1}
         features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -93,7 +93,7 @@ class Reader:
         return bool(content > screen)
 
     def complaints(self) -> list[str]:
-        """Return what the console has said since it was asked last."""
+        """Return the messages in the browser's console since the last call."""
         log = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         return [entry["message"] for entry in log]
 
@@ -132,5 +132,5 @@ class Reader:
         return self.driver.execute_script(script, *given)
 
     def leave(self) -> None:
-        """Leave, or the page would connect anew while its server goes away."""
+        """Leave the page, which would otherwise reconnect while its server ends."""
         self.driver.get("about:blank")

@@ -15,7 +15,7 @@ from flask_noderpc.extension import mounts
 
 @dataclass(frozen=True)
 class Site:
-    """An app with an explorer, and the chain that it shows; the test makes its blocks."""
+    """An app with an explorer, and its chain, whose blocks the test makes."""
 
     app: Flask
     chain: EmbeddedChain
@@ -25,7 +25,7 @@ class Site:
         return self.app.test_client()
 
     def grow(self, *txs: bytes) -> int:
-        """Produce a block of transactions; its height."""
+        """Produce a block of transactions; return its height."""
         for tx in txs:
             assert self.chain.mempool.submit(tx).code == 0, tx
         return self.chain.produce()
@@ -36,7 +36,7 @@ MakeSite = Callable[..., Site]
 
 @pytest.fixture
 def make_site(tmp_path: Path) -> Iterator[MakeSite]:
-    """Makes apps of their own chains, which are closed at the end."""
+    """Return a function that makes apps with chains, which are closed at the end."""
     made: list[Site] = []
 
     def make(**settings: Any) -> Site:

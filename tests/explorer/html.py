@@ -1,4 +1,4 @@
-"""A page as a browser reads it: elements, attributes and text."""
+"""Read a page as a browser does: elements, attributes and text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from flask.testing import FlaskClient
 
 VOID = {"meta", "link", "input", "img", "br"}
-# Those of a line; a browser puts others apart.
+# Elements inside of a line; a browser separates the text of all others.
 INLINE = {"a", "code", "span", "small", "strong", "time"}
 
 
@@ -44,12 +44,12 @@ class Html(HTMLParser):
 
     @property
     def text(self) -> str:
-        """All text, its blanks as single spaces."""
+        """All text, with its white space as single spaces."""
         return " ".join("".join(self._texts).split())
 
     @property
     def whole_text(self) -> str:
-        """All text as it is."""
+        """All text, with its white space."""
         return "".join(self._texts)
 
     @property
@@ -64,7 +64,7 @@ class Html(HTMLParser):
 
 
 def page(client: FlaskClient, path: str, status: int = 200) -> Html:
-    """A page of the explorer, which must have a status."""
+    """Return a page of the explorer, and check its status."""
     response = client.get(f"/explorer{path}")
     assert response.status_code == status, response.text
     return Html(response.text)

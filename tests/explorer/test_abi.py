@@ -1,4 +1,4 @@
-"""Decoding by an ABI, compared with eth-abi, and against bytes that fit no ABI."""
+"""Tests of decoding by an ABI, compared with eth-abi, and with bytes that fit no ABI."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ def test_bytes_that_fit_no_type_are_not_decoded(words: list[int]) -> None:
     data = b"".join(word.to_bytes(32) for word in words)
     for name in (F, G):
         found = ANY.call(name + data)
-        # What is decoded is no larger than what it was made of, times its form.
+        # The decoded value is bounded by the size of the input, times a factor for its
+        # representation.
         assert found is None or sum(len(v.text) for v in found.values) < 20_000
 
 

@@ -1,6 +1,6 @@
-"""Each page in a browser: on a phone and a desk, in light and dark, and what axe finds.
+"""Tests of each page in a browser: on a phone and a desktop, in light and dark, and with axe.
 
-With ``NODERPC_SCREENSHOTS`` the pictures stay in that folder.
+With ``NODERPC_SCREENSHOTS``, the pictures stay in that folder.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def browser() -> Iterator[Chrome]:
 
 @pytest.fixture(scope="module")
 def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Servers of a chain of pairs, and of one of Ethereum's transactions."""
+    """Yield the URLs of a chain of pairs, and of one with Ethereum transactions."""
     folder = tmp_path_factory.mktemp("chains")
     for name in ("pairs", "ethereum"):
         (folder / name).mkdir()
-    # Each has keys of its own: a key signs for one chain.
+    # Each chain has keys of its own, as a key signs for only one chain.
     pairs = EmbeddedChain(folder / "pairs" / "chain.db", produce=False, moniker="a node")
     ethereum = EmbeddedChain(
         folder / "ethereum" / "chain.db",
@@ -67,7 +67,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             app = app_for(chain, json_rpc_enable=chain is ethereum, metrics=True)
             app.register_blueprint(explorer_bp)
             served[name] = stack.enter_context(serve(app))
-            # A long name among the metrics.
+            # This request adds a long name to the metrics.
             get(served[name], "/dump_consensus_state")
         yield served
 
@@ -160,7 +160,7 @@ def test_a_page_is_used_by_keyboard(browser: Chrome, urls: dict[str, str]) -> No
     assert browser.switch_to.active_element.text == "Skip to the content"
     browser.switch_to.active_element.send_keys("\ue007")
     browser.switch_to.active_element.send_keys("\ue004")
-    # Of the content, and not of the header.
+    # The focus is in the content, and not in the header.
     assert reader.script(
         "return document.querySelector('main').contains(document.activeElement)"
     )
@@ -177,7 +177,7 @@ def test_what_is_hostile_is_shown_and_does_nothing(
     for path in ("/block/32", f"/tx/{sha256(HOSTILE).hexdigest()}"):
         reader.open(path)
         assert f"0x{HOSTILE.hex()}"[:40] in reader.text()
-        # There would be a dialog.
+        # Markup in a value would open a dialog.
         assert browser.title
     assert reader.complaints() == []
 

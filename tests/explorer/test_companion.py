@@ -1,4 +1,5 @@
-"""An explorer in front of a companion: its store, and what only the node has."""
+"""Tests of an explorer in front of a companion, which shows its store and what only the node
+has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Callers whom ``authorize`` denies everything learn nothing about the chain from a page."""
+"""Tests that callers whom ``authorize`` denies everything learn nothing about the chain from a
+page."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from flask_noderpc import Denied
 from flask_noderpc.cosmos.rest.view import VARIABLE
 from tests.explorer.conftest import MakeSite, Site
 
-# Open to everybody: liveness, files of the pages, and the empty page that geth's probe gets.
+# Open to all callers: liveness, files of the pages, and the empty page that geth's probe gets.
 OPEN = {"/health", "/readyz", "/try.css", "/try.js", "/try.svg", "/evm"}
 HANDSHAKES = {"/websocket", "/evm/ws"}
 
@@ -31,7 +32,7 @@ def denied(make_site: MakeSite, request: pytest.FixtureRequest) -> Site:
 
 
 def _paths(site: Site) -> list[str]:
-    """A path for each rule of the app that takes GET."""
+    """Return a path for each rule of the app that accepts GET."""
     found = []
     for rule in site.app.url_map.iter_rules():
         if "GET" in (rule.methods or ()) and not rule.rule.startswith(
@@ -60,7 +61,7 @@ def test_every_page_is_refused_or_says_nothing(denied: Site) -> None:
         answer = denied.client.get(path, buffered=True)
         assert not any(secret in answer.text for secret in secrets), path
         if path in HANDSHAKES or answer.status_code == 501:
-            # A path of the gateway that no method answers.
+            # This path of the gateway has no method.
             continue
         expected = {200} if path in OPEN else {401}
         assert answer.status_code in expected, (path, answer.text)

@@ -1,4 +1,4 @@
-"""Ethereum's transactions, logs and accounts on the explorer's pages."""
+"""Tests of Ethereum transactions, logs and accounts on the explorer's pages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
 
 @pytest.fixture(scope="module")
 def emitting(chain: EmbeddedChain) -> bytes:
-    """A transaction whose contract emits a log."""
+    """Return a transaction whose contract emits a log."""
     data = log_calldata(EmittedLog(TOPICS, (1_500).to_bytes(32)))
     raw = transfer(0, to=CONTRACT, data=data, value=15 * 10**17)
     assert chain.mempool.submit(raw).code == 0

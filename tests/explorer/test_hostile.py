@@ -1,4 +1,4 @@
-"""Whatever a chain contains is text on the explorer's pages, and looks like what it is."""
+"""Tests that everything in a chain is shown as text on the explorer's pages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MARKUP = (
     "&lt;b&gt; &#x27;",
     "<!-- -->",
 )
-# Marks that turn the direction, a zero-width space, half a pair, controls.
+# Direction marks, a zero-width space, half of a surrogate pair, control characters.
 ODD = "\u202e\u2066\u200b\ufeff\x00\x1b[31m\x7f\r\n"
 
 texts = st.one_of(st.sampled_from((*MARKUP, ODD, "")), st.text(max_size=40))
@@ -45,7 +45,7 @@ values = st.one_of(
 
 
 class Spiteful(ChainBackend):
-    """A chain whose every text is somebody else's; it becomes another one for each example."""
+    """A chain with hostile text everywhere, which changes for each example."""
 
     def __init__(self) -> None:
         self.become(b"a=b", "")
@@ -67,7 +67,7 @@ class Spiteful(ChainBackend):
 
 
 class Waiting(Mempool):
-    """One transaction waits."""
+    """A mempool with one pending transaction."""
 
     def __init__(self, tx: Callable[[], bytes]) -> None:
         self._tx = tx
@@ -77,7 +77,7 @@ class Waiting(Mempool):
 
 
 class Answering(ApplicationAccess):
-    """An application with one answer."""
+    """An application with one result for every query."""
 
     def __init__(self, result: QueryResult) -> None:
         self._result = result
@@ -87,7 +87,7 @@ class Answering(ApplicationAccess):
 
 
 def spoiled(block: CommittedBlock, value: bytes, words: str) -> CommittedBlock:
-    """The block, with results whose texts no hash covers."""
+    """Return the block with results whose texts no hash covers."""
     event = Event(words, (EventAttribute(value, value), EventAttribute(b"action", value)))
     (result,) = block.results.tx_results
     result = replace(
@@ -101,7 +101,7 @@ def spoiled(block: CommittedBlock, value: bytes, words: str) -> CommittedBlock:
     return replace(block, results=results)
 
 
-# Each app compiles its templates.
+# One app is enough, as each app compiles its templates.
 BACKEND = Spiteful()
 APP = app_for(BACKEND)
 APP.register_blueprint(explorer_bp)
@@ -132,7 +132,7 @@ def test_nothing_of_a_chain_is_markup(tx: bytes, words: str) -> None:
     client = shown(tx, words)
     for path in paths(tx, words):
         response = client.get(f"/explorer{path}")
-        # What is asked for may be no query, and then the page says so.
+        # Values that are not a valid query give a page that says so.
         assert response.status_code == 200 or "?" in path
         check(response.text)
 
@@ -153,7 +153,7 @@ def check(source: str) -> None:
         for name in ("href", "src", "action"):
             assert attributes.get(name, "/").startswith(("/", "#")), (tag, attributes)
         assert attributes.get("src", "/explorer/static/").startswith("/explorer/static/")
-    # What has no shape is shown as an escape or as hex.
+    # Characters without a glyph are shown as an escape or as hex.
     assert all(c.isprintable() or c in "\n\t" for c in source)
 
 

@@ -1,4 +1,4 @@
-"""Pages that follow the chain, and those that use the node, in a browser."""
+"""Tests of pages that follow the chain, and of pages that use the node, in a browser."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Live(Reader):
         self.chain.produce()
 
     def blocks(self) -> list[int]:
-        """The heights in the first table."""
+        """Return the heights in the first table."""
         return [
             int(text.replace(",", ""))
             for text in self.script(
@@ -60,7 +60,7 @@ class Live(Reader):
         ]
 
     def mark(self) -> None:
-        """Mark the page: a new document has no mark."""
+        """Mark the page; a new document would not have the mark."""
         self.script("window.isMarked = true")
 
     def is_marked(self) -> bool:
@@ -241,7 +241,7 @@ def test_an_ethereum_transaction_goes_to_its_own_api(browser: Chrome, tmp_path: 
         reader.open("/send")
         reader.write("#tx", "0x" + transfer(0).hex())
         reader.click("#send-form button")
-        # Its sender has nothing.
+        # The sender has no funds.
         reader.until_text("insufficient funds", "#sent")
         reader.leave()
 

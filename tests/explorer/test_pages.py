@@ -1,4 +1,4 @@
-"""Each page of the explorer, and what it says where there is nothing to show."""
+"""Tests of each page of the explorer, and of its text when there is nothing to show."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_overview_lists_blocks_and_transactions_newest_first(site: Site) -> 
 
     found = page(site.client, "/")
 
-    # The latest block among the figures, the blocks, and those of the transactions.
+    # Heights of the latest block among the figures, of the blocks, and of the transactions.
     assert heights(found) == [3, 3, 2, 1, 3, 1, 1]
     assert found.text.index("b=<2>") < found.text.index("a=1") < found.text.index("name=sat")
     assert site.chain.reads.chain_id() in found.text
@@ -187,7 +187,7 @@ def test_charts_show_each_block_of_the_window(site: Site) -> None:
     assert "Blocks 3 to 12." in found.text
     assert "Block 12: 2" in found.text
     assert "Blocks 1 to 2." in older.text
-    # The first block has none before it.
+    # The first block has no previous block.
     assert sum(tag == "rect" for tag, _ in older.elements) == 7
 
 

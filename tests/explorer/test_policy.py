@@ -1,4 +1,4 @@
-"""What each page sends with itself: a strict policy, and nothing that it would refuse."""
+"""Tests that each page sends a strict policy, and has nothing that this policy refuses."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_page_has_a_policy_and_keeps_to_it(site: Site, path: str) -> None:
         assert tag not in ("style", "iframe", "object", "embed", "base")
         assert not [name for name in attributes if name.startswith("on") or name == "style"]
         for name in ("href", "src", "action", "data-rpc", "data-evm"):
-            # Neither another host nor a scheme of its own.
+            # Links lead neither to another host nor to another scheme.
             assert re.match(r"(?!//)[/#]|$", attributes.get(name, "")), attributes
         assert tag != "script" or attributes["src"]
     assert sum(tag == "h1" for tag, _ in found.elements) == 1

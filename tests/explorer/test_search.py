@@ -1,4 +1,4 @@
-"""The search box: what a text names, and event queries."""
+"""Tests of the search box, for everything that a text can name, and for event queries."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_an_account_shows_what_events_say_of_it(grown: Site) -> None:
 def test_a_busy_account_shows_its_latest_transactions(
     make_site: MakeSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A search may return two transactions with their events, and no five.
+    # The limit allows two transactions with their events, but not five.
     site = make_site(max_response_bytes=2_000)
     monkeypatch.setattr(accounts, "RECENT", 2)
     monkeypatch.setattr(accounts, "_ROLES", {accounts.BECH32: ("app.key",)})

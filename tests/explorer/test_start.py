@@ -1,4 +1,4 @@
-"""``noderpc start --explorer``."""
+"""Tests of ``noderpc start --explorer``."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .half_chain import BLOCKS
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chain of several validators, whose store processes copy."""
+    """The file of a chain of several validators, which the tests copy."""
     path, maker = tmp_path_factory.mktemp("whole") / "whole.db", ChainMaker((10, 7, 3))
     with closing(SQLiteBackend(path)) as store:
         store.init_chain(maker.genesis, maker.state)

@@ -1,4 +1,4 @@
-"""File states that a power loss leaves: a record of all writes, played back up to a point."""
+"""File states after a power loss: a record of all writes, replayed up to a point."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _SHIM = Path(__file__).with_name("record_writes.c")
 
 
 class Operation(NamedTuple):
-    """What is done to a file: it is created, written, truncated, flushed, linked, renamed or
-    unlinked. ``data`` may be its new name; the folder's name is empty."""
+    """An operation on a file: create, write, truncate, flush, link, rename or unlink. ``data``
+    is the new name of a link or rename; the folder's name is empty."""
 
     kind: bytes
     name: str
@@ -34,7 +34,7 @@ class Operation(NamedTuple):
 
 
 def recorded(script: str, folder: Path, scratch: Path, *args: object) -> list[Operation]:
-    """Run a Python script; return what it did to the files of a folder."""
+    """Run a Python script; return its operations on the files of a folder."""
     log = scratch / "record"
     log.unlink(missing_ok=True)
     environment = {
@@ -79,7 +79,8 @@ class _File:
         self.pending.clear()
 
     def after_crash(self, random: Random) -> bytes:
-        """Return the content if of the writes since the last flush some are on the disk."""
+        """Return the content if only some of the writes since the last flush are on the
+        disk."""
         content, share = self.flushed.copy(), random.choice((0.0, random.random(), 1.0))
         for each in self.pending:
             if random.random() < share:
@@ -111,7 +112,7 @@ def _sectors(done: Operation) -> Iterator[Operation]:
 
 
 class Disk:
-    """Files of a folder, what of them was flushed, and what was not."""
+    """Files of a folder, with their flushed and their pending content."""
 
     def __init__(self, folder: Path) -> None:
         self._files = {
@@ -121,7 +122,7 @@ class Disk:
         self._entries: list[dict[str, _File | None]] = []
 
     def do(self, done: Operation) -> None:
-        """Play an operation back."""
+        """Replay an operation."""
         if done.kind == b"u":
             self._rename({done.name: None})
         elif done.kind in b"rl":
@@ -144,14 +145,14 @@ class Disk:
         return self._files[name]
 
     def _rename(self, entries: dict[str, _File | None]) -> None:
-        """Change entries of the folder, all at once."""
+        """Change entries of the folder atomically."""
         self._entries.append(entries)
         self._files = _with(self._files, [entries])
 
     def crash(self, random: Random, target: Path) -> None:
-        """Write the files as they may be after a power loss now into an empty folder.
+        """Write the files into an empty folder as a power loss at this point may leave them.
 
-        A file system changes a folder's entries in their order.
+        A file system changes a folder's entries in order.
         """
         entries = self._entries[: random.randint(0, len(self._entries))]
         for name, file in _with(self._flushed, entries).items():

@@ -1,4 +1,4 @@
-"""Clients that follow a chain: by a subscription, after reconnects, by polling."""
+"""Clients that follow a chain: by a subscription, by reconnecting, or by polling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .servers import Server
 BOOKMARK_EVERY = 50
 
 Place = tuple[int, int]
-"""What tells a match from every other: its height, and its index there."""
+"""Position of a match: its height, and its index at this height."""
 
 
 def place(data: Any) -> Place:
@@ -29,9 +29,9 @@ def place(data: Any) -> Place:
 
 
 def events_after(ask: Callable[..., Any], cursor: str, **params: Any) -> list[Any]:
-    """All items after a cursor, oldest first, page by page.
+    """Return all items after a cursor, oldest first, page by page.
 
-    Pages of ten, as when nothing is said: some end between the transactions of one block.
+    Pages have ten items, the default, so some end between the transactions of one block.
     """
     params = {"after": cursor, **params}
     page = ask(**params)
@@ -43,23 +43,23 @@ def events_after(ask: Callable[..., Any], cursor: str, **params: Any) -> list[An
 
 
 class Follower(threading.Thread):
-    """Notes the place of each match of a category that it is told."""
+    """A subscriber that notes the place of each match of a category in its notifications."""
 
     def __init__(self, category: str) -> None:
         super().__init__(daemon=True)
         self.category = category
         self.told: list[Place] = []
         self.is_away = False
-        """Whether nobody need wait for it."""
+        """Whether the test goes on without waiting for this subscriber."""
         self._query = f"tm.event='{category}'"
 
     @property
     def height(self) -> int:
-        """Up to where it was told."""
+        """The height of the last match that it received."""
         return self._last()[0]
 
     def end(self) -> None:
-        """See that it is done."""
+        """Wait until the thread has ended."""
         self.join(PATIENCE)
         assert not self.is_alive()
 
@@ -68,7 +68,7 @@ class Follower(threading.Thread):
 
 
 class Subscriber(Follower):
-    """Is told over a websocket; when that is lost, it is away."""
+    """A subscriber over a websocket; when that is lost, the subscriber is away."""
 
     def __init__(self, url: str, category: str) -> None:
         super().__init__(category)
@@ -87,7 +87,8 @@ class Subscriber(Follower):
         self.read_on()
 
     def read_on(self) -> None:
-        """Note what comes until the connection is lost, or the end that was asked for."""
+        """Note events until the connection is lost, or the response to the final call
+        arrives."""
         while (text := self._client.read()) is not None:
             message = json.loads(text)
             if message["id"] == "end":
@@ -100,7 +101,7 @@ class Subscriber(Follower):
         self.told.append(place(result["data"]))
 
     def end(self) -> None:
-        """Read all that was sent so far, and go."""
+        """Read all events that were sent so far, and close the connection."""
         if not self.is_away:
             self._client.call("unsubscribe_all", request_id="end")
         super().end()
@@ -108,10 +109,11 @@ class Subscriber(Follower):
 
 
 class Returner(Subscriber):
-    """Comes back to a lost connection when it may, and asks for what it missed.
+    """A subscriber that connects again after its connection is lost, and asks for the events
+    that it missed.
 
-    Notifications carry no cursor. So now and then it asks for the newest match with its
-    cursor, and keeps that as a bookmark, which counts from when it was told the match.
+    Notifications carry no cursor. So the subscriber sometimes asks for the newest match with
+    its cursor, and stores it as a bookmark, which counts from when the match arrived.
     """
 
     def __init__(self, url: str, category: str) -> None:
@@ -124,7 +126,7 @@ class Returner(Subscriber):
 
     def _subscribe(self) -> None:
         if not self._bookmarks:
-            # Before there is a subscription: nothing falls between the two.
+            # The bookmark is set before the subscription, so no event falls between the two.
             self._bookmarks[0, 0] = self._ask()["newest"]
         super()._subscribe()
 
@@ -140,7 +142,7 @@ class Returner(Subscriber):
         if kind == "bookmark":
             self._bookmarks |= {place(i["data"]): i["cursor"] for i in result["items"]}
         elif place(result["data"]) in self._asked_for:
-            # Once: whatever comes again after that is told twice.
+            # The first repetition is expected; any later one is a duplicate.
             self._asked_for.remove(place(result["data"]))
             self.told_twice += 1
         else:
@@ -152,7 +154,8 @@ class Returner(Subscriber):
     def _come_back(self) -> None:
         self._client.close()
         self._client = self._connected()
-        # In this order and on one connection: what the answer lacks is told.
+        # Subscribe first, and on the same connection: events that the response lacks arrive as
+        # notifications.
         self._subscribe()
         items = events_after(self._ask, self._cursor(), filter={"query": self._query})
         last = self._last()
@@ -164,12 +167,13 @@ class Returner(Subscriber):
             self.note(held["id"], held["result"])
 
     def _cursor(self) -> str:
-        """The latest of those whose match it was told."""
+        """Return the latest cursor whose match has arrived."""
         last = self._last()
         return max(cursor for at, cursor in self._bookmarks.items() if at <= last)
 
     def _ask(self, **params: Any) -> Any:
-        """The answer to ``events``; what is told meanwhile is held back."""
+        """Return the response to ``events``; notifications that arrive meanwhile are held
+        back."""
         self._client.call("events", params, "answer")
         while (message := self._client.json())["id"] != "answer":
             self._held.append(message)
@@ -177,7 +181,8 @@ class Returner(Subscriber):
 
 
 class Poller(Follower):
-    """Asks each server in turn, as behind a load balancer, until it is told of a height."""
+    """A client that polls each server in turn, as behind a load balancer, until it has the
+    events of a height."""
 
     def __init__(self, servers: Sequence[Server], category: str, last: int) -> None:
         super().__init__(category)
@@ -200,6 +205,6 @@ class Poller(Follower):
         except HttpStatusError:
             raise
         except (OSError, HTTPException):
-            # One worker was killed, so the next server answers.
+            # A worker was killed, so ask the next server.
             self.failures += 1
             return next(self._servers).get(path)

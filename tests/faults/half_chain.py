@@ -1,4 +1,4 @@
-"""Stores that begin in the middle of a chain, and are filled from there on."""
+"""Stores that begin in the middle of a chain, and are filled from there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def begin(path: Path, whole: Path) -> None:
 
 
 def check(store: SQLiteBackend, chain: SQLiteBackend) -> None:
-    """Check that a store verifies, and takes the next block on either side."""
+    """Check that a store verifies, and accepts the next block on either side."""
     base, latest = store.reads.base_height(), store.reads.latest_height()
     if latest:
         assert store.verify() == latest - base + 1

@@ -1,4 +1,4 @@
-"""A node in a process of its own, to be stopped and killed; started with -m."""
+"""A node in a process of its own, for tests that stop and kill it; run with -m."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .processes import EVM_GENESIS, application_of
 def main(
     database: str, interval: str, lease: str, empty: str, application: str, retain: str
 ) -> None:
-    """Serve until a line or the end of the input comes; say the address first."""
+    """Print the address, and serve until a line or the end of the input comes."""
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     schedule = BlockSchedule(
         float(interval), empty_blocks=empty == "empty", lease_s=float(lease)

@@ -1,4 +1,4 @@
-"""``tests.faults.served`` after gevent has patched the standard library."""
+"""Run ``tests.faults.served`` after gevent has patched the standard library."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ EVM_GENESIS = jsoncodec.encode({"alloc": alloc()})
 
 
 def application_of(name: str, database: Path) -> Callable[[AppState], Application]:
-    """An application by its name: of those above, or ``evm``."""
+    """Return an application by its name."""
     if name != "evm":
         return PAIR_APPLICATIONS[name]
     limits = ExecutionLimits(executors=1)
@@ -78,13 +78,13 @@ class Process:
         self._end()
 
     def pause(self) -> None:
-        """Stop every thread of it, until it is sent SIGCONT."""
+        """Stop all threads of the process until it gets SIGCONT."""
         self.send(signal.SIGSTOP)
-        # The signal is on its way for a moment, in which the process still works.
+        # The process still runs for a moment until the signal arrives.
         os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def stop(self) -> int:
-        """End it as its owner would; its exit code."""
+        """Ask the process to end; return its exit code."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         return self._end()
@@ -99,7 +99,7 @@ class Process:
 
 @contextmanager
 def processes() -> Iterator[Callable[..., Process]]:
-    """Starts processes; what still runs at the end is killed."""
+    """Return a function that starts processes; those that still run at the end are killed."""
     started: list[Process] = []
 
     def start(*args: object, **options: object) -> Process:
@@ -124,7 +124,7 @@ def opened(database: Path, application: str = "kvstore") -> Iterator[SQLiteBacke
 
 
 def producer(database: Path) -> int:
-    """The process that holds the lease; 0 for none."""
+    """Return the PID of the process that holds the lease; 0 if there is none."""
     with closing(sqlite3.connect(database, timeout=PATIENCE)) as connection:
         row = connection.execute("SELECT owner FROM lease").fetchone()
     return int(row[0].split("-")[0]) if row and row[0] else 0
@@ -141,7 +141,7 @@ def is_write_locked(database: Path) -> bool:
 
 
 def is_signing(home: Path) -> bool:
-    """Whether a process signs with the keys of a home."""
+    """Return true if a process has the lock of a home's keys."""
     handle = os.open(home / "data", os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -157,6 +157,6 @@ def is_long() -> bool:
 
 
 def check_duration(seconds: float, most: float) -> None:
-    """Fail for a longer one in the long campaign, which has a machine of its own."""
+    """Check a duration, but only in the long campaign, which has a machine of its own."""
     if is_long():
         assert seconds < most

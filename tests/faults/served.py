@@ -1,7 +1,7 @@
-"""The app that the tests serve under each server, and the two servers without a command.
+"""The app that the tests serve under each server, and two servers that have no command.
 
 ``python -m tests.faults.served KIND FD`` serves on an open socket until SIGTERM;
-``tests.faults.patched`` in its place patches for gevent before.
+``tests.faults.patched`` patches for gevent first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from flask_noderpc.web.connections import WebSocketServer
 
 
 def create_app() -> Flask:
-    """The node at the root, with settings from the environment, and what tests ask of it."""
+    """Return an app with the node at its root, settings from the environment, and routes for
+    the tests."""
     WebSocketServer.timing = Timing(**json.loads(os.environ.get("TIMING", "{}")))
     app = Flask("noderpc_served")
     app.config.from_prefixed_env()
@@ -37,7 +38,7 @@ def create_app() -> Flask:
 
 
 def census() -> dict[str, int]:
-    """What this process has: a leak shows in one of these."""
+    """Return counts of the process' resources; a leak shows in one of them."""
     gc.collect()
     status = dict(
         line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines()
@@ -55,7 +56,7 @@ def census() -> dict[str, int]:
 
 def _files() -> Iterator[str]:
     for name in os.listdir("/proc/self/fd"):
-        # It may have been closed since.
+        # The file may have been closed meanwhile.
         with suppress(FileNotFoundError):
             yield os.readlink(f"/proc/self/fd/{name}")
 
@@ -67,7 +68,7 @@ def _greenlets() -> int:
 
 
 def check() -> str:
-    """Copy the store while it is in use, and hash it anew; its height."""
+    """Copy the store while it is in use, and verify the copy; return its height."""
     chain = get_backend()
     assert isinstance(chain, EmbeddedChain)
     chain.store.backup(f"{chain.store.location.path}.copy")
@@ -78,7 +79,8 @@ def serve_threads(descriptor: int) -> None:
     from werkzeug.serving import make_server
 
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    # Before there are threads: they inherit it, and one of them would get the signal.
+    # Block the signal before threads start: they inherit the mask, and one of them would get
+    # the signal.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     server = make_server("127.0.0.1", 0, create_app(), threaded=True, fd=descriptor)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
@@ -102,8 +104,8 @@ def serve_pywsgi(descriptor: int) -> None:
 def main(kind: str, descriptor: str) -> None:
     (serve_threads if kind == "werkzeug" else serve_pywsgi)(int(descriptor))
     sys.stderr.flush()
-    # Past this point the interpreter takes gevent apart before logging's patched locks, and
-    # with some versions says so.
+    # Exit here, as the interpreter would remove gevent before logging's patched locks, and some
+    # versions print an error.
     os._exit(0)
 
 

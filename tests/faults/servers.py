@@ -1,4 +1,4 @@
-"""The same node under each server with websockets, in a process of its own."""
+"""One node under each server with websockets, in a process of its own."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from ..helpers.require import require_library
 from .processes import ROOT, is_long
 
 SERVERS = ("werkzeug", "gthread", "gevent", "pywsgi")
-"""Werkzeug's threads, two workers of gunicorn, and gevent.pywsgi, patched."""
+"""Werkzeug's threads, two worker classes of gunicorn, and gevent.pywsgi with patching."""
 
 SOME = SERVERS if is_long() else ("werkzeug", "pywsgi")
-"""Those of the short form: one with threads, and one with greenlets."""
+"""Servers of the short form: one with threads, and one with greenlets."""
 
 UNPATCHED = "unpatched"
-"""gevent.pywsgi in a host that forgot to patch."""
+"""gevent.pywsgi in a host that did not patch."""
 
-# gunicorn waits this long for connections that are open when it is told to stop; a gevent
-# worker takes a second of it to look whether it is.
+# Seconds that gunicorn waits for open connections when it is told to stop; a gevent worker
+# notices the signal up to a second later.
 GRACE_S = 2
 
 _APP = "tests.faults.served:create_app()"
@@ -50,21 +50,21 @@ class Server:
     _log: Path
 
     def get(self, path: str) -> Any:
-        """The result of a route, or another view's answer as it is."""
+        """Return the result of a route, or another view's response as it is."""
         found = get(self.url, path).raise_for_status().json
         return found["result"] if isinstance(found, dict) and "result" in found else found
 
     def census(self) -> dict[str, int]:
-        """Files, tasks, threads and memory of the process that answers."""
+        """Return counts of files, tasks, threads and memory of the process that responds."""
         found: dict[str, int] = self.get("/census")
         return found
 
     def log(self) -> str:
-        """What it complained about."""
+        """Return what the server has logged."""
         return self._log.read_text()
 
     def stop(self) -> int:
-        """End it as its owner would; its exit code."""
+        """Ask the server to end; return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE)
 
@@ -73,7 +73,8 @@ class Server:
 def serving(
     kind: str, database: Path, timing: dict[str, float] | None = None, **settings: Any
 ) -> Iterator[Server]:
-    """A node of this kind; ``settings`` as in the mount, ``timing`` as in ``Timing``."""
+    """Run a node under this kind of server; ``settings`` are the mount's, ``timing`` is for
+    ``Timing``."""
     settings = {"database": str(database), "block_interval": 0.02, **settings}
     environment = {
         **os.environ,
@@ -83,10 +84,10 @@ def serving(
         },
         "TIMING": json.dumps(timing or {}),
     }
-    # The socket is open before the server is: whoever connects early waits in its queue.
+    # The socket listens before the server runs, so early connections wait in its queue.
     with socket.create_server(("127.0.0.1", 0), backlog=2000) as listener:
         port = listener.getsockname()[1]
-        # Several of a kind may serve one database.
+        # Several servers of one kind may use one database.
         log = database.with_suffix(f".{kind}.{port}.log")
         with log.open("wb") as out:
             process = subprocess.Popen(
@@ -99,14 +100,14 @@ def serving(
             )
     try:
         server = Server(kind, f"http://127.0.0.1:{port}", process, log)
-        # Before it serves it would take a signal for its end.
+        # A signal before the server runs would end it, so wait for a response.
         server.census()
         yield server
         if process.poll() is None:
             process.terminate()
             process.wait(PATIENCE)
     finally:
-        # The session is its own: gunicorn's workers go with their master.
+        # The server has its own session, so gunicorn's workers are killed together with it.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(PATIENCE)

@@ -1,4 +1,4 @@
-"""20 MB reach a client that reads late, and two writers never interleave."""
+"""Tests that 20 MB reach a client that reads late, and that two writers never interleave."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_events_and_replies_on_one_connection_never_interleave(
         client.asked("subscribe", {"query": "tm.event='Tx'"}, "event")
         sender = threading.Thread(target=send, args=(client, count))
         sender.start()
-        # Every text was read whole, or it would not be JSON.
+        # Each message is complete, or it would not be valid JSON.
         received = [client.json() for _ in range(count * 4)]
         sender.join()
 
@@ -70,7 +70,7 @@ def test_events_and_replies_on_one_connection_never_interleave(
 
 
 def send(client: WebSocketClient, count: int) -> None:
-    """Transactions, and calls whose replies are as large as their events."""
+    """Send transactions, and calls whose responses are as large as their events."""
     for number in range(count):
         tx = b"key%d=" % number + b"x" * 300_000
         client.call("broadcast_tx_sync", {"tx": base64.b64encode(tx).decode()}, "reply")

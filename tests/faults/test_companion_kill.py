@@ -1,4 +1,4 @@
-"""kill -9 of a process that follows or imports a chain: the next one goes on from there."""
+"""Kill a process that follows or imports a chain with SIGKILL; the next one continues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .processes import ROOT, is_long
 pytestmark = pytest.mark.integration
 
 MOMENTS = 100 if is_long() else 2
-# Begins at once, although the lease of a killed process has not lapsed.
+# The script starts at once, although the lease of a killed process has not expired.
 FOLLOW = """
 import sys
 from flask_noderpc.cli import main
@@ -39,7 +39,7 @@ def _grow(node: Node, count: int) -> int:
 
 
 def test_a_killed_follower_is_followed_by_another(tmp_path: Path) -> None:
-    """While it fills the store downwards, and while it follows the head."""
+    """The follower is killed while it backfills, and while it follows the head."""
     path = tmp_path / "copy.db"
     with run_node(dialect="comet-0.38") as node:
         _grow(node, 300)
@@ -53,7 +53,7 @@ def test_a_killed_follower_is_followed_by_another(tmp_path: Path) -> None:
         for moment in range(MOMENTS):
             follower = begin()
             until(path.exists, "the store")
-            # At any moment: while it starts, fills the store, or waits for a block.
+            # Kill at any moment: during the start, the backfill, or the wait for a block.
             time.sleep(random.Random(moment).uniform(0, 2))
             _grow(node, 2)
             follower.kill()
@@ -72,7 +72,8 @@ def test_a_killed_follower_is_followed_by_another(tmp_path: Path) -> None:
 
 
 def test_a_killed_import_goes_on(tmp_path: Path) -> None:
-    """Downwards from the header that it trusted first, and upwards to what has come since."""
+    """The import continues downwards from its first trusted header, and upwards to the new
+    blocks."""
     path = tmp_path / "copy.db"
     with run_node(dialect="comet-0.38") as node:
         _grow(node, 300)
@@ -84,7 +85,8 @@ def test_a_killed_import_goes_on(tmp_path: Path) -> None:
 
         for moment in range(MOMENTS):
             importing = begin()
-            # At any moment: while it starts, trusts a header, or stores a chunk.
+            # Kill at any moment: during the start, while a header is trusted, or while a chunk
+            # is stored.
             time.sleep(random.Random(moment).uniform(0, 3))
             _grow(node, 2)
             importing.kill()

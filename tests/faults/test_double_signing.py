@@ -1,5 +1,5 @@
-"""kill -9 at random times: no two signatures of a validator for one height, round and step are
-for different blocks, whatever leaves the processes."""
+"""Kill a node with SIGKILL at random times, and check that a validator never signs two
+different blocks for one height, round and step, in anything that leaves the processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GONE = (OSError, HTTPException, ValueError)
 
 
 class Witness:
-    """The blocks that each height and round were signed for, as anyone has seen them."""
+    """The signed blocks for each height and round that have become visible anywhere."""
 
     def __init__(self, home: Path) -> None:
         self.seen: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
@@ -42,14 +42,14 @@ class Witness:
         self._threads[0].start()
 
     def watch(self, url: str) -> None:
-        """Ask a node, and listen to it, until it is killed."""
+        """Poll a node, and subscribe to it, until it is killed."""
         for work in (self._poll, self._listen):
             thread = threading.Thread(target=work, args=(url,))
             self._threads.append(thread)
             thread.start()
 
     def note_record(self) -> int:
-        """Note what the record says; return its height."""
+        """Add the content of the record; return its height."""
         record = read_record(self._state)
         assert record is not None
         if record.sign_bytes:
@@ -59,7 +59,7 @@ class Witness:
         return record.height
 
     def note_commit(self, commit: dict[str, Any]) -> None:
-        """Note the signatures of a commit."""
+        """Add the signatures of a commit."""
         height, block_hash = int(commit["height"]), commit["block_id"]["hash"]
         if height:
             self.seen[height, int(commit["round"])].add(block_hash)
@@ -73,7 +73,7 @@ class Witness:
             for number in count():
                 if self._ended.is_set():
                     return
-                # A block with other transactions than before the kill is another one.
+                # A block made after the kill differs, as it has other transactions.
                 get(url, f'/broadcast_tx_sync?tx="{url[-5:]}.{number}=value"')
                 self.note_commit(get(url, "/commit").result["signed_header"]["commit"])
 

@@ -1,4 +1,5 @@
-"""Filters and subscriptions of the EVM layer under gunicorn, with changing workers."""
+"""Tests of filters and subscriptions of the EVM layer under gunicorn, while workers are
+replaced."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def served(connections: ExitStack, chain: EmbeddedChain, kind: str) -> Server:
 
 
 def connected(connections: ExitStack, server: Server) -> WebSocketClient:
-    """A websocket; while no worker is there, it waits for one."""
+    """Return a websocket; it waits if there is no worker."""
     return connections.enter_context(
         closing(WebSocketClient(server.url, path="/evm/ws", timeout=PATIENCE))
     )
@@ -56,7 +57,7 @@ def asked(client: WebSocketClient, method: str, *params: Any) -> Any:
 
 
 def emit(chain: EmbeddedChain, nonce: int) -> str:
-    """Let a transaction with a log come to wait; its hash."""
+    """Submit a transaction with a log; return its hash."""
     raw = emitting(nonce, EmittedLog(topics=(TOPIC_A,)))
     chain.mempool.submit(raw)
     return f"0x{decode(raw).hash.hex()}"
@@ -101,7 +102,7 @@ def test_a_client_of_a_killed_worker_finds_its_filters_again(
     assert log["transactionHash"] == second
     assert asked(client, "getFilterChanges", own[1]) == block_hashes(chain, 5, 5)
     assert asked(client, "getFilterChanges", waiting) == [second, third]
-    # Subscriptions were those of the connection.
+    # Subscriptions ended with the connection.
     assert "error" in client.asked("eth_unsubscribe", [logs])
     logs = asked(client, "subscribe", "logs", {})
     chain.produce()
@@ -119,7 +120,7 @@ def test_processes_that_share_a_filter_return_each_block_once(
             chain.produce()
             polls = [pool.submit(asked, each, "getFilterChanges", own) for each in clients]
             found += [each for poll in polls for each in poll.result(PATIENCE)]
-    # A poll that others were quicker than may leave the last to the next.
+    # Another poll may have taken the last change.
     found += asked(clients[1], "getFilterChanges", own)
 
     assert sorted(found) == sorted(block_hashes(chain, 4, 3 + BLOCKS))

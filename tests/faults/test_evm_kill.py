@@ -1,4 +1,4 @@
-"""kill -9 of an EVM node and of its executors: blocks, receipts and state agree."""
+"""Kill an EVM node and its executors with SIGKILL; blocks, receipts and state must agree."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Mined = dict[bytes, int]
 
 
 class Refused(Exception):
-    """An error that was answered."""
+    """An error response."""
 
 
 def ask(url: str, method: str, *params: Any) -> Any:
@@ -49,7 +49,8 @@ def ask(url: str, method: str, *params: Any) -> Any:
 
 
 class Clients:
-    """Each account calls the counter again and again; what was answered as mined."""
+    """Accounts that call the counter repeatedly, and the transactions that were reported as
+    mined."""
 
     def __init__(self, url: str) -> None:
         self.mined: Mined = {}
@@ -74,7 +75,7 @@ class Clients:
                 self._call()
                 nonce += 1
         except (OSError, HTTPException):
-            # The node is gone, perhaps in the middle of its answer.
+            # The node is gone, perhaps during its response.
             return
         except (AssertionError, Refused) as error:
             self.failures.append(error)
@@ -97,7 +98,7 @@ class Clients:
         try:
             assert self._number("eth_call", {"to": COUNTER}) > 1
         except Refused as error:
-            # Its executor was killed in the middle.
+            # The executor was killed during the call.
             if "has ended" not in str(error):
                 raise
             self.lost_calls += 1
@@ -118,7 +119,7 @@ class Clients:
 
 
 def children(pid: int) -> list[int]:
-    """The executors of a node."""
+    """Return the PIDs of a node's executors."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError):
@@ -145,7 +146,7 @@ def check(database: Path, mined: Mined) -> None:
 
 
 def check_state(backend: SQLiteBackend, latest: int) -> int:
-    """At each height the contract has counted the calls so far; how many there were."""
+    """Check that the contract has counted the calls at each height; return their number."""
     evm, ran = EVM_STATE.of(backend), 0
     assert backend.application.info().last_block_height == latest
     for height in range(1, latest + 1):

@@ -1,4 +1,5 @@
-"""One hash for each block at three workers, by polls, websockets and calls."""
+"""Tests that three workers give the same hash for each block, by polls, websockets and
+calls."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from .servers import Server, serving
 
 KINDS = ("gthread", "gevent", "gthread")
 BLOCKS = 1_000 if is_long() else 100
-# The heads of that many blocks fit into the default buffer.
+# The heads of this many blocks fit into the default buffer.
 MOST_BEHIND = 50
 
 
@@ -51,7 +52,7 @@ def call(server: Server, method: str, *params: Any) -> Any:
 
 
 class Heads(threading.Thread):
-    """Notes the hash of each head that a worker tells."""
+    """A thread that notes the hash of each head that a worker sends."""
 
     def __init__(self, server: Server) -> None:
         super().__init__(daemon=True)
@@ -70,7 +71,7 @@ class Heads(threading.Thread):
 
 def test_a_block_has_one_hash_everywhere(chain: EmbeddedChain, servers: list[Server]) -> None:
     heads = [Heads(server) for server in servers]
-    # Made by one worker, and polled of all of them in turn.
+    # One worker made the filter, and all workers are polled in turn.
     wanted = call(servers[0], "eth_newBlockFilter")
     turns = cycle(servers)
     polled: list[str] = []

@@ -1,4 +1,4 @@
-"""A client that floods: memory is bounded, others are answered, nothing is lost."""
+"""Tests of a client that floods: memory is bounded, others are served, nothing is lost."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .servers import SOME, Server, serving
 FLOOD_S = 10.0 if is_long() else 0.5
 BLOCK_S = 2.0
 
-# What one flooding client may cost, and how long others may wait for an answer meanwhile on
-# a machine that is busy.
+# Memory in kB that one flooding client may cost, and seconds that other clients may wait for a
+# response on a busy machine.
 MEMORY_KB = 20_000
 DELAY_S = 1.0
 
@@ -38,7 +38,7 @@ FLOODS = {
 BEGINNINGS = {
     "parts": b"\x01\x81\0\0\0\0 ",
     "empty parts": b"\x01\x81\0\0\0\0 ",
-    # A length of 2 to the 62nd.
+    # A frame of 2^62 bytes.
     "one long frame": b"\x81\xff\x40\0\0\0\0\0\0\0\0\0\0\0",
 }
 
@@ -54,7 +54,7 @@ def server(
 
 
 def flood(client: WebSocketClient, frame: bytes, until: float) -> int:
-    """Send without reading; how many bytes were taken."""
+    """Send without reading; return the number of bytes that were accepted."""
     many = frame * (200_000 // len(frame))
     sent = 0
     client.sock.settimeout(0.05)
@@ -96,7 +96,7 @@ def test_a_flood_behind_a_call_that_waits_is_answered_in_order(server: Server) -
     call = json.dumps({"id": "waits", "method": "broadcast_tx_commit", "params": {"tx": "{}"}})
     frame = b"\x81\x9a\0\0\0\0" + b'{"method":"health","id":7}'
     with closing(WebSocketClient(server.url, timeout=PATIENCE)) as client:
-        # The first makes the second wait for a whole interval.
+        # The first block makes the second one wait for a whole interval.
         for number in range(2):
             tx = base64.b64encode(b"%f=%d" % (time.time(), number)).decode()
             client.text(call.replace("{}", tx))
@@ -108,7 +108,7 @@ def test_a_flood_behind_a_call_that_waits_is_answered_in_order(server: Server) -
         client.raw(frame[sent % len(frame) :])
 
         assert client.json()["id"] == "waits"
-        # Not all of them: what is in the sockets' buffers takes a while.
+        # Read only a part, as the rest in the sockets' buffers would take a while.
         expected = min(sent // len(frame), 1000)
         assert [client.json()["id"] for _ in range(expected)] == [7] * expected
         client.sock.shutdown(socket.SHUT_RDWR)

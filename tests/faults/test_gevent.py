@@ -1,4 +1,4 @@
-"""A chain under gevent: writes wait on a native thread, the hub continues."""
+"""Tests of a chain under gevent: writes wait on a native thread, and the hub continues."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def run_together(*groups: list[threading.Thread]) -> None:
 
 
 def test_a_held_write_lock_does_not_stop_the_hub(node: Server, database: Path) -> None:
-    # The first call that asks the store opens it.
+    # The first call that reads the store opens it.
     node.get("/status")
     codes: list[int] = []
     sender = threading.Thread(
@@ -98,7 +98,8 @@ def test_events_reach_subscribers_that_read_slowly_and_those_that_read(
         for client in (slow, quick):
             client.asked("subscribe", {"query": "tm.event='Tx'"})
         for number in range(8):
-            # Half a megabyte an event: more than a buffer of the socket, less than one of ours.
+            # An event is half a megabyte: more than the socket's buffer, and less than the
+            # server's.
             tx = base64.b64encode(b"key%d=" % number + b"x" * 100_000).decode()
             quick.call("broadcast_tx_sync", {"tx": tx}, "sent")
 

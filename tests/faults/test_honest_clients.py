@@ -1,4 +1,4 @@
-"""Latency of an honest client beside attacks; ``.ci/long`` prints the figures."""
+"""Measure the latency of an honest client beside attacks; ``.ci/long`` prints the figures."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ SECONDS = 5.0
 REQUESTS = {
     "trailers": TRAILERS,
     "chunks of a byte": TINY_CHUNKS,
-    "a body that nobody reads": UNREAD_BODY,
+    "a body that is never read": UNREAD_BODY,
 }
 AIM_S, WEBSOCKET_AIM_S = 0.1, 0.05
-# The address of the attackers; the limit is the default for other machines.
+# The address of the attackers, and the default limit for other machines.
 HOG, PER_CLIENT = "127.0.0.2", "256"
 NEW_AIM_S = 0.1
 READ = GET.replace(b"/health", b"/status")
@@ -107,9 +107,9 @@ def test_beside_five_websockets_that_flood(node: Node, name: str) -> None:
 
 @contextmanager
 def crowd(node: Node, count: int, sent: bytes) -> Iterator[None]:
-    """Connections of one address, each of which sends again what was answered, and is opened
-    again as soon as it is closed."""
-    # In a process of its own: threads would take this one's time.
+    """Open connections of one address in a process of its own; each sends again after a
+    response, and is opened again when it is closed."""
+    # Threads would take time from this process.
     context = get_context("spawn")
     is_there = context.Event()
     process = context.Process(target=_press, args=(node.url(), count, sent, is_there))
@@ -149,7 +149,7 @@ def _press(url: str, count: int, sent: bytes, is_there: Event) -> None:
 
 
 def new_connections(node: Node, name: str) -> float:
-    """Measure how long a client waits that opens a connection for each call."""
+    """Return how long a client waits that opens a connection for each call."""
     took: list[float] = []
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:

@@ -1,4 +1,5 @@
-"""kill -9 at random times: everything answered as committed is complete."""
+"""Kill a node with SIGKILL at random times; everything that was reported as committed must be
+complete."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ CLIENTS = 4
 
 
 class Clients:
-    """Threads that send transactions one after another, and what was answered to each."""
+    """Threads that send transactions one after another, and record the responses."""
 
     def __init__(self, url: str, name: str) -> None:
         self.committed: dict[bytes, int] = {}
@@ -46,7 +47,7 @@ class Clients:
             try:
                 height = self._ask(tx)
             except (OSError, HTTPException):
-                # The node is gone, perhaps in the middle of its answer.
+                # The node is gone, perhaps during its response.
                 return
             self.committed[tx] = height
             number += 1
@@ -74,12 +75,13 @@ def check(database: Path, application: str, committed: dict[bytes, int]) -> None
 
 
 def check_state(backend: SQLiteBackend) -> None:
-    """The application's state is that of the last block, to the pair."""
+    """Check that the application's state equals the state after the last block, pair by
+    pair."""
     latest = backend.reads.latest_height()
     txs = [tx for height in range(1, latest + 1) for tx in backend.reads.block(height)[1].txs]
     info = backend.application.info()
     assert info.last_block_height == latest
-    # It may have been killed before its first block.
+    # The process may have been killed before its first block.
     assert not latest or info.last_block_app_hash == backend.reads.results(latest).app_hash
     assert info.data == f'{{"size":{len(txs)}}}'
     for tx in txs[-20:]:
@@ -111,7 +113,7 @@ def test_a_killed_node_loses_nothing_that_it_answered_as_committed(
         for moment in range(MOMENTS):
             node = start(database, 0.01, lease=0.2, application=application)
             committed |= serve_until_killed(node, f"m{moment}", randomness)
-            # Half of the time the next node is the first to open what was left.
+            # In half of the runs, the next node is the first to open the store.
             if randomness.random() < 0.5:
                 check(database, application, committed)
         node = start(database, 0.01, lease=0.2, application=application)

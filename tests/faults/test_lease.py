@@ -1,4 +1,5 @@
-"""One producer at a time, with pauses, kills and races: the chain never forks."""
+"""Tests that one process produces at a time, with pauses, kills and races, so that the chain
+never forks."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def grow(backend: SQLiteBackend, blocks: int) -> None:
 
 
 def pause(process: Process, database: Path) -> None:
-    """Stop a process while it neither writes nor signs: it would hold a lock then."""
+    """Stop a process while it neither writes nor signs, as it would hold a lock otherwise."""
     while True:
         process.pause()
         if not (is_write_locked(database) or is_signing(database.parent)):
@@ -103,7 +104,7 @@ def test_another_takes_over_from_a_killed_producer_when_its_lease_lapses(
         took = time.monotonic() - killed
         grow(backend, 3)
 
-        # The lease, a third of it between two looks, and a machine that is busy.
+        # The lease time, a third of it until the next check, and time for a busy machine.
         check_duration(took, LEASE * 4 / 3 + 3)
         assert second.stop() == 0
         assert backend.verify() == backend.reads.latest_height()
@@ -127,7 +128,7 @@ def test_a_clean_stop_lets_the_next_in_long_before_the_lease_lapses(tmp_path: Pa
 
 
 def test_producers_that_race_in_one_process_never_fork(tmp_path: Path) -> None:
-    # A lease so short that it lapses in the middle of blocks.
+    # A lease so short that it expires during blocks.
     schedule = BlockSchedule(0.001, empty_blocks=True, lease_s=0.002)
     chains = [EmbeddedChain(tmp_path / "chain.db", schedule=schedule) for _ in range(3)]
     try:
@@ -156,7 +157,7 @@ def test_producers_that_race_in_processes_never_fork(tmp_path: Path) -> None:
         by_pid = {node.pid: node for node in nodes}
         for _ in range(3):
             grow(backend, 20)
-            # Whoever holds so short a lease may keep it for long; a pause ends that.
+            # A process may hold such a short lease for long; pausing it ends that.
             owner = producer(database)
             if owner in by_pid:
                 pause(by_pid[owner], database)

@@ -1,4 +1,5 @@
-"""Many clients killed, or one that never reads: no delay for others, no leaks."""
+"""Tests that many killed clients, or one that never reads, cause no delay for others and no
+leak."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from .servers import SOME, Server, serving
 
 KILLED = 1000 if is_long() else 200
 WRITE_S = 1.0
-# From a transaction that is sent to its event; without the delay of others it is a moment.
+# Seconds from sending a transaction to its event; without a delay it is a fraction of a second.
 DELAY_S = 10.0
 
 ALL_TXS = {"query": "tm.event='Tx'"}
@@ -47,7 +48,7 @@ def encoded(tx: bytes) -> str:
 
 
 class Watcher:
-    """A subscriber that sends transactions and notes how long each one's event took."""
+    """A subscriber that sends transactions and notes the delay of each one's event."""
 
     def __init__(self, server: Server) -> None:
         self.delays: list[float] = []
@@ -62,14 +63,14 @@ class Watcher:
             began = time.monotonic()
             tx = b"watched=%d" % len(self.delays)
             self._client.call("broadcast_tx_sync", {"tx": encoded(tx)}, "reply")
-            # Its own event each time, and no other: there is no gap.
+            # Each transaction causes its own event and no other, so there is no gap.
             received = [self._client.json() for _ in range(2)]
             (event,) = (one for one in received if one["id"] == "event")
             assert event["result"]["events"]["app.key"][1] == str(len(self.delays))
             self.delays.append(time.monotonic() - began)
 
     def stop(self) -> float:
-        """The longest delay."""
+        """Stop, and return the longest delay."""
         self._stopping.set()
         self._thread.join(PATIENCE)
         self._client.close()
@@ -79,7 +80,7 @@ class Watcher:
 
 
 def kill(client: WebSocketClient) -> None:
-    """Gone without a goodbye: the peer's next read or write is an error."""
+    """Reset the connection, so that the peer's next read or write fails."""
     client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.close()
 
@@ -105,7 +106,7 @@ def test_many_clients_killed_at_once_leak_nothing(server: Server) -> None:
 
     def is_as_before() -> bool:
         now = server.census()
-        # SQLite opens three files for a thread that is new.
+        # SQLite opens three files for a new thread.
         return now["sockets"] < before["sockets"] and now["files"] < before["files"] + 6
 
     until(is_as_before, "files are what they were")
@@ -114,7 +115,7 @@ def test_many_clients_killed_at_once_leak_nothing(server: Server) -> None:
 
     print(f"{before}\n{crowds}\n{after}\n{delay:.2f} s in {len(watcher.delays)}")
     check_duration(delay, DELAY_S)
-    # The second crowd takes what the first one gave back.
+    # The second crowd reuses what the first one released.
     grown = after["memory_kb"] - crowds[1]["memory_kb"]
     assert grown < 5_000 + KILLED * 4
 

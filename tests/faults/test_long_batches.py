@@ -1,4 +1,4 @@
-"""A long batch under gevent: other clients are answered before it ends."""
+"""Tests that a long batch under gevent does not delay other clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..helpers.http import connection_to
 from .servers import serving
 
 CALLS = 10_000
-# A request may arrive before the batch is begun, and one may be answered while it is read.
+# One request may arrive before the batch begins, and one may be served while it is read.
 BY_CHANCE = 2
 
 
@@ -22,12 +22,12 @@ def _post(connection: HTTPConnection, body: Any) -> None:
 
 
 def test_others_are_answered_before_a_long_batch_ends(tmp_path: Path) -> None:
-    # Nothing is kept, so that each call takes a while.
+    # Nothing is cached, so that each call takes a while.
     call = {"jsonrpc": "2.0", "id": 1, "method": "consensus_state"}
     settings: dict[str, Any] = {"max_batch": CALLS, "cache_bytes": 0}
     with serving("pywsgi", tmp_path / "chain.db", **settings) as server:
         batch, other = (connection_to(server.url) for _ in range(2))
-        # The first call of all starts the chain.
+        # The very first call starts the chain.
         _post(other, call)
         assert "result" in json.load(other.getresponse())
         _post(batch, [call] * CALLS)

@@ -1,5 +1,5 @@
-"""kill -9 of ``noderpc start``, and a WAL that is cut at a random byte: the next start says how
-many blocks are missing, and signs none of them again."""
+"""Kill ``noderpc start`` with SIGKILL, and cut the WAL at a random byte: the next start reports
+the missing blocks, and signs none of them again."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def run_until_killed(node: Node, folder: Path, randomness: random.Random) -> Non
 
 
 def checkpointed(wal: Path) -> int:
-    """Return the bytes of the WAL that are in the database file already.
+    """Return the number of the WAL's bytes that are already in the database file.
 
-    Without them the file would have pages of two times, as after no crash.
+    Cutting those would leave pages of two times in the file, as no crash does.
     """
-    # SQLite: walformat.html, the checkpoint info after the header of the WAL-index: frames that
-    # are in the file, and frames whose copying had begun.
+    # SQLite's walformat.html describes the checkpoint info after the header of the WAL index:
+    # frames that are in the file, and frames whose copying had begun.
     index = wal.with_name(wal.name.removesuffix("wal") + "shm").read_bytes()
     frames = max(int.from_bytes(index[at : at + 4], sys.byteorder) for at in (96, 128))
     page = int.from_bytes(wal.read_bytes()[8:12])
@@ -54,7 +54,7 @@ def cut_wal(database: Path, randomness: random.Random) -> int:
     """Cut the WAL at a random byte; return the height that is left."""
     wal = database.with_name(f"{database.name}-wal")
     size, least = wal.stat().st_size, checkpointed(wal)
-    # Mostly near its end, where the last blocks are.
+    # Mostly cut near the end, where the last blocks are.
     keep = randomness.choice((randomness.randrange(size), size - randomness.randrange(1 << 15)))
     with wal.open("r+b") as file:
         file.truncate(max(least, keep))
@@ -98,7 +98,7 @@ def test_the_next_start_says_how_many_blocks_are_missing(
             continue
         assert "--accept-loss is for" in refusal("--home", str(folder), *FLAGS, "--accept-loss")
         assert signed_height(folder) == signed
-        # The lost blocks are put back.
+        # Restore the lost blocks.
         shutil.rmtree(folder)
         saved.rename(folder)
 

@@ -1,4 +1,5 @@
-"""Blocks of any size, many subscribers, one stalled: no other is cancelled."""
+"""Tests of blocks of any size with many subscribers, one of which stalls: no other is
+cancelled."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from .servers import SOME, Server, serving
 
 SUBSCRIBERS = 500 if is_long() else 50
 BLOCKS = (1, 201, 2000)
-# From the block that is made to the last event that the last subscriber has read.
+# Seconds from the block to the last event that the last subscriber has read.
 DELAY_S = 120.0
 TOLD = re.compile(rb'"TxResult":\{"height":"(\d+)","index":(\d+),')
 
@@ -40,7 +41,7 @@ def server(request: pytest.FixtureRequest, database: Path) -> Iterator[Server]:
 
 
 class Reader:
-    """What one subscriber has read so far, by height and index."""
+    """Events that one subscriber has read so far, by height and index."""
 
     def __init__(self, client: WebSocketClient) -> None:
         self.client = client
@@ -55,12 +56,12 @@ class Reader:
         for found in TOLD.finditer(data):
             self.told.append((int(found[1]), int(found[2])))
             end = found.end()
-        # At least as much as one match could still need.
+        # Keep the bytes that the next match may need.
         self._rest = data[max(end, len(data) - 100) :]
 
 
 def read_all(readers: list[Reader], expected: int) -> None:
-    """Read from all at once until each has been told as often."""
+    """Read from all subscribers at once until each has this many events."""
     deadline = time.monotonic() + DELAY_S
     with selectors.DefaultSelector() as selector:
         for reader in readers:

@@ -1,9 +1,9 @@
-"""Power losses while a store appends, is filled downwards, prunes, is compacted or migrated:
-what was answered as stored is there, and what is there verifies.
+"""Tests of power losses while a store appends, is backfilled, prunes, is compacted or migrated:
+what was reported as stored is there, and the rest verifies.
 
-A shim records every write and flush of a process. At random points of that record the files
-are made as a power loss may leave them: all that was flushed, and of the later writes some,
-none, or some sectors.
+A shim records every write and flush of a process. At random points of that record, files are
+made as a power loss may leave them: with everything that was flushed, and with some, none, or
+some sectors of the later writes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from .test_store_kill import GOLDEN, MIGRATED
 
 POINTS = 100 if is_long() else 8
 ANSWERED = "answered"
-# Blocks of the store that is compacted.
+# Number of blocks of the store that is compacted.
 KEPT = 40
 
-# Writes each height into a file as soon as it is stored; opens the store anew now and then.
+# The script writes each height into a file as soon as it is stored, and sometimes opens the
+# store again.
 _COMMON = """
 import os, sys
 from flask_noderpc import CommittedBlock, SQLiteBackend
@@ -75,7 +76,7 @@ from flask_noderpc.backends.sqlite import migration
 migration._STEP_S = -1.0
 store.migrate(answered)
 """
-# With a checkpoint now and then by SQLite, and with one after most blocks.
+# Sizes of the WAL with occasional checkpoints, and with one after most blocks.
 LOGS = (64 << 20, 100_000)
 UNFLUSHED = """
 configure = Store._configure
@@ -89,7 +90,7 @@ Store._configure = configure_less
 
 
 class Loss(NamedTuple):
-    """The store after a power loss, and the heights that were answered as stored before."""
+    """The store after a power loss, and the heights that had been reported as stored."""
 
     path: Path
     heights: Sequence[int]
@@ -98,7 +99,7 @@ class Loss(NamedTuple):
 def losses(
     before: Path, done: Sequence[Operation], scratch: Path, count: int = POINTS
 ) -> Iterator[Loss]:
-    """Yield what power losses at random points of a record leave."""
+    """Yield the stores that power losses at random points of a record leave."""
     seed = random.randrange(1 << 32)
     print(f"seed {seed}, {len(done)} operations")
     randomness, disk, heights = random.Random(seed), Disk(before), list[int]()
@@ -109,7 +110,7 @@ def losses(
             folder.mkdir()
             disk.crash(randomness, folder)
             for index in folder.glob("*-shm"):
-                # SQLite: nothing in it is needed.
+                # SQLite needs nothing in this file.
                 index.write_bytes(randomness.randbytes(1 << 15))
             yield Loss(folder / "chain.db", tuple(heights))
             shutil.rmtree(folder)
@@ -126,8 +127,8 @@ def record(
     log_bytes: int = LOGS[0],
     store: Path | None = None,
 ) -> list[Operation]:
-    """Return what a script does to a copy of a store, or to one that begins at a trusted
-    block."""
+    """Return the operations of a script on a copy of a store, or on a store that begins at a
+    trusted block."""
     before, folder = tmp_path / "before", tmp_path / "store"
     before.mkdir()
     if store is None:

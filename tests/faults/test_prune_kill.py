@@ -1,4 +1,4 @@
-"""kill -9 during pruning: each block is there completely, or not at all."""
+"""Kill a process with SIGKILL during pruning; each block must be complete or gone."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_store_is_consistent_after_pruning_is_killed(tmp_path: Path) -> None:
             assert store.verify() == BLOCKS - base + 1
             assert_no_leftovers(store, base)
 
-    # A few kills on a fast machine may all come after the last block was removed.
+    # On a fast machine, a few kills may all come after the last block was removed.
     assert halfway or not is_long()
     with opened(database) as store:
         store.append_block(maker.block(b"next=1"))
@@ -84,7 +84,7 @@ def test_a_node_that_prunes_is_killed_and_goes_on(tmp_path: Path) -> None:
 
             with opened(database) as store:
                 base, latest = store.reads.base_height(), store.reads.latest_height()
-                # The last one may have been killed before it came to it.
+                # The last process may have been killed before it pruned.
                 assert latest - base + 1 in (5, 6)
                 assert store.verify() == latest - base + 1
                 assert_no_leftovers(store, base)

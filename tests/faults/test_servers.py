@@ -1,4 +1,4 @@
-"""The websocket is the same under every server."""
+"""Tests that the websocket works in the same way under every server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_conversation_from_the_handshake_to_the_server_s_end(
             began = time.monotonic()
             assert server.stop() == 0
             assert second.read() is None
-        # gunicorn waits for open connections; the rest is a machine that is busy.
+        # gunicorn waits for open connections, and a busy machine takes the rest.
         check_duration(time.monotonic() - began, GRACE_S + 10)
         assert "Traceback" not in server.log()
 
@@ -82,7 +82,7 @@ def test_bytes_after_a_websocket_close_are_ignored(kind: str, tmp_path: Path) ->
 @pytest.mark.parametrize("kind", SOME)
 def test_calls_sent_with_the_handshake_are_answered(kind: str, tmp_path: Path) -> None:
     call = '{"jsonrpc":"2.0","id":%d,"method":"health"}'
-    # More than a server reads at once.
+    # The message is longer than one read of a server.
     early = [call % 1 + " " * 10_000, call % 2]
     with serving(kind, tmp_path / "chain.db") as server:
         with closing(WebSocketClient(server.url, timeout=PATIENCE, early=early)) as client:

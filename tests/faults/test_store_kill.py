@@ -1,5 +1,5 @@
-"""kill -9 while a store appends, is filled downwards, pruned, compacted or migrated: what was
-answered as stored is there, and what is there verifies."""
+"""Kill a process with SIGKILL while a store appends, is backfilled, pruned, compacted or
+migrated: what was reported as stored is there, and the rest verifies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST = 20
 GOLDEN = ROOT / "tests" / "golden" / "store_0.1_whole.db.gz"
 MIGRATED = 140
 
-# Prints each height as soon as it is stored.
+# The script prints each height as soon as it is stored.
 APPEND = """
 import sys
 from flask_noderpc import CommittedBlock, SQLiteBackend
@@ -84,8 +84,8 @@ SQLiteBackend(sys.argv[2]).migrate(lambda remaining: print(remaining, flush=True
 
 
 def killed(script: str, randomness: random.Random, *args: object) -> tuple[list[int], bool]:
-    """Run a script and kill it after some of the numbers that it prints; return all that it
-    printed, and true unless it had ended before."""
+    """Run a script, and kill it after some of the numbers that it prints; return all printed
+    numbers, and true if it had not ended before."""
     with subprocess.Popen(
         [sys.executable, "-c", script, *map(str, args)],
         cwd=ROOT,
@@ -104,8 +104,10 @@ def killed(script: str, randomness: random.Random, *args: object) -> tuple[list[
 
 
 def kills(script: str, whole: Path, path: Path) -> Iterator[list[int]]:
-    """Kill a script so many times; yield the heights that it stored each time. The store begins
-    anew when the chain ends."""
+    """Kill a script several times; yield the heights that it stored each time.
+
+    The store begins again when the chain ends.
+    """
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     randomness, count = random.Random(seed), 0
@@ -178,7 +180,7 @@ def test_a_migration_that_was_killed_goes_on(tmp_path: Path) -> None:
     while count < MOMENTS:
         path.write_bytes(gzip.decompress(GOLDEN.read_bytes()))
 
-        # Some times in a row.
+        # Kill it several times on one store.
         in_time = True
         while in_time and count < MOMENTS and randomness.random() < 0.8:
             in_time = killed(MIGRATE, randomness, "", path)[1]

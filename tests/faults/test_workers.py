@@ -1,4 +1,5 @@
-"""Workers on one store, one killed: each subscriber gets every event once, in order."""
+"""Tests of workers on one store, one of which is killed: each subscriber gets every event once,
+in order."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ KINDS = ("gthread", "gevent", "gthread")
 BLOCKS = 10_000 if is_long() else 500
 SUBSCRIBERS = 20
 CATEGORIES = ("Tx", "Vote")
-# Of the slowest reader; the events of that many blocks fit into the default buffer.
+# Blocks that the slowest reader may be behind; the events of this many blocks fit into the
+# default buffer.
 MOST_BEHIND = 50
 
 
@@ -37,7 +39,8 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
 
 @pytest.fixture
 def servers(chain: EmbeddedChain) -> Iterator[list[Server]]:
-    """Of one worker each, so that it is known who is told by whom."""
+    """Yield servers with one worker each, so that the test knows which worker serves a
+    client."""
     with ExitStack() as stack:
         running = [
             stack.enter_context(serving(kind, Path(chain.store.location.path), produce=False))
@@ -58,7 +61,7 @@ def wanted(category: str, last: int) -> list[Place]:
 
 
 def make_blocks(chain: EmbeddedChain, last: int, followers: Iterable[Follower]) -> None:
-    """As fast as those who are there can follow."""
+    """Make blocks as fast as the present followers can follow."""
 
     def all_follow() -> bool:
         return all(f.is_away or f.height >= height - MOST_BEHIND for f in followers)
@@ -72,7 +75,7 @@ def make_blocks(chain: EmbeddedChain, last: int, followers: Iterable[Follower]) 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """All who follow, by what becomes of them when a worker is killed."""
+    """All followers, grouped by what they do when a worker is killed."""
 
     stayers: list[Subscriber]
     leavers: list[Subscriber]
@@ -101,7 +104,8 @@ def follow_through_a_kill(chain: EmbeddedChain, crowd: Crowd, deserted: Server) 
     until(
         lambda: all(f.is_away for f in (*crowd.leavers, *crowd.returners)), "all have lost it"
     )
-    # They miss these, and come back while the others are made.
+    # Subscribers of the deserted server miss these blocks, and return while the others are
+    # made.
     make_blocks(chain, BLOCKS // 2 + MOST_BEHIND, crowd)
     assert deserted.census()["pid"] != pid
     for returner in crowd.returners:

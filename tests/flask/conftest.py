@@ -14,7 +14,8 @@ MakeApp = Callable[..., Flask]
 
 @pytest.fixture
 def make_app(tmp_path: Path) -> Iterator[MakeApp]:
-    """Makes apps that produce nothing by themselves; their chains are closed at the end."""
+    """Return a function that makes apps which produce no blocks by themselves; their chains are
+    closed at the end."""
     made: list[Flask] = []
 
     def make(**config: Any) -> Flask:

@@ -1,4 +1,5 @@
-"""Hosts, methods and authorisation: the same by GET, POST, in batches and over websockets."""
+"""Tests of hosts, methods and authorisation, which are the same by GET, POST, in batches and
+over websockets."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ RawRequest = tuple[int, str]
 
 @dataclass
 class Ways:
-    """Every way to call a method, and what each was answered: a status or a code, a text."""
+    """Every way to call a method; each returns a status or a code, and a text."""
 
     app: Flask
     url: str
@@ -211,7 +212,7 @@ def test_each_message_of_a_websocket_is_authorized(app: Flask) -> None:
         assert "not authorized to call eth_subscribe" in found.websocket(
             "eth_subscribe", "/evm/ws"
         )
-    # health is open to everybody, so authorize is not called for it.
+    # health is open to all callers, so authorize is not called for it.
     assert "health" not in seen
     assert {"websocket", "status", "subscribe", "eth_subscribe"} <= set(seen)
 
@@ -427,6 +428,6 @@ def test_flask_limiter_charges_a_batch_for_each_call(app: Flask) -> None:
         assert found.get("health")[0] == 200
         assert found.batch("health").count('"result"') == 2
         assert found.batch("health", "/evm").count("-32601") == 2
-        # There is one left, and a batch is let through as a whole or not at all.
+        # One request is left, and a batch is accepted as a whole or not at all.
         assert "Too Many Requests" in found.batch("health")
         assert found.get("status")[0] == 429

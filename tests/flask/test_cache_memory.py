@@ -1,4 +1,4 @@
-"""One setting limits the memory of all caches of an app together."""
+"""Tests that one setting limits the memory of all caches of an app together."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.extension import mounts
 from flask_noderpc.lru import CacheMemory, LRUCache
 
-# Without a limit the answers of so many blocks take 1.6 MB.
+# Without a limit, the responses of this many blocks take 1.6 MB.
 BLOCKS, LIMIT = 80, 350_000
-# What parameters are remembered, by count, and small caches of other libraries.
+# Bytes that remembered parameters, which are bounded by count, and small caches of other
+# libraries take.
 FIXED = 500_000
-# Asked of these, everything else is as it is later.
+# Number of blocks after which all other memory stays the same.
 FEW = 5
 
 
@@ -74,7 +75,7 @@ def growth() -> Iterator[Callable[[], int]]:
 
 
 def asks(app: Flask, blocks: int = BLOCKS) -> None:
-    """Ask each mount for cached answers of so many blocks."""
+    """Send requests for cached responses of this many blocks to each mount."""
     client = app.test_client()
     for prefix in ("/one", "/two"):
         for height in range(1, blocks):
@@ -95,7 +96,7 @@ def test_all_caches_of_an_app_share_the_setting(chain: EmbeddedChain) -> None:
     with growth() as grown:
         asks(app)
         taken = grown()
-    # It was full, and what Python takes beside the bytes is counted.
+    # The cache was full, and its limit includes Python's overhead.
     assert LIMIT * 0.8 < memory.used <= LIMIT
     assert taken < LIMIT + FIXED
 
@@ -156,7 +157,7 @@ def test_the_largest_cache_evicts_first() -> None:
     assert memory.used <= 10_000
     for number in range(20):
         small.put(number, bytes(500))
-    # By and by each has as much as the other.
+    # In time, both caches have the same size.
     assert abs(large.bytes - small.bytes) < 2 * 700
     assert small.get(19) is not None
     large.clear()

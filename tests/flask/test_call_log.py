@@ -1,4 +1,4 @@
-"""``NODERPC_LOG_CALLS``: a line for each call, without its parameters."""
+"""Tests of ``NODERPC_LOG_CALLS``: a line for each call, without its parameters."""
 
 from __future__ import annotations
 

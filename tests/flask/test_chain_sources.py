@@ -1,4 +1,4 @@
-"""A feature's chain is served in place of an embedded one where settings ask for it."""
+"""Tests that a feature's chain replaces the embedded one if settings ask for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OLD = CompanionSettings(trust="old")
 
 
 class Archive(ChainSource):
-    """A chain with a dialect of its own, which NODERPC_TRUST asks for."""
+    """A source of chains with a dialect of its own, which NODERPC_TRUST selects."""
 
     def check(self) -> None:
         if self.settings.dev:
@@ -38,7 +38,7 @@ class Archive(ChainSource):
 
 
 class Other(Archive):
-    """Another one."""
+    """A second source."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def _features(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def served(app: Flask) -> tuple[str, int]:
-    """Return the latest height, and the status of a path that comet-1.0 alone has."""
+    """Return the latest height, and the status of a path that only comet-1.0 has."""
     client = app.test_client()
     status = client.get("/status").get_json()["result"]
     return status["sync_info"]["latest_block_height"], client.get("/v1/health").status_code

@@ -1,4 +1,5 @@
-"""Limits of one client: the same by GET, POST, in batches and over websockets."""
+"""Tests of a client's limits, which are the same by GET, POST, in batches and over
+websockets."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def node() -> Iterator[Node]:
 
 
 class Server:
-    """An app on a node's chain, asked from several addresses."""
+    """An app with a node's chain, which several addresses call."""
 
     def __init__(self, app: Flask, url: str, threads: ThreadPoolExecutor) -> None:
         self.app, self.url = app, url
@@ -54,7 +55,7 @@ class Server:
         return WebSocketClient(self.url, path=path, source=client)
 
     def waiting(self, client: str) -> Future[Any]:
-        """A call that waits, once it does."""
+        """Return a call that waits, as soon as it does."""
         found = self._threads.submit(self.post, call("events", LONG), client)
         assert self._began.acquire(timeout=PATIENCE)
         return found
@@ -137,9 +138,9 @@ def test_one_client_cannot_take_all_waiter_slots(
     guest = server.waiting(GUEST)
 
     received = hogs[0].result(PATIENCE)["error"]["data"]
-    assert "3 calls wait already, 3 of this client, and so this one gave way" in received
+    assert "3 calls wait already, 3 of this client, so this one was dropped" in received
     assert "NODERPC_MAX_WAITING_CALLS raises this" in received
-    # One for each of two more would be as much as the hog has left.
+    # Two more clients with one call each would leave the hog no more than they have.
     again = server.post(call("events", LONG), HOG)["error"]["data"]
     assert again == "3 calls wait already, NODERPC_MAX_WAITING_CALLS raises this"
     node.produce()
@@ -156,7 +157,7 @@ HANDSHAKE = {
 
 
 def refused(server: Server, client: str, path: str) -> str:
-    """What is said to a handshake that is refused."""
+    """Return the text of the response to a refused handshake."""
     answer = request(server.url + path, headers=HANDSHAKE, source=client)
     assert answer.status == 503
     return answer.text
@@ -175,7 +176,7 @@ def test_a_client_has_so_many_websockets(start: Callable[..., Server]) -> None:
                 " NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this\n"
             )
         with closing(server.websocket(GUEST)):
-            # All there are, of all clients.
+            # All websockets of all clients together.
             assert refused(server, GUEST, "/evm/ws") == (
                 "3 websockets are open, NODERPC_MAX_OPEN_CONNECTIONS raises this\n"
             )

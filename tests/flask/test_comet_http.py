@@ -1,4 +1,4 @@
-"""HTTP as of a CometBFT node: methods, statuses, headers, the index page."""
+"""Tests of HTTP as by a CometBFT node: methods, statuses, headers, the index page."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_raw_query_that_is_no_text_is_refused(
 ) -> None:
     host = make_app()
     NodeRPC(host, backend=backend(), dialect=dialect)
-    # As a server passes on what was not escaped; the test client would escape it.
+    # A server passes the bytes on without escaping them; the test client would escape them.
     environ = {**create_environ("/block"), "QUERY_STRING": query}
 
     body, status, _ = run_wsgi_app(host, environ)
@@ -141,7 +141,7 @@ FIELD = b'--B\r\nContent-Disposition: form-data; name="tx"\r\n\r\n"%s"\r\n--B--'
 def test_a_form_that_is_no_text_is_refused(client: FlaskClient, body: bytes, kind: str) -> None:
     answer = client.post("/check_tx", data=body, content_type=kind)
 
-    # It would be another transaction.
+    # Replaced characters would make another transaction.
     assert answer.status_code == 500
     assert "the form is no UTF-8" in answer.get_json()["error"]["data"]
 
@@ -169,7 +169,7 @@ def test_a_form_that_ends_early_is_refused_as_a_call_is(client: FlaskClient) -> 
 
 
 class BrokenChunks:
-    """A body as gunicorn hands it over; its error is of no kind that others know."""
+    """A body as gunicorn passes it; its error belongs to no class that other code knows."""
 
     def read(self, size: int = -1) -> bytes:
         raise Exception("Invalid chunk size: b'zz'")

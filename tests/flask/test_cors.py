@@ -1,4 +1,4 @@
-"""CORS headers for pages of other sites."""
+"""Tests of CORS headers for pages of other sites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EVM methods of a host: on every transport, by namespace, and refused rows."""
+"""Tests of EVM methods of a host: on every transport, by namespace, and refused rows."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_bad_parameters_of_a_custom_method_get_geths_errors(
 def test_a_custom_method_follows_its_namespace_and_access_rules(call: Call) -> None:
     listed = {row["name"] for row in call("rpc.discover")["result"]["methods"]}
 
-    # Of a custom namespace, enabled by its route; and of eth, which the setting enables.
+    # The route enables its custom namespace, and the setting enables eth.
     assert {"acme_echo", "eth_acmeHeight"} <= listed
     assert call("rpc_modules")["result"] == {"acme": "1.0", "eth": "1.0", "rpc": "1.0"}
     for unserved in ("txpool_acmeHeight", "acme_sum"):

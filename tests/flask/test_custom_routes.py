@@ -1,4 +1,4 @@
-"""Routes of a host: plain dataclasses and JSON, and errors for mistakes."""
+"""Tests of routes of a host: plain dataclasses and JSON, and errors for mistakes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_custom_route_takes_a_dataclass_and_returns_a_dict(
     received = {"name": "you", "times": 3, "loud": True, "data": "AQI=", "others": ["me"]}
     assert [answer["result"] for answer in answers] == [{"height": 5, "params": received}] * 2
     assert client.get('/greet?name="a"').get_json()["result"]["params"]["times"] == 1
-    # The node's own are still there.
+    # The node's own routes still exist.
     assert client.get("/status").status_code == 200
     described = client.get("/openapi.json").get_json()["paths"]["/greet"]["get"]
     assert [row["name"] for row in described["parameters"]] == list(params)

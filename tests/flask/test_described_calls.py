@@ -1,4 +1,5 @@
-"""Calls that Schemathesis generates from ``/openapi.json``: responses match it."""
+"""Tests with calls that Schemathesis generates from ``/openapi.json``: responses match the
+document."""
 
 from __future__ import annotations
 
@@ -45,12 +46,12 @@ ROUTES = [
 ]
 EVERY = [(dialect, route.name) for dialect, route in ROUTES]
 WITH_PARAMETERS = [(dialect, route.name) for dialect, route in ROUTES if specs(route.params)]
-# How long it waits is the caller's to say.
+# Otherwise the generated value would decide how long the call waits.
 FIXED = {"events": {"wait_time": "1ms"}}
 
 
 def envelopes(document: Any) -> Iterator[Any]:
-    """The schemas of what stands around results and errors."""
+    """Yield the schemas of the envelopes around results and errors."""
     responses = [path["get"]["responses"]["200"] for path in document["paths"].values()]
     for response in (*responses, *document["components"]["responses"].values()):
         yield response["content"]["application/json"]["schema"]
@@ -58,18 +59,19 @@ def envelopes(document: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
-    """The documents of the dialects, each of a mount whose chain has everything."""
+    """Yield the documents of the dialects, each of a mount whose chain has everything."""
     with ExitStack() as stack:
 
         @cache
         def document_of(dialect: str) -> Any:
             folder = Path(tmp_path_factory.mktemp("chain"))
             backend = stack.enter_context(closing(chain.backend(folder)))
-            # Nobody makes blocks.
+            # No blocks are made, so calls that wait for one time out.
             app = app_for(backend, dialect=dialect, rpc_unsafe=True, broadcast_timeout=0.01)
             document: Any = app.test_client().get("/openapi.json").json
             for schema in (*document["components"]["schemas"].values(), *envelopes(document)):
-                # Clients must bear more members than they know; here none may be forgotten.
+                # Clients must ignore members that they don't know; here every member must be
+                # described.
                 schema["additionalProperties"] = False
             found = schemathesis.openapi.from_dict(document)
             found.app = app
@@ -84,7 +86,7 @@ def operation(described: Callable[[str], Any], dialect: str, name: str) -> Any:
 
 
 def answered(case: Any) -> Any:
-    """The reply, which is as the document says, and no accident."""
+    """Return the response, which must match the document and not be an internal error."""
     response: Response = case.call()
     case.validate_response(
         response,
@@ -105,7 +107,7 @@ def test_calls_from_openapi_are_answered_as_described(operation: Any, name: str)
     @given(case=operation.as_strategy(query=FIXED.get(name)))
     def run(case: Any) -> None:
         reply = answered(case)
-        # What the value of a piece of evidence has is more than the document says.
+        # The document does not describe all rules for the value of a piece of evidence.
         if "result" not in reply and name != "broadcast_evidence":
             assert reply["error"]["code"] != INVALID_PARAMS, (case.query, reply)
 

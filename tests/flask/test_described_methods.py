@@ -1,4 +1,4 @@
-"""Every JSON-RPC method is called, and matches ``rpc.discover``."""
+"""Tests that every JSON-RPC method can be called, and matches ``rpc.discover``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def base64(text: bytes) -> str:
     return b64encode(text).decode()
 
 
-# What is sent is seen among what waits. Texts with a $ stand for what the chain has.
+# A transaction that one call sends is visible in later calls as pending. Strings with a $ stand
+# for values of the chain.
 NODE_CALLS: dict[str, list[Any]] = {
     "health": [{}, [], None],
     "status": [{}],
@@ -77,7 +78,8 @@ NODE_CALLS: dict[str, list[Any]] = {
 
 
 def strict(document: Any) -> Any:
-    """The document, by which no member may be forgotten."""
+    """Return the document without additional members, so that every member must be
+    described."""
     for schema in document["components"]["schemas"].values():
         schema["additionalProperties"] = False
     return document
@@ -90,7 +92,7 @@ def assert_fits(value: Any, schema: Any, document: Any) -> None:
 
 
 def assert_described(method: Any, params: Any, result: Any, document: Any) -> None:
-    """That the parameters and the result are as the document says of the method."""
+    """Check that the parameters and the result match the document."""
     assert method["summary"], method["name"]
     specs = method["params"]
     given = (
@@ -107,7 +109,8 @@ def assert_described(method: Any, params: Any, result: Any, document: Any) -> No
 
 
 def evidence_of(backend: chain.PeeredBackend, dialect: str) -> Any:
-    """Of an offence that no block has; in 1.0 its members have other names."""
+    """Return evidence of an offence that is in no block; in 1.0 its members have other
+    names."""
     shown = compiled(Evidence)(double_vote(backend, PrivateKey(b"\x02" * 32), height=2))
     if dialect == "comet-1.0":
         for name in ("TotalVotingPower", "ValidatorPower", "Timestamp"):
@@ -117,7 +120,7 @@ def evidence_of(backend: chain.PeeredBackend, dialect: str) -> Any:
 
 
 def resolved(value: Any, known: dict[str, Any]) -> Any:
-    """A value with what stands behind its texts with a $."""
+    """Return a value with its strings that begin with $ replaced."""
     match value:
         case str() if value.startswith("$"):
             return known[value]
@@ -177,7 +180,7 @@ TRANSFER = {"from": FIRST, "to": TO, "value": "0x1", "gas": "0x5208"}
 WORD = "0x" + "00" * 31 + "2a"
 ALL_API = "eth,net,web3,txpool,debug,trace"
 
-# "$" and a method stand for what that gave before.
+# "$" and a method stand for the result of that method before.
 EVM_CALLS: dict[str, list[list[Any]]] = {
     "rpc_modules": [[]],
     "rpc.discover": [[]],
@@ -328,7 +331,7 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "anvil_setStorageAt": [[TO, "0x1", WORD]],
     "anvil_setAutomine": [[False]],
     "evm_setAutomine": [[True]],
-    # It waits for its block, which is now made at once.
+    # The call waits for its block, which is now made at once.
     "eth_sendRawTransaction": [["$raw0"]],
     "eth_sendRawTransactionSync": [["$raw1"]],
     "eth_sendTransactionSync": [[TRANSFER]],
@@ -352,7 +355,7 @@ MAY_BE_NULL = (
     "eth_getUncleByBlockNumberAndIndex",
     "eth_getUncleByBlockHashAndIndex",
     "anvil_getIntervalMining",
-    # As in anvil.
+    # These give null in anvil, too.
     *(route.name for route in DEV_ROUTES if route.result is NoneType),
 )
 NEVER_ANSWERED = {"eth_getBlockAccessList", "debug_getRawBlockAccessList", *REASONS}
@@ -366,13 +369,13 @@ def evm(tmp_path: Path) -> Iterator[FlaskClient]:
 
 
 def asked(client: FlaskClient, method: str, *params: Any) -> Any:
-    """The whole reply of the EVM layer."""
+    """Return the whole response of the EVM layer."""
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return client.post("/evm", json=body).get_json()
 
 
 def prepared(client: FlaskClient) -> dict[str, Any]:
-    """A block with a contract and a call that logs, and what waits behind it."""
+    """Make a block with a contract and a call that logs, and pending transactions."""
 
     def done(method: str, *params: Any) -> Any:
         return asked(client, method, *params)["result"]

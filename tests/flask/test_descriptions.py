@@ -1,4 +1,5 @@
-"""``/openapi.json`` and ``rpc.discover``: valid documents, and live answers fit them."""
+"""Tests of ``/openapi.json`` and ``rpc.discover``: they are valid documents, and live responses
+match them."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chain.PeeredBa
 
 
 def validator(schema: Any, document: Any) -> Draft202012Validator:
-    """Of one schema of a document, with whose components it may refer."""
+    """Return a validator for one schema of a document, which may refer to the document's
+    components."""
     whole = {**schema, "components": document["components"]}
     Draft202012Validator.check_schema(whole)
     return Draft202012Validator(whole)
@@ -85,12 +87,12 @@ def test_openapi_is_built_once_per_location(
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_live_answers_of_every_route_fit_the_document(tmp_path: Path, dialect: str) -> None:
-    # Their own chain, as each of them sends the same transactions.
+    # Each dialect has a chain of its own, as each run sends the same transactions.
     backend = chain.backend(tmp_path)
     client = app_for(backend, dialect=dialect, rpc_unsafe=True).test_client()
     document = client.get("/openapi.json").get_json()
     for schema in document["components"]["schemas"].values():
-        # Clients must bear more members than they know; here none may be forgotten.
+        # Clients must ignore members that they don't know; here every member must be described.
         schema["additionalProperties"] = False
     known = {
         "{tx}": "0x" + tx_hash(chain.TX).hex(),
@@ -112,7 +114,8 @@ def test_live_answers_of_every_route_fit_the_document(tmp_path: Path, dialect: s
                 failure = document["components"]["responses"]["Error"]["content"]
                 schema = failure["application/json"]["schema"]
                 validator(schema, document).validate(answer.get_json())
-        # What the chain has already, or its application refuses, is an error in some.
+        # Some dialects return an error for a transaction that the chain already has, or that
+        # its application refuses.
         assert accepted or path in ("/broadcast_evidence", "/broadcast_tx_commit"), path
     backend.close()
 
@@ -184,7 +187,7 @@ CANARY = "c4n4ry"
 
 
 def everything(client: FlaskClient, path: str) -> str:
-    """All that a mount tells machines of itself."""
+    """Return everything that a mount says about itself to machines."""
     pages = [client.get(f"{path}/openapi.json").text]
     for where in (f"{path}/", f"{path}/evm"):
         call = {"jsonrpc": "2.0", "id": 1, "method": "rpc.discover", "params": []}
@@ -242,7 +245,7 @@ def document_of(client: FlaskClient, path: str = "/openapi.json", **options: Any
 
 
 def told_of(client: FlaskClient) -> set[str]:
-    """The methods of which a mount tells, whichever way."""
+    """Return the methods that a mount lists anywhere."""
     found = {path.removeprefix("/") for path in document_of(client)["paths"]}
     for path, name in (("/", r">(\w+)</a>"), ("/try", r'data-call="(\w+)"')):
         found.update(re.findall(name, client.get(path).text))

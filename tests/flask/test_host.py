@@ -1,4 +1,4 @@
-"""The host app around the node: its routes, hooks, error handlers and limits."""
+"""Tests of the host app around the node: its routes, hooks, error handlers and limits."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_hook_may_read_the_body_first(app: Flask) -> None:
 
 
 class _Line(BytesIO):
-    """What a client has sent, and whether more was waited for."""
+    """Bytes that a client has sent, and whether the server tried to read more."""
 
     waits = False
 
@@ -150,7 +150,7 @@ def test_html_error_handlers_of_the_host_leave_our_errors_as_they_are(app: Flask
     for answer, (status, code) in answers.items():
         assert (answer.status_code, answer.content_type) == (status, "application/json")
         assert answer.get_json()["error"]["code"] == code
-    # And what is not ours is the host's.
+    # Paths that are not the extension's belong to the host app.
     assert client.get("/nosuch").text == "<h1>host</h1>"
 
 
@@ -177,7 +177,7 @@ def test_a_page_of_the_host_at_a_websocket_s_path_is_served_beside_it(
     client = mounted(make_app(), lambda app: add_mine(app, "/websocket"), first=False)
 
     assert client.get("/websocket").text == "mine"
-    # A handshake, though without a version.
+    # A handshake without a version.
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
     assert client.get("/websocket", headers=upgrade).status_code == 426
     assert caplog.messages == []
@@ -194,7 +194,7 @@ def test_csrf_protection_is_lifted_by_exempting_the_blueprint(make_app: MakeApp)
     csrf.exempt(noderpc_bp)
 
     assert client.post("/", json=HEALTH).get_json()["result"] == {}
-    # curl -d says it is a form; that does not matter either.
+    # curl -d sends a form's content type, which is ignored, too.
     curl = client.post("/", data=b'{"id":1,"method":"health"}', content_type=FORM)
     assert curl.get_json()["result"] == {}
     assert client.post("/form").status_code == 400
@@ -221,16 +221,16 @@ def test_the_lower_of_two_body_limits_counts(
     assert "MAX_CONTENT_LENGTH" in over.get_json()["error"]["data"]
 
 
-# Two rules for one request.
+# Tests of two rules for one request.
 
 
 def add_mine(app: Flask, path: str, **options: Any) -> None:
-    """A rule of the host's own, for what it answers with."""
+    """Add a rule of the host's own, which responds with its name."""
     app.add_url_rule(path, "mine", lambda **_: "mine", **options)
 
 
 def mounted(app: Flask, add: Callable[[Flask], None], *, first: bool) -> FlaskClient:
-    """A client of an app whose host added something before the node, or after it."""
+    """Return a client of an app whose host added something before the node, or after it."""
     steps = [add, lambda app: app.register_blueprint(noderpc_bp)]
     for step in steps if first else reversed(steps):
         step(app)
@@ -410,7 +410,7 @@ def test_without_the_evm_layer_there_is_nothing_of_it_to_leave(make_app: MakeApp
 
 
 def route_called(name: str) -> RouteTable:
-    """The node's table with a row of the host's own."""
+    """Return the node's table with a row of the host's own."""
     return COMETBFT_ROUTES + RouteTable([Route(name, lambda ctx, _: Empty(), NoParams, Empty)])
 
 

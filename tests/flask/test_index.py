@@ -1,4 +1,4 @@
-"""The page at ``/``: every endpoint, each a link that works."""
+"""Tests of the page at ``/``: every endpoint, each a link that works."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHANGING = {
 
 
 def links(client: FlaskClient, path: str = "/") -> dict[str, str]:
-    """Each route that is a link, and where it leads."""
+    """Return the target of each route's link."""
     page = client.get(path)
     assert (page.status_code, page.mimetype) == (200, "text/html")
     found = re.findall(r'<td><a href="([^"]+)">(\w+)</a></td>', page.text)
@@ -96,7 +96,7 @@ def test_an_empty_chain_links_no_block_routes(app: Flask) -> None:
     assert page.count("changes state") == len(CHANGING)
 
 
-# CometBFT's page, which is copied as it is, links to unsafe_flush_mempool where that is served.
+# CometBFT's page, which is copied, links to unsafe_flush_mempool if that is served.
 @pytest.mark.parametrize(("dialect", "unsafe"), [("document", True), ("comet-0.38", False)])
 def test_a_crawler_that_follows_every_link_changes_nothing(
     make_app: MakeApp, dialect: str, *, unsafe: bool

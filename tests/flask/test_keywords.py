@@ -1,4 +1,4 @@
-"""Settings of features as instances of their classes, and the types of keywords."""
+"""Tests of settings of features as instances of their classes, and of the types of keywords."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_keywords_have_the_types_of_the_settings() -> None:
-    # The parameter "dialect" takes an object, too; lists of names may be texts with commas.
+    # The parameter "dialect" also accepts an object, and lists of names may be strings with
+    # commas.
     declared = get_type_hints(Settings)
     del declared["dialect"], declared["of_features"]
     names = {tuple[str, ...]: Sequence[str]}

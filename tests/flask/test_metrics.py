@@ -1,4 +1,4 @@
-"""``/metrics`` of all processes together."""
+"""Tests of ``/metrics`` of all processes together."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_the_format_is_the_one_that_is_accepted(node: Node, accept: str, kind: s
 
     assert answer.status_code == 200
     assert kind in answer.content_type
-    # OpenMetrics has an end, Prometheus's own text has none.
+    # OpenMetrics has an end marker, and Prometheus's own format has none.
     assert answer.text.endswith("# EOF\n") == (kind == "openmetrics")
     assert call("health", 0, "get") in answer.text
     assert "Accept" in answer.headers["Vary"]
@@ -133,7 +133,7 @@ def test_the_format_is_the_one_that_is_accepted(node: Node, accept: str, kind: s
 
 @pytest.mark.features
 def test_a_format_of_an_unknown_version_is_no_error(node: Node) -> None:
-    # Releases of prometheus_client answer it in different formats, or raise.
+    # Releases of prometheus_client respond in different formats, or raise.
     accept = {"Accept": "application/openmetrics-text;version=new"}
     client = app_for(node.chain, metrics=True).test_client()
 
@@ -199,7 +199,7 @@ def test_the_memory_of_each_process_is_shown(tmp_path: Path) -> None:
                 found.setdefault(bare, {})["{" + labels] = value
             return found
 
-        # Each process tells of its own as it begins.
+        # Each process reports its own memory when it starts.
         until(
             lambda: owners <= set(shown().get("noderpc_resident_bytes", ())), "memory of each"
         )
@@ -223,7 +223,7 @@ def test_gauges_of_a_killed_process_are_dropped(tmp_path: Path) -> None:
         os.kill(killed, signal.SIGKILL)
         until(lambda: node.children() not in ([], [killed]), "another worker")
 
-        # It waits at the socket until the next process is there.
+        # The connection waits at the socket until the next process listens.
         found = numbers(fetched(f"{url}/metrics"))
         assert found["noderpc_websockets"] == 0
         assert found[call("health", 0, "websocket")] == 1

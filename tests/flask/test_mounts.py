@@ -1,4 +1,4 @@
-"""Mounts: their places in an app, and what they share."""
+"""Tests of mounts: their places in an app, and what they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/readyz``: 200 if calls are answered and blocks produced, else 503."""
+"""Tests of ``/readyz``: 200 if calls are served and blocks produced, otherwise 503."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_readyz_gives_the_halt_reason_in_every_process(
         producer.start()
         producer.mempool.submit(validator_tx(key(2), 6))
         for chain in (producer, other):
-            # Of a moment in which it tries once more, another process knows nothing.
+            # Another process does not notice the moment in which the chain tries again.
             until(lambda: asked(chain).status_code == 503, "not ready")  # noqa: B023
 
             until(lambda: HALTED in asked(chain).text, HALTED)  # noqa: B023
@@ -71,7 +71,7 @@ def test_readyz_gives_the_halt_reason_in_every_process(
 
 
 def expire(database: Path, seconds: int) -> None:
-    """Make it some time ago that the lease lapsed."""
+    """Set the time at which the lease expired."""
     with closing(sqlite3.connect(database)) as store:
         store.execute("UPDATE lease SET expires = ?", (time.time_ns() - seconds * 10**9,))
         store.commit()
@@ -84,7 +84,7 @@ def test_readyz_reports_an_expired_lease(tmp_path: Path) -> None:
         with closing(EmbeddedChain(database, produce=False)) as other:
             assert asked(other).status_code == 200
 
-            # A lease that has just lapsed may be acquired by another at any time.
+            # Another process may acquire a lease that has just expired at any time.
             expire(database, seconds=0)
             assert asked(other).status_code == 200
 
@@ -111,7 +111,7 @@ def test_a_read_only_copy_is_ready_without_producer(tmp_path: Path) -> None:
 def test_a_process_that_only_serves_is_not_ready_without_new_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The producer ended in an orderly way, and left no error and no lease."""
+    """The producer ended normally, and left neither an error nor a lease."""
     schedule = BlockSchedule(0.01, empty_blocks=True)
     database = tmp_path / "chain.db"
     with closing(EmbeddedChain(database, produce=False, schedule=schedule)) as serving:
@@ -131,7 +131,7 @@ def test_a_process_that_only_serves_is_not_ready_without_new_blocks(
 def test_a_process_that_only_serves_does_not_know_the_interval(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process with the lease knows it."""
+    """Only the process with the lease knows the interval."""
     monkeypatch.setattr(health, "_LATE_S", 0.0)
     database = tmp_path / "chain.db"
     rare = BlockSchedule(10_000.0, empty_blocks=True, lease_s=1_000.0)

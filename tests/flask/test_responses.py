@@ -1,4 +1,4 @@
-"""Responses that depend on settings or time: caching, genesis, broken stores."""
+"""Tests of responses that depend on settings or time: caching, genesis, broken stores."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_immutable_answers_are_cacheable_for_a_day(app: Flask, path: str) -> Non
         "/header",
         "/block_results",
         "/commit",
-        # The block that comes next may carry another commit.
+        # The next block may contain another commit.
         "/commit?height=6",
         "/validators",
         "/validators?page=1",
@@ -81,7 +81,7 @@ def test_immutable_answers_are_cacheable_for_a_day(app: Flask, path: str) -> Non
         "/block?height=99",
         "/block?height=x",
         "/tx?hash=0x00",
-        # It may be committed again, at another height.
+        # The transaction may be committed again, at another height.
         f"/tx?hash=0x{TX_HASH}",
         "/",
     ],
@@ -196,7 +196,7 @@ def test_missing_capabilities_are_refused_by_name(app: Flask, path: str) -> None
     assert "this backend" in answer.get_json()["error"]["data"]
 
 
-# Stores that can't be opened.
+# Tests of stores that can't be opened.
 
 
 def test_a_store_that_can_t_be_opened_is_an_error_object_of_each_call(
@@ -278,7 +278,7 @@ def test_faults_reach_the_test_as_those_of_other_views(
                 ask()
         else:
             assert "-32603" in ask().text
-    # An answer is no fault.
+    # An error response to bad input is not a fault.
     assert client.get("/block?height=x").status_code == 400
 
 

@@ -1,4 +1,4 @@
-"""The server of ``flask_noderpc.testing.node``, at its end."""
+"""Tests of the server of ``flask_noderpc.testing.node`` when it ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.helpers.until import PATIENCE
 
 
 def test_a_request_that_is_read_after_the_end_does_not_reach_the_app() -> None:
-    """Its store is closed by then, and would be opened again."""
+    """The app's store is closed by then, and would be opened again."""
     app = Flask("closed")
     seen: list[str] = []
 
@@ -25,7 +25,7 @@ def test_a_request_that_is_read_after_the_end_does_not_reach_the_app() -> None:
     with serve(app) as url:
         late = socket.create_connection((urlsplit(url).hostname, urlsplit(url).port), PATIENCE)
         late.sendall(b"GET /late HTTP/1.0\r\n")
-        # Connections are accepted in order, so the first has its thread now.
+        # Connections are accepted in order, so the first one already has its thread.
         with urlopen(f"{url}/early", timeout=PATIENCE) as response:
             assert response.read() == b"early"
     with late, late.makefile("rb") as answer:

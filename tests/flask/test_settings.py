@@ -1,4 +1,4 @@
-"""Settings from the app's configuration, its environment, and the mount itself."""
+"""Tests of settings from the app's configuration, its environment, and the mount itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals that a host receives from its node."""
+"""Tests of signals that a host receives from its node."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUERY = {"query": "tm.event='Tx'"}
 
 
 class Heard:
-    """What a signal said, in order."""
+    """Records the arguments of a signal, in order."""
 
     def __init__(self) -> None:
         self.said: list[dict[str, Any]] = []
@@ -162,7 +162,7 @@ def test_signals_are_sent_for_blocks_and_waiting_calls(node: Node) -> None:
         caller = threading.Thread(target=client.get, args=('/broadcast_tx_commit?tx="a=1"',))
         caller.start()
         began.wait(1)
-        # It may begin to wait before its transaction does.
+        # The wait may begin before its transaction is pending.
         assert node.chain.store.wait_for_pending(PATIENCE)
         node.produce()
         ended.wait(1)

@@ -1,4 +1,4 @@
-"""Threads reserved for requests on servers with a fixed number of them."""
+"""Tests of threads that are reserved for requests on servers with a fixed number of them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ HANDSHAKE = {
 
 @pytest.fixture
 def node() -> Iterator[Node]:
-    """Of the two threads that it believes to have one may be held."""
+    """A node that believes to have two threads, of which one may be held by a waiting call."""
     with run_node(server_threads=2, broadcast_timeout=PATIENCE) as running:
         yield running
 
 
 def connected(node: Node) -> WebSocketClient:
-    """A client, once what others held in this process is given back."""
+    """Return a client, once the threads that others held in this process are free."""
     made: list[WebSocketClient] = []
 
     def holds() -> bool:

@@ -1,4 +1,4 @@
-"""OpenTelemetry's spans: one for each call, in the trace of its request."""
+"""Tests of OpenTelemetry's spans: one for each call, in the trace of its request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Spans:
         return [span.name for span in self.all()]
 
     def parents(self) -> list[tuple[int, int] | None]:
-        """Traces and spans that are their parents."""
+        """Return the trace and the span of each parent."""
         found = [span.parent for span in self.all()]
         return [(each.trace_id, each.span_id) if each else None for each in found]
 
@@ -56,7 +56,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Spans:
     exporter = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    # A process may set it once, and other tests are to be without.
+    # A process may set it only once, and other tests run without it.
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
     return Spans(exporter)
 

@@ -1,4 +1,4 @@
-"""The page at ``/try``: a form for each call that the mount describes."""
+"""Tests of the page at ``/try``: a form for each call that the mount describes."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def page(client: FlaskClient, path: str = "/try", **options: Any) -> str:
 
 
 def forms(text: str) -> list[str]:
-    """The calls that have a form, in their order."""
+    """Return the calls that have a form, in their order."""
     return re.findall(r'data-call="([^"]+)"', text)
 
 
 def example(text: str, call: str, parameter: str) -> str:
-    """What stands in a field."""
+    """Return the value of a field."""
     found = re.search(rf'id="of-{call}-{parameter}"[^>]*? value="([^"]*)"', text)
     assert found, (call, parameter)
     return unescape(found[1])
@@ -122,7 +122,7 @@ def test_types_of_json_are_in_words(backend: chain.PeeredBackend, dialect: str) 
     about = dict(re.findall(r'id="of-([\w-]+)-about">([^<.,]+)[.,]', text))
     assert about["block-height"] == about["tx_search-page"] == "integer"
     assert about["broadcast_tx_sync-tx"] == "base64"
-    # In the document's dialect also as a text.
+    # The dialect "document" also accepts a string.
     assert about["tx-prove"].startswith("boolean")
     assert about["events-filter"] == "object"
     codes = re.findall(r"<dt>(-?\d+)</dt>", text)

@@ -1,1 +1,1 @@
-"""Helpers that all tests share: waiting for a state, HTTP, websockets, raw sockets, ports."""
+"""Helpers of all tests: waiting for a state, HTTP, websockets, raw sockets, ports."""

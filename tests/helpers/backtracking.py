@@ -18,7 +18,7 @@ from itertools import product
 from math import inf
 from typing import Any
 
-# The parser of CPython's re; the standard library gives it no public name.
+# The parser of CPython's re, for which the standard library has no public name.
 ops: Any = import_module("re._constants")
 parser: Any = import_module("re._parser")
 
@@ -60,7 +60,7 @@ class _Automaton:
     possessive: set[int] = field(default_factory=set)
     begins_anywhere: bool = False
     groups: dict[int | None, int] = field(default_factory=dict)
-    """How often each group repeats what is in it."""
+    """Number of repetitions of each group."""
     is_doubled: bool = False
     """True if one text leads from a state to another in two ways, as in nested loops."""
 
@@ -73,7 +73,7 @@ class _Automaton:
         for before, after in product(last, first):
             read = self.reads[after]
             if before in self.possessive:
-                # A possessive loop is left only where its class does not go on.
+                # A possessive loop is only left where its class can't continue.
                 read &= ~self.reads[before]
             known = self.edges[before].get(after, 0)
             self.is_doubled |= known & read != 0
@@ -132,7 +132,7 @@ class _Automaton:
         least, most, inner = argument
         if most < _LOOP_FROM and most * _widest(inner, _LOOP_FROM) < _LOOP_FROM:
             needed = min(least, _COPIES)
-            # One more that may be left out, unless their number is fixed.
+            # Add one repetition that may be left out, unless their number is fixed.
             counts = range(needed if least == most else min(most, needed + 1 + (not needed)))
             return self.joined(
                 replace(part, is_empty=part.is_empty or count >= needed)
@@ -148,8 +148,8 @@ class _Automaton:
 
 
 def _widest(pattern: Any, beyond: float = inf) -> int:
-    """Return how often the innermost repetitions of a part can be repeated altogether, without
-    those that go on to ``beyond``."""
+    """Return how often the innermost repetitions of a part can be repeated in total, without
+    those that continue to ``beyond``."""
     widest = 1
     for op, argument in pattern:
         match op:
@@ -217,7 +217,7 @@ def ambiguity(pattern: re.Pattern[Any], method: str) -> str | None:
     )
     flags = pattern.flags if isinstance(pattern.pattern, str) else pattern.flags | re.ASCII
     parsed = parser.parse(text, flags)
-    # At the first position ^ holds.
+    # At the first position, ^ matches.
     methods = {"match", method} - ({"match"} if method == "fullmatch" else set())
     for how in sorted(methods):
         automaton = _Automaton(begins_anywhere=how not in ("fullmatch", "match"))
@@ -254,7 +254,7 @@ def _tried_again(
     start = automaton.state(_ALL)
     automaton.connect(start.last, start.first)
     automaton.connect(start.last, first)
-    # In a state where the pattern may end it has matched, so nothing is tried again.
+    # If the pattern may end in a state, it has matched, so nothing is tried again.
     for steps in automaton.edges.values():
         for state in settled:
             steps.pop(state, None)

@@ -1,4 +1,4 @@
-"""What ``noderpc start`` shows when its node is ready, read by its titles."""
+"""The banner that ``noderpc start`` prints when its node is ready, read by its titles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def rows(text: str) -> dict[str, list[str]]:
-    """Return the texts beside each title; lines of the log are left out."""
+    """Return the texts beside each title, without lines of the log."""
     found: dict[str, list[str]] = {}
     title = ""
     for line in text.splitlines():

@@ -19,7 +19,7 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-u
 
 @contextmanager
 def chromium(*flags: str) -> Iterator[Chrome]:
-    """Debian's Chromium; Selenium looks for no other."""
+    """Run Debian's Chromium, so that Selenium does not look for another one."""
     require_library("selenium")
     from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 

@@ -1,4 +1,5 @@
-"""pytest plugin of tests/test_core_alone.py: hides features and the packages of extras."""
+"""A pytest plugin of tests/test_core_alone.py that hides features and the packages of
+extras."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-# Packages of the extras, and others that tests compare with.
+# Packages of the extras, and others that tests use for comparison.
 PACKAGES = {
     *("btclib_secp256k1", "eth_hash", "Crypto", "sha3", "eth", "eth_keys", "rlp", "trie"),
     *("py_arkworks_bls12381", "zksnake", "prometheus_client", "opentelemetry", "psycopg"),
@@ -19,7 +20,7 @@ PACKAGES = {
 }
 
 
-# Modules of the core that are imported where their packages are.
+# Modules of the core that are only imported if their packages are installed.
 OPTIONAL = {"flask_noderpc/web/metrics.py", "flask_noderpc/jsonrpc/tracing.py"}
 # A place of a traceback.
 _PLACE = re.compile(r"^(\S+\.py):\d+: in ", re.MULTILINE)
@@ -34,7 +35,7 @@ class _Missing(MetaPathFinder):
         return None
 
 
-# An editable installation finds the whole package, also below the copy of its core.
+# An editable installation would find the whole package behind the copy of its core.
 sys.meta_path[:] = [
     _Missing(),
     *(each for each in sys.meta_path if "editable" not in getattr(each, "__module__", "")),
@@ -45,8 +46,8 @@ sys.meta_path[:] = [
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Leave out modules of tests that import a feature, its tests, or a package that is not
-    there; where the core itself imports one, its tests fail."""
+    """Leave out modules of tests that import a feature, its tests, or a missing package; if the
+    core itself imports one, its tests fail."""
     report = yield
     shown = str(report.longrepr)
     if isinstance(collector, pytest.Module) and "ModuleNotFoundError: " in shown:

@@ -1,4 +1,4 @@
-"""Chains in memory: their growth behind a backend, and other views of them."""
+"""Chains in memory: growth behind a backend, and other views of them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ def grow(backend: ChainBackend, *blocks: CommittedBlock) -> None:
 
 
 class View(MemoryChain):
-    """A view of the chain of a backend, which grows with it: a subclass shows it otherwise."""
+    """A view of a backend's chain, which grows with it; subclasses change some reads."""
 
     def __init__(self, inner: ChainBackend) -> None:
         assert isinstance(inner.reads, MemoryChain)
         self.__dict__.update(inner.reads.__dict__)
-        # Blocks stay in their places if a subclass shows another lowest height.
+        # Blocks keep their places if a subclass has another lowest height.
         self._at = inner.reads._at  # type: ignore[method-assign]

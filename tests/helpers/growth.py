@@ -10,16 +10,16 @@ from typing import TypeVar
 
 _Input = TypeVar("_Input")
 
-# Of a busy machine one run is not enough to say that it is slow.
+# On a busy machine one run does not prove that the code is slow.
 _RUNS = 5
-# Four times the input takes 4 times as long where it is linear, and 16 where it is quadratic.
+# For four times the input, linear work takes 4 times as long, and quadratic work 16 times.
 _TIMES, _MOST = 4, 10
 
 
 def check_linear(
     work: Callable[[_Input], object], make: Callable[[int], _Input], size: int
 ) -> None:
-    """Refuse work whose time grows faster than its input, up to an input of this size."""
+    """Fail if the time of some work grows faster than its input, up to this size."""
     inputs = [make(size // _TIMES), make(size)]
     quarter = whole = inf
     for _ in range(_RUNS):

@@ -19,7 +19,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 class HttpStatusError(OSError):
-    """A status that is an error, where a result was asked for."""
+    """An error status, although a result was expected."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class HttpResponse:
 
     @property
     def result(self) -> Any:
-        """The result of a call; raise where it has none."""
+        """The result of a call; raise if it failed."""
         reply = self.raise_for_status().json
         assert "result" in reply, reply
         return reply["result"]
 
     def raise_for_status(self) -> Self:
-        """This response; raise :exc:`HttpStatusError` where its status is an error."""
+        """Return this response; raise :exc:`HttpStatusError` for an error status."""
         if self.status >= 400:
             raise HttpStatusError(f"{self.status}: {self.text}")
         return self
@@ -61,7 +61,7 @@ def _refuse_constant(text: str) -> None:
 def connection_to(
     url: str, *, source: str = "", tls: SSLContext | None = None, timeout: float = PATIENCE
 ) -> HTTPConnection:
-    """Make a connection to the host of a URL, from the address ``source``."""
+    """Return a connection to the host of a URL, from the address ``source``."""
     parts = urlsplit(url)
     bind = (source, 0) if source else None
     if parts.scheme == "https":
@@ -118,7 +118,7 @@ def client_post(
 def client_call(
     client: FlaskClient, method: str, params: object = None, path: str = "/"
 ) -> Any:
-    """The reply to a JSON-RPC call through Flask's test client."""
+    """Return the response to a JSON-RPC call through Flask's test client."""
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     answer = client_post(client, json.dumps(body), path)
     assert answer.status == 200, answer.body

@@ -9,7 +9,8 @@ from .until import PATIENCE
 
 
 def loaded(modules: str, among: set[str]) -> list[str]:
-    """Return which of some modules are loaded with others, whose names are comma-separated."""
+    """Return which modules of a set are loaded by importing others, whose names are
+    comma-separated."""
     code = f"import sys, {modules}; print(*(sys.modules.keys() & {among!r}))"
     found = subprocess.run(
         [sys.executable, "-c", code],

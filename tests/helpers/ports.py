@@ -1,4 +1,4 @@
-"""Free ports for other servers, which can't take a listening socket."""
+"""Free ports for servers that can't be given a listening socket."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pathlib import Path
 
 _FIRST, _LAST = 10_000, 65_535
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
-# Suites that seed the common one alike are not to take the same.
+# Test suites that seed the common generator with the same number must get different ports.
 _dice = random.SystemRandom()
-# A test asks for a second one before the first is in use.
+# A test may ask for a second port before the first is in use.
 _returned: set[int] = set()
 
 
 def free_port() -> int:
-    """A port that nobody has and that the kernel gives to nobody who asks for any.
+    """Return a free port outside of the range from which the kernel chooses ports.
 
-    Of the kernel's own, a suite that runs beside this one could be given it before the server
-    takes it; and whoever asks whether the server is there would be answered by another.
+    The kernel could give a port of its own range to another test suite before the server takes
+    it, and the check whether the server is up would reach that suite's server.
     """
-    # Linux, Documentation/networking/ip-sysctl.rst: "32768 60999" where nothing was set.
+    # Linux, Documentation/networking/ip-sysctl.rst: the default is "32768 60999".
     text = _RANGE.read_text() if _RANGE.exists() else "32768 60999"
     low, high = map(int, text.split())
-    # Where the kernel has all of them, one of its own must do.
+    # If the kernel's range has all ports, use one in it.
     free = [*range(_FIRST, low), *range(high + 1, _LAST)] or list(range(low, high))
     # Each of pytest-xdist's workers, gw0, gw1 ..., has ports of its own.
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))

@@ -22,7 +22,7 @@ from .until import until
 
 _USER = "noderpc"
 
-# A cluster of tests need not survive a power loss, but those that ask for it.
+# Most clusters of tests need not survive a power loss.
 _OPTIONS = {
     "listen_addresses": "",
     "fsync": "off",
@@ -34,7 +34,7 @@ _OPTIONS = {
 
 
 def binary(name: str) -> str:
-    """Path of a program of PostgreSQL; skip the test without it."""
+    """Return the path of a program of PostgreSQL; skip the test without it."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     found = shutil.which(name, path=os.pathsep.join(map(str, folders))) or shutil.which(name)
     if found is None:
@@ -43,7 +43,7 @@ def binary(name: str) -> str:
 
 
 def _children(parent: int) -> list[int]:
-    """Return the ids of the processes that a process has started."""
+    """Return the PIDs of a process's children."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -54,7 +54,7 @@ def _children(parent: int) -> list[int]:
 
 
 def run_as_user() -> Sequence[str]:
-    """Return the beginning of commands that must not be run as root."""
+    """Return the beginning of commands that refuse to run as root."""
     if os.geteuid() != 0:
         return ()
     return ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
@@ -77,7 +77,7 @@ class Cluster:
         self._init()
 
     def _run(self, *command: str) -> None:
-        # Not a pipe, which the server would inherit.
+        # The log is a file, as the server would inherit a pipe.
         with (self.folder / "log").open("ab") as log:
             done = subprocess.run(
                 [*run_as_user(), *command],
@@ -100,7 +100,7 @@ class Cluster:
         return (self.folder / "log").read_text()
 
     def start(self) -> None:
-        """Start the server, and wait until it answers."""
+        """Start the server, and wait until it responds."""
         options = {"unix_socket_directories": str(self.folder), **self.options}
         given = " ".join(f"-c {name}='{value}'" for name, value in options.items())
         self._run(binary("pg_ctl"), "-D", str(self._data), "-w", "-o", given, "start")
@@ -111,7 +111,7 @@ class Cluster:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stop all processes of the server: its sockets stay open, and nothing is answered."""
+        """Stop all processes of the server: its sockets stay open, but nothing responds."""
         server = int((self._data / "postmaster.pid").read_text().split()[0])
         stopped: list[int] = []
         try:
@@ -127,7 +127,7 @@ class Cluster:
                     os.kill(pid, signal.SIGCONT)
 
     def url(self, database: str) -> str:
-        """URL of a database."""
+        """Return the URL of a database."""
         return f"postgresql://{_USER}@/{database}?{self._query}"
 
     @property
@@ -153,12 +153,12 @@ class Cluster:
         return self.url(name)
 
     def drop(self, url: str) -> None:
-        """Remove a database, whoever uses it."""
+        """Remove a database and close its connections."""
         name = url.rpartition("/")[2].partition("?")[0]
         self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
     def execute(self, *statements: str) -> None:
-        """Execute statements beside the databases of tests."""
+        """Execute statements in the database ``postgres``."""
         import psycopg
 
         with psycopg.connect(self.url("postgres"), autocommit=True) as at:
@@ -166,7 +166,7 @@ class Cluster:
                 at.execute(sql)
 
     def ask(self, sql: str) -> Any:
-        """Return the first row of a query beside the databases of tests."""
+        """Return the first row of a query in the database ``postgres``."""
         import psycopg
 
         with psycopg.connect(self.url("postgres"), autocommit=True) as at:
@@ -193,11 +193,11 @@ class Standby(Cluster):
         self.start()
 
     def catch_up(self) -> None:
-        """Wait until it has what the primary has now."""
+        """Wait until the replica has replayed everything that the primary has now."""
         (now,) = self._primary.ask("SELECT pg_current_wal_lsn()")
         has = f"SELECT pg_last_wal_replay_lsn() >= '{now}'"
         until(lambda: self.ask(has) == (True,), "the standby has caught up")
 
     def promote(self) -> None:
-        """Make it a primary."""
+        """Make the replica a primary."""
         self._run(binary("pg_ctl"), "-D", str(self._data), "-w", "promote")

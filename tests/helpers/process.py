@@ -1,4 +1,4 @@
-"""A server in processes of its own, and the log that they write."""
+"""A server in processes of its own, and its log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .until import PATIENCE, until
 
 
 class Process:
-    """A started command; ``environment`` has further variables."""
+    """A started command; ``environment`` has additional variables."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Process:
         self.pid = self._process.pid
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
-        """Wait for a state of the process, which must not end before."""
+        """Wait for a state of the process; fail if it ends before."""
 
         def is_there() -> bool:
             assert not self.has_ended(), self.log.read_text()
@@ -45,7 +45,7 @@ class Process:
         until(is_there, what)
 
     def until_answered(self, answers: Callable[[], object]) -> None:
-        """Wait until a call raises no :exc:`OSError` any more."""
+        """Wait until a call raises no :exc:`OSError`."""
 
         def holds() -> bool:
             try:
@@ -57,34 +57,34 @@ class Process:
         self.until(holds, "an answer")
 
     def children(self) -> list[int]:
-        """The processes under it that are there."""
+        """Return the PIDs of its children."""
         listed = subprocess.run(["pgrep", "-P", str(self.pid)], capture_output=True, text=True)
         return [int(line) for line in listed.stdout.split()]
 
     def tell(self, number: int) -> None:
-        """Send it a signal, if it is there."""
+        """Send a signal to the process if it runs."""
         if not self.has_ended():
             self._process.send_signal(number)
 
     def has_ended(self) -> bool:
-        """Return true if its parent process has."""
+        """Return true if the process has ended."""
         return self._process.poll() is not None
 
     def wait(self) -> int:
-        """Wait until it ends; its exit status."""
+        """Wait until the process ends; return its exit status."""
         return self._process.wait(PATIENCE)
 
     def end(self, number: int = signal.SIGTERM) -> int:
-        """Tell it to end; its exit status."""
+        """Send the process a signal to end; return its exit status."""
         self.tell(number)
         return self.wait()
 
     def kill(self) -> None:
-        """End it and all that are left."""
+        """Kill the process and all its descendants."""
         for pid in self.children():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        # The workers of gunicorn and nginx are in its session.
+        # Workers of gunicorn and nginx are in its session.
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.wait()

@@ -25,7 +25,7 @@ UNFINISHED = {
     "body": post("Content-Length: 100", body=b"{"),
     "chunks": post("Transfer-Encoding: chunked"),
 }
-"""Requests whose rest never comes."""
+"""Requests that never end."""
 
 
 def connect(url: str, source: str = "") -> socket.socket:
@@ -36,7 +36,7 @@ def connect(url: str, source: str = "") -> socket.socket:
 
 
 def send(node: Node, data: bytes, source: str = "") -> socket.socket:
-    """Connect from the address ``source`` and send as much as is accepted."""
+    """Connect from the address ``source``, and send as many bytes as are accepted."""
     sock = connect(node.url(), source)
     with suppress(ConnectionError):
         sock.sendall(data)
@@ -44,14 +44,14 @@ def send(node: Node, data: bytes, source: str = "") -> socket.socket:
 
 
 def answers(node: Node, data: bytes, source: str = "") -> list[int]:
-    """The status of each response, once the server has closed the connection."""
+    """Return the status of each response, once the server has closed the connection."""
     return [
         int(status) for status in re.findall(r"HTTP/1\.1 (\d+) ", exchange(node, data, source))
     ]
 
 
 def exchange(node: Node, data: bytes, source: str = "") -> str:
-    """All bytes of the response, once the server has closed the connection."""
+    """Return all bytes of the response, once the server has closed the connection."""
     with send(node, data, source) as sock:
         received = b""
         with suppress(ConnectionError):

@@ -12,7 +12,7 @@ from .ports import free_port
 
 
 class SlowRelay:
-    """Listens on a port, and passes everything on after a delay, in both directions."""
+    """Listens on a port, and forwards everything after a delay, in both directions."""
 
     def __init__(self, target_port: int, delay_s: float) -> None:
         self.port, self._target, self._delay_s = free_port(), target_port, delay_s

@@ -11,7 +11,7 @@ import pytest
 
 
 def require_program(program: str) -> str:
-    """Path of a program; skip the test without it."""
+    """Return the path of a program; skip the test without it."""
     path = shutil.which(program)
     if path is None:
         skip_or_fail(f"{program} is not installed")
@@ -25,7 +25,7 @@ def require_library(name: str) -> None:
 
 
 def skip_or_fail(reason: str) -> NoReturn:
-    """Skip the test; fail it where nothing may be missing, as in .ci/run."""
+    """Skip the test, or fail it if nothing may be missing, as in .ci/run."""
     if os.environ.get("NODERPC_REQUIRE_CLIENTS") == "1":
         pytest.fail(f"{reason}, and NODERPC_REQUIRE_CLIENTS=1")
     pytest.skip(reason)

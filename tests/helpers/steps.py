@@ -9,12 +9,12 @@ from types import FrameType
 from typing import Any
 
 _TIMES = 4
-# Linear work takes 4 times the steps for 4 times the input, quadratic work 16 times.
+# Linear work takes 4 times the steps for 4 times the input, and quadratic work 16 times.
 _MOST = 8
 
 
 def count(work: Callable[[], object]) -> int:
-    """Return the lines that are run and the functions that are called, those of C included."""
+    """Return the number of executed lines and of function calls, including C functions."""
     steps = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
@@ -39,7 +39,7 @@ def count(work: Callable[[], object]) -> int:
 
 @dataclass(frozen=True)
 class Shape:
-    """A text of any size: one unit again and again, between a beginning and an end."""
+    """A text of any size: one unit repeated between a beginning and an end."""
 
     before: bytes
     unit: bytes

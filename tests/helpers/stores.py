@@ -1,6 +1,6 @@
-"""Stores of tests: files of SQLite, or with ``--store postgres`` a database for each file name.
+"""Stores of tests: SQLite files, or with ``--store postgres`` a database for each file name.
 
-So tests that only want a store are the same for all.
+Tests that only need a store are the same for both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .postgres import Cluster
 
 
 def make_store(path: str | os.PathLike[str], **options: Any) -> ChainStore:
-    """Return a store, of the options that all have."""
+    """Return a store, with options that all stores have."""
     found = location.location_of(path)
     if isinstance(found, FileLocation):
         return SQLiteBackend(path, **options)
@@ -42,7 +42,7 @@ class Databases:
         self._location_of = location.location_of
 
     def location_of(self, path: str | os.PathLike[str]) -> Location:
-        """Return the database that stands for a file."""
+        """Return the database that replaces a file."""
         from flask_noderpc.postgres.settings import DatabaseURL
 
         found = self._location_of(path)
@@ -60,14 +60,14 @@ class Databases:
         return url
 
     def close(self) -> None:
-        """Remove all of them."""
+        """Drop all databases."""
         for url in self._urls.values():
             self._cluster.drop(url)
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """A cluster of PostgreSQL, for all tests of a process."""
+    """A cluster of PostgreSQL for all tests of a process."""
     made = Cluster()
     yield made
     made.close()
@@ -75,7 +75,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module", autouse=True)
 def stores(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let file names be databases, where the tests are to run on PostgreSQL."""
+    """Replace files by databases if the tests run on PostgreSQL."""
     if request.config.getoption("--store") != "postgres":
         yield
         return

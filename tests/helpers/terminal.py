@@ -1,4 +1,4 @@
-"""A program whose stderr is a terminal."""
+"""Run a program whose stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run_on_terminal(command: Sequence[str], **env: str) -> tuple[str, str]:
         stderr=terminal,
     ) as process:
         os.close(terminal)
-        # Linux: EIO when all that had it open have ended.
+        # On Linux, EIO means that no process has the terminal open.
         with suppress(OSError):
             while part := os.read(own, 4096):
                 shown += part

@@ -1,4 +1,5 @@
-"""Missing programs and libraries skip a test on a developer's machine and fail it in CI."""
+"""Tests that missing programs and libraries skip a test on a developer's machine, and fail it
+in CI."""
 
 from __future__ import annotations
 

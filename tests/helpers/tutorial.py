@@ -39,7 +39,7 @@ _STEP = re.compile(
 
 
 class Tutorial:
-    """A run in a folder; ``addresses`` are the ports of the page and of this run."""
+    """A run in a folder; ``addresses`` maps the page's ports to those of this run."""
 
     def __init__(
         self, folder: Path, environment: Mapping[str, str], addresses: Mapping[str, str]
@@ -108,7 +108,7 @@ class Tutorial:
 
 
 class _Terminal:
-    """A command that runs on while the reader goes on elsewhere."""
+    """A command that keeps running while the reader continues elsewhere."""
 
     def __init__(self, command: str, folder: Path, environment: Mapping[str, str]) -> None:
         self._command = command
@@ -125,7 +125,7 @@ class _Terminal:
             )
 
     def until_shown(self, shown: str) -> None:
-        """Wait until it has printed a text."""
+        """Wait until the command has printed a text."""
         pattern = _pattern(shown)
 
         def is_there() -> bool:
@@ -145,14 +145,15 @@ class _Terminal:
         self._process.wait(PATIENCE)
 
     def close(self) -> None:
-        """End what still runs."""
+        """End the command if it still runs."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGTERM)
             self._process.wait(PATIENCE)
 
 
 def _pattern(shown: str) -> re.Pattern[str]:
-    """Match what was printed from its beginning; the top says what may be left out."""
+    """Return a pattern for the beginning of the output; this module's docstring says what may
+    be left out."""
     return re.compile("".join(map(_line, shown.strip().splitlines())))
 
 
@@ -160,5 +161,5 @@ def _line(shown: str) -> str:
     if shown.strip() == "…":
         return r"(?:.*\n)*?"
     text = ".*".join(map(re.escape, shown.strip().split("…")))
-    # The last one may be without an end.
+    # The last line may have no line end.
     return rf"[ ]*{text}[ ]*(?:\n|\Z)"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-# A state that is waited for may come late on a busy machine.
+# On a busy machine, a state may come late.
 PATIENCE = 120.0
 _POLL_S = 0.01
 
 
 def until(holds: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
-    """Poll until a state holds; fail with what it is after ``patience`` seconds."""
+    """Poll until a state holds; fail with ``what`` after ``patience`` seconds."""
     deadline = time.monotonic() + patience
     while not holds():
         assert time.monotonic() < deadline, f"not within {patience} s: {what}"

@@ -1,4 +1,4 @@
-"""A websocket client of raw frames, for frames that no client would send."""
+"""A websocket client of raw frames, also for frames that no real client sends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .until import PATIENCE
 
 
 def frame(opcode: int, payload: bytes, fin: bool = True, size: int = -1) -> bytes:
-    """A masked frame, with another length than its own when ``size`` is given."""
+    """Return a masked frame, with another length than its own if ``size`` is given."""
     length = len(payload) if size < 0 else size
     head = bytes((opcode | (0x80 if fin else 0),))
     if length < 126:
@@ -33,9 +33,11 @@ def frame(opcode: int, payload: bytes, fin: bool = True, size: int = -1) -> byte
 
 
 class WebSocketClient:
-    """Connects, from the address ``source``, and reads text messages; ``closed`` and
-    ``reason`` are those of the Close it was sent. ``early`` are texts that it sends with its
-    handshake, in one go."""
+    """A websocket client that connects from the address ``source`` and reads text messages.
+
+    ``closed`` and ``reason`` are the code and the reason of the Close frame that it received;
+    ``early`` are messages that it sends together with its handshake.
+    """
 
     def __init__(
         self,
@@ -98,7 +100,7 @@ class WebSocketClient:
         self.text(json.dumps(body if params is None else {**body, "params": params}))
 
     def read(self) -> str | None:
-        """The next text message; ``None`` when the connection has ended."""
+        """Return the next text message; ``None`` once the connection has ended."""
         while not self._texts:
             try:
                 received = self.sock.recv(1 << 20)
@@ -118,7 +120,8 @@ class WebSocketClient:
                     self._texts.append(self._partial)
                     self._partial = ""
             elif isinstance(event, CloseConnection):
-                # As a client does: it has nothing more to say, if anybody is there to hear it.
+                # A client that has read a Close frame sends nothing more; the server may be
+                # gone.
                 self.closed, self.reason = event.code, event.reason
                 with suppress(OSError):
                     self.sock.shutdown(socket.SHUT_WR)
@@ -133,7 +136,7 @@ class WebSocketClient:
         return json.loads(text)
 
     def asked(self, method: str, params: Any = None, request_id: Any = 1) -> Any:
-        """The reply to one call."""
+        """Return the response to one call."""
         self.call(method, params, request_id)
         return self.json()
 

@@ -28,7 +28,7 @@ from flask_noderpc.domain.network import (
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.chains import ChainMaker
 
-# Where in the chain each thing stands.
+# Heights at which the chain has each thing.
 WITH_EVENTS = WITH_TXS = 2
 WITH_UPDATE = WITH_FAILED_TX = 3
 WITH_EVIDENCE = 4
@@ -43,7 +43,7 @@ PEER = "22" * 20 + "@10.0.0.2:26656"
 
 
 class PeeredNetwork(Network):
-    """A node with a peer, which records the addresses that it is asked to dial."""
+    """A node with a peer, which records the addresses that it should dial."""
 
     dialed: tuple[object, ...] = ()
 
@@ -64,7 +64,7 @@ class PeeredNetwork(Network):
 
 
 class PeeredBackend(SQLiteBackend):
-    """A store whose node has a validator key, an id, and a peer."""
+    """A store whose node has a validator key, an ID, and a peer."""
 
     @cached_property
     def network(self) -> PeeredNetwork:
@@ -72,7 +72,7 @@ class PeeredBackend(SQLiteBackend):
 
 
 def backend(folder: Path) -> PeeredBackend:
-    """The chain, in a new file of the folder."""
+    """Return the chain, in a new file of the folder."""
     maker = ChainMaker((10, 7, 3), app_state=b'{"accounts": [1]}')
     made = PeeredBackend(folder / "chain.db", application=KVStore)
     made.init_chain(maker.genesis, maker.state)
@@ -83,7 +83,7 @@ def backend(folder: Path) -> PeeredBackend:
 
 
 def _blocks(maker: ChainMaker) -> list[CommittedBlock]:
-    # Nobody signs for the newcomer, so its votes are absent.
+    # The newcomer does not sign, so its votes are absent.
     key = b64encode(PrivateKey(b"\x77" * 32).public.value)
     blocks = [
         maker.block(),

@@ -25,6 +25,6 @@ def client(backend: chain.PeeredBackend) -> FlaskClient:
 
 @pytest.fixture(scope="module")
 def url(backend: chain.PeeredBackend) -> Iterator[str]:
-    """The same chain behind a real socket."""
+    """Return the URL of a real socket with the same chain."""
     with serve(app_for(backend)) as address:
         yield address

@@ -1,4 +1,4 @@
-"""``broadcast_tx_async`` answers from this process, without waiting for the store."""
+"""Tests that ``broadcast_tx_async`` responds without waiting for the store."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def made(path: Path, **limits: int) -> EmbeddedChain:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Another program writes into the store."""
+    """Hold the write lock of the store in another program."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
@@ -80,7 +80,7 @@ def test_a_manual_block_includes_async_transactions_sent_before(tmp_path: Path) 
 def test_async_transactions_refused_by_the_store_are_counted_and_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Two processes of one store think that there is room for one more."""
+    """Two processes of one store both see room for one more transaction."""
     path = tmp_path / "chain.db"
     refused: list[Exception] = []
     received = threading.Event()
@@ -106,7 +106,7 @@ def test_async_transactions_refused_by_the_store_are_counted_and_logged(
 
 
 class BlockedLog(logging.Handler):
-    """Takes a first record, and each after it only when it is let go."""
+    """A log handler that accepts a first record, and blocks later ones until it is released."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class BlockedLog(logging.Handler):
         self.is_blocked, self.resume = threading.Event(), threading.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Wait with the second record."""
+        """Block from the second record on."""
         self.records += 1
         if self.records > 1:
             self.is_blocked.set()
@@ -146,7 +146,7 @@ def test_the_queue_is_read_again_after_refusals_are_logged(
 
             sender = threading.Thread(target=send_many, daemon=True)
             sender.start()
-            # As many as the queue holds.
+            # The queue holds 500 transactions.
             assert all(taken.acquire(timeout=PATIENCE) for _ in range(500))
             handler.resume.set()
             sender.join(PATIENCE)

@@ -1,4 +1,4 @@
-"""Batches: several calls in one body."""
+"""Tests of batches: several calls in one body."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_replies_come_in_the_order_of_the_calls(client: FlaskClient) -> None:
 
 
 def test_a_batch_of_one_is_answered_bare(client: FlaskClient) -> None:
-    # CometBFT does this, and CosmJS relies on it.
+    # CometBFT responds in this way, and CosmJS relies on it.
     assert replies(client, health(7)) == {"jsonrpc": "2.0", "id": 7, "result": {}}
 
 
@@ -123,7 +123,7 @@ def test_calls_of_a_batch_see_the_effects_of_earlier_ones(client: FlaskClient) -
     assert second["error"]["data"] == "tx already exists in cache"
 
 
-# Larger than the 20,000 bytes that the client fixture's mount allows.
+# The result is larger than the 20,000 bytes that the client fixture's mount allows.
 LARGE = {"id": 1, "method": "blockchain"}
 
 

@@ -1,4 +1,4 @@
-"""POST bodies that are not JSON-RPC, too large, or unlike their headers."""
+"""Tests of POST bodies that are not JSON-RPC, too large, or inconsistent with their headers."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_no_encoding_may_be_named(client: FlaskClient, encoding: str) -> None:
     assert answer.json["result"] == {}
 
 
-# What only a real socket can say.
+# The tests below need a real socket.
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_a_body_over_the_limit_is_refused_and_names_the_setting(
 
 
 def raw(address: tuple[str, int], head: str, body: bytes = b"") -> tuple[int, bytes]:
-    """The answer to bytes that no honest client sends."""
+    """Return the response to bytes that no real client sends."""
     with socket.create_connection(address, timeout=PATIENCE) as peer:
         peer.sendall(f"POST / HTTP/1.0\r\nHost: localhost\r\n{head}\r\n\r\n".encode() + body)
         peer.shutdown(socket.SHUT_WR)
@@ -188,11 +188,11 @@ def raw(address: tuple[str, int], head: str, body: bytes = b"") -> tuple[int, by
 @pytest.mark.parametrize(
     ("head", "status"),
     [
-        # Announced and not sent: the size alone is enough to refuse it.
+        # The announced length alone is enough to refuse the body.
         ("Content-Length: 1000000000000", 413),
-        # More announced than sent.
+        # The length is larger than the body.
         (f"Content-Length: {len(HEALTH) + 10}", 400),
-        # Less announced: the rest is another request that never comes.
+        # The length is smaller than the body, and the rest is an incomplete request.
         ("Content-Length: 10", 400),
         ("Content-Length: 0", 400),
         ("Content-Length: -5", 400),

@@ -1,4 +1,4 @@
-"""Ids, method names and parameters of calls, in unusual forms."""
+"""Tests of IDs, method names and parameters of calls, in unusual forms."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_a_value_of_the_wrong_kind_is_refused_by_its_name(
     assert len(error["data"]) < 250
 
 
-# Heights, from one end to the other.
+# Heights, from the lowest to the highest.
 
 EDGES = [-(1 << 63), -(1 << 31), -1, 0, 8, 1 << 31, 1 << 53, (1 << 63) - 1]
 BEYOND = [-(1 << 63) - 1, 1 << 63, 1 << 64, 10**23, -(10**40)]

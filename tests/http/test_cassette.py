@@ -1,4 +1,4 @@
-"""A cassette records what a node answers, and replays it without the node."""
+"""Tests of a cassette, which records a node's responses, and replays them without the node."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def call(method: str, number: int = 1, **params: str) -> dict[str, Any]:
 
 
 def asked(url: str, then: Callable[[], object]) -> list[Any]:
-    """Return what is answered to a test's requests, some of it before the chain grows."""
+    """Return the responses to a test's requests, some of which come before the chain grows."""
     found = [fetch(url, call("status"))]
     then()
     calls = [call("block", 2, height="1"), call("block", 3, height="99")]
@@ -46,7 +46,7 @@ def asked(url: str, then: Callable[[], object]) -> list[Any]:
 
 
 def test_what_was_recorded_is_replayed(tmp_path: Path) -> None:
-    """In its order, with the ids of the calls; without the node."""
+    """Responses are replayed in order, with the IDs of the new calls, without the node."""
     file = tmp_path / "node.json"
     with run_node(dialect="comet-0.38") as node:
         node.produce()
@@ -59,12 +59,12 @@ def test_what_was_recorded_is_replayed(tmp_path: Path) -> None:
         assert "error" in recorded[4]
     with play(file, node.url) as url:
         assert asked(url, lambda: None) == recorded
-        # The last one again.
+        # The last response is repeated.
         assert fetch(url, call("status", 7)) == recorded[1]
 
 
 def test_a_request_that_is_missing(tmp_path: Path) -> None:
-    """The client gets an error, and the test fails with its name."""
+    """The client gets an error, and the test fails with the request's name."""
     file = tmp_path / "node.json"
     file.write_text("{}")
 

@@ -1,4 +1,4 @@
-"""Errors of CometBFT's parameters, over HTTP and the websocket."""
+"""Tests of the errors for CometBFT's parameters, over HTTP and the websocket."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def client(backend: chain.PeeredBackend) -> FlaskClient:
 
 
 def refused() -> Iterator[tuple[str, str]]:
-    """GETs of our routes whose parameters CometBFT 0.38 does not take, and what it says."""
+    """Yield GETs of our routes whose parameters CometBFT 0.38 refuses, with its error."""
     target = ""
     row = re.compile(r' +[\d,]*\b38\b.* 500 .* :: (\{.*"code":-32602.*)')
     for line in MATRIX.read_text(encoding="utf-8").splitlines():
@@ -81,7 +81,7 @@ def posted(client: FlaskClient, call: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("call", [{}, {"params": None}, {"params": {}}, {"params": [None]}])
 def test_parameters_may_be_left_out(client: FlaskClient, call: dict[str, Any]) -> None:
-    # CometBFT fails with a panic where there is no params at all; here nothing is given.
+    # CometBFT panics without the member params; here it means that there are none.
     assert "result" in posted(client, {"method": "block", **call})
 
 
@@ -110,5 +110,5 @@ def test_a_subscription_is_read_by_the_same_rules() -> None:
         "error converting json params to arguments: json: cannot unmarshal number into"
         " Go value of type string"
     )
-    # CometBFT: what is missing is an empty text, which is no query.
+    # CometBFT reads a missing query as an empty string, which is not a query.
     assert empty["error"]["data"].startswith("failed to parse query: ")

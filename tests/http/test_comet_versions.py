@@ -1,4 +1,4 @@
-"""An app in the dialects of CometBFT's versions."""
+"""Tests of an app in the dialects of CometBFT's versions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def client(backend: chain.PeeredBackend, dialect: str) -> FlaskClient:
 
 
 def got(client: FlaskClient, path: str) -> Any:
-    """The result of a GET."""
+    """Return the result of a GET."""
     reply = client.get(path)
     assert reply.status_code == 200
     assert reply.json is not None
@@ -38,7 +38,7 @@ def got(client: FlaskClient, path: str) -> Any:
 
 
 def posted(client: FlaskClient, method: str, params: Any) -> Any:
-    """The reply to a call."""
+    """Return the response to a call."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     return client.post("/", data=body).get_json()
 
@@ -187,7 +187,7 @@ def test_0_40_refuses_ids_that_are_no_whole_numbers(
 ) -> None:
     body = f'{{"jsonrpc":"2.0","id":{request_id},"method":"health"}}'
 
-    # As a node of 0.40.0 answered.
+    # A node of 0.40.0 gave this response.
     assert client.post("/", data=body).get_json() == {
         "jsonrpc": "2.0",
         "error": {

@@ -1,4 +1,4 @@
-"""Large responses are compressed for clients that accept gzip and are on another machine."""
+"""Tests that large responses are compressed for clients on other machines that accept gzip."""
 
 from __future__ import annotations
 

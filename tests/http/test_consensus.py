@@ -1,4 +1,4 @@
-"""Consensus state, as a node shows it between two blocks."""
+"""Tests of the consensus state, which shows a node between two blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVERY_DIALECT = pytest.mark.parametrize("dialect", ["document", "comet-0.38"])
 
 
 def got(backend: Any, dialect: str, path: str) -> Any:
-    """The result of a GET."""
+    """Return the result of a GET."""
     reply = app_for(backend, dialect=dialect).test_client().get(path)
     assert reply.status_code == 200, reply.text
     assert reply.json is not None
@@ -68,7 +68,7 @@ def test_dump_consensus_state_shows_validators_and_last_commit(
     assert state["validators"]["proposer"] in state["validators"]["validators"]
     assert state["last_validators"]["proposer"] in state["last_validators"]["validators"]
     last = state["last_commit"]
-    # The newcomer's vote is absent, and its power is not counted.
+    # The newcomer's vote is absent, and its power does not count.
     assert last["votes_bit_array"] == "BA{4:xxx_} 19/20 = 0.95"
     assert last["votes"][3] == "nil-Vote"
     first = commit["signatures"][0]

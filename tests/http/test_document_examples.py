@@ -1,4 +1,4 @@
-"""Parameters and the order of members as in the interface document."""
+"""Tests of parameters, and of the order of members, as in the interface document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random input is answered with JSON-RPC, and never with an internal error."""
+"""Tests that random input gets a JSON-RPC response, and never an internal error."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from flask_noderpc.jsonrpc.params import specs
 
 from ..helpers.http import HttpResponse, client_post
 
-# The chain is only read, except for transactions, which no example depends on.
+# The chain is only read, except for transactions, on which no example depends.
 shared = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
-# It waits for a block that nobody makes.
+# broadcast_tx_commit waits for a block, and none is made.
 NAMES = [route.name for route in COMETBFT_ROUTES if route.name != "broadcast_tx_commit"]
 PARAMETERS = sorted({spec.wire for route in COMETBFT_ROUTES for spec in specs(route.params)})
 

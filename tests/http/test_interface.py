@@ -1,4 +1,4 @@
-"""Every route and every field of the interface document, on a live server."""
+"""Tests of every route and every field of the interface document, on a live server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BLOCK_HASH = ("hash of block", b"")
 TX_HASH = ("hash", tx_hash(TX))
 FRESH_TX = ("fresh", b"")
 
-# The calls of each route; together they must show every parameter and every field.
+# Calls of each route, which together must show every parameter and every field.
 CALLS: dict[str, list[dict[str, Value]]] = {
     "health": [{}],
     "status": [{}],
@@ -65,7 +65,7 @@ CALLS: dict[str, list[dict[str, Value]]] = {
 
 
 class Sender:
-    """Makes and sends calls, each fresh transaction once."""
+    """Makes and sends calls, and each transaction only once."""
 
     def __init__(self, url: str, backend: PeeredBackend) -> None:
         self._url = url
@@ -118,7 +118,7 @@ class Sender:
                 return content.hex() if kind == "data" else "0x" + content.hex()
             case bool() | str():
                 return value
-        # document: in the forms given, integers are written as decimal strings.
+        # In the document's form, integers are decimal strings.
         return str(value)
 
 
@@ -142,7 +142,7 @@ def expected_members(name: str) -> set[str]:
     return members | {"error"} if ROUTES[name].get("error_member") else members
 
 
-# The block before the first has no hash, and a vote that is absent has no address.
+# The first block has no previous hash, and an absent vote has no address.
 EMPTY_HEX = re.compile(
     r"\.(last_block_id(\.parts)?\.hash|signatures\[\d\]\.validator_address): '' is no hex"
 )
@@ -202,7 +202,7 @@ def test_every_field_and_every_element_is_shown_by_some_answer(sender: Sender) -
 
 
 def _shown(value: Any, kind: Kind, label: str) -> Iterator[str]:
-    """A label for each field and each list element that the value has."""
+    """Yield a label for each field and each list element of the value."""
     yield label
     if isinstance(kind, str) or value is None:
         return
@@ -222,7 +222,7 @@ def _shown(value: Any, kind: Kind, label: str) -> Iterator[str]:
 
 
 def _every(kind: Kind, label: str, above: tuple[str, ...]) -> Iterator[str]:
-    """The labels that answers can have."""
+    """Yield the labels that results can have."""
     yield label
     if isinstance(kind, str):
         return

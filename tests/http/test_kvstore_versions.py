@@ -1,4 +1,4 @@
-"""The kvstore has the version of the dialect that its chain began with."""
+"""Tests that the kvstore has the version of the dialect in which its chain began."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from flask_noderpc.extension import mounts
 from flask_noderpc.testing.node import run_node
 
 _UPDATE_038 = "0a220a20{key}100a"
-# CometBFT: what `kvstore.go` of each release keeps of a validator with the power 10.
+# Records of a validator with the power 10, by `kvstore.go` of each CometBFT release.
 RECORDS = {
-    # The length is a signed varint.
+    # This version's length is a signed varint.
     "0.34": "4c" + _UPDATE_038,
     "0.37": "26" + _UPDATE_038,
     "0.38": "26" + _UPDATE_038,
@@ -35,7 +35,7 @@ ABCI = {"0.34": "0.17.0", "0.37": "1.0.0", "0.38": "2.0.0", "1.0": "2.1.0"}
 
 @contextmanager
 def served(folder: Path, dialect: str) -> Iterator[FlaskClient]:
-    """The chain of a folder, with its first block."""
+    """Run the chain of a folder, with its first block."""
     app = Flask("host")
     NodeRPC(app, database=str(folder / "chain.db"), dialect=dialect, produce=False)
     (mount,) = mounts(app).values()
@@ -51,7 +51,7 @@ def served(folder: Path, dialect: str) -> Iterator[FlaskClient]:
 
 
 def shown(client: FlaskClient, folder: Path) -> tuple[Any, Any, Any]:
-    """The validator's entry, the first app hash, and the version in ``abci_info``."""
+    """Return the validator's entry, the first app hash, and the version in ``abci_info``."""
     key = home.load(folder, 0).validator_keys[0].public.value.hex()
     query = _result(client, f'/abci_query?path="/val"&data=0x{key}')["response"]
     header = _result(client, "/block?height=1")["block"]["header"]

@@ -1,4 +1,5 @@
-"""A page of another site may read and subscribe; to send transactions it must be allowed."""
+"""Tests that a page of another site may read and subscribe, and needs permission to send
+transactions."""
 
 from __future__ import annotations
 
@@ -22,14 +23,14 @@ WALLET = {"Origin": "https://wallet.example", "Sec-Fetch-Site": "cross-site"}
 
 FOREIGN = (
     EVIL,
-    # An image's address, or a link that somebody followed.
+    # Headers for the address of an image, or for a link.
     {"Sec-Fetch-Site": "cross-site"},
-    # To addresses that are neither https nor local browsers say only this much.
+    # Browsers send only this to addresses that are neither https nor local.
     {"Origin": "https://evil.example"},
     {"Origin": "null"},
     {"Referer": "http://evil.example/page"},
     {"Origin": "http://[broken"},
-    # An origin is its host and its port, to the last letter.
+    # An origin is compared with its whole host and its port.
     {"Origin": "http://localhost:26657.evil.example"},
     {"Origin": "http://localhost:3000"},
     {"Origin": "http://localhost"},
@@ -47,7 +48,7 @@ OWN: tuple[dict[str, str], ...] = (
     {"Origin": "https://evil.example", "Sec-Fetch-Site": "same-origin"},
     {"Sec-Fetch-Site": "none"},
 )
-# Of the same site as the browser says, such as from another port.
+# The browser says same-site, for instance for another port.
 BESIDE: tuple[dict[str, str], ...] = (
     {"Sec-Fetch-Site": "same-site"},
     {"Sec-Fetch-Site": "same-site", "Referer": "http://localhost:26657/"},
@@ -153,16 +154,16 @@ def test_programs_of_this_machine_may_sign(peer: str, host: str) -> None:
     [
         ({}, "localhost", "192.0.2.1"),
         ({}, "localhost", "fe80::1"),
-        # A socket of the file system has no address.
+        # A Unix socket has no address.
         ({}, "localhost", ""),
         ({}, "localhost", "unix:"),
-        # What a proxy on this machine passes on.
+        # Headers that a proxy on this machine adds.
         ({"X-Forwarded-For": "127.0.0.1"}, "localhost", "127.0.0.1"),
         ({"X-Real-IP": "192.0.2.1"}, "localhost", "127.0.0.1"),
         ({"Forwarded": "for=192.0.2.1"}, "localhost", "127.0.0.1"),
         ({"Via": "1.1 proxy"}, "localhost", "127.0.0.1"),
         ({"X-Forwarded-Host": "node.example"}, "localhost", "127.0.0.1"),
-        # A name that somebody gave this machine's address.
+        # A foreign name that resolves to this machine.
         ({}, "evil.example", "127.0.0.1"),
         ({"Sec-Fetch-Site": "same-origin"}, "evil.example:26657", "127.0.0.1"),
         ({}, "", "127.0.0.1"),
@@ -212,9 +213,9 @@ def test_another_site_sends_no_transactions(
     client = app_for(node.chain).test_client()
     got = client.get(f'/{method}?tx="a=1"', headers=headers)
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"tx": "YT0x"}}
-    # The whole batch is looked through, and what only reads is answered.
+    # The whole batch is checked, and calls that only read are served.
     batch = [{"jsonrpc": "2.0", "id": 2, "method": "health"}, call]
-    # What a page can send without asking first: text/plain.
+    # A page can send text/plain without a preflight request.
     posted = client.post("/", data=json.dumps(batch), headers=headers)
 
     assert got.status_code == 403

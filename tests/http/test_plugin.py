@@ -1,4 +1,4 @@
-"""The test kit: fixtures of the pytest plugin, and light imports."""
+"""Tests of the test kit: fixtures of the pytest plugin, and light imports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..helpers.http import call, get
 from ..helpers.imports import loaded
 from ..helpers.until import PATIENCE
 
-# The README's examples.
+# Examples of the README.
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 README_TESTS = [block for block in BLOCKS if "def test_" in block]
@@ -37,11 +37,11 @@ def test_an_installed_package_gives_pytest_its_fixtures(tmp_path: Path) -> None:
 
 
 def output_in(folder: Path) -> str:
-    """Return pytest's output for the tests in a folder, all of which pass."""
+    """Return pytest's output for the tests in a folder, which must all pass."""
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
         cwd=folder,
-        # What this run was given, coverage say, is not for the run under test.
+        # Options of this run, for instance of coverage, must not apply to the run under test.
         env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
         capture_output=True,
         text=True,
@@ -117,7 +117,8 @@ def test_fixture_blocks_are_manual_and_the_clock_stands_still(noderpc_node: Node
     )
 
     assert heights == [1, 2]
-    # The first block has the time of the genesis, the next that of the votes for the first.
+    # The first block has the time of the genesis, and the next block the time of the votes for
+    # the first.
     assert (first, second) == ("2023-11-14T22:13:20Z", "2023-11-14T22:13:22.5Z")
 
 

@@ -1,4 +1,4 @@
-"""Cached results equal computed ones, whichever process produces the blocks."""
+"""Tests that cached results equal computed ones, whichever process produces the blocks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ PATHS = (
     "/abci_info",
     f"/abci_query?data={text('name')}",
 )
-# What is of the moment, or is told of a kept answer alone.
+# Headers that depend on the moment, or that only cached responses have.
 OF_THE_MOMENT = {"X-Server-Time", "ETag"}
 
 
@@ -140,7 +140,7 @@ def test_abci_query_answers_are_cached_per_state(chain: EmbeddedChain) -> None:
 
 
 class Moody:
-    """Says another thing each time."""
+    """An application whose response changes with each query."""
 
     asked = 0
 
@@ -198,7 +198,7 @@ def test_cached_keys_count_toward_the_limit(chain: EmbeddedChain) -> None:
         now, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    # Of thirty, the last and those that there is room for.
+    # The cache keeps the last of thirty blocks, and as many others as fit.
     assert now < 5_000_000
 
 
@@ -227,7 +227,7 @@ def test_the_calls_of_a_batch_read_one_snapshot(chain: EmbeddedChain, cache_byte
         for found in (block["block"], header, commit["signed_header"], last["block"]):
             assert found["header"]["height"] == str(before)
         assert validators["block_height"] == str(before + 1)
-        # What was told of it is no answer of today.
+        # The status read before the change must not be served now.
         latest = answer(client, "/block")["result"]["block"]["header"]["height"]
         assert latest == str(chain.reads.latest_height())
 

@@ -1,4 +1,4 @@
-"""HTTP rules as functions of plain values, and their order in an adapter."""
+"""Tests of HTTP rules as functions of plain values, and of their order in an adapter."""
 
 from __future__ import annotations
 

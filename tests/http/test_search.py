@@ -1,7 +1,7 @@
-"""Searches on a chain that KVStore made: each rule of CometBFT 0.38's indexer.
+"""Tests of searches on a chain that KVStore made: each rule of CometBFT 0.38's indexer.
 
-KVStore gives each transaction two events, ``app.creator`` and ``app.key`` in both: one by
-«Cosmoshi Netowoko» with the key, one by «Cosmoshi» with the value.
+KVStore gives each transaction two events with ``app.creator`` and ``app.key``: one by «Cosmoshi
+Netowoko» with the key, one by «Cosmoshi» with the value.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def search(client: FlaskClient, query: str, **params: Any) -> Any:
 
 
 def keys(client: FlaskClient, query: str, **params: Any) -> list[str]:
-    """The keys of the transactions found; what is counted is what is there."""
+    """Return the keys of the found transactions, and check the total."""
     from base64 import b64decode
 
     result = search(client, query, **params)["result"]
@@ -59,7 +59,7 @@ NUMBERS = ["n1", "n2", "n3", "n4", "n5"]
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        # What stands for every transaction of some heights.
+        # Keys that each transaction of some heights has.
         ("tx.height = 1", ["name", "n1"]),
         ("tx.height = 2", []),
         ("tx.height > 1 AND tx.height <= 3", ["n2", "n3", "n4"]),
@@ -68,17 +68,17 @@ NUMBERS = ["n1", "n2", "n3", "n4", "n5"]
         ("tx.height = 1 AND tx.height = 4", ["name", "n1"]),
         ("tx.height = 1 AND tx.height > 3", ["n5", "same"]),
         ("tx.height = '1'", []),
-        # Alone it is compared as a text, beside others as a number.
+        # Alone, the height is compared as a string, and beside other conditions as a number.
         ("tx.height = 01", []),
         ("tx.height = 01 AND app.key = 'n1'", ["n1"]),
         ("tx.height = 1 AND tx.height = 04", ["name", "n1"]),
         ("tx.height >= 01 AND tx.height <= 01", ["name", "n1"]),
-        # Equality is of texts.
+        # Equality compares strings.
         ("app.key = 'satoshi'", ["name"]),
         ("app.key = 10", ["n1"]),
         ("app.key = 10.0", []),
         ("app.key = 'SATOSHI'", []),
-        # Ranges are of numbers; 8atom is none.
+        # Ranges compare numbers; 8atom is not a number.
         ("app.key > 9", ["n1", "n3", "n5"]),
         ("app.key >= 9 AND app.key < 10", ["n2", "n3"]),
         ("app.key < 9", []),
@@ -86,17 +86,17 @@ NUMBERS = ["n1", "n2", "n3", "n4", "n5"]
         ("app.key CONTAINS 'atos'", ["name"]),
         ("app.key CONTAINS 'n' AND tx.height = 3", ["n2", "n3", "n4"]),
         ("app.key EXISTS AND tx.height >= 4", ["n5", "same"]),
-        # A key in both events of a transaction counts it once.
+        # A transaction with the key in both events counts once.
         ("app.key = 'same'", ["same"]),
         ("app.index_key EXISTS AND tx.height = 3", ["n2", "n3", "n4"]),
-        # All within one event.
+        # All conditions must hold within one event.
         ("app.creator = 'Cosmoshi' AND app.key = 'satoshi'", ["name"]),
         ("app.creator = 'Cosmoshi' AND app.key = 'name'", []),
         ("app.key = 'name' AND app.key = 'satoshi'", []),
         ("app.creator CONTAINS 'Neto' AND app.key CONTAINS 'n'", ["name", *NUMBERS]),
         ("app.creator = 'Cosmoshi' AND app.key > 100", ["n5"]),
         ("app.creator = 'Cosmoshi' AND app.key EXISTS AND tx.height = 4", ["n5", "same"]),
-        # Only what is indexed can be found.
+        # Only indexed attributes can be found.
         ("app.noindex_key EXISTS", []),
         ("tm.event = 'Tx'", []),
         ("tm.event = 'Tx' AND tx.height = 1", []),
@@ -231,7 +231,7 @@ def test_a_search_beyond_a_limit_names_its_setting(client: FlaskClient) -> None:
 def test_a_search_beyond_the_limit_of_rows_names_its_setting(
     client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PostgreSQL has a limit of time alone."""
+    """PostgreSQL has only a time limit."""
     backend = client.application.extensions["noderpc"]["noderpc"].backend
     monkeypatch.setattr(search_limits, "MIN_ROWS", 10)
     monkeypatch.setattr(search_limits, "ROWS_PER_S", 0)

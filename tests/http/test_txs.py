@@ -1,4 +1,4 @@
-"""Transactions from the client's side: sent, refused, awaited, found again."""
+"""Tests of transactions from the client's side: sent, refused, awaited, found again."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def waiting(client: FlaskClient) -> int:
 
 
 class Producer(threading.Thread):
-    """Makes a block as soon as a transaction waits."""
+    """A thread that makes a block as soon as a transaction is pending."""
 
     def __init__(self, chain: EmbeddedChain) -> None:
         super().__init__()
@@ -120,14 +120,14 @@ def test_a_call_beyond_the_waiter_limit_is_refused(
     assert error["code"] == -32603
     assert "1 calls wait already, NODERPC_MAX_WAITING_CALLS raises this" in error["data"]
     assert replies[0]["result"]["height"] == "1"
-    # Nothing of the refused call is left behind, and the seat is free again.
+    # The refused call leaves nothing behind, and its place is free again.
     assert waiting(client) == 0
     assert send(patient, "broadcast_tx_commit", b"noequals")["result"]["height"] == "0"
 
 
 @pytest.fixture
 def forgetful(tmp_path: Path) -> Iterator[EmbeddedChain]:
-    """A chain that remembers one transaction, so that others may be sent again."""
+    """A chain whose cache holds one transaction, so that others may be sent again."""
     limits = MempoolLimits(cache_size=1)
     made = EmbeddedChain(
         tmp_path / "forgetful.db", clock=ManualClock(), produce=False, limits=limits
@@ -138,7 +138,7 @@ def forgetful(tmp_path: Path) -> Iterator[EmbeddedChain]:
 
 
 def commit(chain: EmbeddedChain, tx: bytes) -> Any:
-    """The answer to ``broadcast_tx_commit``, while a block is made."""
+    """Return the response to ``broadcast_tx_commit``, while a block is made."""
     producer = Producer(chain)
     producer.start()
     client = app_for(chain, broadcast_timeout=PATIENCE).test_client()

@@ -1,4 +1,4 @@
-"""Routes that change the node exist only with NODERPC_RPC_UNSAFE."""
+"""Tests that routes which change the node only exist with NODERPC_RPC_UNSAFE."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_with_the_setting_it_is_on_the_page(
     backend: PeeredBackend, comet: FlaskClient, name: str
 ) -> None:
     assert f">{name}<" in app_for(backend, rpc_unsafe=True).test_client().get("/").text
-    # CometBFT's own page has addresses alone.
+    # CometBFT's own page only has addresses.
     assert f"/{name}?" in comet.get("/").text
 
 

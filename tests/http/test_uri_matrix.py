@@ -1,4 +1,5 @@
-"""Unusual GETs, compared with real nodes: the same are refused, with the same code."""
+"""Tests of unusual GETs, compared with real nodes: the same ones are refused, with the same
+code."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ MATRIX = Path(__file__).parents[1] / "golden" / "uri_error_matrix.txt"
 
 OURS = COMETBFT_ROUTES.by_name()
 
-# document: an unknown hash is 404, where nodes answer 200 with a null block.
+# The document has 404 for an unknown hash, where nodes send 200 with a null block.
 UNKNOWN_HASH = ("block_by_hash", "header_by_hash")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A request, and what CometBFT 0.38 says to it."""
+    """A request, and CometBFT 0.38's response."""
 
     target: str
     status: int
@@ -48,7 +49,7 @@ def rows() -> list[Row]:
     return found
 
 
-# document: lenient in what it takes: a text needs no quotes, and a flag may have them.
+# The document accepts more: a string needs no quotes, and a flag may have them.
 LENIENT = (
     '/tx?hash=0x00&prove="true"',
     "/abci_query?path=/store",
@@ -66,7 +67,7 @@ def test_the_matrix_is_read_whole() -> None:
 
 
 def asked(client: FlaskClient, row: Row) -> HttpResponse:
-    # As in curl: quotes travel bare, and blanks are written %20.
+    # As with curl, quotes are sent unescaped, and blanks as %20.
     return client_get(client, row.target)
 
 

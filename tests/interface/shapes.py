@@ -1,4 +1,4 @@
-"""Checks of a JSON value against the types of ``document.json``."""
+"""Check a JSON value against the types of ``document.json``."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ DOCUMENT: dict[str, Any] = json.loads(
 SHAPES: dict[str, dict[str, Kind]] = DOCUMENT["shapes"]
 EXTRAS: dict[str, dict[str, Kind]] = DOCUMENT["extras"]
 
-# CometBFT: a node's id is the one hash printed in lower case.
+# In CometBFT a node's ID is the only hash in lower case.
 _LOWER = {("NodeInfo", "id"): "lower hex"}
 
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?Z", re.ASCII)
 
 
 def check(value: object, kind: Kind, where: str = "result") -> list[str]:
-    """What is wrong with the value, one sentence each; nothing when it is right."""
+    """Return one sentence for each fault of the value; empty if it is right."""
     return list(_complaints(value, kind, where))
 
 
@@ -78,7 +78,7 @@ def _fields(
 
 
 def _first_names(fields: Mapping[str, Kind]) -> dict[str, Kind]:
-    # ``parts.total`` and ``parts.hash`` become one field ``parts`` with two of its own.
+    # ``parts.total`` and ``parts.hash`` become one field ``parts`` with two fields.
     direct: dict[str, Kind] = {}
     nested: dict[str, dict[str, Kind]] = {}
     for path, kind in fields.items():
@@ -103,7 +103,7 @@ def _is_base64(value: object) -> bool:
     if not isinstance(value, str):
         return False
     try:
-        # Encoding again refuses stray bits behind the last byte.
+        # Encoding again detects stray bits behind the last byte.
         return b64encode(b64decode(value, validate=True)).decode() == value
     except (Error, ValueError):
         return False

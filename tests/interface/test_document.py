@@ -1,4 +1,4 @@
-"""The document's tables are complete: every name in them is defined."""
+"""Tests that the document's tables are complete: every name in them is defined."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def test_extras_belong_to_a_shape_and_repeat_none_of_its_fields() -> None:
 
 
 def test_four_answers_carry_an_empty_error_member() -> None:
-    # document: "top-level `error` also present", the result of broadcast_tx_sync, and that
-    # of broadcast_tx_async, which has the same shape.
+    # The document says "top-level `error` also present" for the result of broadcast_tx_sync;
+    # the result of broadcast_tx_async has the same shape.
     named = [route["name"] for route in ROUTES if route.get("error_member")]
 
     assert named == ["broadcast_tx_sync", "broadcast_tx_async", "check_tx", "abci_query"]

@@ -1,4 +1,4 @@
-"""The checker accepts right responses and refuses wrong ones."""
+"""Tests that the checker accepts right responses and refuses wrong ones."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def results() -> list[tuple[str, Kind]]:
 
 
 def sample(kind: Kind) -> Any:
-    """A right value of the type, every array with one element."""
+    """Return a valid value of the type, with one element in every array."""
     if isinstance(kind, str):
         return deepcopy(SAMPLES[kind])
     if set(kind) == {"shape"}:

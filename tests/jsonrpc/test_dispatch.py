@@ -1,4 +1,4 @@
-"""The sans-I/O core: from a call to its answer, by the rules of a dialect."""
+"""Tests of the core without I/O: from a call to its response, by the rules of a dialect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from flask_noderpc.wire.envelope import Envelope
 
 
 class ListsEnvelope(Envelope):
-    """Answers a batch with a list, however short."""
+    """An envelope that answers every batch with a list, however short."""
 
     lone_reply_is_bare = False
 

@@ -1,4 +1,4 @@
-"""A parameter class, read from a query string or from JSON."""
+"""Tests of parameter classes, which are read from a query string or from JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flask_noderpc.wire.params import Flag, Int64, Text
 
 @dataclass(frozen=True, slots=True)
 class Sample(Params):
-    """One parameter of each sort."""
+    """One parameter of each kind."""
 
     needed: int = param(Int64(), doc="Must be given.")
     word: str = param(Text(), default="none", doc="May be given.")

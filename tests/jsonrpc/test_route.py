@@ -1,4 +1,4 @@
-"""The route table and what derives from its rows."""
+"""Tests of the route table, and of what is derived from its rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.interface.shapes import DOCUMENT
 
 @dataclass(frozen=True, slots=True)
 class Sample(Params):
-    """With a height."""
+    """Parameters with a height."""
 
     height: int | None = param(Int64(), default=None, doc="Which block.")
 
@@ -147,7 +147,7 @@ def test_the_client_with_the_most_waiters_loses_one() -> None:
         with pytest.raises(Busy):
             waiters.acquire("hog").__enter__()
     hog[0].__exit__(None, None, None)
-    # What was given up is not given back twice.
+    # Tickets that were taken back are not released twice.
     with waiters.acquire("guest"), pytest.raises(Busy):
         waiters.acquire("guest").__enter__()
 

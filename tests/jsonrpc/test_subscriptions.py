@@ -1,4 +1,4 @@
-"""Event buffers and the query hub: delivery, and subscribers that fall behind."""
+"""Tests of event buffers and the query hub: delivery, and slow subscribers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Ethereum's executable specification (EELS) as an engine: slow, and right by definition.
 
-It keeps every state that it made in memory, by its root.
+It keeps every state in memory, by its root.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ BlockHash = Callable[[int], bytes | None]
 
 
 class Eels(EvmEngine):
-    """Runs messages by the specification of Prague."""
+    """An engine that runs messages by the specification of Prague."""
 
     def __init__(self, block_hash: BlockHash) -> None:
         self._block_hash = block_hash
@@ -63,7 +63,7 @@ def _copied(state: Any) -> Any:
 
 
 class EelsWorld(World):
-    """A state of EELS; messages follow one another on it."""
+    """A state of EELS, on which messages run one after another."""
 
     def __init__(self, state: Any, block_hash: BlockHash, kept: dict[bytes, Any]) -> None:
         self.state, self._block_hash, self._kept = state, block_hash, kept
@@ -107,7 +107,7 @@ class EelsWorld(World):
         output, call = vm.BlockOutput(), fork.process_message_call
         sender, tx = Address(message.sender), self._transaction(message, environment)
         with (
-            # A message has no signature, and EELS does not tell what a transaction returned.
+            # A message has no signature, and EELS does not return the output of a transaction.
             patch.object(fork, "recover_sender", lambda chain_id, tx: sender),
             patch.object(fork, "process_message_call", watched),
         ):
@@ -126,7 +126,7 @@ class EelsWorld(World):
         )
 
     def run_signed(self, environment: Environment, raw: bytes) -> None:
-        """Run a transaction as it was sent; raise what EELS has against it."""
+        """Run a transaction as it was sent; raise EELS's error."""
         tx = raw if raw[:1] < b"\x80" else rlp.decode_to(LegacyTransaction, raw)
         block, output = self.block(environment), vm.BlockOutput()
         fork.process_transaction(block, output, decode_transaction(tx), Uint(0))
@@ -162,12 +162,12 @@ class EelsWorld(World):
             )
             for own in message.authorizations
         )
-        # Here EELS has another kind of number.
+        # EELS uses another integer type here.
         fields["nonce"] = U64(nonce)
         return SetCodeTransaction(**fields, authorizations=authorizations)
 
     def block(self, environment: Environment) -> Any:
-        """An environment as EELS has it."""
+        """Return the environment in EELS's form."""
         heights = range(max(0, environment.number - 256), environment.number)
         found = (self._block_hash(height) for height in heights)
         return vm.BlockEnvironment(

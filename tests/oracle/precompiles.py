@@ -1,4 +1,4 @@
-"""Calldata that the precompiled contracts take, and some that they refuse."""
+"""Calldata that the precompiled contracts accept, and some that they refuse."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from random import Random
 from eth_account import Account as EthAccount
 from py_ecc.optimized_bls12_381.optimized_curve import G1, G2, multiply, normalize
 
-# How much each wants: 1 to 0x11.
+# Length of each contract's input, from 1 to 0x11.
 PRECOMPILE_SIZES = {
     1: 128,
     2: 70,
@@ -29,7 +29,7 @@ PRECOMPILE_SIZES = {
 }
 PRECOMPILES = tuple(number.to_bytes(20) for number in PRECOMPILE_SIZES)
 
-# Of alt_bn128: G1, and G2 as EIP-197 writes it.
+# Points on alt_bn128's curves: in G1, and in G2 as EIP-197 encodes it.
 _BN_G1 = (1).to_bytes(32) + (2).to_bytes(32)
 _BN_MINUS_G1 = (1).to_bytes(32) + (
     21888242871839275222246405745257275088696311157297823662689037894645226208581
@@ -46,7 +46,7 @@ _BN_G2 = b"".join(
 
 
 def precompile_input(random: Random, number: int) -> bytes:
-    """What a precompiled contract may be called with; now and then with a fault."""
+    """Return an input of a precompiled contract, sometimes with a fault."""
     made = _valid(random, number)
     pick = random.random()
     if pick < 0.1:
@@ -88,7 +88,7 @@ def _valid(random: Random, number: int) -> bytes:
         case 15:
             return _g1(1) + _g2(1) + _g1(-1 if random.random() < 0.5 else 2) + _g2(1)
         case 16 | 17:
-            # Elements of the field, one or two.
+            # One or two elements of the field.
             return (bytes(16) + b"\x12" + random.randbytes(47)) * (number - 15)
     return random.randbytes(PRECOMPILE_SIZES[number])
 
@@ -98,7 +98,7 @@ def _field(value: int) -> bytes:
 
 
 def _g1(times: int) -> bytes:
-    """EIP-2537: a point, and zeros for none."""
+    """Return a point as in EIP-2537; zeros are the point at infinity."""
     if not times:
         return bytes(128)
     x, y = normalize(multiply(G1, times % _ORDER))

@@ -1,4 +1,4 @@
-"""Random programs, made of pieces that leave the stack as they found it."""
+"""Random programs, made of pieces that leave the stack unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PUSH0 = b"\x5f"
 _SSTORE, _POP = b"\x55", b"\x50"
 _SLOTS = 6
 
-# Those that take so many words and give one.
+# Opcodes that pop this many words and push one.
 _FUNCTIONS = {
     0x01: 2,
     0x02: 2,
@@ -29,7 +29,7 @@ _FUNCTIONS = {
     **dict.fromkeys(range(0x16, 0x19), 2),
     0x19: 1,
     **dict.fromkeys(range(0x1A, 0x1E), 2),
-    # Of the message, the block and the machine.
+    # Opcodes that read the message, the block and the machine.
     **dict.fromkeys((0x30, 0x32, 0x33, 0x34, 0x36, 0x38, 0x3A, 0x3D), 0),
     **dict.fromkeys((0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48, 0x4A), 0),
     **dict.fromkeys((0x58, 0x59, 0x5A), 0),
@@ -41,7 +41,7 @@ _EDGES = (0, 1, 2, 31, 32, 255, 256, (1 << 255) - 1, 1 << 255, (1 << 256) - 1, (
 
 
 def push(value: int) -> bytes:
-    """Push a number in as few bytes as it has."""
+    """Push a number in as few bytes as it needs."""
     if not value:
         return _PUSH0
     body = value.to_bytes((value.bit_length() + 7) // 8)
@@ -53,20 +53,20 @@ def push_address(address: bytes) -> bytes:
 
 
 def deploying(code: bytes) -> bytes:
-    """The code that returns a code, to create a contract with."""
+    """Return init code that returns a contract's code."""
     # PUSH2 size, PUSH1 13, PUSH0, CODECOPY; PUSH2 size, PUSH0, RETURN.
     size = len(code).to_bytes(2)
     return b"\x61" + size + b"\x60\x0d\x5f\x39\x61" + size + b"\x5f\xf3" + code
 
 
 class Programs:
-    """Makes programs that know some addresses."""
+    """Makes random programs that use some addresses."""
 
     def __init__(self, random: Random, addresses: Sequence[bytes]) -> None:
         self._random, self.addresses = random, list(addresses)
 
     def program(self, pieces: int = 8) -> bytes:
-        """A whole program."""
+        """Return a whole program."""
         code = b"".join(self._piece() for _ in range(self._random.randrange(1, pieces + 1)))
         return code + self._end()
 
@@ -103,7 +103,7 @@ class Programs:
         return self._random.choice(self.addresses)
 
     def _kept(self) -> bytes:
-        """Store what is on top."""
+        """Store the top of the stack."""
         return self._slot() + _SSTORE
 
     def _store(self) -> bytes:
@@ -127,7 +127,7 @@ class Programs:
         opcode = self._random.choice((0x31, 0x3B, 0x3F))
         looked = push_address(self._address()) + bytes((opcode,)) + self._kept()
         if self._random.random() < 0.3:
-            # EXTCODECOPY, and the word that it gave.
+            # EXTCODECOPY, and the copied word.
             looked += push(32) + _PUSH0 + _PUSH0 + push_address(self._address()) + b"\x3c"
             looked += _PUSH0 + b"\x51" + self._kept()
         return looked
@@ -164,16 +164,16 @@ class Programs:
         if pick < 0.3:
             called += b"\x3d" + self._kept()
         elif pick < 0.5:
-            # RETURNDATACOPY of all of it.
+            # RETURNDATACOPY of all data.
             called += b"\x3d" + _PUSH0 + _PUSH0 + b"\x3e" + _PUSH0 + b"\x51" + self._kept()
         elif pick < 0.51:
-            # More than there may be.
+            # The length exceeds the returned data.
             called += push(33) + _PUSH0 + _PUSH0 + b"\x3e"
         return called
 
     def _create(self) -> bytes:
         if self._random.random() < 0.05:
-            # The most that may be, or more; maybe with a value that nobody has.
+            # The length is at or above the maximum, and the value may exceed the balance.
             length = push(self._random.choice((49_152, 49_153)))
             worth = push(self._random.choice((0, 99)))
             return _PUSH0 + length + _PUSH0 + worth + b"\xf5" + self._kept()
@@ -189,7 +189,7 @@ class Programs:
         made += b"\xf5" if salted else b"\xf0"
         if self._random.random() < 0.5:
             return made + self._kept()
-        # Call what was created: DUP1 is the address.
+        # Call the created contract, whose address is below DUP1's.
         called = b"\x5f\x5f\x5f\x5f\x5f\x85\x5a\xf1" + _POP
         return made + called + self._kept()
 
@@ -202,7 +202,7 @@ class Programs:
         small = self._store() + self._end()
         before = self._store() if self._random.random() < 0.5 else b""
         if before:
-            # The code starts further on: so return nothing.
+            # The code continues behind, so end with an empty return.
             return before + self._end()
         return deploying(small)
 
@@ -215,7 +215,7 @@ class Programs:
         return hashed + b"\x20" + self._kept()
 
     def _branch(self) -> bytes:
-        """Skip a piece, where the calldata is long enough; PC tells where it is."""
+        """Skip a piece if the calldata is long enough; PC gives the position."""
         piece = self._store()
         # PUSH1 n, CALLDATASIZE, LT, PC, PUSH1 distance, ADD, JUMPI, piece, JUMPDEST.
         size = self._random.randrange(64)
@@ -224,7 +224,7 @@ class Programs:
         return push(size) + b"\x36\x10" + jump + piece + b"\x5b"
 
     def _loop(self) -> bytes:
-        """Some rounds of a piece, or as many as there is gas for."""
+        """Run a piece several times, or until the gas is used up."""
         if self._random.random() < 0.03:
             # JUMPDEST, PC - 1, JUMP
             return b"\x5b\x60\x01\x58\x03\x56"
@@ -248,6 +248,6 @@ class Programs:
         if pick < 0.93:
             return push_address(self._address()) + b"\xff"
         if pick < 0.97:
-            # Itself.
+            # ADDRESS and SELFDESTRUCT: the contract is its own beneficiary.
             return b"\x30\xff"
         return self._random.choice((b"\xfe", b"\x0c", b"\x50", b"\x56", b"\xb0"))

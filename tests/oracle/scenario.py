@@ -1,4 +1,4 @@
-"""A chain of random transactions: each of any type, most of them valid."""
+"""A chain of random transactions of any type, most of them valid."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Scenario:
         ]
         own = [bytes.fromhex(key.address[2:]) for key in self.keys]
         self.contracts = [b"\xcc" * 18 + bytes((0, n)) for n in range(_CONTRACTS)]
-        # Some that nobody ever saw, and the one that gets the fees.
+        # Some accounts that do not exist, and the recipient of the fees.
         unseen = [b"\xdd" * 18 + bytes((0, n)) for n in range(4)]
-        # The accounts that sign may have code of others: EIP-7702.
+        # The signing accounts may have delegated code: EIP-7702.
         self.addresses = [*own, *own, *self.contracts, *unseen, COINBASE, *PRECOMPILES[:3]]
         self.programs = Programs(self.random, self.addresses)
 
     def genesis(self) -> Overrides:
-        """The accounts that there are."""
+        """Return the accounts of the genesis."""
         rich = AccountOverride(balance=10**20)
         made = {bytes.fromhex(key.address[2:]): rich for key in self.keys[:-1]}
         for address in self.contracts:
@@ -55,7 +55,7 @@ class Scenario:
         return made
 
     def environment(self, number: int) -> Environment:
-        """A block."""
+        """Return the environment of a block."""
         return Environment(
             chain_id=CHAIN_ID,
             number=number,
@@ -68,7 +68,7 @@ class Scenario:
         )
 
     def block(self, world: World, count: int) -> tuple[bytes, ...]:
-        """Transactions that follow a state."""
+        """Return transactions that are valid in sequence after a state."""
         nonces: dict[str, int] = {
             key.address: world.account(bytes.fromhex(key.address[2:])).nonce
             for key in self.keys
@@ -110,7 +110,7 @@ class Scenario:
         return bytes(key.sign_transaction(fields).raw_transaction)
 
     def odd(self, world: World) -> bytes:
-        """A transaction with a fault, or with none."""
+        """Return a transaction that may have a fault."""
         choose, key = self.random.choice, self.random.choice(self.keys)
         account = world.account(bytes.fromhex(key.address[2:]))
         data = self.random.randbytes(choose((0, 0, 30, 3000)))
@@ -129,7 +129,7 @@ class Scenario:
         fee = choose((BASE_FEE, BASE_FEE, BASE_FEE - 1))
         kind = choose((0, 1, 2, 4))
         if kind == 0:
-            # Of those with a type EELS takes any chain's.
+            # EELS accepts any chain ID in typed transactions.
             fields["chainId"] = choose((CHAIN_ID,) * 9 + (1,))
         if kind in (0, 1):
             fields["gasPrice"] = fee
@@ -149,7 +149,7 @@ class Scenario:
         return bytes(key.sign_transaction(fields).raw_transaction)
 
     def _gas(self, fields: dict[str, Any]) -> int:
-        """What it costs to begin, and something to run with; sometimes a unit too little."""
+        """Return the intrinsic gas, and some to run with; sometimes one unit too little."""
         listed = [AccessListEntry(b"", e["storageKeys"]) for e in fields.get("accessList", ())]
         allowed = fields.get("authorizationList", ())
         data = fields["data"]

@@ -1,4 +1,4 @@
-"""Our engine compared with Ethereum's executable specification, to the unit of gas."""
+"""Tests of our engine compared with Ethereum's executable specification, to the unit of gas."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BLOCKS, TXS = 50, 10
 
 
 class NodeStore(dict[bytes, bytes]):
-    """What an engine wrote, and made-up hashes of blocks."""
+    """Nodes that an engine wrote, and made-up hashes of blocks."""
 
     def record(self, digest: bytes) -> bytes | None:
         return self.get(digest)
@@ -36,12 +36,12 @@ class NodeStore(dict[bytes, bytes]):
 
 
 def kind(outcome: Outcome) -> str:
-    """Success, reverted or failed: the texts are each engine's own."""
+    """Return success, reverted or failed; error texts differ between engines."""
     return "reverted" if outcome.reverted else "failed" if outcome.error else "success"
 
 
 def told(executed: Executed) -> list[object]:
-    """All but the texts of errors."""
+    """Return everything but the texts of errors."""
     return [
         (
             kind(found[1]),
@@ -91,7 +91,7 @@ def test_random_transactions_do_the_same(seed: int, capsys: pytest.CaptureFixtur
 
 
 def refusal(eels: Eels, job: ExecuteBlock, raw: bytes) -> str:
-    """What EELS says of a transaction that is not to run; empty for one that is."""
+    """Return the error with which EELS refuses a transaction; empty if it runs."""
     world = eels.world(job.root)
     try:
         world.run_signed(job.environment, raw)

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 Open = Callable[..., "PostgresBackend"]
 
-# The extra postgres; .ci/run has it.
+# The folder needs the extra postgres, which .ci/run has.
 collect_ignore_glob = [] if find_spec("psycopg") else ["test_*.py"]
 
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let transactions stay open, and reads wait, while a busy machine gives a process no
-    turn."""
+    """Raise the timeouts of transactions and reads, as a busy machine may not run a process for
+    long."""
     from flask_noderpc.postgres import green, handles
 
     monkeypatch.setattr(green, "_FIRST_S", PATIENCE)
@@ -34,7 +34,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def url(cluster: Cluster) -> Iterator[str]:
-    """A database with the tables of a store."""
+    """Yield the URL of a database with the tables of a store."""
     made = cluster.new_database()
     yield made
     cluster.drop(made)
@@ -42,7 +42,8 @@ def url(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def open_host(url: str) -> Iterator[Open]:
-    """Opens stores as the processes of other hosts do, each with connections of its own."""
+    """Return a function that opens stores like the processes of other hosts, each with its own
+    connections."""
     from flask_noderpc.postgres.backend import PostgresBackend
 
     made: list[PostgresBackend] = []

@@ -1,4 +1,4 @@
-"""Commands take a URL where they take a file."""
+"""Tests that commands accept a URL in place of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A companion's store in PostgreSQL: what one host has followed, another one serves."""
+"""Tests of a companion's store in PostgreSQL: one host follows, and another one serves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HEAD, TRUSTED = 10, 60
 
 
 def test_a_store_is_revived_on_one_host_and_followed_on_another(open_host: Open) -> None:
-    """The header that the first host was given links the head for both."""
+    """The header that was given to the first host links the head for both."""
     chain = make_recent_chain()
     host, other = open_host(), open_host()
     trust = TrustOptions(TRUSTED, header_hash(chain.blocks[TRUSTED - 1].block.header))

@@ -1,4 +1,5 @@
-"""A standby takes over: hosts go on by themselves, and say what was lost."""
+"""Tests of a standby that takes over: hosts continue by themselves, and report what was
+lost."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def pair() -> Iterator[Pair]:
 
 @pytest.fixture
 def url(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The URL of a database that names both, by names that Python alone can resolve."""
+    """The URL of a database that names both hosts, by names that only Python can resolve."""
     database = pair[0].new_database().rpartition("/")[2].partition("?")[0]
     resolve = socket.getaddrinfo
 
@@ -60,7 +61,7 @@ def open_host(url: str) -> Iterator[Callable[..., PostgresBackend]]:
 
 
 def synchronous(primary: Cluster) -> None:
-    """Let commits wait for the standby."""
+    """Make commits wait for the standby."""
     primary.execute(
         "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"
     )
@@ -79,7 +80,7 @@ def appended(store: PostgresBackend, block: Any) -> bool:
 def test_hosts_go_on_with_the_standby_that_was_promoted(
     pair: Pair, url: str, open_host: Callable[..., PostgresBackend], maker: ChainMaker
 ) -> None:
-    """With a synchronous one nothing is lost, and no answer is wrong meanwhile."""
+    """With a synchronous standby nothing is lost, and no response is wrong meanwhile."""
     primary, standby = pair
     synchronous(primary)
     writing, reading = open_host(), open_host(read_url=url)
@@ -131,7 +132,7 @@ def test_a_host_that_vanished_is_waited_for_once(pair: Pair) -> None:
 def test_a_head_that_went_back_is_not_served(
     pair: Pair, open_host: Callable[..., PostgresBackend], maker: ChainMaker
 ) -> None:
-    """The standby did not have the last block. The next process goes on from there."""
+    """The standby did not have the last block. The next process continues from its head."""
     primary, standby = pair
     store = open_host()
     store.init_chain(maker.genesis, maker.state)

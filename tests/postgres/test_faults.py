@@ -1,4 +1,5 @@
-"""Lost connections, a restarted database and killed producers: nothing is lost or wrong."""
+"""Tests of lost connections, a restarted database and killed producers: nothing is lost or
+wrong."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ from .conftest import Open
 
 @contextmanager
 def cut_at(number: int) -> Iterator[list[str]]:
-    """Cut the connection off before or after a statement of the writer; yield those places."""
+    """Cut the connection before or after one of the writer's statements; yield the places."""
     places: list[str] = []
 
     class Cut(Connection):
@@ -61,7 +62,7 @@ def test_a_connection_that_is_cut_anywhere_in_a_block_leaves_it_whole_or_out(
 ) -> None:
     first, block = open_host(), maker.block(b"a=1", b"b=2", b"val=none")
     first.init_chain(maker.genesis, maker.state)
-    # Each place in turn is for the long campaign.
+    # The long campaign tests every place.
     for number in itertools.count(1, 1 if is_long() else 3):
         with closing(open_host()) as store, cut_at(number) as places:
             try:
@@ -78,7 +79,7 @@ def test_a_connection_that_is_cut_anywhere_in_a_block_leaves_it_whole_or_out(
 def test_reads_go_on_when_their_idle_connections_were_ended(
     host: PostgresBackend, maker: ChainMaker, cluster: Cluster
 ) -> None:
-    """The answer to the last ROLLBACK is still to be taken when they end."""
+    """The server ends the connections before the response to their last ROLLBACK is read."""
     host.append_block(maker.block(b"a=1"))
     found = host.reads.block(1)
     for _ in range(3):
@@ -92,7 +93,7 @@ def test_reads_go_on_when_their_idle_connections_were_ended(
 
 
 def test_a_restart_of_the_database_is_waited_for(maker: ChainMaker) -> None:
-    """Reads and writes fail meanwhile, and go on by themselves; no answer is wrong."""
+    """Reads and writes fail meanwhile, and then work again; no response is wrong."""
     cluster = Cluster(fsync="on")
     store = PostgresBackend(cluster.new_database())
     ended = threading.Event()
@@ -207,7 +208,7 @@ def _kill_owner(chain: EmbeddedChain, producers: list[subprocess.Popen[str]]) ->
             each.send_signal(signal.SIGKILL)
             each.communicate()
             return
-    raise AssertionError(f"nobody of these is {owner!r}")
+    raise AssertionError(f"none of these is {owner!r}")
 
 
 def test_a_connection_that_the_server_ended_is_replaced(
@@ -222,7 +223,7 @@ def test_a_connection_that_the_server_ended_is_replaced(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
-        # Neither a read nor a write fails for it.
+        # Neither reads nor writes fail.
         assert store.reads.latest_height() == number + 1
         assert store.reads.block(1)[1].txs == (b"a=0",)
     assert store.verify() == 3
@@ -345,10 +346,10 @@ def test_other_greenlets_run_while_the_database_works(url: str) -> None:
 
 
 def test_reads_go_on_after_one_that_failed(host: PostgresBackend, maker: ChainMaker) -> None:
-    """psycopg drops all prepared statements after a ROLLBACK of its own, not its own alone."""
+    """After a ROLLBACK, psycopg drops prepared statements that others use, too."""
     host.append_block(maker.block(b"a=1"))
     for _ in range(3):
-        # It prepares what is repeated.
+        # The connection prepares statements that are repeated.
         for _ in range(10):
             assert host.reads.block(1)[1].txs == (b"a=1",)
             assert host.reads.latest_height() == 1

@@ -1,4 +1,4 @@
-"""Several hosts on one database: each sees what the others write, and one produces."""
+"""Tests of several hosts on one database: each sees the others' writes, and one produces."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.helpers.until import PATIENCE, until
 
 from .conftest import Open
 
-# Longer than a test: whoever wakes was notified.
+# Longer than a test takes, so only a notification can wake a host.
 NEVER_POLLS = 4 * PATIENCE
 
 
 def listeners(url: str) -> list[int]:
-    """Processes of the server that wait for notifications."""
+    """Return the PIDs of the server's processes that wait for notifications."""
     with psycopg.connect(url) as at:
         found = at.execute(
             "SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%%'"
@@ -97,7 +97,7 @@ def test_the_version_is_that_of_the_block_that_another_host_committed(
     before = other.reads.version()
     host.append_block(maker.block(b"a=1"))
 
-    # At most one interval of polling later.
+    # The version changes within one polling interval.
     until(lambda: other.reads.version() != before, "the version is new")
     assert other.reads.version() == host.reads.version()
 
@@ -153,7 +153,7 @@ def test_leases_expire_by_the_clock_of_the_database(
 ) -> None:
     now = time.time_ns()
     assert host.acquire_lease("one", 600)
-    # A host whose clock is a day ahead.
+    # The clock of one host is a day ahead.
     monkeypatch.setattr(time, "time_ns", lambda: now + 86_400 * 10**9)
 
     assert open_host().acquire_lease("other", 600) is None
@@ -208,7 +208,7 @@ def test_limits_of_the_mempool_hold_over_all_hosts(
     refused: list[bytes] = []
     txs = [b"k%d=v" % number for number in range(15)]
     threads = [
-        # Each host gets its own, and some that the others get as well.
+        # Each host gets its own transactions, and some that the others get, too.
         threading.Thread(
             target=submit_all, args=(each, [*txs[:5], *(b"%d" % n + tx for tx in txs)], refused)
         )

@@ -1,4 +1,5 @@
-"""Two hosts with a copy of one validator key: both records and the database count."""
+"""Tests of two hosts with a copy of one validator key: both records and the database prevent
+double signing."""
 
 from __future__ import annotations
 

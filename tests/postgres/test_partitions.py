@@ -1,4 +1,5 @@
-"""Tables of blocks and transactions have partitions by height, which come and go with them."""
+"""Tests of tables of blocks and transactions with partitions by height, which are added and
+dropped."""
 
 from __future__ import annotations
 
@@ -32,20 +33,20 @@ BLOCKS = 50
 @pytest.fixture(autouse=True)
 def _few_heights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions, "HEIGHTS", HEIGHTS)
-    # One that ended is gone on with at once.
+    # Dropping a partition whose reader has ended is retried at once.
     monkeypatch.setattr(postgres_backend, "_DROP_AGAIN_S", 0.0)
     wait_for_others(monkeypatch)
 
 
 def wait_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a pruning wait for autovacuum, and for connections that have just been closed."""
+    """Make pruning wait for autovacuum, and for connections that were just closed."""
     monkeypatch.setattr(partitions, "_PATIENCE_S", PATIENCE)
     monkeypatch.setattr(partitions, "_DETACH_TIMEOUT", f"{PATIENCE:.0f}s")
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Let a pruning that others are in the way of end soon, until this is undone."""
+    """Make pruning that is blocked by others give up soon, until this is undone."""
     with monkeypatch.context() as patch:
         patch.setattr(partitions, "_PATIENCE_S", 0.1)
         patch.setattr(partitions, "_DETACH_TIMEOUT", "100ms")
@@ -62,7 +63,7 @@ def listed(url: str) -> list[tuple[int, int]]:
 
 
 def attached(url: str, table: str) -> list[int]:
-    """Where the partitions of a table begin."""
+    """Return the heights at which the partitions of a table begin."""
     found = ask(
         url,
         "SELECT inhrelid::regclass::text FROM pg_inherits"
@@ -72,7 +73,7 @@ def attached(url: str, table: str) -> list[int]:
 
 
 def remaining(url: str) -> set[str]:
-    """Tables that look like partitions, attached or not."""
+    """Return the tables that look like partitions, attached or not."""
     names = "|".join(partitions.TABLES)
     found = ask(
         url,
@@ -82,7 +83,7 @@ def remaining(url: str) -> set[str]:
 
 
 def expect_partitions(url: str, *lows: int) -> None:
-    """Look at the partitions of all tables."""
+    """Check the partitions of all tables."""
     assert [low for low, _ in listed(url)] == list(lows)
     for table in partitions.TABLES:
         assert attached(url, table) == list(lows)
@@ -140,7 +141,7 @@ def test_a_batch_of_blocks_may_need_several(url: str, full: PostgresBackend) -> 
 def test_two_hosts_that_add_blocks_add_partitions_once(
     url: str, open_host: Open, host: PostgresBackend, blocks: list[CommittedBlock]
 ) -> None:
-    """Both offer the same blocks; of each one gets there first."""
+    """Both append the same blocks, and for each block one of them is first."""
 
     def offer(store: PostgresBackend) -> None:
         for block in blocks:
@@ -163,7 +164,7 @@ def test_no_block_waits_for_a_partition_that_is_not_needed_yet(
 ) -> None:
     host.append_block(*blocks_of(maker, HEIGHTS - 2))
     with psycopg.connect(url) as at:
-        # As ANALYZE does.
+        # ANALYZE takes this lock.
         at.execute("LOCK TABLE txs IN SHARE UPDATE EXCLUSIVE MODE")
         host.append_block(maker.block(b"c=1"))
         assert host.reads.latest_height() == HEIGHTS - 1
@@ -190,7 +191,7 @@ def begin_above(store: PostgresBackend, full: PostgresBackend, height: int) -> N
 
 @pytest.fixture
 def trusting(full: PostgresBackend, cluster: Any) -> Iterator[PostgresBackend]:
-    """Another store that begins above block 27."""
+    """A second store that begins above block 27."""
     url = cluster.new_database()
     store = PostgresBackend(url)
     begin_above(store, full, 27)
@@ -251,7 +252,7 @@ def test_a_look_up_by_hash_finds_any_partition(
         full.reads.tx(tx_hash(b"nothing"))
 
 
-# Statements of reads of one height, and of the ends of the chain.
+# Statements that read one height, and the ends of the chain.
 ONE_PARTITION = (
     "SELECT header FROM blocks WHERE height = 20",
     "SELECT results FROM results WHERE height = 20",
@@ -279,19 +280,19 @@ def scanned(url: str, sql: str) -> int:
     return json.dumps(plan).count('"Relation Name"')
 
 
-# Pruning.
+# Tests of pruning.
 
 
 def test_pruning_drops_whole_partitions(url: str, full: PostgresBackend) -> None:
     assert full.prune(20) == 30
 
-    # The commit of block 30 is in the partition that stays.
+    # The commit of block 30 is in the remaining partition.
     expect_partitions(url, 24, 32, 40, 48)
     check_pruned(full, 31)
 
 
 def check_pruned(store: PostgresBackend, base: int) -> None:
-    """Look at a store of blocks from a height on."""
+    """Check a store of blocks from a height on."""
     assert store.reads.base_height() == base
     assert store.verify() == BLOCKS - base + 1
     expected = [(height, index) for height in range(base, BLOCKS + 1) for index in (0, 1)]
@@ -309,8 +310,8 @@ def check_pruned(store: PostgresBackend, base: int) -> None:
 
 
 def prune_in_part(store: PostgresBackend, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Remove some blocks of partitions that are to go, as a process that ends then; return
-    the base."""
+    """Remove some blocks of partitions that are to be dropped, like a process that ends then;
+    return the base."""
     from flask_noderpc.backends.sql import prune
 
     with monkeypatch.context() as patch:
@@ -331,7 +332,7 @@ def test_an_interrupted_pruning_leaves_nothing_to_find(
     check_pruned(other, base)
     assert ask(url, "SELECT min(height) FROM tx_list") == [(base,)]
 
-    # Another host goes on.
+    # Another host continues.
     other.prune(20)
     expect_partitions(url, 24, 32, 40, 48)
     check_pruned(full, 31)
@@ -355,7 +356,7 @@ def test_what_an_interrupted_pruning_left_makes_way_for_a_backfill(
 
 @contextmanager
 def reading(url: str) -> Iterator[psycopg.Connection[Any]]:
-    """A reader on another host, in a snapshot of its own."""
+    """Open a snapshot on another host."""
     with psycopg.connect(url) as at:
         at.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         at.execute("SELECT count(*) FROM txs")
@@ -373,7 +374,7 @@ def test_a_partition_that_others_read_is_dropped_later(
     impatient: pytest.MonkeyPatch,
     is_detaching: int,
 ) -> None:
-    """So is one whose DETACH is interrupted by another snapshot than is looked for."""
+    """The same holds if another snapshot interrupts DETACH."""
     with reading(url) as other:
         if is_detaching:
             impatient.setattr(partitions, "_is_read", lambda *_: False)
@@ -381,7 +382,7 @@ def test_a_partition_that_others_read_is_dropped_later(
         impatient.undo()
         assert full.reads.base_height() == 31
         assert full.verify() == 20
-        # The reader goes on with what it saw, and so do blocks.
+        # The reader still sees its snapshot, and blocks are appended.
         assert other.execute("SELECT count(*) FROM txs").fetchone() == (2 * BLOCKS,)
         assert ask(url, PENDING) == [(is_detaching,)]
         full.append_block(*(maker.block(b"d=%d" % number) for number in range(10)))

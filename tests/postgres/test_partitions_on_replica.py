@@ -1,4 +1,5 @@
-"""A partition that the primary drops while a replica is read: it does not know of that."""
+"""Tests of a partition that the primary drops while a replica, of which it knows nothing, reads
+it."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def primary() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def replica(primary: Cluster) -> Iterator[Standby]:
-    """A replica that waits for reads before it goes on."""
+    """A replica that waits for reads before it replays."""
     made = Standby(primary, log_statement="all", max_standby_streaming_delay="-1")
     yield made
     made.close()
@@ -60,9 +61,9 @@ def test_a_snapshot_of_the_replica_has_it(
     replica: Standby,
     maker: ChainMaker,
 ) -> None:
-    """Its max_standby_streaming_delay says how long it waits for one."""
+    """The replica's max_standby_streaming_delay bounds the wait for a snapshot."""
     monkeypatch.setattr(partitions, "HEIGHTS", 8)
-    # Else autovacuum may be in the way of the pruning.
+    # Otherwise autovacuum may hold a lock that the pruning needs.
     wait_for_others(monkeypatch)
     host = open_host(read_url=replica.url(url.rpartition("/")[2].partition("?")[0]))
     host.init_chain(maker.genesis, maker.state)
@@ -89,7 +90,7 @@ _WAITS = (
 
 
 def _is_on_replica(host: PostgresBackend, replica: Standby) -> bool:
-    """Return true if a snapshot of this host is one of the replica."""
+    """Return true if this host takes its snapshots on the replica."""
     asked = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     before = replica.log().count(asked)
     with host.reads.read_view():

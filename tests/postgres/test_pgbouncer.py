@@ -1,4 +1,5 @@
-"""The contract of backends behind PgBouncer, which gives a connection for one transaction."""
+"""Test the contract of backends behind PgBouncer, which gives a connection for one
+transaction."""
 
 from __future__ import annotations
 
@@ -45,12 +46,12 @@ def _is_up(url: str) -> bool:
 
 @pytest.fixture(scope="module")
 def pooler(cluster: Cluster) -> Iterator[Path]:
-    """The folder of the socket of a pooler in front of the cluster."""
+    """Run a pooler in front of the cluster; yield the folder of its socket."""
     program = Path("/usr/sbin/pgbouncer")
     if not program.exists():
         skip_or_fail("PgBouncer is not installed: apt-get install pgbouncer")
     file = cluster.folder / "pgbouncer.ini"
-    # Any name is a user of the server's, which has one.
+    # PgBouncer accepts any user name, and the server has one user.
     settings = _SETTINGS.format(folder=cluster.folder)
     file.write_text(settings.replace("port=5432", "port=5432 user=noderpc"))
     process = subprocess.Popen(

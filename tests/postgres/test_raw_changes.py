@@ -1,4 +1,4 @@
-"""A value that changed in a table of PostgreSQL is named by ``verify``."""
+"""Tests that ``verify`` names a changed value in a table of PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reads from a streaming replica: what it has, as the primary has it."""
+"""Tests of reads from a streaming replica: they equal the primary's as far as it has
+replayed."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.postgres import Cluster, Standby
 from tests.helpers.until import PATIENCE, until
 
-# Longer than a test: what is seen was not polled for.
+# Longer than a test, so only notifications can show a change.
 NEVER_POLLS = 4 * PATIENCE
 RECIPE = Path(__file__).parents[2] / "docs" / "examples" / "read_replica.py"
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -38,7 +39,7 @@ def primary() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def replica(primary: Cluster) -> Iterator[Standby]:
-    """A replica that logs each statement, and waits for no read before it goes on."""
+    """A replica that logs each statement, and does not wait for reads before it replays."""
     made = Standby(primary, log_statement="all", max_standby_streaming_delay="0")
     yield made
     made.close()
@@ -53,7 +54,7 @@ def url(primary: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def read_url(url: str, replica: Standby) -> str:
-    """The same database on the replica."""
+    """Return the URL of the database on the replica."""
     return replica.url(url.rpartition("/")[2].partition("?")[0])
 
 
@@ -61,7 +62,7 @@ def read_url(url: str, replica: Standby) -> str:
 def reading(
     open_host: Open, read_url: str, replica: Standby, maker: ChainMaker
 ) -> PostgresBackend:
-    """A host with three blocks, which has begun to read them from the replica."""
+    """A host with three blocks that it reads from the replica."""
     host = open_host(read_url=read_url)
     host.init_chain(maker.genesis, maker.state)
     host.append_block(*(maker.block(b"a=%d" % number) for number in range(3)))
@@ -70,7 +71,7 @@ def reading(
 
 
 def is_read(replica: Standby, read: Callable[[], object]) -> bool:
-    """Return true if a read came from the replica."""
+    """Return true if a read used the replica."""
     before = replica.log().count(_SNAPSHOT)
     read()
     return replica.log().count(_SNAPSHOT) > before
@@ -78,10 +79,10 @@ def is_read(replica: Standby, read: Callable[[], object]) -> bool:
 
 @contextmanager
 def paused(replica: Standby) -> Iterator[None]:
-    """Let the replica lag behind."""
+    """Pause the replica's recovery."""
     replica.execute("SELECT pg_wal_replay_pause()")
     try:
-        # It may be in the middle of a record.
+        # Recovery may be in the middle of a record.
         state = "SELECT pg_get_wal_replay_pause_state()"
         until(lambda: replica.ask(state) == ("paused",), "the recovery is paused")
         yield
@@ -124,7 +125,7 @@ def test_what_a_lagging_replica_lacks_is_read_from_the_primary(
 
         assert reading.reads.latest_height() == 4
         assert reading.reads.block(4)[1].txs == (b"new=1",)
-        # The commit of the next block is what counts.
+        # The commit in the next block is the canonical one.
         assert reading.reads.commit(3) == reading.reads.block(4)[1].last_commit
         assert reading.reads.search_txs(Search(low=4), Page(0, 9), LIMITS).total == 1
         assert is_read(replica, lambda: reading.reads.block(2))
@@ -170,7 +171,7 @@ def test_a_batch_reads_one_snapshot_of_the_replica(
 def test_a_read_that_the_recovery_cancels_is_repeated(
     reading: PostgresBackend, replica: Standby, url: str, cancelled: int
 ) -> None:
-    """On the replica, and if that fails on the primary."""
+    """The read is repeated on the replica, and if that fails on the primary."""
     with psycopg.connect(url, autocommit=True) as at:
         at.execute("CREATE TABLE rows AS SELECT generate_series(1, 1000) AS number")
         calls: list[bool] = []
@@ -185,15 +186,16 @@ def test_a_read_that_the_recovery_cancels_is_repeated(
 
         replica.catch_up()
         assert reading._open().read(work, 1) == 1000
-    # Recovery may end sessions instead of the statement: that of the next read, too.
+    # Recovery may end the session instead of the statement, so the next read fails, too.
     ended = [[True, False]] if cancelled > 1 else []
     assert calls in ([True, True, False][:cancelled], *ended)
 
 
 def _is_cancelled(reader: Any, primary: psycopg.Connection[Any]) -> bool:
-    """Let the replica remove rows that a snapshot still sees; return false while that is there,
-    and raise what ended it."""
-    # Again, where a snapshot of the primary, as autovacuum's, saw them too.
+    """Let the replica remove rows that a snapshot still sees; return false while the snapshot
+    lives, and raise the error that ended it."""
+    # Repeat this, as another snapshot of the primary, such as autovacuum's, may have seen the
+    # rows, too.
     primary.execute("UPDATE rows SET number = number + 1")
     primary.execute("VACUUM rows")
     reader.execute("SELECT count(*) FROM rows")

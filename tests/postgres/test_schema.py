@@ -1,4 +1,5 @@
-"""Tables are made once, and a database that can't be used says why in one line."""
+"""Tests that tables are made once, and that an unusable database causes an error of one
+line."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ def test_an_empty_database_is_known_without_making_tables(empty: str) -> None:
 
 
 def removed(url: str) -> None:
-    """Let the tables be those of a version that has removed what this one needs."""
+    """Mark the tables as those of a version that has removed what this version needs."""
     with psycopg.connect(url) as at:
         at.execute("UPDATE noderpc_schema SET version = 99, oldest = 99")
 
@@ -92,7 +93,7 @@ def test_a_host_goes_on_where_a_newer_version_has_added_to_the_tables(
 def test_a_host_stops_where_a_newer_version_has_removed_from_the_tables(
     url: str, open_host: Open, maker: ChainMaker
 ) -> None:
-    """Neither a block nor a transaction is written, and its readiness says why."""
+    """Neither a block nor a transaction is written, and /readyz says why."""
     host = open_host(application=KVStore)
     host.init_chain(maker.genesis, maker.state)
     host.append_block(maker.block(b"a=1"))
@@ -115,14 +116,14 @@ def test_a_host_stops_where_a_newer_version_has_removed_from_the_tables(
 VERSION_2 = Path(__file__).with_name("version_2.sql").read_text()
 
 
-# The columns of tables that have more now.
+# Columns of tables that have more columns now.
 COLUMNS_2 = {"app_state": "key, content", "metadata": "name, content"}
 
 
 def go_back(url: str) -> None:
-    """Let a store have the tables of version 2, with the rows that it has."""
+    """Give a store the tables of version 2, with its rows."""
     with psycopg.connect(url) as at:
-        # An identity begins above what is copied.
+        # An identity column begins above the copied values.
         at.execute("CREATE SCHEMA old; SET search_path = old")
         at.execute(VERSION_2.encode())
         at.execute("DELETE FROM lease; DELETE FROM mempool_totals")
@@ -148,7 +149,7 @@ def go_back(url: str) -> None:
 
 @pytest.fixture
 def second_version(url: str, host: PostgresBackend, maker: ChainMaker) -> str:
-    """A database with blocks and the tables of version 2."""
+    """The URL of a database with blocks and the tables of version 2."""
     host.append_block(*(maker.block(b"a=%d" % number) for number in range(20)))
     host.set_metadata("note", b"left by a process")
     host.close()
@@ -158,7 +159,7 @@ def second_version(url: str, host: PostgresBackend, maker: ChainMaker) -> str:
 
 @pytest.fixture
 def first_version(second_version: str) -> str:
-    """A database with blocks and the tables of version 1."""
+    """The URL of a database with blocks and the tables of version 1."""
     with psycopg.connect(second_version) as at:
         at.execute("ALTER TABLE noderpc_schema DROP oldest")
         at.execute("UPDATE noderpc_schema SET version = 1")
@@ -169,7 +170,7 @@ def first_version(second_version: str) -> str:
 def test_tables_of_an_earlier_version_are_migrated_once(
     first_version: str, maker: ChainMaker, monkeypatch: pytest.MonkeyPatch, heights: int
 ) -> None:
-    """Hosts that open them at once share the steps, and the chain goes on."""
+    """Hosts that open them at once share the steps, and the chain continues."""
     monkeypatch.setattr(schema, "_FILLED", 3)
     monkeypatch.setattr(values, "_FILLED", 3)
     monkeypatch.setattr(partitions, "HEIGHTS", heights)
@@ -192,7 +193,7 @@ def test_tables_of_an_earlier_version_are_migrated_once(
 
 
 def goes_on(url: str, maker: ChainMaker) -> None:
-    """Look at a chain of 20 blocks, and add others."""
+    """Check a chain of 20 blocks, and append others."""
     with closing(PostgresBackend(url, application=KVStore)) as store:
         assert store.verify() == 20
         assert store.app_state.get(b"pair:a") == b"19"
@@ -211,7 +212,7 @@ def goes_on(url: str, maker: ChainMaker) -> None:
 def test_an_interrupted_migration_is_gone_on_with(
     second_version: str, maker: ChainMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Meanwhile processes of the version before stop with one line."""
+    """Meanwhile, processes of the earlier version stop with one line."""
     monkeypatch.setattr(schema, "_FILLED", 3)
     with psycopg.connect(second_version, autocommit=True, context=ADAPTERS) as raw:
         at = Connection(raw)
@@ -221,7 +222,7 @@ def test_an_interrupted_migration_is_gone_on_with(
             at.execute("COMMIT")
         assert at.execute("SELECT * FROM noderpc_schema").fetchall() == [(2, 3)]
         assert at.execute("SELECT count(*) FROM block_hashes").fetchone() == (6,)
-        # The last step is undone as a whole.
+        # The last step is rolled back as a whole.
         at.execute("BEGIN")
         while schema._fill_hashes(at):
             pass

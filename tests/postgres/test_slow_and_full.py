@@ -1,4 +1,4 @@
-"""A database that is far away, and one whose disk is full."""
+"""Tests of a database that is far away, and of one whose disk is full."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_chain_goes_on_beside_a_database_that_is_far_away(
     near: Cluster, tmp_path: Path
 ) -> None:
     url = near.new_database()
-    # A block takes longer than the lease.
+    # A block takes longer than the lease lasts.
     schedule = BlockSchedule(1.0, empty_blocks=False)
     with closing(SlowRelay(int(near.options["port"]), ROUND_TRIP_S / 2)) as relay:
         far = f"postgresql://noderpc@127.0.0.1:{relay.port}/{_name(url)}"
@@ -67,9 +67,9 @@ def test_reads_of_a_database_that_hangs_end_with_an_error(
         assert client.get("/status").status_code == 200
 
         with near.frozen():
-            # The last height is remembered for a moment.
+            # The last height is cached for a moment.
             until(lambda: client.get("/status").status_code == 500, "an error")
-            # The connections that were open, and then new ones.
+            # First open connections fail, and then new ones.
             for path in ("/status", "/block?height=1", "/readyz", "/status"):
                 answer = client.get(path)
 
@@ -105,7 +105,7 @@ def test_a_verification_may_take_longer_than_other_reads(
 
 @pytest.fixture
 def small(cluster: Cluster) -> Iterator[tuple[str, Path]]:
-    """The URL of a database on a small disk, and the folder of that."""
+    """The URL of a database on a small disk, and the folder of the disk."""
     disk = cluster.folder / "small"
     disk.mkdir()
     owner = cluster.folder.stat()
@@ -139,7 +139,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost(
         store.append_block(maker.block(b"a=1"))
         # PostgreSQL writes a file for the first connection after tables were made.
         assert store.reads.latest_height() == 1
-        # Blocks of it do not fit into what PostgreSQL has allocated.
+        # A block that does not fit into the space that PostgreSQL has allocated.
         large = maker.block(b"b=" + os.urandom(4_000_000).hex().encode())
         filler = disk / "filler"
         with pytest.raises(OSError, match="No space left"):

@@ -1,5 +1,5 @@
-"""Three hosts on one database under load: each match is told once and in order, whatever is
-restarted, killed or promoted meanwhile."""
+"""Three hosts on one database under load: each subscriber receives each match once and in
+order, whatever is restarted, killed or promoted meanwhile."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _ROOT = Path(__file__).parents[2]
 _START = "from flask_noderpc.cli import main; main()"
 RESTARTS, KILLS = (20, 100) if is_long() else (2, 2)
 SUBSCRIBERS = 20
-# The issue: service is back by itself after so long, and so long after the end of a producer.
+# Seconds until the service is back, and until another producer takes over.
 BACK_S, TAKEN_OVER_S = 10.0, 5.0
 
 
 class Host:
-    """A node in a folder of its own, as a user starts it."""
+    """A node in a folder of its own, which a user could start like this."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.url = f"http://127.0.0.1:{free_port()}"
@@ -46,7 +46,7 @@ class Host:
         self.start()
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the node, and wait until it responds."""
         address = self.url.replace("http", "tcp")
         options = ["--home", str(self._folder), "--database", self._database]
         options += ["--rpc.laddr", address, "--block-interval", "0.2"]
@@ -56,11 +56,11 @@ class Host:
         until(lambda: self.height() > 0, "the host answers")
 
     def ask(self, path: str) -> str:
-        """Return the answer to a GET; raise ``OSError``."""
+        """Return the response to a GET; raise ``OSError``."""
         return request(self.url + path, timeout=PATIENCE).text
 
     def height(self) -> int:
-        """Return the latest height; 0 while there is none."""
+        """Return the latest height; 0 if the host has none or does not respond."""
         try:
             status = json.loads(self.ask("/status"))["result"]
         except (OSError, KeyError, ValueError):
@@ -68,7 +68,7 @@ class Host:
         return int(status["sync_info"]["latest_block_height"])
 
     def takes(self, tx: str) -> bool:
-        """Send a transaction; return true once it was taken."""
+        """Send a transaction; return true if it was accepted."""
         try:
             answer = self.ask(f"/broadcast_tx_sync?tx={quote(chr(34) + tx + chr(34))}")
         except OSError:
@@ -76,13 +76,13 @@ class Host:
         return '"code":0' in answer or "already exists in cache" in answer
 
     def kill(self) -> None:
-        """End all its processes at once."""
+        """Kill all its processes at once."""
         self._process.kill()
 
 
 @dataclass
 class Load:
-    """Transactions to all hosts, one after the other by each, until the end."""
+    """Threads that send transactions to all hosts, one after the other, until the end."""
 
     hosts: Sequence[Host]
     sent: list[str] = field(default_factory=list)
@@ -105,7 +105,7 @@ class Load:
                 number += 1
 
     def end(self) -> None:
-        """End when the last ones are taken."""
+        """Stop once the last transactions are accepted."""
         self.ended.set()
         for thread in self._threads:
             thread.join(PATIENCE)
@@ -113,7 +113,7 @@ class Load:
 
 @pytest.fixture
 def pair() -> Iterator[tuple[Cluster, Standby]]:
-    """A primary and its synchronous standby, which lose nothing."""
+    """A primary with a synchronous standby, so that nothing is lost."""
     with ExitStack() as stack:
         primary = stack.enter_context(closing(Cluster(fsync="on")))
         standby = stack.enter_context(closing(Standby(primary)))
@@ -127,7 +127,7 @@ def pair() -> Iterator[tuple[Cluster, Standby]]:
 
 @pytest.fixture
 def url(pair: tuple[Cluster, Standby]) -> str:
-    """A database on both."""
+    """The URL of a database on both."""
     primary, standby = pair
     name = primary.empty_database().rpartition("/")[2].partition("?")[0]
     folders = ",".join(str(each.folder) for each in (primary, standby))
@@ -136,14 +136,14 @@ def url(pair: tuple[Cluster, Standby]) -> str:
 
 @pytest.fixture
 def hosts(url: str, tmp_path: Path) -> Iterator[list[Host]]:
-    """Three, of which two have the keys."""
+    """Yield three hosts, of which two have the validator's keys."""
     folders = [tmp_path / name for name in ("one", "two", "three")]
     home.create(folders[0], "three-hosts", 1_700_000_000 * 10**9)
     shutil.copytree(folders[0], folders[1])
     folders[2].mkdir()
     made: list[Host] = []
     try:
-        # One by one, so that those that have started are ended.
+        # Start them one by one, so that those which started are ended.
         made.extend(Host(folder, url) for folder in folders)
         yield made
     finally:
@@ -159,7 +159,8 @@ def all_places(store: PostgresBackend) -> list[tuple[int, int]]:
 def run(
     hosts: Sequence[Host], url: str, disturb: Callable[[Load], None], may_end: bool = False
 ) -> None:
-    """Disturb hosts under load; then all that was taken is in one block, and was told once."""
+    """Disturb hosts under load; then check that each accepted transaction is in one block, and
+    that each subscriber received it once."""
     subscribers = [Subscriber(host.url, "Tx") for host in hosts for _ in range(SUBSCRIBERS)]
     load = Load(hosts)
     until(lambda: len(load.sent) > 20, "transactions are taken")
@@ -175,7 +176,7 @@ def run(
             for at in range(1, store.reads.latest_height() + 1)
             for tx in store.reads.block(at)[1].txs
         ]
-        # One may have been taken whose sender was not told so.
+        # A transaction may be accepted although its sender got no response.
         assert len(txs) == len(set(txs))
         assert set(load.sent) <= set(txs)
         assert store.reads.search_txs(
@@ -184,9 +185,9 @@ def run(
         assert store.verify() >= places[-1][0]
     for each in subscribers:
         if not each.is_away:
-            until(lambda each=each: len(each.told) >= len(places), "it is told")  # type: ignore[misc]
+            until(lambda each=each: len(each.told) >= len(places), "its notification")  # type: ignore[misc]
         each.end()
-    # Those of a host that was killed are told nothing more.
+    # Subscribers of a killed host receive nothing more.
     assert may_end or not any(each.is_away for each in subscribers)
     for each in subscribers:
         assert each.told == (places[: len(each.told)] if each.is_away else places)
@@ -230,7 +231,7 @@ def test_a_primary_that_fails_over_to_its_standby_under_load(
     def promote(load: Load) -> None:
         primary.stop("immediate")
         standby.promote()
-        # A primary of its own now, without a standby.
+        # From now on it is a primary without a standby.
         standby.execute("ALTER SYSTEM RESET synchronous_standby_names")
         standby.execute("SELECT pg_reload_conf()")
         goes_on(load, BACK_S)
@@ -239,7 +240,7 @@ def test_a_primary_that_fails_over_to_its_standby_under_load(
 
 
 def test_a_producer_that_is_killed_under_load(hosts: list[Host], url: str) -> None:
-    """Both that have the keys, by turns."""
+    """Kill the two hosts with keys alternately."""
 
     def kill(load: Load) -> None:
         for number in range(KILLS):

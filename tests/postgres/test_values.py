@@ -1,4 +1,4 @@
-"""What text in PostgreSQL can't hold, and what is too long for its indexes."""
+"""Tests of values that PostgreSQL's text can't hold, or that are too long for its indexes."""
 
 from __future__ import annotations
 

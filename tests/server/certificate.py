@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def make_certificate(folder: Path) -> tuple[str, str]:
-    """Files of a certificate for this machine and of its key."""
+    """Return the files of a certificate for this machine and of its key."""
     certificate, key = str(folder / "certificate.pem"), str(folder / "key.pem")
     subprocess.run(
         [

@@ -16,25 +16,25 @@ _AGAIN_S = 0.05
 
 @dataclass(slots=True)
 class Tally:
-    """What all readers saw together."""
+    """Results of all readers together."""
 
     seconds: list[float] = field(default_factory=list)
-    """That each answer took."""
+    """Seconds that each response took."""
     bad: list[str] = field(default_factory=list)
-    """Answers that were no results."""
+    """Responses that were errors."""
     cut: int = 0
-    """Calls that were under way when their connection was lost."""
+    """Calls that were in flight when their connection was lost."""
     refused: int = 0
-    """Connections that were not taken."""
+    """Connections that were refused."""
 
     def percentile(self, share: float) -> float:
-        """So many seconds at most for that share of the calls."""
+        """Return the seconds within which the given share of the calls ended."""
         ordered = sorted(self.seconds)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 class Readers(Thread):
-    """Connections that each ask for one path after another until they are stopped."""
+    """Connections that request one path after another until they are stopped."""
 
     def __init__(self, url: str, paths: Sequence[str], connections: int) -> None:
         super().__init__(daemon=True)
@@ -46,14 +46,14 @@ class Readers(Thread):
         self._connections = connections
         self._stopping = False
         self.open = 0
-        """Connections that are there."""
+        """Number of open connections."""
         self.tally = Tally()
 
     def run(self) -> None:
         asyncio.run(self._all())
 
     def stop(self) -> None:
-        """Let each have the answer it waits for, and end."""
+        """Wait for the responses in flight, and end."""
         self._stopping = True
         self.join()
 

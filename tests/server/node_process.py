@@ -1,4 +1,4 @@
-"""A node as ``noderpc start`` starts it, in processes of its own."""
+"""A node in processes of its own, started as by ``noderpc start``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANY_PORTS = (
     *("--json-rpc.ws-address", "127.0.0.1:0"),
 )
 
-# The processes of a node are started anew: "site" imports this before all else there.
+# Python's "site" imports this file first in each process of the node.
 _LIMITED = """
 import sys
 from functools import partial
@@ -51,7 +51,7 @@ sys.meta_path.insert(0, Finder)
 
 
 def client_seconds(seconds: float, idle: float = 120.0) -> dict[str, float]:
-    """Return limits of the seconds that a client takes for anything, and may be idle."""
+    """Return limits of the seconds that a client may take for each step, and may be idle."""
     return {"header_s": seconds, "body_s": seconds, "write_s": seconds, "idle_s": idle}
 
 
@@ -84,7 +84,7 @@ class Node(Process):
 
     @staticmethod
     def _limited(folder: Path, limits: dict[str, float]) -> dict[str, str]:
-        """Return the environment of processes whose server has these limits of connections."""
+        """Return the environment of processes whose server has these connection limits."""
         site = folder / "site"
         site.mkdir()
         text = _LIMITED.replace("{limits!r}", repr(limits))
@@ -93,7 +93,7 @@ class Node(Process):
         return {"PYTHONPATH": os.pathsep.join(paths)}
 
     def url(self, title: str = "node RPC") -> str:
-        """Where it serves something, once it says so."""
+        """Return the URL of a server, once the banner names it."""
         found: list[str] = []
 
         def said() -> bool:
@@ -104,15 +104,15 @@ class Node(Process):
         return found[0].replace("localhost", "127.0.0.1")
 
     def get(self, path: str) -> Any:
-        """The result of a GET."""
+        """Return the result of a GET."""
         return get(self.url(), path).result
 
     def height(self) -> int:
-        """The latest."""
+        """Return the latest height."""
         return int(self.get("/status")["sync_info"]["latest_block_height"])
 
     def until_up(self) -> None:
-        """Wait until it answers."""
+        """Wait until the node responds."""
         self.until_answered(lambda: self.get("/health"))
 
 
@@ -124,14 +124,14 @@ def started(
     log: str = "node.log",
     limits: Mapping[str, float] | None = None,
 ) -> Iterator[Node]:
-    """A node at free ports; ``limits`` apply to its connections."""
+    """Start a node at free ports; ``limits`` apply to its connections."""
     flags = flags if command else (*ANY_PORTS, *flags)
     with killed(Node(folder, *flags, command=command, log=log, limits=limits)) as node:
         yield node
 
 
 def refusal(*flags: str, command: list[str] | None = None, status: int = os.EX_CONFIG) -> str:
-    """What is said where it can't start."""
+    """Return the error of a node that can't start."""
     ended = subprocess.run(
         [*(command or [*COMMAND, *ANY_PORTS]), *flags],
         capture_output=True,
@@ -144,6 +144,6 @@ def refusal(*flags: str, command: list[str] | None = None, status: int = os.EX_C
 
 
 def without_warnings(said: str) -> str:
-    """What is said beside warnings: those of variables that these tests have themselves."""
+    """Return the output without warnings, such as those about variables of these tests."""
     lines = (line for line in said.splitlines() if " WARNING: " not in line)
     return "\n".join(lines).strip()

@@ -15,7 +15,7 @@ from flask.testing import FlaskClient
 from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.jsonrpc import describe
 
-# Filters have random ids; and keys of the node would sign.
+# Filters get random IDs, and keys of the node would sign.
 _OMITTED = ("eth_newFilter", "eth_newBlockFilter", "eth_newPendingTransactionFilter")
 _TOKEN = re.compile(rb'"[^"\\]*"|-?\d+|true|false|null|(?<==)[^&\s]+')
 _VALUES: tuple[bytes, ...] = (
@@ -72,7 +72,7 @@ _HEADERS = (
     " Folded: 1",
     "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 )
-# Of a client on another machine.
+# Headers of a client on another machine.
 _REMOTE = ("X-Forwarded-For: 192.0.2.7", "Accept-Encoding: gzip")
 _IDS = (*(b"%d" % number for number in range(10)), b'"a"', b'"a,b"', b"-5", b"1.5", b"null")
 _ID = re.compile(rb'"id": ?[^,}]+')
@@ -81,7 +81,7 @@ _METHODS = (b"GET", b"POST", b"HEAD", b"PUT", b"OPTIONS", b"DELETE", b"get", b"B
 
 @dataclass(frozen=True)
 class Raw:
-    """One request before it is bytes."""
+    """A request before it is encoded."""
 
     method: bytes
     target: bytes
@@ -92,7 +92,7 @@ class Raw:
     line_end: bytes = b"\r\n"
 
     def encode(self) -> bytes:
-        """Return the request as it is sent; its length is that of its body."""
+        """Return the request's bytes, with the length of its body."""
         body, headers = self.body, self.headers
         if self.chunked:
             headers += ("Transfer-Encoding: chunked",)
@@ -107,8 +107,8 @@ class Raw:
 def calls(
     client: FlaskClient, backend: ChainBackend, evm: Mapping[str, Any], raws: Sequence[bytes]
 ) -> list[Raw]:
-    """Return a call of each method that an app describes, and of routes a GET too; and calls
-    that send Ethereum transactions."""
+    """Return a call of each method that an app describes, a GET of each route, and calls that
+    send Ethereum transactions."""
     found = list(_described(client, "/", describe.of_chain(backend)))
     bodies = list(_evm_calls(client, evm))
     bodies += [
@@ -150,7 +150,7 @@ def _evm_calls(client: FlaskClient, values: Mapping[str, Any]) -> Iterator[bytes
 
 
 class Mutator:
-    """Makes requests of some calls: as they are, mutated, in batches, and again."""
+    """Makes requests from some calls: unchanged, mutated, in batches, and repeated."""
 
     def __init__(self, corpus: Sequence[Raw], random: Random) -> None:
         self._corpus, self._random = corpus, random
@@ -168,12 +168,12 @@ class Mutator:
         )
 
     def next(self) -> bytes:
-        """Return what is sent over the next connection: one request, or a few at once."""
+        """Return the bytes of the next connection: one request, or several."""
         return b"".join(self._one() for _ in range(self._random.choice((1, 1, 2, 3))))
 
     def _one(self) -> bytes:
-        """Return a request; a third of them are as one of the last hundred, some of these with
-        another id."""
+        """Return a request; a third of them repeat one of the last hundred, some with another
+        ID."""
         random = self._random
         if self._recent and random.random() < 1 / 3:
             digit = b'"id": %d,' % random.randrange(10)
@@ -222,7 +222,7 @@ class Mutator:
         return replace(raw, target=random.choice(self._corpus).target)
 
     def _other_spelling(self, raw: Raw) -> Raw:
-        """The same in other bytes, or nearly."""
+        """Return the request with a different encoding, or with a small fault."""
         random = self._random
         path, _, query = raw.target.partition(b"?")
         at = random.randrange(len(path) + 1)
@@ -239,7 +239,7 @@ class Mutator:
         )
 
     def _other_id(self, raw: Raw) -> Raw:
-        """The call with another id, or without one."""
+        """Return the call with another ID, or without one."""
         other = self._random.choice((*(b'"id": ' + each for each in _IDS), b'"none": 0'))
         return replace(raw, body=_ID.sub(other, raw.body, count=1))
 

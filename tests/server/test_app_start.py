@@ -1,4 +1,4 @@
-"""``flask noderpc start``: flags of the server, and settings that are the app's."""
+"""Tests of ``flask noderpc start``: flags of the server, and settings of the app."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .node_process import refusal, started
 
 @pytest.fixture
 def command(tmp_path: Path) -> list[str]:
-    """Starts an app whose own addresses nobody can listen at."""
+    """Return the command of an app whose own addresses can't be bound."""
     app = tmp_path / "hosts.py"
     app.write_text(
         "from flask import Flask\n"
@@ -53,7 +53,7 @@ def test_addresses_of_flags_go_before_those_of_the_app(
 def test_a_bad_address_is_named_by_its_flag(command: list[str]) -> None:
     message = refusal("--rpc.laddr", "nonsense", command=command, status=2)
     assert message.startswith("Error: --rpc.laddr / --rpc-laddr = 'nonsense': an address is")
-    # Without the flag it is the app's that can't be had.
+    # Without the flag, the app's own address is the one that can't be bound.
     assert "tcp://192.0.2.1:1" in refusal(command=command)
 
 

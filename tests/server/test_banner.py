@@ -1,4 +1,5 @@
-"""What ``noderpc start`` shows when its node is ready: each line of it works."""
+"""Tests of the banner that ``noderpc start`` prints when its node is ready: each line of it
+works."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ Rows = dict[str, list[str]]
 
 def banner_of(node: Node) -> Rows:
     node.until_up()
-    # It is written as a whole.
+    # The banner is written in one piece.
     until(lambda: "curl" in rows(node.log.read_text()), "the banner")
     return rows(node.log.read_text())
 
@@ -122,7 +123,7 @@ def test_accounts_are_those_that_the_chain_began_with(tmp_path: Path) -> None:
 
 
 def test_a_bank_that_an_app_made_shows_its_accounts(tmp_path: Path) -> None:
-    # Its application is a bank with a message and a name of its own.
+    # The app's chain is a bank with a message and a name of its own.
     app = f"{EXAMPLE}:create_app({str(tmp_path)!r})"
     flags = ("noderpc", "start", "--rpc.laddr", "tcp://127.0.0.1:0")
     command = [sys.executable, "-m", "flask", "--app", app, *flags]

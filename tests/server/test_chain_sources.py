@@ -1,4 +1,4 @@
-"""``noderpc start`` divides the work on a feature's chain as its source says."""
+"""Tests that ``noderpc start`` divides the work on a feature's chain as its source says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The direct adapter answers as Flask does, byte for byte, and leaves the rest to Flask."""
+"""Tests that the direct adapter responds like Flask, byte for byte, and leaves the rest to
+Flask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executors of ``noderpc start`` run before the first call and the first block."""
+"""Tests that executors of ``noderpc start`` run before the first call and the first block."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ from .node_process import Node, started
 
 
 def executors(folder: Path) -> dict[int, int]:
-    """Those of a node, with how much each gives way to others."""
+    """Return the executors of a node, with the difference of their niceness from this
+    process."""
     listed = subprocess.run(
         ["pgrep", "-f", f"ethereum.application.executor {folder}"],
         capture_output=True,
         text=True,
     )
-    # Whoever runs the tests may give way too.
+    # The tests themselves may run at a lower priority.
     own = os.getpriority(os.PRIO_PROCESS, 0)
     found = {}
     for pid in map(int, listed.stdout.split()):
-        # It may have ended since.
+        # The process may have ended meanwhile.
         with suppress(ProcessLookupError):
             found[pid] = os.getpriority(os.PRIO_PROCESS, pid) - own
     return found
 
 
 def gives_way() -> int:
-    """How much more one for calls gives way: 19 is the most that there is."""
+    """Return the niceness that an executor for calls adds: 5, or less where 19 would be
+    exceeded."""
     return min(5, 19 - os.getpriority(os.PRIO_PROCESS, 0))
 
 
@@ -42,7 +44,7 @@ def ask(node: Node, method: str, *params: Any) -> Any:
 
 
 def test_one_for_calls_and_one_for_blocks_start_with_the_node(tmp_path: Path) -> None:
-    # The second time there is a chain, whose genesis needs no code to run.
+    # The second start finds a chain, whose genesis needs no execution.
     for log in ("first.log", "second.log"):
         with started(tmp_path, "--dev", log=log) as node:
             node.until_up()
@@ -61,12 +63,12 @@ def test_one_for_calls_and_one_for_blocks_start_with_the_node(tmp_path: Path) ->
 def test_serving_workers_start_no_block_executor(tmp_path: Path) -> None:
     with started(tmp_path, "--dev", log="first.log") as node:
         node.until_up()
-        # Without a block each process would have the genesis executed.
+        # Without a block, each process would have to execute the genesis.
         ask(node, "evm_mine")
         assert node.end() == 0
     with started(tmp_path, "--dev", "--workers", "2") as node:
         node.until_up()
-        # Two for calls; the one for blocks belongs to the process that makes them.
+        # Two executors are for calls; the one for blocks belongs to the producing process.
         wanted = [0, gives_way(), gives_way()]
         until(lambda: sorted(executors(tmp_path).values()) == wanted, "all")
 

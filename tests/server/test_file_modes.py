@@ -1,4 +1,4 @@
-"""Files and folders of a node belong to its owner only."""
+"""Tests that files and folders of a node belong to its owner only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def open_umask() -> Iterator[None]:
 
 
 def modes(folder: Path) -> dict[str, int]:
-    """The modes of what is in a folder, and of itself, without the log of the test."""
+    """Return the modes of a folder and everything in it, without the test's log."""
     found = {"": folder, **{str(p.relative_to(folder)): p for p in folder.rglob("*")}}
     return {name: path.stat().st_mode & 0o777 for name, path in found.items()}
 

@@ -1,4 +1,4 @@
-"""``noderpc start``: the home of each chain, and homes of other chains."""
+"""Tests of ``noderpc start``: the home of each chain, and homes of other chains."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_chain_of_another_is_refused_before_anything_listens(
 ) -> None:
     run_once(tmp_path, *made_with)
 
-    # An address that nobody could listen at would be told of first.
+    # An address that can't be bound would otherwise be the first error.
     nowhere = ("--rpc.laddr", "tcp://192.0.2.1:1")
     message = refusal("--home", str(tmp_path), *nowhere, *asked)
 

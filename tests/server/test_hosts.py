@@ -1,5 +1,5 @@
-"""Hosts and origins at the addresses of ``noderpc start``: a page may not come by a name of
-its own, and in development pages of this machine write and sign."""
+"""Tests of hosts and origins at the addresses of ``noderpc start``: a page may not use a name
+of its own, and in development pages of this machine may write and sign."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SENT = {"method": "broadcast_tx_sync", "params": {"tx": "YT0x"}}
 
 
 def asked(url: str, path: str = "/health", body: Any = None, **headers: str) -> tuple[int, str]:
-    """Status and text of the answer to a GET, or to a POST of a body."""
+    """Return status and text of the response to a GET, or to a POST of a body."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     call = None
     if body is not None:
@@ -65,7 +65,7 @@ def test_a_name_that_leads_here_is_no_way_in(node: Node, host: str) -> None:
     url = node.url()
     page = {"Origin": f"http://{host}", "Sec_Fetch_Site": "same-origin"}
     chain = {"method": "eth_chainId", "params": []}
-    # The answer to its own name is not kept for another.
+    # The response for its own name must not be cached for another name.
     asked(url)
     for answer in (
         asked(url, Host=host),
@@ -235,7 +235,7 @@ def test_without_development_the_error_names_the_setting(node: Node, origin: str
 def test_an_address_without_a_host_is_served_on_both_families(
     tmp_path: Path, laddr: str
 ) -> None:
-    """Go listens on both."""
+    """Go listens on both families, too."""
     if not socket.has_dualstack_ipv6():
         pytest.skip("this machine has no IPv6")
     with started(tmp_path, "--rpc.laddr", laddr) as node:

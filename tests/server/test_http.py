@@ -1,4 +1,4 @@
-"""Status lines and headers of ``noderpc start``: versions, phrases."""
+"""Tests of status lines and headers of ``noderpc start``: versions, phrases."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_http_1_0_keep_alive_is_honoured_on_request(node: Node) -> None:
 def test_an_expectation_that_the_server_does_not_know_fails(
     node: Node, expected: bytes, statuses: list[int]
 ) -> None:
-    # Nothing behind the refused one is read as a request.
+    # Bytes behind the refused request are not read as a request.
     header = b"\r\nExpect: " + expected + b"\r\n\r\n"
     request = CLOSING.replace(b"\r\n\r\n", header)
 
@@ -124,7 +124,7 @@ def test_keep_alive_may_be_one_of_several_connection_options(node: Node) -> None
         (b"http://localhost/health", "HTTP/1.1 200 OK"),
         (b"HTTP://localhost/health?a=b", "HTTP/1.1 200 OK"),
         (b"http://localhost", "HTTP/1.1 200 OK"),
-        # RFC 9112, 3.2.2: its host replaces that of the header.
+        # RFC 9112, 3.2.2: the host of the target replaces the Host header.
         (b"http://evil.example/health", "HTTP/1.1 403 Forbidden"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_target_may_be_a_whole_url(node: Node, target: bytes, line: str) -> No
 
 
 def test_an_empty_line_before_a_request_is_ignored_once(node: Node) -> None:
-    # RFC 9112, 2.2; Go ignores it behind a POST.
+    # RFC 9112, 2.2; Go ignores an empty line behind a POST.
     first = post("Content-Length: 42", body=HEALTH)
 
     assert answers(node, first + b"\r\n" + CLOSING) == [200, 200]
@@ -153,7 +153,7 @@ def test_an_empty_line_before_a_request_is_ignored_once(node: Node) -> None:
 def test_long_blanks_in_a_header_delay_nobody(
     node: Node, lines: bytes, statuses: list[int]
 ) -> None:
-    """A pattern that backtracks would block the process for minutes to hours."""
+    """A backtracking pattern would block the process for minutes to hours."""
     request = GET.replace(b"\r\n\r\n", b"\r\n" + lines + b"\r\n\r\n")
 
     assert answers(node, request + CLOSING) == statuses

@@ -1,4 +1,5 @@
-"""A node under load: no error, no lost event; a killed worker loses only its own calls."""
+"""Tests of a node under load: no error, no lost event; a killed worker loses only its own
+calls."""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ from .node_process import Node, started
 LONG = is_long()
 READERS, SUBSCRIBERS, SECONDS = (800, 100, 60) if LONG else (80, 10, 6)
 SETTLING_S, KILL_EVERY_S = (20, 10) if LONG else (2, 2)
-# What a process may grow by once it has settled, with the same to do.
+# Kilobytes that a process may grow by under constant load, after it has settled.
 FLAT_KB = 4_000
 Record = Callable[[str], None]
 FIRST: Place = (1, 0)
-"""A transaction that is there before anybody comes."""
+"""Place of a transaction that exists before all clients connect."""
 PATHS = (
     "/health",
     "/status",
@@ -52,17 +53,18 @@ PATHS = (
 
 
 class Faithful(Subscriber):
-    """Comes back as often as it is cut off, and asks for what it missed."""
+    """A subscriber that reconnects whenever its connection is lost, and asks for missed
+    events."""
 
     lost = 0
-    """How often it was."""
+    """Number of lost connections."""
 
     def run(self) -> None:
         self.read_on()
         while self.is_away:
             self.lost += 1
             self._client.close()
-            # It may be cut off again before it is back.
+            # The connection may be lost again before it is usable.
             try:
                 self._come_back()
             except OSError:
@@ -71,7 +73,7 @@ class Faithful(Subscriber):
     def _come_back(self) -> None:
         self._client = self._connected()
         self._subscribe()
-        # In this order: what the answer lacks is told.
+        # Subscribe first: events that the response lacks arrive as notifications.
         self._held: list[Any] = []
         self.told += self._missed()
         for match in self._held:
@@ -80,7 +82,7 @@ class Faithful(Subscriber):
         self.read_on()
 
     def note(self, kind: str, result: Any) -> None:
-        # What it asked for may be told as well.
+        # Events in the response may arrive as notifications, too.
         if not self.lost or place(result["data"]) not in self.told:
             super().note(kind, result)
 
@@ -100,7 +102,7 @@ class Faithful(Subscriber):
 
 
 class Sender(threading.Thread):
-    """Sends a transaction a second."""
+    """A thread that sends one transaction each second."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -118,14 +120,14 @@ class Sender(threading.Thread):
                 self.cut += 1
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         self._over.set()
         self.join()
 
 
 @contextmanager
 def crowd(node: Node) -> Iterator[tuple[Readers, list[Faithful], Sender]]:
-    """Everybody at work."""
+    """Run readers, subscribers and a sender."""
     url = node.url()
     subscribers = [Faithful(url, "Tx") for _ in range(SUBSCRIBERS)]
     readers, sender = Readers(url, PATHS, READERS), Sender(url)
@@ -138,7 +140,7 @@ def crowd(node: Node) -> Iterator[tuple[Readers, list[Faithful], Sender]]:
 
 
 def committed(node: Node) -> list[Place]:
-    """Every transaction of the chain."""
+    """Return the places of all transactions of the chain."""
     found: list[Place] = []
     query = quote(json.dumps("tx.height>0"))
     while True:
@@ -150,7 +152,7 @@ def committed(node: Node) -> list[Place]:
 
 
 def sockets(pid: int) -> int:
-    """That a process has open."""
+    """Return the number of a process's open sockets."""
     found = 0
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(OSError):
@@ -159,14 +161,14 @@ def sockets(pid: int) -> int:
 
 
 def memory_kb(pid: int) -> int:
-    """That a process has for itself in memory."""
+    """Return the resident memory of a process in kilobytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0])
 
 
 @pytest.fixture
 def record(capsys: pytest.CaptureFixture[str]) -> Record:
-    """Shows a line of figures."""
+    """Return a function that prints a line of figures."""
 
     def show(line: str) -> None:
         with capsys.disabled():
@@ -177,7 +179,7 @@ def record(capsys: pytest.CaptureFixture[str]) -> Record:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
-    # The first block is that of the first transaction.
+    # The first transaction is in the first block.
     flags = ("--workers", "2", "--block-interval", "0.5", "--empty-blocks", "false")
     with started(tmp_path, *flags) as found:
         found.until_up()
@@ -201,7 +203,7 @@ def test_no_client_sees_an_error_or_misses_an_event(node: Node, record: Record) 
     assert not any(subscriber.lost for subscriber in subscribers)
     all_are_told(node, subscribers, sender)
     assert before.keys() == after.keys()
-    # How soon it settles depends on the machine.
+    # The time until memory settles depends on the machine.
     assert not LONG or all(after[pid] - before[pid] <= FLAT_KB for pid in before)
 
 
@@ -211,7 +213,7 @@ def test_a_killed_process_fails_only_its_calls(node: Node, record: Record) -> No
     with crowd(node) as (readers, subscribers, sender):
         for _ in range(SECONDS // KILL_EVERY_S):
             time.sleep(KILL_EVERY_S)
-            # The one that makes blocks has no connections.
+            # The process that makes blocks has no connections.
             victim = dice.choice(sorted(node.children(), key=sockets)[-2:])
             held += sockets(victim)
             os.kill(victim, signal.SIGKILL)
@@ -230,9 +232,9 @@ def test_a_killed_process_fails_only_its_calls(node: Node, record: Record) -> No
 
 
 def all_are_told(node: Node, subscribers: list[Faithful], sender: Sender) -> None:
-    """Each of each transaction that came after it, once and in order."""
+    """Check that each subscriber has each later transaction once and in order."""
     assert sender.sent > 0
-    # What was sent last may still wait for its block.
+    # The last transactions may still wait for their block.
     until(lambda: len(committed(node)) > sender.sent, "the last block")
     first, *expected = committed(node)
     assert first == FIRST

@@ -1,4 +1,4 @@
-"""Lines of ``noderpc start``: one for each block, as text or JSON, or none."""
+"""Tests of log lines of ``noderpc start``: one for each block, as text or JSON, or none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BUSY = ("--empty-blocks", "--block-interval", "0.1")
 
 
 def lines_of(node: Node) -> list[dict[str, Any]]:
-    # The last may be half written.
+    # The last line may be incomplete.
     whole, _, _ = node.log.read_text().rpartition("\n")
     return [json.loads(line) for line in whole.splitlines()]
 

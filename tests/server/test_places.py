@@ -1,4 +1,4 @@
-"""Which connections give way to new ones, and how many are looked at for that."""
+"""Tests of which connections make room for new ones, and of how many are looked at for that."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOG, GUEST = "192.0.2.1", "192.0.2.2"
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stop the clock: connections are looked through once in a hundredth of a second."""
+    """Stop the clock, as connections are checked once in a hundredth of a second."""
     monkeypatch.setattr(places, "time", SimpleNamespace(monotonic=lambda: 1000.0))
 
 
@@ -62,9 +62,9 @@ def test_the_idle_one_goes_first_and_all_are_looked_at_once() -> None:
         assert taken.refusal(GUEST) == b""
         taken.add(Open(GUEST, 1e9, Phase.NOTHING, False))
 
-    # The idle one first, then those that have been slow the longest.
+    # The idle connection comes first, then those that have been slow for the longest time.
     assert [each for each in found if not each.is_open] == found[:100]
-    # Once, and each that went once more.
+    # Each connection is looked at once, and each that made room once more.
     assert Open.looks <= OPEN + 2 * 100
 
 

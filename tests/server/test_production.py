@@ -1,4 +1,5 @@
-"""``noderpc start`` produces empty blocks as a node does, unless they are disabled."""
+"""Tests that ``noderpc start`` produces empty blocks as a node does, unless they are
+disabled."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ QUICK = ("--block-interval", "0.05")
 
 
 def _first_height(node: Node) -> int:
-    """Return the first answer of all."""
+    """Return the height of the first response."""
     node.until_up()
     return node.height()
 
@@ -65,7 +66,7 @@ def test_create_empty_blocks_flag_enables_empty_blocks(tmp_path: Path) -> None:
 
 
 def test_a_call_waits_for_the_first_block(tmp_path: Path) -> None:
-    # It serves, and somebody else has to make the blocks.
+    # The node serves, and another process has to make the blocks.
     port = free_port()
     flags = ("--rpc.laddr", f"tcp://127.0.0.1:{port}", "--produce", "false")
     database = tmp_path / "data" / "noderpc.db"
@@ -93,12 +94,12 @@ def _has_chain(database: Path) -> bool:
         try:
             return store.has_chain()
         except StoreError:
-            # It is still being made.
+            # The file is still being written.
             return False
 
 
 def _first_status(url: str) -> int:
-    """The status of the first answer, once a server listens."""
+    """Return the status of the first response, once a server listens."""
     statuses: list[int] = []
 
     def is_answered() -> bool:

@@ -1,4 +1,4 @@
-"""Progress of commands: a bar on a terminal, lines elsewhere, on stderr."""
+"""Tests of the progress of commands on stderr: a bar on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 

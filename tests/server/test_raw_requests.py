@@ -1,5 +1,5 @@
-"""Random raw requests get the same bytes from the node's server and through Flask, while blocks
-are made; and none is answered with an internal error."""
+"""Tests that random raw requests get the same bytes from the node's server and through Flask,
+while blocks are made, and never an internal error."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from ..http.test_result_cache import DIALECTS
 from .raw_requests import Mutator, calls
 from .test_response_cache import serving, without_clocks
 
-pytestmark = pytest.mark.sqlite  # a chain is copied as a file
+pytestmark = pytest.mark.sqlite  # the chain's file is copied
 
 IS_LONG = os.environ.get("NODERPC_CAMPAIGN") == "long"
-# Each with one request, two or three.
+# Number of connections, each with one to three requests.
 CONNECTIONS = 10_000 if IS_LONG else 100
 EACH_BLOCK = 15
-# At the EVM layer's own address the dialect does not matter.
+# The EVM layer's own address is the same in each dialect.
 SURFACES = [*((dialect, "node") for dialect in DIALECTS), (DIALECTS[-1], "evm")]
 SETTINGS = {
     "evm_api": "eth,net,web3,txpool,debug",
@@ -42,7 +42,7 @@ SETTINGS = {
     "cors_origins": "https://page.example",
     "read_origins": "https://page.example",
     "allowed_hosts": "localhost",
-    # Nobody makes blocks while a call waits.
+    # No blocks are made while a call waits.
     "broadcast_timeout": 0.01,
 }
 
@@ -57,7 +57,7 @@ def opened(folder: Path) -> Iterator[Running]:
 
 
 def received(port: int, request: bytes) -> bytes:
-    """Send a request and nothing after it; return all that the server sends."""
+    """Send a request and close the sending side; return everything that the server sends."""
     with closing(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)) as sock:
         sock.sendall(request)
         sock.shutdown(socket.SHUT_WR)

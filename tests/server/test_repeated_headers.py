@@ -1,4 +1,5 @@
-"""A request has its own headers, whatever came before it over the same connection."""
+"""Tests that each request has its own headers, regardless of earlier requests on the
+connection."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def echo() -> Flask:
 
 
 def made(random: Random, before: Sequence[bytes]) -> tuple[bytes, Sequence[bytes]]:
-    """A request, and its headers: often those of the one before, or a line more or less."""
+    """Return a request and its headers, which are often those that came before with a line more
+    or less."""
     lines = list(before)
     match random.randrange(5):
         case 0 if len(lines) > 2:
@@ -56,7 +58,7 @@ def made(random: Random, before: Sequence[bytes]) -> tuple[bytes, Sequence[bytes
             lines.insert(random.randrange(2, len(lines) + 1), random.choice(_LINES[2:]))
         case 2:
             lines[2:] = random.sample(lines[2:], len(lines) - 2)
-    # Two lengths are refused.
+    # A request with two lengths is refused.
     lines = list(dict.fromkeys(lines))
     target, version = random.choice((b"/", b"http://b/")), random.choice((b"1.0", b"1.1"))
     end = random.choice((b"\r\n", b"\r\n", b"\r\n", b"\n"))

@@ -1,4 +1,4 @@
-"""Responses from the response cache equal those of Flask."""
+"""Tests that responses from the response cache equal Flask's."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Served:
     computed: list[str] = field(default_factory=list)
 
     def ask(self, *paths: str, headers: str = "") -> list[bytes]:
-        """The whole answers to GETs over one connection."""
+        """Return the complete responses to GETs over one connection."""
         with closing(
             socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
         ) as sock:
@@ -63,7 +63,7 @@ def get(path: str, headers: str = "") -> bytes:
 
 
 def exchange(sock: socket.socket, request: bytes) -> bytes:
-    """One answer, as it came."""
+    """Return one response as it came."""
     sock.sendall(request)
     return answer(sock)
 
@@ -82,7 +82,7 @@ def answer(sock: socket.socket) -> bytes:
 
 
 class CountingAdapter(DirectAdapter):
-    """Appends the paths of the calls that it answers to a list."""
+    """An adapter that appends the path of each call to a list."""
 
     def __init__(self, app: Flask, computed: list[str], surface: str) -> None:
         super().__init__(app, mounts(app)["noderpc"], surfaces()[surface])
@@ -104,7 +104,7 @@ def serving(
     proxies: int = 0,
     surface: str = "node",
 ) -> Iterator[Served]:
-    """A server of an app, with a response cache or without, behind trusted proxies."""
+    """Serve an app, with a response cache or without, behind trusted proxies."""
     listener = gevent.socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()
@@ -173,7 +173,7 @@ def test_every_route_answers_byte_for_byte_as_without_caches(
 
 
 def _etag(received: bytes) -> bytes:
-    """The line that only tells of what is kept."""
+    """Return the ETag line, which only cached responses have."""
     found = re.search(rb"\r\nETag: [^\r]*", received)
     return found[0] if found else b""
 
@@ -316,14 +316,14 @@ def test_calls_that_differ_in_id_share_a_cache_entry(
     expected, _ = answers(None, 0)
     found, computed = answers(ResponseCache(ROOM), ROOM)
     assert found == expected
-    # The first of each length, and four with ids that are left to Flask.
+    # The first request of each length is computed, and four whose IDs are left to Flask.
     assert computed == 3 * (4 + 4)
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        # Which of them is the call's own hangs on more than one look.
+        # In such a body, the call's own ID is not easy to find.
         '{"jsonrpc":"2.0","method":"health","params":{"id":%d},"id":%d}',
         '{"jsonrpc":"2.0","method":"health","\\u0069d":%d,"params":{"x":%d}}',
         '[{"jsonrpc":"2.0","method":"health","id":%d},{"jsonrpc":"2.0","method":"x","id":%d}]',
@@ -411,7 +411,7 @@ def test_compressed_responses_are_cached_for_every_id(
             assert b"Content-Encoding: gzip" in head
             assert gzip.decompress(found) == expected
             assert json.loads(expected)["id"] == json.loads(body)["id"]
-        # One of numbers with one digit, one of names with two characters.
+        # One request has numbers of one digit, and one has names of two characters.
         assert len(compressing.computed) == 2
 
 
@@ -455,7 +455,7 @@ def test_a_get_with_a_body_is_read_to_its_end_each_time(
 def test_a_request_may_end_without_a_carriage_return(
     chain: EmbeddedChain, first: bytes
 ) -> None:
-    # What lies behind it is a request of its own, whatever its length and its id look like.
+    # The bytes behind it are another request, regardless of their length and ID.
     second = post('{"id":1}')
     with (
         serving(app_for(chain), ResponseCache(ROOM)) as served,

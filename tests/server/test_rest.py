@@ -1,4 +1,4 @@
-"""``noderpc start``: REST at an address of its own, and beside the node RPC."""
+"""Tests of ``noderpc start`` with REST at an address of its own, and beside the node RPC."""
 
 from __future__ import annotations
 

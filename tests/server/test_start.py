@@ -1,4 +1,4 @@
-"""``noderpc start``: addresses, processes, shutdown."""
+"""Tests of ``noderpc start``: addresses, processes, shutdown."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def test_each_surface_is_at_its_address(node: Node) -> None:
 
 
 def test_without_other_flags_they_are_those_of_the_interface(tmp_path: Path) -> None:
-    # A network of its own, where nobody else has these ports.
+    # A network namespace, where no other process has these ports.
     alone = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c"]
     up = "ip link set lo up"
     if not which("unshare") or subprocess.run([*alone, up], check=False).returncode:
-        pytest.skip("this system lets nobody make a network of its own")
+        pytest.skip("this system does not allow a network namespace of its own")
     start = [*COMMAND, "--home", str(tmp_path), "--json-rpc.enable"]
     with started(tmp_path, command=[*alone, f'{up}; exec "$@"', "sh", *start]) as node:
         message = {
@@ -71,13 +71,13 @@ def test_without_other_flags_they_are_those_of_the_interface(tmp_path: Path) -> 
 
 
 def _listening(pid: int) -> set[tuple[str, int]]:
-    """Where something listens in a process's network."""
+    """Return the addresses that a process's network namespace listens at."""
     found = set()
     for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]:
         _, own, _, state, *_ = line.split()
         host, port = own.split(":")
         if state == "0A":
-            # The kernel writes addresses as numbers of this machine.
+            # The kernel writes addresses as integers in the machine's byte order.
             address = int(host, 16).to_bytes(4, sys.byteorder)
             found.add((socket.inet_ntoa(address), int(port, 16)))
     return found
@@ -90,7 +90,7 @@ def test_nothing_of_the_current_folder_is_run(
     for name in ("flask", "queue"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('what is this?')")
     python, *rest = COMMAND
-    # As the console script begins.
+    # The console script begins in this way.
     own = [python, "-P", *rest, "--home", str(tmp_path), "--rpc.laddr", "tcp://127.0.0.1:0"]
     flags = ("--application", "evm", "--empty-blocks")
     with started(tmp_path, *flags, command=own) as node:
@@ -152,7 +152,8 @@ def test_invalid_flags_are_one_line_errors(
 
 
 def refused(*flags: str) -> str:
-    """What the command says of wrong flags or settings, before anything is started."""
+    """Return the error of the command for wrong flags or settings, before anything is
+    started."""
     found = CliRunner().invoke(main, ["start", *flags])
     assert found.exit_code == 2, found.output
     return without_warnings(found.stderr)
@@ -183,7 +184,7 @@ def test_unhandled_signals_end_no_process(tmp_path: Path, number: int) -> None:
         before = node.children()
         for pid in (node.pid, *before):
             os.kill(pid, number)
-        # It is answered by a process that had the signal.
+        # The request is served by a process that had the signal.
         assert node.get("/health") == {}
         assert node.end() == 0
         assert node.log.read_text().count("ended with") == 0
@@ -263,7 +264,7 @@ def test_a_copy_is_served_by_its_uri(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with started(tmp_path, *BUSY) as node:
         until(lambda: _height(node) > 2, "some blocks")
         node.end()
-    # Without keys, as a copy has none.
+    # A copy of a store has no keys.
     copy = f"file:{tmp_path / 'data' / 'noderpc.db'}?mode=ro"
     flags = ("--produce", "false", "--database", copy)
     (tmp_path / "other").mkdir()
@@ -335,7 +336,7 @@ def _height(node: Node) -> int:
     try:
         return node.height()
     except OSError:
-        # It may have been at the worker that was killed.
+        # The request may have been at the worker that was killed.
         return 0
 
 
@@ -350,7 +351,7 @@ def test_a_process_ends_with_a_parent_that_has_not_read_its_word(tmp_path: Path)
     ) as process:
         theirs.close()
         try:
-            # It says that it is ready, which stays unread.
+            # The process reports that it is ready, which its parent never reads.
             assert select.select([own], [], [], PATIENCE)[0]
             own.close()
             assert process.wait(PATIENCE) == 0
@@ -414,7 +415,7 @@ def test_a_slow_client_is_cut_off_and_others_are_not(tmp_path: Path) -> None:
         socks = {name: stack.enter_context(connect(node.url())) for name in slow}
         for name, sock in socks.items():
             sock.sendall(slow[name])
-        # On a busy machine another one may be too slow as well.
+        # On a busy machine, another connection may be too slow as well.
         node.until_up()
         for name, sock in socks.items():
             sock.settimeout(PATIENCE)

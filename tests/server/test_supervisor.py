@@ -1,4 +1,4 @@
-"""``noderpc start`` whose node can't start, at first or after it was ready."""
+"""Tests of ``noderpc start`` when its node can't start, at first or after it was ready."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_nothing_listens_where_the_node_does_not_get_ready(tmp_path: Path) -> No
     port = free_port()
     flags = ("--home", str(tmp_path), "--rpc.laddr", f"tcp://127.0.0.1:{port}")
     with closing(sqlite3.connect(tmp_path / "data" / "noderpc.db")) as other:
-        # It is waited for, longer than most starts take.
+        # The node waits for the lock, longer than most starts take.
         other.execute("BEGIN IMMEDIATE")
         again = Node(tmp_path, command=[*COMMAND, *flags], log="again.log")
         try:
@@ -52,7 +52,7 @@ def test_nothing_listens_where_the_node_does_not_get_ready(tmp_path: Path) -> No
             until(ends_without_listener, "its end")
             assert len(looks) > 1
             assert not any(looks)
-            # A restart may find the store free.
+            # A restart may find the store unlocked.
             assert again.end() == 1
         finally:
             again.kill()
@@ -80,7 +80,7 @@ def test_a_process_that_ends_by_itself_is_not_tried_again(tmp_path: Path) -> Non
         f"loads = pathlib.Path({str(tmp_path / 'loads')!r})\n"
         "with loads.open('a') as file:\n"
         "    file.write('x')\n"
-        # Not in the parent, which loads it first.
+        # The app fails in workers, but not in the parent, which loads it first.
         "if len(loads.read_text()) > 1:\n"
         "    sys.exit(3)\n"
         "app = Flask(__name__)\n"
@@ -96,7 +96,7 @@ def test_a_process_that_ends_by_itself_is_not_tried_again(tmp_path: Path) -> Non
 
 
 def answered(url: str) -> tuple[int, str]:
-    """Status and text of the answer to a GET; 0 where nobody answers."""
+    """Return the status and the text of the response to a GET; 0 if there is none."""
     try:
         answer = get(url)
         return answer.status, answer.text
@@ -118,7 +118,7 @@ def test_a_worker_ends_when_its_parent_was_killed_early(
 
 
 def point(link: Path, folder: Path) -> None:
-    """Let a link lead to a folder, in one step for whoever opens what is in it."""
+    """Point a link to a folder atomically."""
     fresh = link.with_name("fresh")
     fresh.symlink_to(folder)
     fresh.replace(link)

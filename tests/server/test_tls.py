@@ -1,4 +1,5 @@
-"""TLS of ``noderpc start``: the node RPC and the EVM layer, each with its own certificate."""
+"""Tests of TLS of ``noderpc start``: the node RPC and the EVM layer, each with its own
+certificate."""
 
 from __future__ import annotations
 
@@ -45,13 +46,13 @@ def node(
 
 @pytest.fixture(scope="module")
 def own(certificates: dict[str, Pair]) -> ssl.SSLContext:
-    """Trusts the node RPC's."""
+    """A TLS context that trusts the node RPC's certificate."""
     return ssl.create_default_context(cafile=certificates["node"][0])
 
 
 @pytest.fixture(scope="module")
 def evm(certificates: dict[str, Pair]) -> ssl.SSLContext:
-    """Trusts the EVM layer's."""
+    """A TLS context that trusts the EVM layer's certificate."""
     return ssl.create_default_context(cafile=certificates["evm"][0])
 
 
@@ -112,7 +113,7 @@ def test_subscribers_over_tls_get_events_and_close_1001(
     with started(tmp_path, *flags, "--empty-blocks", "--block-interval", "0.05") as node:
         client = WebSocketClient(node.url(), tls=context, timeout=PATIENCE)
         client.call("subscribe", {"query": "tm.event='NewBlock'"})
-        # Larger than one record of TLS, in both directions.
+        # The messages are larger than one TLS record, in both directions.
         for _ in range(20):
             client.call("health", {}, request_id="x" * 100_000)
         received = [client.json() for _ in range(40)]

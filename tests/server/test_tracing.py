@@ -1,4 +1,4 @@
-"""Spans of ``noderpc start``, as a collector receives them."""
+"""Tests of spans of ``noderpc start``, as a collector receives them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def collector() -> Iterator[tuple[str, list[bytes]]]:
-    """An address that takes spans, and the bodies that it was sent."""
+    """Yield an address that accepts spans, and the bodies that were sent to it."""
     bodies: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -54,7 +54,7 @@ def collector() -> Iterator[tuple[str, list[bytes]]]:
 
 
 def names_and_traces(bodies: list[bytes]) -> list[tuple[str, bool]]:
-    """Names of spans, and true for those in the trace of the header."""
+    """Return names of spans, with true for those in the trace of the header."""
     return [
         (span.name, span.trace_id.hex() == TRACE)
         for body in bodies
@@ -78,7 +78,7 @@ def test_each_process_sends_its_spans_to_the_collector(
             until(lambda: ("status", True) in names_and_traces(bodies), "that of the trace")
             get(node.url(), "/status")
             assert node.end() == 0
-        # What had not been sent is sent at the end.
+        # Spans that were still queued are sent at the end.
         assert ("status", False) in names_and_traces(bodies)
 
 
@@ -86,7 +86,7 @@ def test_a_node_ends_though_the_collector_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
-    # Nobody may listen there.
+    # Nothing listens at this port.
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     with started(tmp_path) as node:
         node.until_up()

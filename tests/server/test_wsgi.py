@@ -1,4 +1,4 @@
-"""Responses of plain WSGI applications under ``noderpc start`` (PEP 3333)."""
+"""Tests of responses of plain WSGI applications under ``noderpc start`` (PEP 3333)."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def node(folder: Path) -> Iterator[Node]:
 
 
 def get(node: Node, path: str, version: str = "1.1", *lines: str) -> tuple[list[str], str]:
-    """Return the lines of the head, and the bytes behind it."""
+    """Return the lines of the head, and the bytes after it."""
     if version == "1.1":
         lines = (*lines, "Connection: close")
     request = "\r\n".join([f"GET {path} HTTP/{version}", "Host: localhost", *lines, "", ""])
@@ -207,7 +207,7 @@ def test_parts_of_unknown_length_are_sent_in_chunks(node: Node) -> None:
     assert "Transfer-Encoding: chunked" in head
     assert body == "6\r\nfirst \r\n7\r\nsecond \r\n5\r\nthird\r\n0\r\n\r\n"
 
-    # An empty part would be the end.
+    # An empty chunk would end the response.
     assert get(node, "/generated")[1] == "4\r\none \r\n3\r\ntwo\r\n0\r\n\r\n"
 
 
@@ -290,7 +290,7 @@ LAST = b"GET /listed HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
 def behind(node: Node, path: str, method: str = "GET") -> tuple[str, str]:
-    """Return the head of a response, and what follows it where /listed is asked next."""
+    """Return the head of a response, and the bytes after it if /listed is requested next."""
     request = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     head, _, rest = exchange(node, request + LAST).partition("\r\n\r\n")
     return head, rest
@@ -341,7 +341,7 @@ def test_the_end_of_such_a_websocket_does_not_wait_for_the_client(node: Node) ->
         received = b""
         while more := client.sock.recv(100):
             received += more
-    # The text, and a Close that is not answered.
+    # The server sends the text and a Close frame, although the client sends none.
     assert received == b"\x81\x04TEXT\x88\x02\x03\xe8"
 
 
@@ -349,7 +349,7 @@ def test_the_end_of_such_a_websocket_does_not_wait_for_the_client(node: Node) ->
 def test_an_application_may_take_longer_than_a_client_has_for_the_body(
     tmp_path: Path, path: str
 ) -> None:
-    # More than the server has read before the application asks for it.
+    # The body is longer than what the server reads before the application asks for it.
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"
     request = head.encode() + bytes(200_000)
     with started(tmp_path, command=command(tmp_path), limits=client_seconds(1)) as node:

@@ -23,7 +23,7 @@ _DRAIN_S = 5.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is expected to fail must fail."""
+    """Mark the tests that are expected to fail, which must fail."""
     for item in items:
         for table, strict in ((FAILURES, True), (RACES, False)):
             for pattern, reason in table:
@@ -49,8 +49,8 @@ def history(w3: Web3) -> History:
 
 @pytest.fixture(autouse=True)
 def _nothing_waits(w3: Web3, history: History) -> Iterator[None]:
-    """The next test takes its nonces from the latest block, and some compare the latest state
-    with the genesis."""
+    """Wait until no transaction is pending: the next test takes its nonces from the latest
+    block, and some compare the latest state with the genesis."""
     yield
     deadline = time.monotonic() + _DRAIN_S
     while int(str(w3.geth.txpool.status()["pending"]), 16) and time.monotonic() < deadline:
@@ -64,7 +64,7 @@ def keys() -> Iterator[Key]:
 
 @pytest.fixture(scope="class")
 def key(keys: Iterator[Key]) -> Key:
-    """Each class of tests has an account of its own, as it leaves things in its storage."""
+    """An account for each class of tests, as tests leave things in its storage."""
     return next(keys)
 
 
@@ -85,7 +85,7 @@ def async_skip_if_testrpc() -> Callable[[Any], None]:
 
 @pytest.fixture(params=[str, to_canonical_address], ids=["text", "bytes"])
 def address_conversion_func(request: pytest.FixtureRequest) -> Any:
-    """Addresses are given in either form."""
+    """Return addresses in either form."""
     return request.param
 
 
@@ -162,7 +162,7 @@ def block_with_txn_with_log(history: History) -> Any:
 
 
 def _contract(name: str) -> Any:
-    """The fixtures of a contract, for w3 and for async_w3."""
+    """Make the fixtures of a contract, for w3 and for async_w3."""
 
     @pytest.fixture(scope="session", name=f"{name}_contract")
     def contract(history: History) -> Any:
@@ -185,7 +185,7 @@ offchain_lookup_contract, async_offchain_lookup_contract = _contract("offchain_l
 
 
 def _twin(name: str) -> Any:
-    """The same under the name that asynchronous tests use."""
+    """Return the fixture under the name that asynchronous tests use."""
 
     @pytest.fixture(name=f"async_{name}")
     def twin(request: pytest.FixtureRequest) -> Any:

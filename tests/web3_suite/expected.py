@@ -1,5 +1,5 @@
-"""Which of web3.py's tests fail, and why: the end of the test's name as a pattern, and the
-reason. What is listed must fail, and what is not must pass."""
+"""The tests of web3.py that fail, as patterns for the end of a test's name, with the reason. A
+listed test must fail, and every other test must pass."""
 
 from __future__ import annotations
 
@@ -40,4 +40,4 @@ RACES: tuple[tuple[str, str], ...] = (
         " the test puts in its place",
     ),
 )
-"""Which may pass or fail, and why."""
+"""Tests that may pass or fail, with the reason."""

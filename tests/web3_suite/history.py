@@ -1,4 +1,4 @@
-"""The contracts, blocks and transactions that web3.py's tests look for, made over RPC."""
+"""Contracts, blocks and transactions that web3.py's tests look for, made over RPC."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _CONTRACTS: dict[str, dict[str, Any]] = {
     "offchain_lookup": OFFCHAIN_LOOKUP_DATA,
 }
 
-# Of the emitter's enumeration.
+# A value of the emitter's enumeration.
 _DOUBLE_WITH_INDEX = 9
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What there is."""
+    """Contracts and transactions on the chain."""
 
     contracts: dict[str, Any]
     deployment: str
@@ -43,7 +43,7 @@ class History:
 
 
 def made(w3: Web3) -> History:
-    """Make it all; the first log of the chain comes last."""
+    """Make all of them; the chain's first log comes last."""
     account = w3.eth.accounts[0]
     receipts = {
         name: _settled(w3, w3.eth.contract(**data).constructor().transact({"from": account}))
@@ -53,7 +53,7 @@ def made(w3: Web3) -> History:
         name: w3.eth.contract(address=receipts[name]["contractAddress"], abi=data["abi"])
         for name, data in _CONTRACTS.items()
     }
-    # Upstream's genesis names a miner, who has more later on.
+    # Upstream's genesis names a miner, who has a higher balance later.
     miner = w3.eth.get_block(0)["miner"]
     transfer = _settled(
         w3, w3.eth.send_transaction({"from": account, "to": miner, "value": Wei(1)})
@@ -78,7 +78,7 @@ def _settled(w3: Web3, tx_hash: Any) -> Any:
 
 
 def _empty_block(w3: Web3) -> Any:
-    """The first, before anything was sent."""
+    """Return the first block, before any transaction was sent."""
     block = w3.eth.get_block(1)
     assert not block["transactions"]
     return block

@@ -1,5 +1,5 @@
-"""The example app in a process of its own, behind gunicorn, with the chain that
-web3.py's tests want."""
+"""Run the example app in a process of its own, behind gunicorn, with the chain that web3.py's
+tests expect."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ..helpers.ports import free_port
 from ..helpers.until import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
-# As docs/events.rst has it.
+# Options as in docs/events.rst.
 GUNICORN = ("--threads", "50", "--graceful-timeout", "5", "example_app:create_app()")
 SETTINGS = {
     "APPLICATION": "evm",
     "DEV": "true",
-    # Tests look at what waits, and wait for what was sent.
+    # Tests look at pending transactions, and wait for their blocks.
     "BLOCK_INTERVAL": "1.0",
-    # Which the tests have in their transactions.
+    # The tests' transactions have this chain ID.
     "EVM_CHAIN_ID": "131277322940537",
 }
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """A node in a folder; its base URL."""
+    """Run a node in a folder; yield its base URL."""
     port = free_port()
     settings = {**SETTINGS, "DATABASE": str(folder / "noderpc.db")}
     own = {f"FLASK_NODERPC_{name}": value for name, value in settings.items()}

@@ -1,4 +1,4 @@
-"""web3.py's tests over HTTP."""
+"""Run web3.py's tests over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""web3.py's tests over the websocket."""
+"""Run web3.py's tests over the websocket."""
 
 from __future__ import annotations
 

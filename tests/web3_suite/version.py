@@ -1,10 +1,10 @@
-"""The client version that web3.py's tests expect."""
+"""Replace the client version that web3.py's tests expect."""
 
 from __future__ import annotations
 
 
 class OurVersion:
-    """Comes before the class of tests."""
+    """A base class that comes before the class of tests."""
 
     def _check_web3_client_version(self, client_version: str) -> None:
         assert client_version.startswith("flask-noderpc/")

@@ -21,14 +21,14 @@ def node() -> Iterator[Node]:
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., Node]]:
-    """Starts nodes with settings of their own."""
+    """Return a function that starts nodes with given settings."""
     with ExitStack() as stack:
         yield lambda **settings: stack.enter_context(run_node(**settings))
 
 
 @pytest.fixture
 def connect(node: Node) -> Iterator[Connect]:
-    """Connects clients to the test's node, or to another."""
+    """Return a function that connects clients to the test's node, or to another one."""
     made: list[WebSocketClient] = []
 
     def make(to: Node = node, **options: Any) -> WebSocketClient:

@@ -1,7 +1,7 @@
-"""Five websockets that flood beside one honest peer, under gevent.
+"""Run five websockets that flood beside one honest peer, under gevent.
 
 ``python -m tests.websocket.fairness`` prints how many of the flood's messages are received for
-each answer to the honest peer.
+each response to the honest peer.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ MESSAGE = b"\x81\x82\0\0\0\0{}"
 
 
 def main() -> None:
-    """Count."""
+    """Count the messages, and print the number."""
     from flask_noderpc.web.connection import Connection, Timing
 
     received = count()
 
     def receive(message: bytes) -> None:
         next(received)
-        # Longer than a turn, on any machine.
+        # Take longer than a turn, on any machine.
         until = time.perf_counter() + 0.001
         while time.perf_counter() < until:
             pass
@@ -40,7 +40,7 @@ def main() -> None:
     _ask_honestly()
     print(next(received) // ANSWERS)
     sys.stdout.flush()
-    # With 3.13 the end of the interpreter would let the floods go on, which never end.
+    # In 3.13 the interpreter would wait at its end for the floods, which never end.
     os._exit(0)
 
 

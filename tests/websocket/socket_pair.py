@@ -1,4 +1,4 @@
-"""One connection over a pair of sockets, with deadlines that a test can wait for."""
+"""A connection over a pair of sockets, with deadlines that a test can wait for."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Pair:
             self.ended.set()
 
     def send_until_it_ends(self, data: bytes, pause: float) -> None:
-        """What a peer does that does not care."""
+        """Send like a peer that does not read."""
         deadline = time.monotonic() + PATIENCE
         with suppress(ConnectionError):
             while time.monotonic() < deadline and not self.ended.wait(pause):
@@ -44,7 +44,7 @@ class Pair:
                     self.peer.send(data, socket.MSG_DONTWAIT)
 
     def read(self, size: int) -> bytes:
-        """As many bytes as there are, at most these."""
+        """Return the bytes that have arrived, at most ``size``."""
         found = bytearray()
         with suppress(ConnectionError):
             while len(found) < size and (more := self.peer.recv(size - len(found))):

@@ -1,4 +1,4 @@
-"""Transactions pipelined over one websocket."""
+"""Tests of transactions that are pipelined over one websocket."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MANY = 40
 
 @contextmanager
 def locked(node: Node) -> Iterator[None]:
-    """Another program writes into the node's store, which waits."""
+    """Hold the write lock of the node's store in another program."""
     with closing(
         sqlite3.connect(node.chain.store.location.path, isolation_level=None)
     ) as other:
@@ -47,7 +47,7 @@ def sending(request_id: int, tx: str, method: str = "broadcast_tx_sync") -> str:
 
 @pytest.fixture
 def checked(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The transactions that the application was asked about."""
+    """Return the transactions that the application checks."""
     found: list[bytes] = []
     check = node.chain.application.check_tx
 
@@ -88,7 +88,7 @@ def test_what_was_sent_before_the_peer_left_is_taken(node: Node, connect: Connec
     with locked(node):
         for number in range(300):
             client.text(sending(number, f"left{number}=v"))
-        # Until the server's side has it all.
+        # Wait until the server's side has received everything.
         until(lambda: not unsent(client.sock), "all is sent")
         client.close()
 
@@ -97,7 +97,7 @@ def test_what_was_sent_before_the_peer_left_is_taken(node: Node, connect: Connec
 
 
 def unsent(sock: socket.socket) -> int:
-    """Bytes that the peer's system has not taken yet."""
+    """Return the bytes that the peer's system has not received yet."""
     return int.from_bytes(fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
 
 

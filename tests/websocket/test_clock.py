@@ -1,4 +1,4 @@
-"""A mount's clock survives an error of one connection, and restarts in a child."""
+"""Tests that a mount's clock survives an error of one connection, and restarts in a child."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..helpers.until import PATIENCE
 
 
 class Ticked(Connection):
-    """Counts its ticks, and may fail at them."""
+    """A connection that counts its ticks, and may fail in them."""
 
     fails = False
 

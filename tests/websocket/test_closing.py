@@ -1,4 +1,5 @@
-"""A connection ends after our Close, whatever its peer does."""
+"""Tests that a connection ends after the server's Close frame, even if its peer does
+nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from flask_noderpc.web.connection import Timing, text_frame
 from ..helpers.until import PATIENCE
 from .socket_pair import nothing, served
 
-# Within close_s the writer has to get its turn, also on a busy machine.
+# Within close_s the writer must get its turn, even on a busy machine.
 TIMING = Timing(ping_s=60, read_s=60, write_s=5, close_s=0.5)
 TOO_BIG = b"\x81\xfe\x03\xe9\0\0\0\0" + b"x" * 1001
 PING = b"\x89\x80\0\0\0\0"
@@ -79,7 +80,7 @@ def test_a_peer_that_reads_late_still_gets_the_close_frame() -> None:
     begun = threading.Event()
 
     def events() -> Iterator[bytes]:
-        # More than the kernel takes.
+        # The chunks are more than the kernel's buffers hold.
         for _ in range(2000):
             yield b"x" * 10_000
             begun.set()

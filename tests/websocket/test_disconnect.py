@@ -1,4 +1,4 @@
-"""A server that shuts down closes its websockets and refuses new ones."""
+"""Tests that a server which shuts down closes its websockets and refuses new ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_new_websockets_get_503_with_retry_after_at_shutdown(
     assert client.read() is None
     assert client.closed == 1001
     client.close()
-    # Requests that are under way may still be answered.
+    # Requests in flight may still be served.
     assert get(url, "/health").status == 200
 
 

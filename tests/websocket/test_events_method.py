@@ -1,4 +1,4 @@
-"""``events``: a client that was disconnected gets all events it missed."""
+"""Tests of ``events``: a client that was disconnected gets all events that it missed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def produce(node: Node, blocks: int, txs: int = 2) -> None:
 
 
 def pages(node: Node, **params: Any) -> list[Any]:
-    """All items, newest first, page by page."""
+    """Return all items, newest first, page by page."""
     page = events(node, **params)
     items = list(page["items"])
     while page["more"]:
@@ -130,7 +130,7 @@ def test_waiting_events_calls_count_toward_the_waiter_limit(start: Callable[...,
         thread.start()
     while not replies:
         threading.Event().wait(0.005)
-    # One of the two is refused at once; the other waits for this block.
+    # One of the two calls is refused at once; the other waits for this block.
     produce(node, 1)
     for thread in waiting:
         thread.join(PATIENCE)

@@ -1,4 +1,4 @@
-"""A connection that floods gets a share of each iteration of gevent's loop."""
+"""Tests that a flooding connection gets only a share of each iteration of gevent's loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from tests.helpers.until import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-# Each flooding connection has one in each iteration of the loop, and an answer takes a few.
+# Each flooding connection has one message in each iteration of the loop, and a response takes a
+# few.
 MOST_BETWEEN_ANSWERS = 60
 
 

@@ -1,4 +1,4 @@
-"""Handshakes and frames, good and bad."""
+"""Tests of valid and invalid handshakes and frames."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_bad_handshake_is_the_client_s_fault(
 
 @pytest.mark.parametrize("bit", [0x40, 0x20, 0x10])
 def test_compression_and_other_extensions_are_not_agreed_on(connect: Connect, bit: int) -> None:
-    # What would be ten megabytes, if anybody inflated it.
+    # Ten megabytes, if the server inflated it.
     bomb = zlib.compress(bytes(10_000_000), wbits=-15)
     client = connect()
     client.frame(bit | 1, bomb)
@@ -88,7 +88,7 @@ def test_a_message_over_the_limit_closes_with_1009(connect: Connect) -> None:
     client.frame(0, b"x" * 600_000, fin=False)
 
     assert client.read() is None
-    # gorilla/websocket gives no reason.
+    # gorilla/websocket sends no reason either.
     assert (client.closed, client.reason) == (1009, "")
 
 
@@ -229,7 +229,7 @@ def test_a_reader_that_reads_nothing_is_dropped_at_the_deadline() -> None:
     connection = Connection(ours, Timing(write_s=0.2), 1000)
     theirs.sendall(b"\x81\x81\0\0\0\0a")
 
-    # It waits for ever where there is no deadline.
+    # The connection would wait forever without a deadline.
     with Connections(tick_s=0.01).one(connection):
         connection.run(lambda message: connection.send(b"x" * 50_000_000), nothing)
 

@@ -1,7 +1,8 @@
-"""What a subscription matches: each rule of CometBFT 0.38, on blocks that KVStore made.
+"""Tests of the matches of a subscription: each rule of CometBFT 0.38, on blocks that KVStore
+made.
 
-KVStore gives each transaction two events: ``app.creator`` «Cosmoshi Netowoko» with the key
-as ``app.key``, and «Cosmoshi» with the value.
+KVStore gives each transaction two events: ``app.creator`` «Cosmoshi Netowoko» with the key as
+``app.key``, and «Cosmoshi» with the value.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ HASH = tx_hash(b"n1=10").hex()
     [
         ("tm.event = 'Tx'", ALL),
         ("tm.event = 'tx'", []),
-        # Any value of the key will do, and each condition may be met by another event.
+        # Any value of the key may match, and each condition may match another event.
         ("app.key = 'name'", ["name"]),
         ("app.key = 'satoshi'", ["name"]),
         ("app.creator = 'Cosmoshi' AND app.key = 'name'", ["name"]),
         ("app.key = 'name' AND app.key = 'satoshi'", ["name"]),
         ("app.key = 'name' AND app.key = 'n1'", []),
-        # Attributes that are not indexed count as well.
+        # Attributes that are not indexed match, too.
         ("app.noindex_key = 'index is working'", ALL),
         ("app.noindex_key CONTAINS 'working'", ALL),
         ("app.key CONTAINS 'atos'", ["name"]),
         ("app.key CONTAINS 'ATOS'", []),
-        # A key, or the type of an event.
+        # EXISTS takes a key, or the type of an event.
         ("app.key EXISTS", ALL),
         ("app EXISTS", ALL),
         ("ap EXISTS", []),
         ("app.missing EXISTS", []),
-        # A value is the number that it begins with; others do not match.
+        # A value is the number that it begins with; other values do not match.
         ("app.key = 8", ["n2"]),
         ("app.key > 6 AND app.key < 7", ["n3"]),
         ("app.key >= 10", ["n1", "day"]),
@@ -51,7 +52,7 @@ HASH = tx_hash(b"n1=10").hex()
         ("app.key = DATE 2020-05-06", ["day"]),
         ("app.key > DATE 2020-05-05", ["day"]),
         ("app.key > TIME 2020-05-05T00:00:00Z", []),
-        # A hash is in upper case.
+        # Hashes are in upper case.
         (f"tx.hash = '{HASH.upper()}'", ["n1"]),
         (f"tx.hash = '{HASH}'", []),
         ("tx.height = 1", ALL),
@@ -64,7 +65,7 @@ def test_subscriptions_match_transactions_by_query(
 ) -> None:
     client = connect()
     assert client.asked("subscribe", {"query": query})["result"] == {}
-    # Whatever is told comes before the change of the second block.
+    # All notifications of the transactions arrive before the change of the second block.
     client.asked("subscribe", {"query": "tm.event = 'ValidatorSetUpdates'"}, "end")
     for tx in TXS:
         node.chain.mempool.submit(tx)

@@ -1,4 +1,5 @@
-"""Servers without websockets or with one thread: handshakes are refused with a hint."""
+"""Tests of servers without websockets or with one thread: handshakes are refused with a
+hint."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def app(tmp_path: Path) -> Iterator[Flask]:
 
 @contextmanager
 def running(server: HTTPServer) -> Iterator[int]:
-    """The port of a server that answers in a thread."""
+    """Run a server in a thread; yield its port."""
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
@@ -58,13 +59,13 @@ def running(server: HTTPServer) -> Iterator[int]:
 
 
 def asked(port: int, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
-    """Status and text of the answer to a GET."""
+    """Return status and text of the response to a GET."""
     answer = request(f"http://127.0.0.1:{port}{path}", headers=headers)
     return answer.status, answer.text
 
 
 def test_where_apps_get_no_socket_the_servers_that_give_one_are_named(app: Flask) -> None:
-    # Python's own, as waitress and uWSGI.
+    # Python's own server has no websockets, like waitress and uWSGI.
     with running(make_server("127.0.0.1", 0, app, handler_class=Silent)) as port:
         status, text = asked(port, "/websocket", HANDSHAKE)
     assert status == 501

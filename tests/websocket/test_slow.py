@@ -1,4 +1,5 @@
-"""Slow subscribers get an error; no other is delayed, and nothing leaks."""
+"""Tests that slow subscribers get an error, that no other is delayed, and that nothing
+leaks."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def test_a_block_of_any_size_cancels_no_reading_subscriber(
         node.chain.mempool.submit(b"k%d=v" % index)
     node.produce()
 
-    # All of them read, none waits for another.
+    # All clients read, and none waits for another.
     for index in range(count):
         for client in clients:
             assert client.json()["result"]["data"]["value"]["TxResult"]["index"] == index
@@ -49,7 +50,7 @@ def test_a_slow_subscriber_is_cancelled_and_may_resubscribe(
     slow.asked("subscribe", ALL_TXS, "slow")
     quick.asked("subscribe", ALL_TXS)
     for height in range(30):
-        # More than the sockets' buffers hold, so that the writer stands still.
+        # The events are larger than the sockets' buffers, so that the writer blocks.
         node.chain.mempool.submit(b"k%d=" % height + b"x" * 900_000)
         node.produce()
         assert quick.json()["result"]["data"]["value"]["TxResult"]["height"] == str(height + 1)
@@ -74,7 +75,7 @@ def test_a_non_reading_subscriber_is_closed_with_a_reason(
         stalled = connect(node)
         stalled.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
         stalled.asked("subscribe", ALL_TXS, "stalled")
-        # More than the kernel takes for one connection.
+        # The events are larger than the kernel's buffers for one connection.
         for index in range(200):
             node.chain.mempool.submit(b"k%d=" % index + b"x" * 50_000)
         node.produce()
@@ -101,14 +102,14 @@ def test_nothing_is_left_of_clients_that_vanish(node: Node, connect: Connect) ->
         client.close()
 
     once()
-    # Less than a file for each client: the store may open a few more to read from.
+    # Fewer than one file for each client; the store may open a few more for reads.
     threads, most_files = set(threading.enumerate()), open_files() + 12
     for _ in range(50):
         once()
 
     def left() -> list[str]:
         names = [t.name for t in threading.enumerate() if t not in threads]
-        # They stay as long as the node.
+        # Feed and listener threads stay as long as the node.
         return [name for name in names if "feed" not in name and "listener" not in name]
 
     until(lambda: not left(), "their threads end")

@@ -1,4 +1,4 @@
-"""subscribe, unsubscribe, unsubscribe_all, and the events of subscribers."""
+"""Tests of subscribe, unsubscribe, unsubscribe_all, and the events of subscribers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that reads gets everything, at its own speed."""
+"""Tests that a client that reads receives everything, at its own speed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_reader_that_is_slow_and_steady_outlasts_the_deadlines() -> None:
     with served(Timing(read_s=2, write_s=2), pull=pull) as pair:
         pair.connection.wake()
         pause = threading.Event()
-        # Some four seconds for the whole, and never long without taking anything.
+        # The whole takes some four seconds, in which the client reads without long pauses.
         while len(read) < len(expected) and (some := pair.peer.recv(50_000)):
             read += some
             pause.wait(0.05)
@@ -44,7 +44,8 @@ def test_no_message_is_read_before_the_last_reply_is_taken() -> None:
     with served(Timing(write_s=2), receive) as pair:
         pair.peer.sendall(b"\x81\x81\0\0\0\0a" * 2)
         pause = threading.Event()
-        # Longer than the write deadline, and a megabyte is left for the sockets' buffers.
+        # Reading takes longer than the write deadline, and leaves a megabyte for the sockets'
+        # buffers.
         for _ in range(0, SIZE - 1_000_000, 50_000):
             assert len(pair.read(50_000)) == 50_000
             pause.wait(0.05)
@@ -86,12 +87,12 @@ def test_a_message_is_written_when_sending_it_returns() -> None:
     with served(Timing(), pull=pull) as pair:
         pair.connection.wake()
         assert pulling.wait(PATIENCE)
-        # The writer is busy with what came before.
+        # The writer is still busy with the message before.
         sending = threading.Thread(target=send)
         sending.start()
         until(lambda: bool(pair.connection._frames), "a frame that waits")
         pulled.set()
-        # Of the frame more is left than the sockets' buffers take.
+        # The rest of the frame is larger than the sockets' buffers.
         assert pair.read(8) == text_frame(b"event") + text_frame(b"x" * SIZE)[:1]
         assert not returned.wait(0.2)
 

@@ -29,7 +29,7 @@ ARGUMENTS: dict[str, list[dict[str, str]]] = {
     "check_tx": [{"tx": '"a=1"'}, {"tx": '"no"'}],
     "broadcast_tx_sync": [{"tx": '"sync=1"'}],
     "broadcast_tx_async": [{"tx": '"async=1"'}],
-    # What the application refuses is answered at once.
+    # The application refuses this transaction, so the call returns at once.
     "broadcast_tx_commit": [{"tx": '"no"'}],
     "broadcast_evidence": [{"evidence": "{evidence}"}],
     "dial_seeds": [{"seeds": f'["{chain.PEER}"]'}],
@@ -44,11 +44,11 @@ ARGUMENTS: dict[str, list[dict[str, str]]] = {
 
 
 def answers(backend: chain.PeeredBackend, dialect: Dialect) -> Iterator[Any]:
-    """What every route's handler gives, in several forms."""
+    """Yield the results of every route's handler, with several parameters."""
     ctx = Context(
         backend,
         Settings(),
-        # What a check refuses has a shape, also where it is an error.
+        # A failed check is a result here, although some dialects return it as an error.
         replace(dialect.behaviours, failed_check_is_error=False),
         dialect.node_version,
         dialect.encode,
@@ -58,7 +58,7 @@ def answers(backend: chain.PeeredBackend, dialect: Dialect) -> Iterator[Any]:
     )
     known = {
         "{tx}": tx_hash(chain.TX).hex(),
-        # It is in a block already.
+        # The evidence is already in a block.
         "{evidence}": json.dumps(
             compiled(Evidence)(backend.reads.block(chain.WITH_EVIDENCE)[1].evidence[0])
         ),
@@ -73,6 +73,6 @@ def answers(backend: chain.PeeredBackend, dialect: Dialect) -> Iterator[Any]:
 
 
 def schema_of(dialect: Dialect, answer: Any) -> type[WireSchema]:
-    """The schema that a dialect chooses for an answer."""
+    """Return the schema that a dialect chooses for a result."""
     choice = dialect.schemas[type(answer)]
     return choice if isinstance(choice, type) else choice(answer)

@@ -26,7 +26,7 @@ class Golden:
     events: int
 
     def results(self) -> Iterator[tuple[str, Any]]:
-        """Each captured result with its call."""
+        """Yield each captured result with its call."""
         groups = rebuild.reply(self.version)
         for call, reply in groups["plain"].items():
             # CometBFT 0.34 has no page at ``header``.
@@ -35,16 +35,16 @@ class Golden:
         yield from groups["validator_evidence_multipart"].items()
 
     def of_routes(self) -> Iterator[tuple[str, str, Any]]:
-        """Each captured result: its call, route and JSON."""
+        """Yield the call, route and JSON of each captured result."""
         for call, result in self.results():
             route = re.split("[?#]", call)[0]
             if route == "dump_consensus_state":
-                # No backend knows how far another node has come.
+                # A backend can't know the state of other nodes.
                 result["peers"] = []
             yield call, route, result
 
     def notifications(self) -> Iterator[Any]:
-        """The result of each captured notification."""
+        """Yield the result of each captured notification."""
         for line in (rebuild.GOLDEN / self.events_file).read_text().splitlines():
             if line.startswith("    {"):
                 result = json.loads(line)["result"]

@@ -1,6 +1,6 @@
-"""What handlers and events would say, from the JSON that a node of CometBFT sent.
+"""Build the results of handlers and the events from the JSON that a node of CometBFT sent.
 
-All versions from 0.34 to 1.0 are read, once :func:`plain` has been asked for 0.34.
+All versions from 0.34 to 1.0 are supported; for 0.34, call :func:`plain` first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.comet.rebuild import Json
 
 
 def plain(found: Json) -> Json:
-    """A reply of 0.34 with the attributes of events as text, as later versions have them."""
+    """Return a reply of 0.34 with the attributes of events as text, like later versions."""
     if isinstance(found, list):
         return [plain(item) for item in found]
     if not isinstance(found, dict):
@@ -40,7 +40,7 @@ def plain(found: Json) -> Json:
 
 
 def event(found: Json) -> abci.Event:
-    """An event, with its attributes in plain text."""
+    """Return an event with its attributes as text."""
     return abci.Event(
         found["type"],
         tuple(
@@ -51,12 +51,12 @@ def event(found: Json) -> abci.Event:
 
 
 def events(found: Json) -> tuple[abci.Event, ...]:
-    """A list of events, or null."""
+    """Return a list of events, which may be null."""
     return tuple(map(event, found or ()))
 
 
 def tx_result(found: Json) -> abci.ExecTxResult:
-    """A whole result."""
+    """Return a whole result."""
     return replace(
         rebuild.tx_result(found),
         log=found["log"],
@@ -67,7 +67,7 @@ def tx_result(found: Json) -> abci.ExecTxResult:
 
 
 def bare_tx_result(found: Json) -> abci.ExecTxResult:
-    """A result without what is empty."""
+    """Return a result whose empty members were left out."""
     whole: Json = {
         "code": 0,
         "data": None,
@@ -80,7 +80,7 @@ def bare_tx_result(found: Json) -> abci.ExecTxResult:
 
 
 def result_tx(found: Json) -> responses.ResultTx:
-    """A committed transaction."""
+    """Return a committed transaction."""
     return responses.ResultTx(
         bytes.fromhex(found["hash"]),
         int(found["height"]),
@@ -92,14 +92,14 @@ def result_tx(found: Json) -> responses.ResultTx:
 
 
 def result_block(found: Json) -> responses.ResultBlock:
-    """A block with its id."""
+    """Return a block with its ID."""
     return responses.ResultBlock(
         rebuild.block_id(found["block_id"]), rebuild.block(found["block"])
     )
 
 
 def validator_update(found: Json) -> ValidatorUpdate:
-    """A validator's new power."""
+    """Return a validator's new power."""
     if "pub_key_bytes" in found:
         assert found["pub_key_type"] == ED25519
         key = found["pub_key_bytes"]
@@ -109,7 +109,7 @@ def validator_update(found: Json) -> ValidatorUpdate:
 
 
 def block_results(found: Json, height: int | None = None) -> abci.BlockResults:
-    """Results of a block, from the route or, with a height, from an event."""
+    """Return the results of a block, from the route or, with a height, from an event."""
     assert found.get("consensus_param_updates") is None
     return abci.BlockResults(
         int(found["height"]) if height is None else height,
@@ -126,7 +126,7 @@ def block_results(found: Json, height: int | None = None) -> abci.BlockResults:
 
 
 def results_in_parts(found: Json, height: int) -> abci.BlockResults:
-    """Results of a block, from an event of 0.34 or 0.37."""
+    """Return the results of a block, from an event of 0.34 or 0.37."""
     begin, end = found["result_begin_block"], found["result_end_block"]
     assert end.get("consensus_param_updates") is None
     return abci.BlockResults(
@@ -138,7 +138,7 @@ def results_in_parts(found: Json, height: int) -> abci.BlockResults:
 
 
 def consensus_params(found: Json) -> genesis.ConsensusParams:
-    """All parameters."""
+    """Return all consensus parameters."""
     block, age, version = found["block"], found["evidence"], found["version"]
     extensions = found.get("abci") or found.get("feature") or {}
     return genesis.ConsensusParams(
@@ -155,7 +155,7 @@ def consensus_params(found: Json) -> genesis.ConsensusParams:
 
 
 def whole_set(found: Json) -> ValidatorSet:
-    """A validator set with its proposer."""
+    """Return a validator set with its proposer."""
     return replace(
         rebuild.validator_set(found["validators"]),
         proposer=bytes.fromhex(found["proposer"]["address"]),
@@ -169,7 +169,7 @@ VOTE = re.compile(
 
 
 def vote_in_short(text: str) -> block.Vote:
-    """A vote of which only the first bytes of each hash are known."""
+    """Return a vote from its text, which has only the first bytes of each hash."""
     match = VOTE.fullmatch(text)
     assert match is not None
     index, address, height, number, block_hash, signature, extension, time = match.groups()
@@ -187,7 +187,7 @@ def vote_in_short(text: str) -> block.Vote:
 
 
 def consensus_dump(found: Json) -> responses.ResultDumpConsensusState:
-    """The state of consensus, without what is told of peers."""
+    """Return the state of consensus, without its peers."""
     state = found["round_state"]
     votes = tuple(map(vote_in_short, state["last_commit"]["votes"]))
     last = whole_set(state["last_validators"])
@@ -204,10 +204,10 @@ def consensus_dump(found: Json) -> responses.ResultDumpConsensusState:
 
 
 def consensus_state(found: Json) -> responses.ResultConsensusState:
-    """The state of consensus of a chain with one validator."""
+    """Return the state of consensus of a chain with one validator."""
     state = found["round_state"]
     address = bytes.fromhex(state["proposer"]["address"])
-    # Who voted, the power that did, and the whole power: "BA{1:_} 0/10 = 0.00".
+    # The text has the votes, the power that voted, and the total power: "BA{1:_} 0/10 = 0.00".
     text = state["height_vote_set"][0]["prevotes_bit_array"]
     power = int(text.split("/")[1].split()[0])
     members = ValidatorSet((Validator(address, PublicKey(ED25519, b""), power),), address)
@@ -224,7 +224,7 @@ def consensus_state(found: Json) -> responses.ResultConsensusState:
 
 
 def genesis_document(found: Json) -> genesis.Genesis:
-    """A genesis without an ``app_state``."""
+    """Return a genesis without an ``app_state``."""
     return genesis.Genesis(
         found["chain_id"],
         from_text(found["genesis_time"]),
@@ -244,7 +244,7 @@ def genesis_document(found: Json) -> genesis.Genesis:
 
 
 def status(found: Json) -> responses.ResultStatus:
-    """A node's card, blocks and key."""
+    """Return a node's card, blocks and key."""
     own = found["validator_info"]
     return responses.ResultStatus(
         common.NodeInfo().load(found["node_info"]),
@@ -258,7 +258,7 @@ def status(found: Json) -> responses.ResultStatus:
 
 
 def net_info(found: Json) -> network.NetInfo:
-    """A node's peers."""
+    """Return a node's peers."""
     return network.NetInfo(
         found["listening"],
         tuple(found["listeners"]),
@@ -267,12 +267,12 @@ def net_info(found: Json) -> network.NetInfo:
 
 
 def header(found: Json) -> responses.ResultHeader:
-    """A header."""
+    """Return a header."""
     return responses.ResultHeader(rebuild.header(found["header"]))
 
 
 def block_meta(found: Json) -> block.BlockMeta:
-    """An element of a block list."""
+    """Return an element of a block list."""
     return block.BlockMeta(
         rebuild.block_id(found["block_id"]),
         int(found["block_size"]),
@@ -282,7 +282,7 @@ def block_meta(found: Json) -> block.BlockMeta:
 
 
 def commit(found: Json) -> responses.ResultCommit:
-    """A header with its commit."""
+    """Return a header with its commit."""
     signed = found["signed_header"]
     return responses.ResultCommit(
         block.SignedHeader(rebuild.header(signed["header"]), rebuild.commit(signed["commit"])),
@@ -291,7 +291,7 @@ def commit(found: Json) -> responses.ResultCommit:
 
 
 def broadcast(found: Json) -> responses.ResultBroadcastTx:
-    """What the mempool said."""
+    """Return the mempool's result."""
     return responses.ResultBroadcastTx(
         found["code"],
         bytes.fromhex(found["data"]),
@@ -302,7 +302,7 @@ def broadcast(found: Json) -> responses.ResultBroadcastTx:
 
 
 def app_info(found: Json) -> abci.AppInfo:
-    """An application's introduction."""
+    """Return the result of the application's Info."""
     return abci.AppInfo(
         found["data"],
         found["version"],
@@ -313,7 +313,7 @@ def app_info(found: Json) -> abci.AppInfo:
 
 
 def query_result(found: Json) -> abci.QueryResult:
-    """An application's answer, without a proof."""
+    """Return the result of a query without a proof."""
     assert found["proofOps"] is None
     return abci.QueryResult(
         found["code"],
@@ -379,11 +379,11 @@ ANSWERS: dict[str, Callable[[Json], Any]] = {
         int(found["height"]),
     ),
 }
-"""By route: the handler's answer, from the ``result`` of a reply."""
+"""Functions that build the handler's result from the ``result`` of a reply, by route."""
 
 
 def new_block(found: Json) -> event_data.NewBlock:
-    """A block and its results."""
+    """Return a block and its results."""
     own = rebuild.block(found["block"])
     height = own.header.height
     if "result_finalize_block" not in found:
@@ -394,7 +394,7 @@ def new_block(found: Json) -> event_data.NewBlock:
 
 
 def new_block_header(found: Json) -> event_data.NewBlockHeader:
-    """A header; the rest is not shown since 0.38."""
+    """Return a header; since 0.38 the event has no more."""
     own = rebuild.header(found["header"])
     if "num_txs" not in found:
         return event_data.NewBlockHeader(own, 0, abci.BlockResults(own.height))
@@ -403,12 +403,12 @@ def new_block_header(found: Json) -> event_data.NewBlockHeader:
 
 
 def new_evidence(found: Json) -> event_data.NewEvidence:
-    """A piece of evidence; CometBFT does not show whom it accuses."""
+    """Return a piece of evidence; CometBFT does not show the accused validators."""
     return event_data.NewEvidence(int(found["height"]), rebuild.evidence(found["evidence"]), ())
 
 
 def tx_committed(found: Json) -> event_data.TxCommitted:
-    """A transaction in a block."""
+    """Return a transaction in a block."""
     result = found["TxResult"]
     return event_data.TxCommitted(
         int(result["height"]),
@@ -444,4 +444,5 @@ EVENTS: dict[str, Callable[[Json], Any]] = {
     ),
     "Vote": lambda found: event_data.VoteCast(rebuild.vote(found["Vote"])),
 }
-"""By the name of the event data: the event, from the ``value`` of a notification."""
+"""Functions that build an event from the ``value`` of a notification, by the name of the event
+data."""

@@ -1,4 +1,4 @@
-"""A loaded value as JSON again, without the domain's classes."""
+"""Dump a loaded value as JSON again, without the domain's classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flask_noderpc.wire.schema import ListOf, Nested, WireSchema, compiled
 
 
 def loaded_again(schema: type[WireSchema], shown: Any) -> Any:
-    """The JSON of what the schema loads from a JSON."""
+    """Return the JSON of a value that the schema loaded from JSON."""
     return _object(schema, schema().load(shown))
 
 

@@ -1,4 +1,4 @@
-"""Encodings of CometBFT 0.38 that the recordings don't show, from its source."""
+"""Tests of encodings of CometBFT 0.38 that the recordings don't show, from its source."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ EMPTY_ID = {"hash": "", "parts": {"total": 0, "hash": ""}}
 
 
 def shown(answer: Any) -> Any:
-    """The JSON of an answer."""
+    """Return the JSON of a result."""
     return json.loads(COMET_038.encode(answer))
 
 
 def value_of(event: Any) -> Any:
-    """The JSON of what an event says."""
+    """Return the JSON of an event's value."""
     encoded = COMET_038.encode_event(Message(1, 0, "x", event, {}))
     return json.loads(b'{"data":' + encoded + b"}")["data"]["value"]
 
@@ -189,7 +189,7 @@ def client(backend: chain.PeeredBackend) -> FlaskClient:
 
 
 def got(client: FlaskClient, path: str) -> Any:
-    """The result of a GET."""
+    """Return the result of a GET."""
     reply = client.get(path)
     assert reply.status_code == 200
     assert reply.json is not None

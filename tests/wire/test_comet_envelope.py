@@ -1,4 +1,4 @@
-"""CometBFT's envelope: which bodies are calls, and its errors for others."""
+"""Tests of CometBFT's envelope: which bodies are calls, and its errors for others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STRUCT = (
 NO_CALL = Call("", b"", None)
 
 
-# As nodes of CometBFT 0.38.25 answered.
+# Nodes of CometBFT 0.38.25 gave these responses.
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

@@ -1,7 +1,7 @@
-"""Evidence is read, printed, encoded and hashed as CometBFT 0.38.25 does it.
+"""Tests that evidence is read, printed, encoded and hashed as by CometBFT 0.38.25.
 
-``evidence_0.38.25.json`` was made by its own ``types`` package: the JSON, the canonical
-bytes, the hash, and the hash of a list of the one piece.
+``evidence_0.38.25.json`` was made by its own ``types`` package: the JSON, the canonical bytes,
+the hash, and the hash of a list with this one piece.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VOTES, _, NOBODY, ATTACK = (made["json"] for made in GOLDEN)
 
 
 def read(found: Any) -> Any:
-    """The evidence of a JSON value."""
+    """Return the evidence of a JSON value."""
     return EVIDENCE_038.from_json(json.dumps(found).encode())
 
 
@@ -96,7 +96,7 @@ def test_null_is_no_evidence() -> None:
 
 
 def changed(piece: Any, path: str, value: Any) -> Any:
-    """A copy of the JSON with one member changed, or without it."""
+    """Return a copy of the JSON with one member changed or removed."""
     copy = deepcopy(piece)
     *parents, last = path.split(".")
     found = copy
@@ -413,7 +413,7 @@ VALUES = st.recursive(
 
 
 def paths(found: Any, prefix: str = "value") -> list[str]:
-    """The paths to every member of a piece of evidence."""
+    """Return the paths of all members of a piece of evidence."""
     items: list[tuple[Any, Any]] = []
     if isinstance(found, dict):
         items = list(found.items())

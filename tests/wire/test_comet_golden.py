@@ -1,8 +1,9 @@
-"""Every dialect of CometBFT sends what a real node of its version sent, and reads it.
+"""Tests that every dialect of CometBFT sends what a real node of its version sent, and reads
+it.
 
-Left out of the captured replies: the peers of ``dump_consensus_state``, for no backend knows
-how far another node has come. Left out of the categories of events, for the nodes sent none
-while they were captured: TimeoutPropose, TimeoutWait, Relock, Unlock and PendingTx.
+Left out of the captured replies are the peers of ``dump_consensus_state``, as no backend knows
+the state of other nodes. Left out of the categories of events are those that the nodes did not
+send while they were captured: TimeoutPropose, TimeoutWait, Relock, Unlock and PendingTx.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ EVERY_VERSION = pytest.mark.parametrize("golden", ALL, ids=lambda golden: golden
 
 
 def golden_results() -> Iterator[Any]:
-    """Each captured result with its route."""
+    """Yield each captured result with its route."""
     for golden in ALL:
         for call, route, result in golden.of_routes():
             yield pytest.param(golden, route, result, id=f"{golden.version} {call}")
 
 
 def golden_events() -> Iterator[Any]:
-    """Each captured notification."""
+    """Yield each captured notification."""
     for golden in ALL:
         for result in golden.notifications():
             yield pytest.param(
@@ -54,12 +55,12 @@ EVERY_EVENT = pytest.mark.parametrize(("golden", "data", "keys"), list(golden_ev
 
 
 def of_version(golden: Golden, found: Any) -> Any:
-    """The JSON with the attributes of events as text."""
+    """Return the JSON with the attributes of events as text."""
     return plain(found) if golden.version == "0.34.35" else found
 
 
 def same(ours: Any, node: Any) -> bool:
-    """Whether both are the same JSON, down to the order of members."""
+    """Return true if both are the same JSON, including the order of members."""
     return json.dumps(ours) == json.dumps(node)
 
 
@@ -93,7 +94,7 @@ def test_events_equal_those_of_a_real_node(golden: Golden, data: Any, keys: Any)
 
 
 def keys_of_value(value: Any) -> dict[str, list[str]]:
-    """The keys that we make of what an event says."""
+    """Return the keys that the package derives from an event's value."""
     if isinstance(value, event_data.TxCommitted):
         return tx_keys(value.height, value.tx, value.result.events)
     if isinstance(value, event_data.NewBlock):

@@ -1,4 +1,4 @@
-"""Parameters by CometBFT's rules, with its error texts."""
+"""Tests of parameters by CometBFT's rules, with its error texts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ any_json = st.recursive(
 
 
 def taking(**kinds: tuple[ParamField, Any]) -> type[Params]:
-    """A class of parameters, each a kind and its default."""
+    """Return a class of parameters, each with a kind and a default."""
     rows = [
         (name, Any, param(kind, default=default, doc="."))
         for name, (kind, default) in kinds.items()
@@ -123,7 +123,7 @@ def test_a_uri_is_read(route: str, name: str, text: str, value: object) -> None:
     assert getattr(found, name, None) == value
 
 
-# CometBFT 0.38: texts of a live node, and of its source.
+# Texts of a live node of CometBFT 0.38, and of its source.
 @pytest.mark.parametrize(
     ("route", "name", "text", "reason"),
     [
@@ -253,7 +253,7 @@ def test_json_is_read(route: str, params: str, name: str, value: object) -> None
 
 
 def test_64_hex_digits_are_base64() -> None:
-    # CometBFT: a hash in hex is valid base64, and so another hash.
+    # In CometBFT a hash in hex is valid base64, and so means another hash.
     assert from_json("tx", json.dumps(["ab" * 32, False])) == LOADERS["tx"].from_json(
         json.dumps({"hash": b64encode(bytes.fromhex("69b69b" * 16)).decode()}).encode()
     )
@@ -369,7 +369,7 @@ def test_json_errors_equal_those_of_go(document: str, reason: str) -> None:
 
 
 def shown(value: Any) -> str:
-    """As the program that asked CometBFT printed what it had read."""
+    """Return the value as the program that asked CometBFT prints it."""
     match value:
         case bytes():
             return value.hex()
@@ -383,8 +383,8 @@ def shown(value: Any) -> str:
             return "nil" if value is None else str(value)
 
 
-# CometBFT 0.38.25: each line is a kind, a form, what was sent, and what the node's own
-# handlers made of it, served from functions that take one parameter of that type.
+# CometBFT 0.38.25: each line has a kind, a form, what was sent, and what the node's own
+# handlers read, served from functions that take one parameter of that type.
 @pytest.mark.parametrize(
     "line", GOLDEN.read_text(encoding="utf-8").splitlines(), ids=lambda line: line[:60]
 )
@@ -502,7 +502,7 @@ LONG = 100_000
 def test_long_values_are_read_without_the_scanner(
     monkeypatch: pytest.MonkeyPatch, document: object, kind: ParamField, found: object
 ) -> None:
-    # It takes half a second for a megabyte, which a form may have.
+    # Python's scanner takes half a second for a megabyte, the maximum of a form.
     monkeypatch.setattr(gojson, "_Scanner", None)
 
     assert READERS[type(kind)].from_uri(json.dumps(document)) == found
@@ -537,7 +537,7 @@ def test_a_long_array_in_the_place_of_parameters_is_not_printed() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Own(Params):
-    """A kind that CometBFT has, and one that it does not have."""
+    """One kind that CometBFT has, and one that it does not have."""
 
     needed: str = param(Text(), doc="Must be given.")
     after: tuple[int, int] | None = param(Cursor(), doc="Must be given.")

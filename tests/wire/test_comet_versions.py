@@ -1,6 +1,6 @@
-"""What the captured replies of CometBFT's versions don't show.
+"""Tests of what the captured replies of CometBFT's versions don't show.
 
-What is expected was printed by ``libs/json`` of each version, given the same values.
+The expected texts were printed by ``libs/json`` of each version for the same values.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ GROUPS = {
 
 
 def shown(dialect: Dialect, answer: Any) -> Any:
-    """The JSON of an answer."""
+    """Return the JSON of a result."""
     return json.loads(dialect.encode(answer))
 
 
 def value_of(dialect: Dialect, event: Any) -> Any:
-    """The JSON of what an event says."""
+    """Return the JSON of an event's value."""
     encoded = dialect.encode_event(Message(1, 0, "x", event, {}))
     return json.loads(b'{"data":' + encoded + b"}")["data"]["value"]
 

@@ -1,4 +1,4 @@
-"""Compiled dumps of a dialect equal those of its marshmallow schemas."""
+"""Tests that compiled dumps of a dialect equal the dumps of its marshmallow schemas."""
 
 from __future__ import annotations
 

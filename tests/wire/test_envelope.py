@@ -1,4 +1,4 @@
-"""Envelopes: bytes to calls, and replies to bytes."""
+"""Tests of envelopes: from bytes to calls, and from replies to bytes."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_batch_that_is_read_at_once_is_read_as_its_calls_are(
         return [repr(item) for item in calls.items], calls.is_batch
 
     body = json.dumps(elements).encode()
-    # With a blank before it, it goes the long way.
+    # With a blank before it, the body takes the slow path.
     assert read(body) == read(b" " + body)
 
 
@@ -161,7 +161,7 @@ def test_geth_reads_the_first_value_of_a_body(
         try:
             return original(document, kind)
         except jsoncodec.NotJSON as error:
-            # The wording of a library's error changes between its versions.
+            # The text of a library's error changes between its versions.
             raise type(error)() from None
 
     original = jsoncodec.decode
@@ -189,7 +189,7 @@ def test_geth_reads_the_first_value_of_a_body(
         b"nul",
         b"[" * 20_000,
         b'{"a" 1} {}',
-        # Longer than it is scanned.
+        # The list is longer than the scan reads.
         b"[" + b"[]" * 200_000 + b"] {}",
     ],
 )
@@ -207,7 +207,7 @@ def test_geth_reads_a_first_value_that_is_no_call(body: bytes) -> None:
 
 
 def test_geth_reads_a_first_value_before_a_deep_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Libraries raise it, as py_ecc does; depth is then checked before decoding.
+    # Libraries such as py_ecc raise the limit; depth is then checked before decoding.
     monkeypatch.setattr(sys, "getrecursionlimit", lambda: 100_000)
     call = b'{"method":"m","id":1}'
 

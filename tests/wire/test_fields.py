@@ -1,4 +1,4 @@
-"""Fields decode what they encode, and nothing else."""
+"""Tests that fields decode what they encode, and nothing else."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from flask_noderpc.wire.fields import (
 )
 from flask_noderpc.wire.schema import ListOf, Nested, WireSchema, compiled
 
-# 0001-01-01 to 9999-12-31, in nanoseconds.
+# Times from 0001-01-01 to 9999-12-31, in nanoseconds.
 times = st.integers(-62_135_596_800 * SECOND, 253_402_300_799 * SECOND)
 
 FIELDS: list[tuple[WireField, st.SearchStrategy[Any]]] = [

@@ -1,4 +1,5 @@
-"""A form keeps how a node wrote its values, and nothing that a client could take for others."""
+"""Tests that a form keeps how a node wrote its values, and nothing that a client could read as
+other values."""
 
 from __future__ import annotations
 
@@ -30,14 +31,15 @@ def shown(kind: type, reply: Json) -> bytes:
 
 
 def plain(kind: type, reply: Json) -> bytes:
-    """Return the reply by a dialect without forms."""
+    """Return the reply in a dialect without forms."""
     behaviours = replace(DIALECT.behaviours, keeps_form=False)
     without = replace(DIALECT, behaviours=behaviours)
     return without.encode(without.decode(kind, DIALECT.envelope.json(reply)))
 
 
 def with_members(**more: Json) -> Json:
-    """Results with more members in each object, and in one that the schemas have as null."""
+    """Return results with additional members in each object, and in one that is null in the
+    schemas."""
     first, *rest = USUAL["txs_results"]
     groups = {"block": USUAL["consensus_param_updates"]["block"], "validator": more}
     txs = [{**first, **more}, *rest]
@@ -48,7 +50,7 @@ def with_members(**more: Json) -> Json:
     "name", ["gasUsed", "GasUsed", "GAS_USED", "Height", "pubKeyTypes", "ga\u017fu\u017fed"]
 )
 def test_another_spelling_of_a_known_name_is_not_kept(name: str) -> None:
-    """Go's decoders take it for the known member."""
+    """Go's decoders read it as the known member."""
     expected = DIALECT.envelope.json(with_members())
     assert shown(BlockResults, with_members(**{name: "8"})) == expected
 
@@ -69,7 +71,7 @@ def test_an_additional_member_is_kept_with_all_that_it_has() -> None:
     [("hash", digest(8).lower()), ("parts", {"total": 1, "hash": "cd" * 32})],
 )
 def test_a_block_id_is_that_of_the_store(name: str, forged: Json) -> None:
-    """In whichever case a node wrote another one."""
+    """The store's block ID counts, in whichever case a node wrote another one."""
     reply = block()
     right = DIALECT.decode(ResultBlock, DIALECT.envelope.json(reply))
     reply["block_id"][name] = forged
@@ -79,7 +81,7 @@ def test_a_block_id_is_that_of_the_store(name: str, forged: Json) -> None:
 
 
 def test_an_app_hash_is_that_of_the_store() -> None:
-    """The last bits of base64 may be written in another way."""
+    """The unused last bits of base64 may be set."""
     node = DIALECT.decode(BlockResults, DIALECT.envelope.json(newer(app_hash="q6t=")))
     assert DIALECT.encode(replace(node, app_hash=b"right")) == DIALECT.encode(
         replace(node, app_hash=b"right", form=b"")
@@ -87,19 +89,19 @@ def test_an_app_hash_is_that_of_the_store() -> None:
 
 
 class Shouted(Text):
-    """Text that is encoded as another one."""
+    """A text field that encodes another text."""
 
     _encoding = "value.upper()"
 
 
 class ShoutedTx(ExecTxResult):
-    """A result whose log is not the node's."""
+    """A schema whose log is not the node's."""
 
     log = Shouted()
 
 
 def test_a_form_brings_no_value_back_that_a_schema_changes() -> None:
-    """The text of the node is another value than the dialect's own encoding."""
+    """The node's text differs from the dialect's own encoding."""
     schemas = SchemaPatch({ExecTxResult: ShoutedTx}).results(DIALECT.schemas)
     dialect = replace(DIALECT, schemas=schemas)
     reply = DIALECT.envelope.json(newer(txs_results=[tx(log="low")]))
@@ -111,14 +113,14 @@ def test_a_form_brings_no_value_back_that_a_schema_changes() -> None:
     [
         lambda: newer(pad="x" * 20_000),
         lambda: newer(txs_results=[{**tx(), "pad": "x" * 20_000}], finalize_block_events=None),
-        # Many small forms, with more bytes than the results themselves.
+        # Many small forms, which together are larger than the results.
         lambda: newer(txs_results=[{**tx(), "pad": "x" * 1_000} for _ in range(50)]),
     ],
 )
 def test_a_large_form_is_dropped(
     change: Callable[[], Json], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once in the log, not once for each block."""
+    """The log has one line for it, and not one for each block."""
     form._log_too_large.cache_clear()
     reply = change()
     with caplog.at_level(logging.WARNING):

@@ -1,5 +1,5 @@
-"""Loading: compiled, it is marshmallow's; it gives back the domain value that was dumped, and
-bad JSON is an error that names the member."""
+"""Tests of loading: the compiled loader equals marshmallow's; it returns the domain value that
+was dumped, and invalid JSON is an error that names the member."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EVERY_DIALECT = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALEC
 NOT_DECODED = {
     responses.ResultConsensusState,
     responses.ResultDumpConsensusState,
-    # Votes of consensus are short texts, and event data has no class to load to.
+    # Votes of consensus are shortened texts, and event data has no class to load into.
     responses.ResultEvents,
 }
 
@@ -79,7 +79,7 @@ def _shown(dialect: Dialect, answer: Any) -> Any:
     if isinstance(answer, responses.ResultGenesis):
         return replace(answer, genesis=_shown(dialect, answer.genesis))
     if isinstance(answer, genesis.Genesis):
-        # Its text is compact.
+        # The text is written without spaces.
         state = answer.app_state and json.dumps(json.loads(answer.app_state)).encode()
         return replace(answer, app_state=state.replace(b" ", b""))
     if dialect is DIALECTS["comet-1.0"] and isinstance(answer, responses.ResultStatus):
@@ -180,7 +180,7 @@ def test_omitted_members_are_loaded_as_go_s_zero_values(name: str) -> None:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths of all members and items, those of a list's first two."""
+    """Yield the paths of all members, and of the first two items of each list."""
     if isinstance(value, dict):
         below: Any = value.items()
     else:
@@ -229,7 +229,7 @@ def loaded(schema: type[WireSchema], value: Any) -> tuple[Any, ValidationError |
 
 
 def first_replies() -> Iterator[Any]:
-    """The first reply of each route, by version."""
+    """Yield the first reply of each route, by version."""
     for golden in ALL:
         seen = {"consensus_state", "dump_consensus_state"}
         for _, route, result in golden.of_routes():
@@ -262,7 +262,7 @@ def test_bad_members_are_refused_by_name_where_marshmallow_refuses_them(
 @pytest.mark.parametrize("value", [None, 5, "x", [], True, {}, {"block": []}, [{}]])
 @EVERY_DIALECT
 def test_no_json_at_all_is_a_typed_error(dialect: Dialect, value: Any) -> None:
-    # Of those every member may be missing.
+    # Every member of these results may be missing.
     lenient = {responses.Empty} | ({abci.ExecTxResult} if isinstance(value, dict) else set())
     for result in dialect.schemas.keys() - NOT_DECODED - lenient:
         with pytest.raises(DecodeError):

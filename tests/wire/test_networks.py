@@ -1,4 +1,5 @@
-"""Replies in the shapes of public networks are decoded, stored and encoded to the same bytes.
+"""Tests that replies in the shapes of public networks are decoded, stored and encoded to the
+same bytes.
 
 The values are made up. docs/dialects.rst says which replies of which networks were seen.
 """
@@ -89,7 +90,7 @@ def block(**parts: Json) -> Json:
 
 
 def double_vote(**more: Json) -> Json:
-    """A piece of evidence; the votes of 0.38 have two more members."""
+    """Return a piece of evidence; votes of 0.38 have two more members."""
     one = {
         "type": 2,
         "height": "5",
@@ -135,7 +136,7 @@ PLAIN = event("amount", "1stake", "")
 
 
 def older(**changes: Json) -> Json:
-    """Results of a node of 0.34 or 0.37."""
+    """Return results of a node of 0.34 or 0.37."""
     usual = {
         "height": "7",
         "txs_results": [tx(BYTES)],
@@ -148,7 +149,7 @@ def older(**changes: Json) -> Json:
 
 
 def newer(**changes: Json) -> Json:
-    """Results of a node of 0.38 or later."""
+    """Return results of a node of 0.38 or later."""
     usual = {
         "height": "7",
         "txs_results": [tx(PLAIN), tx(code=5, data=None, log="out of gas", codespace="sdk")],
@@ -229,7 +230,7 @@ class Shape:
     kind: type
     reply: Json
     lost: str = ""
-    """The member that is not answered: only blocks and results keep what they do not know."""
+    """The member that is not served, as only blocks and results keep unknown members."""
 
 
 SHAPES = [
@@ -373,7 +374,7 @@ SHAPES = [
 
 
 def stored(found: Any) -> Any:
-    """Return a block or results as a store gives them back."""
+    """Return a block or results as a store returns them."""
     if isinstance(found, BlockResults):
         txs = tuple(map(_stored_tx, found.tx_results))
         row = packed.pack_results(found)
@@ -396,7 +397,7 @@ def _stored_tx(result: ExecTxResult) -> ExecTxResult:
 
 
 def without(reply: Json, path: str) -> Json:
-    """Return a reply without a member."""
+    """Return a reply without one member."""
     name, _, rest = path.partition(".")
     return {
         each: without(value, rest) if each == name else value

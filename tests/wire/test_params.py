@@ -1,4 +1,4 @@
-"""Parameter kinds accept what a caller may write, and nothing else."""
+"""Tests that parameter kinds accept what a caller may write, and nothing else."""
 
 from __future__ import annotations
 

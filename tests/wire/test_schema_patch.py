@@ -1,4 +1,4 @@
-"""Replacement of nested schemas."""
+"""Tests of the replacement of nested schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``noderpc conform``: what a node really has and does."""
+"""``noderpc conform``: probe what a node has and how it behaves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..conform import Finding
 
 _SECONDS = 30.0
-# Those of a websocket's session, and Tendermint 0.36's, which no CometBFT has.
+# Methods of a websocket's session, and one of Tendermint 0.36 that CometBFT does not have.
 _NOT_PROBED = frozenset({"subscribe", "unsubscribe", "unsubscribe_all", "events"})
 
 
@@ -41,8 +41,9 @@ _NOT_PROBED = frozenset({"subscribe", "unsubscribe", "unsubscribe_all", "events"
 def conform_node(url: str, as_json: bool, seconds: float, dialect: str, header: str) -> None:
     """Probe what a node has and does.
 
-    Its lowest block, results and index, its limits, and whether its blocks are proven. Nothing
-    is written to it. The command fails if something is not as it should be.
+    This finds its lowest block, results and index, and its limits, and checks whether its
+    blocks are proven. Nothing is written to the node. The command fails if a finding is not as
+    expected.
     """
     (address,) = addresses_of([url], header)
     findings = _findings(address, seconds, dialect)

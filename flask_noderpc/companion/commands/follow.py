@@ -47,8 +47,8 @@ def _is_shown(row: Setting) -> bool:
 def follow_nodes(logs: LogOptions, **given: str | None) -> None:
     """Follow the nodes of --upstream into a store.
 
-    It runs until Ctrl-C or SIGTERM. An app or noderpc start --produce=false may serve the store
-    meanwhile; noderpc start does both.
+    The command runs until Ctrl-C or SIGTERM. An app or noderpc start --produce=false may serve
+    the store meanwhile; noderpc start does both.
     """
     from ...settings import read_settings
     from ..from_settings import companion_from_settings
@@ -75,8 +75,8 @@ def follow_nodes(logs: LogOptions, **given: str | None) -> None:
 def follow_chain(logs: LogOptions) -> None:
     """Follow the nodes of NODERPC_UPSTREAM into the app's store.
 
-    It runs until Ctrl-C or SIGTERM. The app reads the store and never follows the nodes itself;
-    flask noderpc start does both.
+    The command runs until Ctrl-C or SIGTERM. The app reads the store and never follows the
+    nodes itself; flask noderpc start does both.
     """
     from ..backend import CompanionBackend
 
@@ -88,7 +88,7 @@ def follow_chain(logs: LogOptions) -> None:
 
 
 def _follow(backends: Sequence[CompanionBackend], logs: LogOptions) -> None:
-    """Follow chains until a signal ends it, with the progress of the backfill."""
+    """Follow chains until a signal arrives, and show the progress of the backfill."""
     from ..watch import BackfillBar
 
     ended, bar = threading.Event(), BackfillBar(is_shown=logs.has_bars)
@@ -101,7 +101,7 @@ def _follow(backends: Sequence[CompanionBackend], logs: LogOptions) -> None:
             backend.follow()
         while not ended.wait(_SHOW_EACH_S):
             with suppress(BackendError):
-                # Of several chains the bars would overwrite each other.
+                # The bars of several chains would overwrite each other.
                 bar.show(backends[0].backfill_progress())
     finally:
         bar.close()

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from ..beginning import FetchOptions
     from ..pool import Upstreams
 
-# Chunks that are fetched at a time, each some megabytes.
+# Maximum number of chunks that are fetched at a time, each of some megabytes.
 _MAX_JOBS = 16
 
 
 def _period(context: click.Context, option: click.Parameter, value: str) -> int:
-    """Return nanoseconds."""
+    """Return the period in nanoseconds."""
     try:
         return int(PERIOD.read(value) * SECOND)
     except ValueError as error:
@@ -150,14 +150,14 @@ def import_blocks(
 ) -> None:
     """Copy a range of a chain from nodes into a store.
 
-    URL is a node's RPC; others are asked where one fails. Every block is proven by hashes up
-    to a header that more than two thirds of the validators signed. What is there is left as it
-    is: the same command goes on after an interruption, and adds newer blocks. A node may be
-    serving the same store.
+    URL is a node's RPC; if several are given, the next one is read when one fails. Every block
+    is proven by hashes up to a header that more than two thirds of the validators signed.
+    Stored blocks stay unchanged: after an interruption the same command continues, and later it
+    adds newer blocks. A node may serve the store meanwhile.
     """
     from ...backends import open_store
 
-    # Blocks have no cycles, and to look for some takes a fifth of the time.
+    # Blocks have no reference cycles, and searching for cycles takes a fifth of the time.
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
     options = _options(given, given["concurrency"] * len(urls))

@@ -24,12 +24,13 @@ upstream_header = click.option(
     callback=not_on_command_line,
     help="File with a header of each request, as 'Authorization: Bearer …'.",
 )
-"""The setting as an option of commands that take the URLs of nodes."""
+"""The setting as an option of commands that take URLs of nodes."""
 
 
 def addresses_of(urls: Sequence[str], header: str) -> list[Address]:
-    """Return the addresses of nodes, which get a header; raise ``click.BadParameter``, and
-    :exc:`~flask_noderpc.errors.ConfigurationError` for URLs that are none."""
+    """Return the addresses of nodes, with a header for each request; raise
+    ``click.BadParameter``, and :exc:`~flask_noderpc.errors.ConfigurationError` for a bad URL.
+    """
     from ..address import Address
 
     try:
@@ -40,8 +41,8 @@ def addresses_of(urls: Sequence[str], header: str) -> list[Address]:
 
 
 def store_path(database: str | None, home: Path | None) -> str:
-    """Return the file or URL of a store, whose folder is there then; raise
-    ``click.UsageError`` if both name one."""
+    """Return the file or URL of a store, and make its folder; raise ``click.UsageError`` if
+    both options are given."""
     if database is not None and home is not None:
         raise click.UsageError("--database or --home names the store, not both")
     path = database or database_of(home or default_home())

@@ -1,4 +1,4 @@
-"""Accounts: the SDK's keeper of x/auth, with the order of its reads and writes."""
+"""Accounts: the SDK's keeper of x/auth, with its order of reads and writes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MODULE_ACCOUNTS = {
     "not_bonded_tokens_pool": ("burner", "staking"),
     "mint": ("minter",),
 }
-"""Names of the accounts of modules, with what they may do."""
+"""Names of module accounts, with their permissions."""
 
 PARAMS_KEY, ACCOUNT_KEY = b"\0", b"\1"
-"""Key of the parameters, and beginning of those of accounts."""
+"""Key of the parameters, and prefix of the keys of accounts."""
 
 _NEXT_NUMBER, _BY_NUMBER = b"\2", b"accountNumber"
 
@@ -39,7 +39,7 @@ def module_address(name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account of somebody, or of a module, which has a name."""
+    """An account of a user, or of a module, whose name it has."""
 
     address: str
     number: int = 0
@@ -49,7 +49,7 @@ class Account:
     permissions: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
-        """Encode the ``Any`` that is stored."""
+        """Encode the account as the stored ``Any``."""
         base = MESSAGES.encoder(BASE.removeprefix("/"))(self)
         if not self.module:
             return MESSAGES.encode("Any", type_url=BASE, value=base)
@@ -63,8 +63,8 @@ class Account:
 
 
 def decode(stored: bytes) -> Account:
-    """Return a stored account."""
-    # Anybody may have one whose key is long.
+    """Decode a stored account."""
+    # Any sender may choose a long key, which would fill the cache.
     return _cached(stored) if len(stored) <= _CACHED_BYTES else _decode(stored)
 
 
@@ -125,12 +125,12 @@ class Accounts:
         self._store.set(PARAMS_KEY, params.encode())
 
     def get(self, address: bytes) -> Account | None:
-        """Return an account, if there is one."""
+        """Return an account, or ``None``."""
         stored = self._store.get(ACCOUNT_KEY + address)
         return None if stored is None else decode(stored)
 
     def has(self, address: bytes) -> bool:
-        """Return true if there is an account."""
+        """Return true if the account exists."""
         return self._store.has(ACCOUNT_KEY + address)
 
     def set(self, address: bytes, account: Account) -> None:
@@ -144,18 +144,18 @@ class Accounts:
         self._store.set(ACCOUNT_KEY + address, account.encode())
 
     def next_number(self) -> int:
-        """Return the first number that no account has, and count on."""
+        """Return the next account number, and increment it."""
         number = int.from_bytes(self._store.get(_NEXT_NUMBER) or b"")
         self._store.set(_NEXT_NUMBER, (number + 1).to_bytes(8))
         return number
 
     def add(self, address: bytes) -> None:
-        """Make an account of somebody who had none."""
+        """Make the account of a new user."""
         number = self.next_number()
         self.set(address, Account(self._show(address), number))
 
     def module(self, name: str) -> bytes:
-        """Return the address of a module's account, which is made if there is none."""
+        """Return the address of a module's account, which is made if it is missing."""
         address = module_address(name)
         if self.get(address) is None:
             account = Account(
@@ -166,5 +166,5 @@ class Accounts:
 
 
 def number_key(number: int) -> bytes:
-    """Return the key of the address of an account with a number."""
+    """Return the key that stores the address of the account with a number."""
     return _BY_NUMBER + number.to_bytes(8)

@@ -32,17 +32,17 @@ from .pending import PendingState, Recheck
 from .prices import Prices, parse_prices, show_prices
 from .state import RETAINED_HEIGHTS, Branch, app_hash, block_changes, find_head, head
 
-# Each transaction is read when it is checked, checked again and delivered.
+# Each transaction is decoded when it is checked, rechecked and delivered.
 _DECODED_TXS, _DECODED_BYTES = 10_000, 32 << 20
 
 
 class Bank(Application):
-    """Accounts and balances, as the SDK's modules auth and bank keep them.
+    """An application with accounts and balances, like the SDK's modules auth and bank.
 
-    ``prefix`` is that of the addresses of a chain whose genesis has none;
-    ``retained_heights`` is the number of latest heights that can be queried and rewound to;
-    ``min_gas_prices``, such as ``0.025stake``, is what a transaction must pay to be accepted.
-    A subclass adds to ``handlers`` messages of its own.
+    ``prefix`` is the address prefix of a chain whose genesis has no address;
+    ``retained_heights`` is the number of latest heights that can be queried and reverted to;
+    ``min_gas_prices``, such as ``0.025stake``, is the price that a transaction must pay to be
+    accepted. A subclass adds its own messages to ``handlers``.
     """
 
     name = "bank"
@@ -71,7 +71,7 @@ class Bank(Application):
         self._recheck: Recheck | None = None
         self._failing_check: ExecTxResult | None = None
         self._failing: TxError | None = None
-        # That which a transaction of the block to be committed failed with.
+        # The configured failure of a transaction in the block that is being committed.
         self._failed: TxError | None = None
 
     def info(self) -> AppInfo:
@@ -118,7 +118,8 @@ class Bank(Application):
         return self._recheck.check(tx)
 
     def simulate(self, tx: bytes) -> ExecTxResult:
-        """Run a transaction behind those that wait, without its signatures and a gas limit."""
+        """Run a transaction after the pending ones, without its signatures and without a gas
+        limit."""
         return self._pending.run(Mode.SIMULATE, tx)
 
     def _run(
@@ -159,7 +160,7 @@ class Bank(Application):
         )
 
     def commit(self, height: int) -> None:
-        # Another one may have been asked for meanwhile.
+        # Another failure may have been configured meanwhile.
         if self._failing is self._failed:
             self._failing = None
 
@@ -180,7 +181,7 @@ class Bank(Application):
 
 
 def bank(settings: Settings, path: str, memory: CacheMemory) -> Callable[[AppState], Bank]:
-    """Return what makes the application of a mount's settings."""
+    """Return the factory of the application with a mount's settings."""
     own = settings.of(CosmosSettings)
     return partial(
         Bank,

@@ -1,4 +1,4 @@
-"""Balances: the SDK's keeper of x/bank, with the order of its reads, writes and events."""
+"""Balances: the SDK's keeper of x/bank, with its order of reads, writes and events."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .errors import INSUFFICIENT_FUNDS, INVALID_COINS, SEND_DISABLED, Panic, TxE
 from .state import Store
 
 SUPPLY, METADATA, BALANCES, HOLDERS, SEND_ENABLED, PARAMS = (bytes((n,)) for n in range(6))
-"""Beginnings of the keys of the store."""
+"""Prefixes of the store's keys."""
 
 
 def event(kind: str, **attributes: str) -> Event:
-    """Return an event whose attributes are all indexed, as the SDK does by default."""
+    """Return an event with indexed attributes, which is the SDK's default."""
     return Event(
         kind, tuple(EventAttribute(k.encode(), v.encode()) for k, v in attributes.items())
     )
 
 
 def balance_key(address: bytes, denom: str = "") -> bytes:
-    """Return the key of a balance, or the beginning of those of an account."""
+    """Return the key of a balance, or the prefix of an account's balances."""
     return BALANCES + bytes((len(address),)) + address + denom.encode()
 
 
 def holders_key(denom: str) -> bytes:
-    """Return the beginning of the keys of those who have some of a denomination."""
+    """Return the prefix of the keys of a denomination's holders."""
     return HOLDERS + denom.encode() + b"\0"
 
 
@@ -51,7 +51,7 @@ class Balances:
         return int(self._store.get(balance_key(address, denom)) or b"0")
 
     def set(self, address: bytes, denom: str, amount: int) -> None:
-        """Store a balance, and that the account has some of the denomination."""
+        """Store a balance, and add or remove the account as a holder of the denomination."""
         key = balance_key(address, denom)
         holder = holders_key(denom) + bytes((len(address),)) + address
         if amount:
@@ -62,7 +62,7 @@ class Balances:
             self._store.delete(key)
 
     def set_supply(self, supply: Coins) -> None:
-        """Store how much there is of all."""
+        """Store the total supply."""
         for coin in supply:
             self._store.set(SUPPLY + coin.denom.encode(), str(coin.value).encode())
 
@@ -85,7 +85,8 @@ class Balances:
                 raise TxError(SEND_DISABLED, f"{coin.denom} transfers are currently disabled")
 
     def send(self, sender: bytes, recipient: bytes, amount: Coins) -> None:
-        """Send coins, and make the recipient's account; raise :exc:`TxError`."""
+        """Send coins, and make the recipient's account if it is missing; raise
+        :exc:`TxError`."""
         if not coins.is_valid(amount):
             raise TxError(INVALID_COINS, coins.show(amount))
         self._subtract(sender, amount)
@@ -116,7 +117,8 @@ class Balances:
         return event("transfer", recipient=recipient, sender=sender, amount=coins.show(amount))
 
     def _subtract(self, address: bytes, amount: Coins) -> None:
-        # What is locked of an account that vests; no account here does.
+        # The SDK reads the account for locked coins of vesting accounts, which do not exist
+        # here.
         self._accounts.get(address)
         for coin in amount:
             balance = self.get(address, coin.denom)
@@ -144,5 +146,5 @@ class Balances:
 
 
 def is_blocked(address: bytes, names: Sequence[str]) -> bool:
-    """Return true for the account of one of these modules, which nobody may send to."""
+    """Return true for the account of one of these modules, to which transfers are refused."""
     return any(address == module_address(name) for name in names)

@@ -26,7 +26,7 @@ class Mode(Enum):
 
 
 class WrongPrefix(TxError):
-    """An address of another chain."""
+    """The address has the prefix of another chain."""
 
     def __init__(self, expected: str, found: str) -> None:
         self.found = found
@@ -38,7 +38,7 @@ class WrongPrefix(TxError):
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """Addresses as text."""
+    """Addresses as text, with a prefix."""
 
     prefix: str
 
@@ -64,8 +64,8 @@ class Codec:
         return address
 
     def parse_message(self, text: str) -> bytes:
-        """Return the same; the SDK has another text for another chain's where messages are
-        checked."""
+        """Return the address of a text; where messages are checked, the SDK has another error
+        for a wrong prefix."""
         try:
             return self.parse(text)
         except WrongPrefix as error:
@@ -75,7 +75,7 @@ class Codec:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The block that transactions run in, or the last one where they are checked."""
+    """The block in which transactions run, or the last block during checks."""
 
     head: Head
     height: int
@@ -84,13 +84,13 @@ class Environment:
 
     @property
     def codec(self) -> Codec:
-        """Addresses as text."""
+        """The codec of addresses."""
         return Codec(self.head.prefix)
 
 
 @dataclass(slots=True)
 class Context:
-    """State that messages read and write; a message that fails writes nothing."""
+    """State that a message reads and writes; the writes of a failed message are dropped."""
 
     branch: Branch
     environment: Environment
@@ -99,7 +99,7 @@ class Context:
 
     @property
     def codec(self) -> Codec:
-        """Addresses as text."""
+        """The codec of addresses."""
         return self.environment.codec
 
     @property
@@ -114,6 +114,6 @@ class Context:
         return Balances(store, self.accounts, self.codec.show, self.events)
 
     def store(self, prefix: bytes) -> Store:
-        """Return the store of all keys that begin with a prefix; one of your own ends in
+        """Return the store of all keys with a prefix; the prefix of your own store ends in
         ``/``."""
         return Store(self.branch, prefix, self.meter)

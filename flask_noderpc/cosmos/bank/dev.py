@@ -19,7 +19,7 @@ from .context import Codec
 from .genesis import DEFAULT_PREFIX, check_prefix, document, prefix_of, read_coins, state_of
 
 MNEMONIC = "test test test test test test test test test test test junk"
-"""Known to everybody, as that of the EVM's development accounts."""
+"""A publicly known mnemonic, which the EVM's development accounts use, too."""
 
 COINS = "1000000000000stake,1000000000000token"
 """Default coins of each account."""
@@ -38,9 +38,8 @@ def dev_addresses(prefix: str = DEFAULT_PREFIX) -> tuple[str, ...]:
 
 
 def app_state(prefix: str = DEFAULT_PREFIX, each: str = COINS) -> bytes:
-    """Return the genesis state in which each of ten accounts, whose mnemonic anybody knows,
-    has coins; raise :exc:`~flask_noderpc.errors.InvalidSetting` for coins, or a prefix, that
-    are none."""
+    """Return the genesis state in which each of the ten development accounts has coins; raise
+    :exc:`~flask_noderpc.errors.InvalidSetting` for invalid coins, or an invalid prefix."""
     check_prefix(prefix)
     try:
         owned = coins.parse(each)
@@ -50,7 +49,7 @@ def app_state(prefix: str = DEFAULT_PREFIX, each: str = COINS) -> bytes:
 
 
 def accounts_of(genesis: Genesis) -> dict[str, Coins]:
-    """Return the addresses of the accounts that a chain began with, and what they had."""
+    """Return the addresses of a chain's genesis accounts, with their coins."""
     state = state_of(genesis)
     balances = {
         each["address"].text(): read_coins(each["coins"]) for each in state["bank"]["balances"]
@@ -60,7 +59,7 @@ def accounts_of(genesis: Genesis) -> dict[str, Coins]:
 
 
 class BankDevAccounts(DevAccounts):
-    """Ten accounts with coins, whose mnemonic anybody knows."""
+    """Ten accounts with coins, whose mnemonic is public."""
 
     def app_state(self, settings: Settings) -> bytes:
         own = settings.of(CosmosSettings)
@@ -82,7 +81,7 @@ class BankDevAccounts(DevAccounts):
                 " one began with others: NODERPC_DATABASE at a new file (noderpc start: --home)"
                 " makes a chain that has them"
             )
-        # Most hosts show no log lines below a warning.
+        # Most hosts only show log lines from the level warning on.
         accounts_log.warning(
             "NODERPC_DEV: anybody knows the mnemonic of these accounts; never send them"
             " anything of worth\n%s\n%s",

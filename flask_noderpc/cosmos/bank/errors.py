@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A kind of error, as results have it."""
+    """A kind of error, as in results."""
 
     code: int
     text: str | None
@@ -15,7 +15,7 @@ class Code:
 
 
 class TxError(Exception):
-    """Why a transaction or a query fails: a kind of error, and what was wrong."""
+    """The error of a transaction or a query: its kind, and details."""
 
     def __init__(self, code: Code, detail: str | None = None) -> None:
         self.code = code
@@ -23,7 +23,7 @@ class TxError(Exception):
         super().__init__(self.log)
 
     def wrapped(self, detail: str) -> TxError:
-        """Return the same kind of error, with more in front of its text."""
+        """Return the same kind of error, with a text in front of its log."""
         other = TxError(self.code)
         other.log = f"{detail}: {self.log}"
         return other
@@ -67,7 +67,7 @@ MULTIPLE_SENDERS = Code(9, "multiple senders not allowed", "bank")
 
 
 class Panic(Exception):
-    """Error at which the SDK's program would panic."""
+    """An error at which the SDK's program panics."""
 
     def error(self) -> TxError:
         """Return the error of the transaction."""

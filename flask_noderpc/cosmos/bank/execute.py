@@ -1,4 +1,4 @@
-"""Runs a transaction, to check, simulate or deliver it; SDK: baseapp, ``runTx``."""
+"""Run a transaction to check, simulate or deliver it; SDK: baseapp, ``runTx``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Decoded:
 
 
 def decode(raw: bytes, registry: Registry) -> Decoded:
-    """Return a transaction; raise :exc:`TxError` for bytes that are none."""
+    """Decode a transaction; raise :exc:`TxError` for invalid bytes."""
     found: list[Msg] = []
     try:
         tx = txs.decode(
@@ -62,18 +62,18 @@ class Run:
     mode: Mode
     environment: Environment
     block_gas: GasMeter | None = None
-    """Of the block in which it is delivered."""
+    """Gas meter of the block in which the transaction is delivered."""
     min_gas_prices: dict[str, tuple[int, int]] = field(default_factory=dict)
     failure: TxError | None = None
-    """Error that its messages are to fail with; ``None`` once they have."""
+    """The error with which the messages must fail; ``None`` after it was used."""
     meter: GasMeter = field(default_factory=GasMeter)
     wanted: int = 0
     events: list[Event] = field(default_factory=list)
     responses: list[bytes] = field(default_factory=list)
 
     def result(self, raw: bytes, state: Branch, decode: Decode) -> ExecTxResult:
-        """Run a transaction; what it changes is written to ``state``, and of one that fails
-        what it has paid."""
+        """Run a transaction and write its changes to ``state``; a failed transaction only
+        writes its fee and sequence."""
         self.meter.consumed = self.environment.head.params_gas
         try:
             self._run(raw, state, decode)
@@ -125,7 +125,7 @@ class Run:
             self.events = [*self.events, *events]
 
     def _refuse_unreadable(self, raw: bytes, decode: Decode) -> None:
-        """Refuse bytes that are no transaction, which are no part of the block's gas."""
+        """Refuse bytes that are not a transaction, which use no gas of the block."""
         try:
             decode(raw)
         except TxError as error:
@@ -176,7 +176,7 @@ class Run:
         except (TxError, OutOfGas, *_PANICS):
             raise
         except Exception as error:
-            # A block with a handler's mistake would be tried for ever.
+            # If the error were raised, the producer would retry this block forever.
             log.exception("the handler of %s failed", given.type.type_url)
             raise Panic(repr(error)) from None
 
@@ -196,7 +196,8 @@ class Run:
             block.consume(self.meter.charged, "block gas meter")
 
     def _end(self) -> None:
-        # What is too much is counted for those that follow; this one has failed already.
+        # This transaction has failed already; gas beyond the limit only affects the following
+        # ones.
         with suppress(OutOfGas):
             self._charge_block()
 

@@ -21,7 +21,7 @@ from .dev import dev_keys
 from .errors import WRONG_SEQUENCE, TxError
 from .prices import parse_prices
 
-# Others of the account may be on their way, also to other processes.
+# Other transactions of the account may be pending, also from other processes.
 _TRIES = 20
 _EXPECTED = re.compile(r"expected (\d+), got")
 _GAS, _GAS_OF_A_COIN = 150_000, 50_000
@@ -33,7 +33,7 @@ def send(backend: ChainBackend, recipient: str, amount: str) -> tuple[bytes, Exe
     """Send coins such as ``10token,5stake`` to an address; return the transaction and its
     check.
 
-    Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for what is no address or no coins, and
+    Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for an invalid address or coins, and
     :exc:`~flask_noderpc.errors.NotSupported` for a chain without the account.
     """
     prefix = backend.application.sdk_prefix()
@@ -83,7 +83,8 @@ def _send(
 
 
 def _check_denoms(backend: ChainBackend, amount: Coins) -> None:
-    """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for coins that nobody has."""
+    """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for denominations that do not
+    exist."""
 
     def supply(method: str, request: bytes = b"") -> list[Message]:
         path = f"/cosmos.bank.v1beta1.Query/{method}"
@@ -106,7 +107,7 @@ def _body(sender: str, recipient: str, amount: Coins) -> bytes:
         amount=[coin.encode() for coin in amount],
     )
     sent = {"type_url": MSG_SEND.type_url, "value": value}
-    # The mempool takes the same bytes once, also of one that was rewound.
+    # The memo is random, as the mempool accepts the same bytes only once, even after a revert.
     return MESSAGES.encode("TxBody", messages=[sent], memo=f"faucet {token_hex(8)}")
 
 

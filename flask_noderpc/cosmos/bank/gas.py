@@ -1,4 +1,4 @@
-"""Gas: what a transaction's steps cost; SDK: store/types/gas.go, store/gaskv."""
+"""Gas: the cost of each step of a transaction; SDK: store/types/gas.go, store/gaskv."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ READ_BYTE, WRITE_BYTE = 3, 30
 
 
 class OutOfGas(Exception):
-    """A step costs more than is left; ``place`` is the SDK's name of the step."""
+    """A step costs more gas than is left; ``place`` is the SDK's name of the step."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -19,7 +19,7 @@ class OutOfGas(Exception):
 
 @dataclass(slots=True)
 class GasMeter:
-    """Counts gas up to a limit; ``None`` is no limit."""
+    """Counts gas up to a limit; ``None`` means no limit."""
 
     limit: int | None = None
     consumed: int = 0
@@ -32,7 +32,7 @@ class GasMeter:
 
     @property
     def charged(self) -> int:
-        """Gas that was consumed, at most the limit."""
+        """Consumed gas, at most the limit."""
         return self.consumed if self.limit is None else min(self.consumed, self.limit)
 
     @property

@@ -1,4 +1,4 @@
-"""The state before the first block: ``app_state`` as the Cosmos SDK writes it."""
+"""State before the first block: ``app_state`` as the Cosmos SDK writes it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .state import BANK, Branch, Head
 
 DEFAULT_PREFIX = "cosmos"
 
-# Coins and modules that a description lists, and the length of each.
+# Maximum number of coins and modules in a description, and of characters of each.
 _LISTED, _LISTED_TEXT = 100, 200
 
-# In the order in which the SDK's modules make their accounts.
+# The modules are in the order in which the SDK makes their accounts.
 _MODULES = {
     "distribution": ("distribution",),
     "staking": ("bonded_tokens_pool", "not_bonded_tokens_pool"),
@@ -35,7 +35,7 @@ _MODULES = {
 
 
 def check_prefix(prefix: str) -> None:
-    """Raise :exc:`~flask_noderpc.errors.InvalidSetting` for what can't be a prefix."""
+    """Raise :exc:`~flask_noderpc.errors.InvalidSetting` for an invalid address prefix."""
     try:
         bech32.check_prefix(prefix)
     except bech32.InvalidBech32 as error:
@@ -43,8 +43,8 @@ def check_prefix(prefix: str) -> None:
 
 
 def first_state(genesis: Genesis, prefix: str) -> tuple[Branch, Head]:
-    """Return the state of a genesis document, whose addresses have a prefix, or else get this
-    one; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    """Return the state of a genesis document; ``prefix`` is used if the document has no
+    address. Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the state is invalid."""
     try:
         document = state_of(genesis)
         refuse_older(document)
@@ -80,7 +80,7 @@ def state_of(genesis: Genesis) -> Item:
 
 
 def describe(genesis: Genesis) -> dict[str, str]:
-    """Return modules, accounts and supply of a state that :func:`first_state` takes."""
+    """Return modules, accounts and supply of a valid state."""
     state = state_of(genesis)
     owned = [read_coins(each["coins"]) for each in state["bank"]["balances"]]
     return {
@@ -108,12 +108,12 @@ def _refuse_gentxs(document: Item) -> None:
 
 
 def _params_size(params: ConsensusParams) -> int:
-    """Return the bytes of the consensus parameters and of their key in the SDK's store."""
+    """Return the size of the consensus parameters and of their key in the SDK's store."""
     return len(b"Consensus") + len(consensus_params(params))
 
 
 def prefix_of(document: Item) -> str | None:
-    """Return the prefix of a genesis state's addresses, ``None`` without any."""
+    """Return the prefix of a genesis state's addresses; ``None`` without addresses."""
     addresses = [each["address"] for each in document["bank"]["balances"]]
     addresses += [_base(each)["address"] for each in document["auth"]["accounts"]]
     prefixes = {
@@ -158,7 +158,7 @@ def _params(given: Item) -> Params:
 
 
 def _with_own_numbers(accounts: Sequence[Account]) -> Iterable[Account]:
-    """Yield accounts, of those with a number that another has too with the lowest unused."""
+    """Yield the accounts; those that repeat a number get the lowest unused one."""
     used = {account.number for account in accounts}
     if accounts and max(used) > 1_000_000:
         raise InvalidState(
@@ -194,7 +194,7 @@ def _account(given: Item) -> Account:
 
 
 def read_coins(given: Item) -> Coins:
-    """Return coins of JSON, sorted; raise :exc:`InvalidState`."""
+    """Read coins from JSON and sort them; raise :exc:`InvalidState`."""
     found = tuple(sorted(map(_coin, given), key=lambda coin: coin.denom))
     given.read(lambda _: coins.check(found), "coins")
     return found

@@ -1,4 +1,4 @@
-"""Values of the ``app_state`` of a genesis document, with errors that name the member."""
+"""Values of a genesis document's ``app_state``, with errors that name the member."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .errors import TxError
 T = TypeVar("T")
 
 _MAX_DIGITS = 20
-# The SDK's errors repeat what was given.
+# The SDK's errors repeat the invalid value.
 _MAX_TEXT = 400
 
 
 class InvalidState(ValueError):
-    """The state is not as the Cosmos SDK writes it; the text names the member."""
+    """The state is not in the Cosmos SDK's form; the text names the member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ class Item:
     path: str = ""
 
     def __getitem__(self, name: str) -> Item:
-        """Return a member of an object; null has none."""
+        """Return a member of an object; null has no members."""
         path = f"{self.path}.{name}" if self.path else name
         return Item(self.members.get(name), path)
 
     def __iter__(self) -> Iterator[Item]:
-        """Yield the items of a list; null has none."""
+        """Yield the items of a list; null has no items."""
         if not isinstance(self.value, list | None):
             self._refuse_kind("a list")
         for at, each in enumerate(self.value or ()):
@@ -41,19 +41,19 @@ class Item:
 
     @property
     def members(self) -> Mapping[str, Any]:
-        """Values of an object by name; null has none."""
+        """Members of an object by name; null has no members."""
         if not isinstance(self.value, dict | None):
             self._refuse_kind("an object")
         return self.value or {}
 
     def text(self) -> str:
-        """Return a string; null is an empty one."""
+        """Return a string; null is an empty string."""
         if not isinstance(self.value, str | None):
             self._refuse_kind("a string")
         return self.value or ""
 
     def required_text(self) -> str:
-        """Return a string that is not empty."""
+        """Return a string, and refuse an empty one."""
         return self.text() or self._refuse_kind("a string that is not empty")
 
     def flag(self, *, default: bool = False) -> bool:
@@ -63,7 +63,7 @@ class Item:
         return default if self.value is None else self.value
 
     def whole_number(self, bits: int = 64) -> int:
-        """Return a number, 0 for null; refuse those below zero or of more bits."""
+        """Return a number, 0 for null; refuse negative numbers, and those with more bits."""
         text = "0" if self.value is None else str(self.value)
         is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
         if isinstance(self.value, bool | float) or not is_number or int(text) >> bits:
@@ -71,7 +71,8 @@ class Item:
         return int(text)
 
     def read(self, parse: Callable[[Any], T], expected: str) -> T:
-        """Return what a function makes of the value; refuse what it raises errors for."""
+        """Return the result of ``parse`` for the value; refuse the value if ``parse`` raises an
+        error."""
         try:
             return parse(self.value)
         except (InvalidState, RecursionError):
@@ -82,7 +83,7 @@ class Item:
             self._refuse_kind(expected)
 
     def refuse(self, reason: str) -> NoReturn:
-        """Raise :exc:`InvalidState` for the value."""
+        """Raise :exc:`InvalidState` for this value."""
         text = f"{self.path}: {reason}" if self.path else reason
         raise InvalidState(text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…")
 
@@ -97,7 +98,7 @@ _MIGRATE = "the `migrate` command of the chain's own program converts older ones
 
 
 def refuse_older(state: Item) -> None:
-    """Raise :exc:`InvalidState` for the state of a chain of the Cosmos SDK before 0.40."""
+    """Raise :exc:`InvalidState` for a state of the Cosmos SDK before 0.40."""
     found = ""
     if isinstance(state["accounts"].value, list):
         found = "`accounts` at the top level is of the Cosmos SDK before 0.38"

@@ -1,4 +1,4 @@
-"""Messages and what they do: those of x/bank, and those that a chain adds."""
+"""Messages and their handlers: x/bank's, and those that a chain adds."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from .errors import (
 )
 
 Handle = Callable[[Context, Values], bytes | None]
-"""Does what a message says, and returns its response's bytes, if it has any; raises
-:exc:`TxError` where it can't."""
+"""A function that executes a message, and returns the bytes of its response, if it has any;
+raises :exc:`TxError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A type of messages, and what they do."""
+    """A type of message with its handler."""
 
     type: MessageType
     handle: Handle
 
 
 class Registry:
-    """The types that a chain has."""
+    """The message types of a chain."""
 
     def __init__(self, handlers: Iterable[Handler]) -> None:
         self._handlers = {handler.type.type_url: handler for handler in handlers}
         self._kinds: dict[str, Kind] = {
             **keys.KINDS,
             **{name: handler.type.kind for name, handler in self._handlers.items()},
-            # Known, though they are no messages that can be sent.
+            # Types of responses are known, although they can't be sent as messages.
             **{
                 handler.type.response_url: Kind(f"{handler.type.kind.name}Response")
                 for handler in self._handlers.values()
@@ -54,7 +54,7 @@ class Registry:
         }
 
     def resolve(self, type_url: str) -> Kind | None:
-        """Return a type by its name, if it is known."""
+        """Return a type by its name, or ``None``."""
         return self._kinds.get(type_url)
 
     def decode(self, given: AnyValue) -> Msg:
@@ -64,7 +64,7 @@ class Registry:
         return decode(given, handler.type if handler else None)
 
     def handle(self, context: Context, message: Msg) -> bytes:
-        """Do what a message says; return its response."""
+        """Execute a message; return its response."""
         return self._handlers[message.type.type_url].handle(context, message.values) or b""
 
 
@@ -128,4 +128,4 @@ def _check_part(context: Context, name: str, part: dict[str, Any]) -> None:
 
 
 BANK_HANDLERS = (Handler(MSG_SEND, _send), Handler(MSG_MULTI_SEND, _multi_send))
-"""Those of x/bank."""
+"""Handlers of x/bank."""

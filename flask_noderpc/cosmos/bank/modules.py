@@ -1,4 +1,4 @@
-"""The genesis state of modules that do nothing here, which queries read."""
+"""Genesis state of modules that are only queried, and do nothing here."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .state import Branch
 STAKING, MINT, DISTRIBUTION = "staking", "mint", "distribution"
 
 VALIDATOR = b"staking/\x21"
-"""Beginning of the keys of validators."""
+"""Prefix of the keys of validators."""
 
 VALOPER = "valoper"
-"""Follows the prefix of accounts in addresses of validators."""
+"""Suffix of the prefix of validators' addresses."""
 
 _PARAMS = {STAKING: "StakingParams", MINT: "MintParams", DISTRIBUTION: "DistributionParams"}
 
 STATUSES = {"BOND_STATUS_UNBONDED": 1, "BOND_STATUS_UNBONDING": 2, "BOND_STATUS_BONDED": 3}
-"""Numbers of the states of a validator."""
+"""Numbers of a validator's states."""
 
 _MAX_SECONDS = 1 << 63
 
@@ -34,8 +34,7 @@ def params_key(module: str) -> bytes:
 
 
 def write(branch: Branch, document: Item, codec: Codec) -> None:
-    """Store what a genesis state has of these modules; raise
-    :exc:`~.genesis_json.InvalidState`."""
+    """Store the genesis state of these modules; raise :exc:`~.genesis_json.InvalidState`."""
     for module, name in _PARAMS.items():
         if module in document.members:
             branch.writes[params_key(module)] = encode(name, document[module]["params"])
@@ -87,11 +86,11 @@ _READ: dict[str, Callable[[Item], object]] = {
     "uint32": lambda given: given.whole_number(32),
     "uint64": Item.whole_number,
 }
-"""Values of fields by their types."""
+"""Functions that read the value of a field, by its type."""
 
 
 def encode(name: str, given: Item) -> bytes:
-    """Encode the message that a genesis state has as JSON; raise
+    """Encode a message from its JSON in the genesis state; raise
     :exc:`~.genesis_json.InvalidState`."""
 
     def value(field: Field, item: Item) -> object:

@@ -1,4 +1,4 @@
-"""The state behind the transactions that wait for a block, in which others are checked.
+"""State after all pending transactions, in which new ones are checked.
 
 It follows from the committed state and the mempool, which several processes share.
 """
@@ -16,17 +16,17 @@ from .state import Branch, Head, head
 RunTx = Callable[[Mode, bytes, Branch, Environment], ExecTxResult]
 
 _PAGE = 1_000
-# A block may come in between.
+# Number of attempts, as a block may be committed meanwhile.
 _TRIES = 5
 
 
 def environment(latest: Head) -> Environment:
-    """Return what transactions are checked in: the last block, or else the first."""
+    """Return the block in which transactions are checked: the last one, or the first."""
     return Environment(latest, latest.height or latest.initial_height, latest.time)
 
 
 class PendingState:
-    """The state behind those that wait; it goes on from where it was if it can."""
+    """The state after the pending transactions; it is continued if possible."""
 
     def __init__(self, state: AppState, run: RunTx) -> None:
         self._state, self._run = state, run
@@ -34,8 +34,8 @@ class PendingState:
         self._begin(None)
 
     def forget(self) -> None:
-        """Begin anew, as blocks are about to be taken back: what is read meanwhile may be of
-        them, and the same last block may come again."""
+        """Start again, as blocks are about to be reverted: values read meanwhile may belong to
+        them, and the same last block may be made again."""
         with self._lock:
             self._begin(None)
 
@@ -44,16 +44,16 @@ class PendingState:
         self._branch = Branch(self._state.get)
         self._cursor = 0
         self._stored: set[bytes] = set()
-        # Those that were not yet stored when they were run.
+        # Transactions that were not stored yet when they were run.
         self._incoming: list[bytes] = []
 
     def run(self, mode: Mode, tx: bytes) -> ExecTxResult:
-        """Run a transaction behind those that wait, and drop what it writes."""
+        """Run a transaction after the pending ones, and drop its writes."""
         for _ in range(_TRIES):
             with self._lock:
                 latest = head(self._state)
                 self._follow(latest)
-                # A long simulation holds up nobody.
+                # The lock is free here, so a long simulation does not block others.
                 branch = self._branch.copy()
             result = self._run(mode, tx, branch, environment(latest))
             if head(self._state) == latest:
@@ -68,7 +68,7 @@ class PendingState:
             self._go_on(latest)
 
     def _go_on(self, latest: Head) -> bool:
-        """Run those that have come; return false if others are gone."""
+        """Run the transactions that were added; return false if others were removed."""
         found = self._state.waiting(self._cursor, _PAGE)
         coming, stored = found.incoming, list(found.stored)
         while len(found.stored) == _PAGE:
@@ -90,7 +90,7 @@ class PendingState:
 
 
 class Recheck:
-    """Checks all that wait again, one after the other, behind a new block."""
+    """Checks all pending transactions again, one after the other, after a new block."""
 
     def __init__(self, state: AppState, run: RunTx) -> None:
         self._run = run
@@ -98,5 +98,5 @@ class Recheck:
         self._branch = Branch(state.get)
 
     def check(self, tx: bytes) -> ExecTxResult:
-        """Check the next one."""
+        """Check the next transaction."""
         return self._run(Mode.RECHECK, tx, self._branch, environment(self._head))

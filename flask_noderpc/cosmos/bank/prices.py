@@ -1,4 +1,4 @@
-"""Prices of gas: what a transaction must pay to be accepted."""
+"""Gas prices that a transaction must pay to be accepted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def parse_prices(text: str) -> Prices:
 
 
 def show_prices(prices: Prices) -> str:
-    """Return the SDK's text of prices, which has 18 places."""
+    """Return the SDK's text of prices, with 18 decimal places."""
     shown = []
     for denom, (numerator, denominator) in sorted(prices.items()):
         digits = f"{numerator * 10**18 // denominator:019d}"

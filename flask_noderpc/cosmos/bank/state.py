@@ -1,7 +1,7 @@
-"""The state: the SDK's keys in stores, with what they held before each of the last blocks.
+"""State: the SDK's keys in stores, with their values before each of the last blocks.
 
-A key's value is stored under the key itself. What it held before a block is stored under the
-key with the block's height: a past state is read from these, and a rewind restores them.
+The current value of a key is stored under the key. Its value before a block is stored under the
+key with the block's height. A past state is read from these values, and a revert restores them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from . import gas
 from .gas import GasMeter
 
 ACCOUNTS, BANK = b"acc/", b"bank/"
-"""Beginnings of the keys of the SDK's two stores."""
+"""Prefixes of the keys of the SDK's two stores."""
 
 RETAINED_HEIGHTS = 100
 """Default number of latest heights whose state is retained."""
@@ -32,23 +32,23 @@ Get = Callable[[bytes], bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The chain that the state is of, and its last block."""
+    """The chain of a state, and its last block."""
 
     chain_id: str
     prefix: str
-    """Of addresses."""
+    """Prefix of addresses."""
     initial_height: int
     max_gas: int
-    """Of a block; -1 is no limit."""
+    """Maximum gas of a block; -1 means no limit."""
     params_gas: int
-    """Gas of reading the consensus parameters."""
+    """Gas for reading the consensus parameters."""
     height: int
-    """0 before the first block."""
+    """Height of the last block; 0 before the first."""
     time: int
     app_hash: bytes
 
     def encode(self) -> bytes:
-        """Encode it for the store."""
+        """Encode the head for the store."""
         return jsoncodec.pack(
             [
                 self.chain_id,
@@ -64,7 +64,7 @@ class Head:
 
 
 def head(state: AppState) -> Head:
-    """Return the head; raise :exc:`~flask_noderpc.errors.StoreError` if there is none."""
+    """Return the head; raise :exc:`~flask_noderpc.errors.StoreError` if it is missing."""
     found = find_head(state.get)
     if found is None:
         raise StoreError("the chain is not started, or its state is another application's")
@@ -72,18 +72,18 @@ def head(state: AppState) -> Head:
 
 
 def find_head(get: Get) -> Head | None:
-    """Return the head, ``None`` if there is none."""
+    """Return the head, or ``None`` if it is missing."""
     stored = get(_HEAD)
     return None if stored is None else Head(*jsoncodec.unpack(stored))
 
 
 def head_changes(new: Head) -> Changes:
-    """Return what stores a head."""
+    """Return the changes that store a head."""
     return {_HEAD: new.encode()}
 
 
 class Branch:
-    """A state with changes that may be written to it, or dropped."""
+    """A state with pending changes, which may be written or dropped."""
 
     def __init__(self, get: Get) -> None:
         self._get = get
@@ -95,13 +95,13 @@ class Branch:
         return self.writes[key] if key in self.writes else self.before(key)
 
     def before(self, key: bytes) -> bytes | None:
-        """Return what a value was when the branch was made."""
+        """Return a value as it was when the branch was made."""
         if key not in self._read:
             self._read[key] = self._get(key)
         return self._read[key]
 
     def changed(self) -> dict[bytes, bytes | None]:
-        """Return the writes that change something."""
+        """Return the writes that change a value."""
         return {key: value for key, value in self.writes.items() if self.before(key) != value}
 
     def branch(self) -> Branch:
@@ -109,13 +109,13 @@ class Branch:
         return Branch(self.get)
 
     def copy(self) -> Branch:
-        """Return another branch of the same state, with the same changes."""
+        """Return a second branch with the same state and changes."""
         other = Branch(self._get)
         other._read, other.writes = self._read, dict(self.writes)
         return other
 
     def apply(self, other: Branch) -> None:
-        """Write the changes of a branch of this one."""
+        """Write the changes of a branch that was made from this one."""
         self.writes |= other.writes
 
 
@@ -126,7 +126,7 @@ class Store:
         self._branch, self._prefix, self._meter = branch, prefix, meter
 
     def has(self, key: bytes) -> bool:
-        """Return true if there is a value."""
+        """Return true if the key exists."""
         self._meter.consume(gas.HAS, "Has")
         return self._branch.get(self._prefix + key) is not None
 
@@ -152,7 +152,7 @@ class Store:
 
 
 def app_hash(before: bytes, changed: Mapping[bytes, bytes | None]) -> bytes:
-    """Return the hash of a state: of the one before, and of what has changed."""
+    """Return the hash of a state, from the previous hash and the changes."""
     if not changed:
         return before
     listed = [[key, changed[key]] for key in sorted(changed)]
@@ -160,7 +160,8 @@ def app_hash(before: bytes, changed: Mapping[bytes, bytes | None]) -> bytes:
 
 
 def block_changes(state: AppState, branch: Branch, new: Head, retained: int) -> Changes:
-    """Return what a block writes, and what it no longer retains."""
+    """Return the writes of a block, and the removal of values that are not retained any
+    longer."""
     values = {**branch.changed(), _HEAD: new.encode()}
     before = {_old_key(key, new.height): jsoncodec.pack([branch.before(key)]) for key in values}
     written = {_written_key(new.height): jsoncodec.pack(list(values))}
@@ -168,9 +169,9 @@ def block_changes(state: AppState, branch: Branch, new: Head, retained: int) -> 
 
 
 def _too_old(state: AppState, height: int) -> Changes:
-    """Return what removes the oldest heights up to one.
+    """Return the removal of the oldest heights up to a height.
 
-    They are two at most: the number of those that are retained may have become lower.
+    At most two heights are removed, in case the number of retained heights has become lower.
     """
     found: dict[bytes, bytes | None] = {}
     for key, stored in state.range(_WRITTEN, None, 2):
@@ -185,8 +186,8 @@ def _forgotten(height: int, keys: Sequence[bytes]) -> Changes:
 
 
 def undo_changes(state: AppState, latest: Head, height: int) -> Changes:
-    """Return what restores the state after an earlier block; raise
-    :exc:`~flask_noderpc.errors.NotSupported` where that is no longer retained."""
+    """Return the changes that restore the state after an earlier block; raise
+    :exc:`~flask_noderpc.errors.NotSupported` if that state is not retained."""
     restored: dict[bytes, bytes | None] = {}
     for undone in range(latest.height, max(height, latest.initial_height - 1), -1):
         keys = _written(state, undone)
@@ -219,10 +220,11 @@ def is_retained(state: AppState, latest: Head, height: int) -> bool:
 
 
 def read_at(state: AppState, height: int) -> Get:
-    """Return what reads the values after a block, as long as they are retained."""
+    """Return a function that reads values after a block, while they are retained."""
 
     def get(key: bytes) -> bytes | None:
-        # Before the older ones: a block that comes in between stores there what this was.
+        # Read the current value first: a block that is committed in between stores it as an old
+        # value.
         value = state.get(key)
         found = state.range(_old_prefix(key), _old_key(key, height), 1)
         return cast("bytes | None", jsoncodec.unpack(found[0][1])[0]) if found else value
@@ -231,7 +233,7 @@ def read_at(state: AppState, height: int) -> Get:
 
 
 def verify(state: AppState, chain: ChainReads) -> None:
-    """Check each retained height's app hash against what its block wrote; raise
+    """Check the app hash of each retained height against the block's writes; raise
     :exc:`~flask_noderpc.errors.InvalidBlock`."""
     height = head(state).height
     while (keys := _written(state, height)) is not None and height >= chain.base_height():
@@ -290,7 +292,7 @@ def _unescaped(stored: bytes) -> bytes:
 
 
 def _old_prefix(key: bytes) -> bytes:
-    # No key is the beginning of another, and they are in the keys' own order.
+    # With this escaping no key is a prefix of another, and the order of keys is preserved.
     return _OLD + _escaped(key) + b"\0\1"
 
 

@@ -1,4 +1,4 @@
-"""Types of the Cosmos SDK: addresses, coins, keys, transactions and what is signed of them.
+"""Types of the Cosmos SDK: addresses, coins, keys, transactions and their sign bytes.
 
-The texts of errors are the SDK's, as clients look for them.
+Error texts equal the SDK's, as clients search for them.
 """

@@ -1,4 +1,4 @@
-"""Addresses as text: BIP 173, of any length."""
+"""Bech32 addresses of any length: BIP 173."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _VALUES = {char: value for value, char in enumerate(_CHARS)}
 _GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 _CHECKSUM = 6
 _MIN, _MAX = 8, 1023
-# BIP 173.
+# Maximum length in BIP 173.
 _MAX_PREFIX = 83
 
 
 class InvalidBech32(ValueError):
-    """The text is no bech32."""
+    """The text is not valid bech32."""
 
 
 def check_prefix(prefix: str) -> None:
-    """Raise :exc:`InvalidBech32` for a prefix that no text can have."""
+    """Raise :exc:`InvalidBech32` for an invalid prefix."""
     allowed = all("!" <= char <= "~" for char in prefix) and prefix == prefix.lower()
     if not allowed or not 1 <= len(prefix) <= _MAX_PREFIX:
         raise InvalidBech32(
@@ -47,7 +47,7 @@ def _checksum(prefix: str, values: list[int]) -> str:
 
 @lru_cache(maxsize=10_000)
 def encode(prefix: str, data: bytes) -> str:
-    """Return the text of bytes."""
+    """Return the bech32 text of bytes."""
     size = -len(data) * 8 % 5
     bits = int.from_bytes(data) << size
     count = (len(data) * 8 + size) // 5
@@ -57,7 +57,7 @@ def encode(prefix: str, data: bytes) -> str:
 
 @lru_cache(maxsize=10_000)
 def decode(text: str) -> tuple[str, bytes]:
-    """Return prefix and bytes of a text; raise :exc:`InvalidBech32`."""
+    """Return prefix and bytes of a bech32 text; raise :exc:`InvalidBech32`."""
     try:
         return _decode(text)
     except InvalidBech32 as error:
@@ -97,7 +97,7 @@ def _bytes(values: list[int]) -> bytes:
     for value in values:
         bits = bits << 5 | value
     count, rest = divmod(len(values) * 5, 8)
-    # BIP 173: padding is zeros, and less than a whole value.
+    # In BIP 173 the padding is zeros, and shorter than a value.
     if rest >= 5 or bits & (1 << rest) - 1:
         raise InvalidBech32("invalid incomplete group")
     return (bits >> rest).to_bytes(count)

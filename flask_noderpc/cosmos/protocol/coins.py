@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from .proto import MESSAGES
 
 MAX_BITS = 256
-"""Of the SDK's Int."""
+"""Number of bits in the SDK's Int."""
 
-# An amount of so many bits has fewer digits, in any base.
+# Texts with more digits exceed the maximum in any base.
 _MAX_DIGITS = 4_000
 _DENOM = re.compile(r"[a-zA-Z][a-zA-Z0-9/:._-]{2,127}", re.ASCII)
 _AMOUNT = re.compile(r"([+-]?)(0_?(?=[0-7_]))?([0-9a-zA-Z_]+)", re.ASCII)
@@ -19,13 +19,13 @@ _GIVEN = re.compile(rf"([0-9]+)\s*({_DENOM.pattern})", re.ASCII)
 
 
 class InvalidCoins(ValueError):
-    """Coins that the SDK takes for none."""
+    """Coins that the SDK refuses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coin:
-    """An amount of a denomination; ``None`` where a message has none, which the SDK keeps apart
-    from zero."""
+    """An amount of a denomination; ``None`` if the message has no amount, which the SDK
+    distinguishes from zero."""
 
     denom: str
     amount: int | None
@@ -49,16 +49,16 @@ Coins = tuple[Coin, ...]
 
 
 class MissingAmount(Exception):
-    """The SDK uses an amount that the message does not have, and panics."""
+    """The SDK panics, as it uses an amount that the message does not have."""
 
     def __init__(self) -> None:
         super().__init__("runtime error: invalid memory address or nil pointer dereference")
 
 
 def parse_amount(text: str) -> int | None:
-    """Return the amount of a message; raise :exc:`InvalidCoins`.
+    """Return the amount in a message; raise :exc:`InvalidCoins`.
 
-    Go's ``big.Int`` reads other bases than ten, too.
+    Go's ``big.Int`` also reads other bases than ten.
     """
     if not text:
         return None
@@ -78,13 +78,13 @@ def parse_amount(text: str) -> int | None:
 
 
 def check_size(amount: int) -> None:
-    """Raise :exc:`InvalidCoins` for more bits than the SDK's Int has."""
+    """Raise :exc:`InvalidCoins` if the amount has more bits than the SDK's Int."""
     if amount.bit_length() > MAX_BITS:
         raise InvalidCoins(f"integer out of range; got: {amount.bit_length()}, max: {MAX_BITS}")
 
 
 def check_denom(denom: str) -> None:
-    """Raise :exc:`InvalidCoins` for a name that no denomination can have."""
+    """Raise :exc:`InvalidCoins` for an invalid denomination."""
     if not _DENOM.fullmatch(denom):
         raise InvalidCoins(f"invalid denom: {denom}")
 
@@ -104,7 +104,7 @@ def check(coins: Coins) -> None:
 
 
 def is_valid(coins: Coins) -> bool:
-    """Return true if :func:`check` raises nothing."""
+    """Return true if :func:`check` raises no error."""
     try:
         check(coins)
     except InvalidCoins:
@@ -118,7 +118,7 @@ def show(coins: Iterable[Coin]) -> str:
 
 
 def add(*parts: Coins) -> Coins:
-    """Return the sum of coins, sorted, without zeros; raise :exc:`InvalidCoins` beyond 256
+    """Return the sum of coins, sorted and without zeros; raise :exc:`InvalidCoins` above 256
     bits."""
     total: dict[str, int] = {}
     for coin in (coin for part in parts for coin in part):
@@ -128,7 +128,7 @@ def add(*parts: Coins) -> Coins:
 
 
 def parse(text: str) -> Coins:
-    """Return coins of a text such as ``10stake,5token``; raise :exc:`InvalidCoins`."""
+    """Return the coins of a text such as ``10stake,5token``; raise :exc:`InvalidCoins`."""
     found = []
     for part in filter(None, text.split(",")):
         match = _GIVEN.fullmatch(part.strip())

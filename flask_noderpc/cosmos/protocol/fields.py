@@ -1,7 +1,7 @@
 """Declared protobuf messages: strict checks of their fields, their values and amino JSON.
 
-SDK: codec/unknownproto refuses fields that a message does not have, so that nobody can add to
-what was signed; those with bit 11 in their number may stand in a transaction's body.
+SDK: codec/unknownproto refuses unknown fields, so that nothing can be added to signed bytes;
+unknown fields with bit 11 in their number are allowed in a transaction's body.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from .proto import MESSAGES
 VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)
 _NAMES = ("varint", "fixed64", "bytes", "start_group", "end_group", "fixed32")
 _NON_CRITICAL = 1 << 10
-# Go takes more than protobuf has.
+# Go accepts larger field numbers than protobuf defines.
 _MAX_NUMBER = (1 << 31) - 1
 _MAX_DEPTH = 64
 
 Values = Mapping[str, Any]
-"""A message's values by the names of their fields."""
+"""Values of a message, by field name."""
 
 
 class InvalidMessage(ValueError):
-    """The bytes are not the message that they are to be."""
+    """The bytes do not encode the expected message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A type of values that are no messages."""
+    """A type of values that are not messages."""
 
     wire: int
     read: Callable[[Message, int], Any]
@@ -41,7 +41,7 @@ class Scalar:
 
 
 def _text(value: bytes) -> str:
-    # gogoproto checks no UTF-8; an address that is none has no valid form either.
+    # gogoproto does not check UTF-8; an address with invalid UTF-8 is refused anyway.
     return value.decode(errors="replace")
 
 
@@ -51,15 +51,15 @@ TEXT = Scalar(
     lambda message, number: list(map(_text, message.blobs(number))),
     str,
 )
-"""``str``."""
+"""Strings as ``str``."""
 BLOB = Scalar(BYTES, Message.blob, Message.blobs, lambda value: b64encode(value).decode())
-"""``bytes``."""
+"""Bytes as ``bytes``."""
 UINT = Scalar(VARINT, Message.integer, lambda message, number: [], str)
-"""``int`` of 64 bits; not repeated."""
+"""Integers of 64 bits as ``int``; not repeated."""
 BOOL = Scalar(
     VARINT, lambda message, number: bool(message.integer(number)), lambda m, n: [], bool
 )
-"""``bool``; not repeated."""
+"""Booleans as ``bool``; not repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +70,24 @@ class Field:
     type: Scalar | Kind
     repeated: bool = False
     signer: bool = False
-    """True for the address of a signer, or messages that have one."""
+    """True for a signer's address, and for messages that contain one."""
     always: bool = False
-    """True if amino JSON has the field when it is empty."""
+    """True if amino JSON includes the field when it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of messages: its fields by their numbers."""
+    """A type of message: its fields by their numbers."""
 
     name: str
-    """Of the type in Go, as errors show it."""
+    """Name of the Go type, for errors."""
     fields: Mapping[int, Field] = field(default_factory=dict)
     build: Callable[[dict[str, Any]], Any] = lambda values: values
-    """Makes the value of a message from those of its fields."""
+    """Function that makes the message's value from the values of its fields."""
     amino: Callable[[Any], Any] | None = None
 
     def decode(self, data: bytes) -> Any:
-        """Return the value of a message whose fields were checked; raise
-        :exc:`InvalidMessage`."""
+        """Decode a message whose fields were checked; raise :exc:`InvalidMessage`."""
         try:
             message = Message(data)
             values = {f.name: _read(message, number, f) for number, f in self.fields.items()}
@@ -97,7 +96,7 @@ class Kind:
             raise InvalidMessage(str(error)) from None
 
     def amino_json(self, value: Any) -> Any:
-        """Return what amino JSON has for a value."""
+        """Return a value in amino JSON."""
         if self.amino is not None:
             return self.amino(value)
         return {
@@ -107,7 +106,7 @@ class Kind:
         }
 
     def signers(self, value: Values) -> Iterator[str]:
-        """Yield the addresses of those who must sign."""
+        """Yield the addresses that must sign."""
         for f in self.fields.values():
             if f.signer:
                 for each in value[f.name] if f.repeated else (value[f.name],):
@@ -122,7 +121,7 @@ def _read(message: Message, number: int, f: Field) -> Any:
         parts = message.blobs(number)
         if f.repeated:
             return tuple(map(f.type.decode, parts))
-        # Protobuf: those of one message that stands in parts are merged.
+        # Protobuf merges repeated occurrences of a message that is not repeated.
         return f.type.decode(b"".join(parts)) if parts else None
     if f.repeated:
         return tuple(f.type.read_all(message, number))
@@ -143,7 +142,7 @@ def _fee_coin(values: dict[str, Any]) -> Coin:
 
 def _coin(values: dict[str, Any]) -> Coin:
     coin = _fee_coin(values)
-    # The SDK writes a message anew when it has read it, with a zero.
+    # The SDK encodes the message again after reading it, with a zero.
     return Coin(coin.denom, coin.amount or 0)
 
 
@@ -171,9 +170,9 @@ def declared(
     signer: str = "",
     **types: Scalar | Kind,
 ) -> Kind:
-    """Return the type of a message that is declared by its name.
+    """Return the type of a declared message.
 
-    ``types`` are those of fields that have others than their declaration says.
+    ``types`` replace the types of some fields.
     """
     return Kind(
         go_name,
@@ -205,7 +204,7 @@ def coins(name: str) -> Field:
 
 
 Resolve = Callable[[str], Kind | None]
-"""Returns the type of a name, if it is known."""
+"""A function that returns a type by name, or ``None``."""
 
 
 class FieldBudget:
@@ -226,7 +225,7 @@ class FieldBudget:
 
 @dataclass(frozen=True, slots=True)
 class FieldCheck:
-    """A check of the fields of a transaction's messages, down to the innermost."""
+    """Checks the fields of a transaction's messages at all depths."""
 
     resolve: Resolve
     budget: FieldBudget = field(default_factory=FieldBudget)
@@ -234,9 +233,9 @@ class FieldCheck:
     def check(
         self, data: bytes, kind: Kind, *, lenient: bool = False, depth: int = _MAX_DEPTH
     ) -> bool:
-        """Raise :exc:`InvalidMessage` for a field that a message does not have.
+        """Raise :exc:`InvalidMessage` for an unknown field.
 
-        Return true if there are any that ``lenient`` permits.
+        Return true if there are unknown fields that ``lenient`` allows.
         """
         if not depth:
             raise InvalidMessage("recursion limit reached")
@@ -283,14 +282,14 @@ def _wire_name(wire: int) -> str:
 
 
 class Unreadable(InvalidMessage):
-    """Bytes that are no field; the text is that of Go's protowire."""
+    """The bytes are not a valid field; the text is Go protowire's."""
 
 
 def _unreadable(text: str) -> Unreadable:
     return Unreadable(f"proto: {text}")
 
 
-# An error of Go's module io.
+# An error of Go's package io.
 _CUT_OFF = Unreadable("unexpected EOF")
 
 
@@ -301,9 +300,10 @@ def _any_field(number: int, wire: int) -> None:
 def read_fields(
     data: bytes, check: Callable[[int, int], None] = _any_field
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Yield number, wire type and bytes of each field; of a number its encoding.
+    """Yield number, wire type and bytes of each field; for a varint its encoding.
 
-    ``check`` raises :exc:`InvalidMessage` for a number and a type, before the value is read.
+    ``check`` gets number and type before the value is read, and may raise
+    :exc:`InvalidMessage`.
     """
     at = 0
     while at < len(data):
@@ -324,7 +324,7 @@ def read_fields(
 
 
 def read_tag(data: bytes, at: int) -> tuple[int, int, int]:
-    """Return number and wire type of the field at a position, and where its value begins;
+    """Return number and wire type of the field at a position, and the position of its value;
     raise :exc:`Unreadable`."""
     key, at = read_varint(data, at)
     if not 1 <= key >> 3 <= _MAX_NUMBER:
@@ -333,7 +333,7 @@ def read_tag(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def value_at(data: bytes, at: int, number: int, wire: int, depth: int = 0) -> tuple[int, int]:
-    """Return where a value begins and ends; raise :exc:`Unreadable`."""
+    """Return the positions at which a value begins and ends; raise :exc:`Unreadable`."""
     start, end = at, at
     if wire == VARINT:
         _, end = read_varint(data, at)
@@ -368,7 +368,7 @@ def _group_end(data: bytes, at: int, number: int, depth: int) -> int:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number, and where the next value begins; raise :exc:`Unreadable`."""
+    """Return a varint's value, and the position after it; raise :exc:`Unreadable`."""
     value = 0
     for position in range(10):
         if at + position >= len(data):

@@ -26,9 +26,9 @@ except ModuleNotFoundError as error:
     ) from None
 
 SIZE, ED25519_SIZE = 33, 32
-"""Bytes of keys of secp256k1 and ed25519."""
+"""Lengths of secp256k1 and ed25519 keys in bytes."""
 
-# Amino's marks of the types.
+# Amino's prefixes of the types.
 _AMINO_SECP256K1 = bytes.fromhex("eb5ae987")
 _AMINO_ED25519 = bytes.fromhex("1624de64")
 _AMINO_MULTISIG = bytes.fromhex("22c1f7e2")
@@ -37,7 +37,7 @@ _UINT32 = (1 << 32) - 1
 
 
 class WrongSize(Exception):
-    """The SDK panics at a key of another size."""
+    """The SDK panics at a key of another length."""
 
 
 class Key(ABC):
@@ -49,25 +49,25 @@ class Key(ABC):
     @property
     @abstractmethod
     def address(self) -> bytes:
-        """The address of its account."""
+        """Address of the key's account."""
 
     @property
     @abstractmethod
     def amino(self) -> bytes:
-        """Its binary amino, which is hashed to the address of a multisig key."""
+        """Binary amino encoding, which is hashed for a multisig key's address."""
 
     @property
     def value(self) -> bytes:
-        """Its message."""
+        """Encoding of the key's message."""
         return MESSAGES.encoder(self.type_url.removeprefix("/"))(self)
 
     @property
     def any(self) -> bytes:
-        """Its message within an ``Any``."""
+        """Encoding of the key's message within an ``Any``."""
         return MESSAGES.encoder("Any")(self)
 
     def verify(self, signed: bytes, signature: bytes) -> bool:
-        """Return true if the signature is its own."""
+        """Return true if this key made the signature."""
         return False
 
     def count(self) -> int:
@@ -77,7 +77,7 @@ class Key(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Secp256k1Key(Key):
-    """A key of secp256k1, compressed."""
+    """A compressed secp256k1 key."""
 
     key: bytes
     type_url = "/cosmos.crypto.secp256k1.PubKey"
@@ -97,7 +97,7 @@ class Secp256k1Key(Key):
         if len(signature) != 64:
             return False
         try:
-            # libsecp256k1 takes no signature whose S is in the upper half, as the SDK.
+            # Like the SDK, libsecp256k1 refuses a signature with S in the upper half.
             return dsa.verify(sha256(signed).digest(), self.key, signature, compact=True)
         except ValueError:
             return False
@@ -132,7 +132,7 @@ class Ed25519Key(Key):
 
 @dataclass(frozen=True, slots=True)
 class MultisigKey(Key):
-    """Keys of which a number, the threshold, must sign."""
+    """A set of keys, of which ``threshold`` must sign."""
 
     threshold: int
     keys: tuple[Key, ...]
@@ -156,11 +156,11 @@ KINDS = {
     known.type_url: declared(known.go_name, known.type_url.removeprefix("/"))
     for known in (Secp256k1Key, Ed25519Key, MultisigKey)
 }
-"""The messages of keys by their names."""
+"""Messages of keys, by type URL."""
 
 
 def decode(given: AnyValue, depth: int = _MAX_DEPTH) -> Key | None:
-    """Return the key of an ``Any``, ``None`` for one without a name; raise
+    """Return the key of an ``Any``, ``None`` if its type URL is empty; raise
     :exc:`InvalidMessage`."""
     if not given.type_url:
         return None
@@ -182,7 +182,7 @@ def decode(given: AnyValue, depth: int = _MAX_DEPTH) -> Key | None:
 
 
 def from_json(given: Mapping[str, Any], depth: int = _MAX_DEPTH) -> Key:
-    """Return the key of the SDK's JSON; raise :exc:`InvalidMessage`, :exc:`KeyError`,
+    """Return a key from the SDK's JSON; raise :exc:`InvalidMessage`, :exc:`KeyError`,
     :exc:`ValueError` or :exc:`TypeError`."""
     kind = given["@type"]
     if not depth:
@@ -205,27 +205,27 @@ def from_json(given: Mapping[str, Any], depth: int = _MAX_DEPTH) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class BitArray:
-    """Which keys of a multisig key have signed; SDK: ``CompactBitArray``."""
+    """Bits for the keys of a multisig key that have signed; SDK: ``CompactBitArray``."""
 
     extra_bits: int
     elements: bytes
 
     @property
     def count(self) -> int:
-        """The number of keys; below zero where there are no bytes."""
+        """Number of keys; negative if there are no bytes but extra bits."""
         if not self.extra_bits:
             return len(self.elements) * 8
         return (len(self.elements) - 1) * 8 + self.extra_bits
 
     def __iter__(self) -> Iterator[bool]:
         for at in range(self.count):
-            # The SDK's GetIndex: false beyond the bytes.
+            # SDK, GetIndex: bits beyond the bytes are false.
             byte = self.elements[at >> 3] if at >> 3 < len(self.elements) else 0
             yield bool(byte >> (7 - at % 8) & 1)
 
     @classmethod
     def of(cls, bits: Sequence[bool]) -> BitArray:
-        """Return the array of bits."""
+        """Return a bit array of booleans."""
         elements = bytearray((len(bits) + 7) // 8)
         for at, bit in enumerate(bits):
             elements[at >> 3] |= bit << (7 - at % 8)

@@ -1,4 +1,4 @@
-"""Types of messages, and those of the module bank."""
+"""Types of messages, and the messages of module bank."""
 
 from __future__ import annotations
 
@@ -10,39 +10,41 @@ from .fields import AnyValue, InvalidMessage, Kind, Values, declared
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """A type of messages: its name, its fields and its names for others."""
+    """A type of message: its name, its fields and its other names."""
 
     type_url: str
-    """Such as ``/cosmos.bank.v1beta1.MsgSend``."""
+    """Type URL, such as ``/cosmos.bank.v1beta1.MsgSend``."""
     kind: Kind
     amino_name: str = ""
-    """Its name in amino JSON; empty lets nobody sign it so, as with Ledger's devices."""
+    """Name in amino JSON; if it is empty, the message can't be signed in that mode, as Ledger
+    devices do."""
 
     @property
     def response_url(self) -> str:
-        """The name of the response."""
+        """Type URL of the response."""
         return f"{self.type_url}Response"
 
     @property
     def module(self) -> str:
-        """The module, as the SDK reads it from the name."""
+        """Module, as the SDK reads it from the type URL."""
         parts = self.type_url.split(".")
         return parts[1] if len(parts) > 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Msg:
-    """A message: its type and its values."""
+    """A message with its type and values."""
 
     type: MessageType
     values: Values
 
     def signers(self) -> Iterator[str]:
-        """Yield the addresses of those who must sign it."""
+        """Yield the addresses that must sign the message."""
         return self.type.kind.signers(self.values)
 
     def amino_json(self) -> object:
-        """Return it in amino JSON; raise :exc:`InvalidMessage` if its type has none."""
+        """Return the message in amino JSON; raise :exc:`InvalidMessage` if its type has no
+        amino name."""
         if not self.type.amino_name:
             raise InvalidMessage(f"{self.type.type_url} has no name in amino JSON")
         value = self.type.kind.amino_json(self.values)
@@ -50,7 +52,7 @@ class Msg:
 
 
 def decode(given: AnyValue, known: MessageType | None) -> Msg:
-    """Return the message of an ``Any``; raise :exc:`InvalidMessage`."""
+    """Decode the message of an ``Any``; raise :exc:`InvalidMessage`."""
     if known is None:
         raise InvalidMessage(
             f"no concrete type registered for type URL {given.type_url} against interface"

@@ -1,4 +1,4 @@
-"""Keys of a mnemonic: BIP 39, BIP 32 and BIP 44, with the SDK's path."""
+"""Keys from a mnemonic: BIP 39, BIP 32 and BIP 44, with the SDK's path."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from btclib_secp256k1 import dsa, keys
 
 from .keys import Secp256k1Key
 
-# BIP 32.
+# Values of BIP 32.
 _HARDENED = 1 << 31
 _ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
-# BIP 39.
+# Values of BIP 39.
 _WORDS = (12, 15, 18, 21, 24)
 _ROUNDS = 2048
 COIN_TYPE = 118
-"""SLIP 44: of Cosmos."""
+"""The coin type of Cosmos in SLIP 44."""
 
 
 class PrivateKey:
-    """A private key of secp256k1."""
+    """A private secp256k1 key."""
 
     def __init__(self, secret: bytes) -> None:
         self.secret = secret
@@ -37,8 +37,8 @@ class PrivateKey:
 def seed(mnemonic: str) -> bytes:
     """Return the seed of a mnemonic without a passphrase.
 
-    Raise :exc:`ValueError` for a number of words that no mnemonic has; their checksum is not
-    checked, as there is no list of words.
+    Raise :exc:`ValueError` for an invalid number of words; the checksum is not checked, as that
+    would need the list of words.
     """
     words = unicodedata.normalize("NFKD", mnemonic).split()
     if len(words) not in _WORDS:

@@ -1,4 +1,4 @@
-"""Messages of the SDK, as its .proto files in proto/cosmos declare them."""
+"""Messages of the SDK, from its .proto files in proto/cosmos."""
 
 from __future__ import annotations
 
@@ -316,9 +316,9 @@ ENUMS: dict[str, dict[int, str]] = {
 
 
 MESSAGES = Messages(_TEXT, COMET_MESSAGES)
-"""Fields of each message, in the order in which they are written."""
+"""Fields of each message, in the order of their encoding."""
 
-# The SDK shows the proposer's address as a text.
+# The SDK writes the proposer's address as text.
 _HEADER, _BLOCK = MESSAGES["Header"], MESSAGES["Block"]
 MESSAGES["SdkHeader"] = *_HEADER[:-1], replace(_HEADER[-1], type="string")
 MESSAGES["SdkBlock"] = replace(_BLOCK[0], type="SdkHeader"), *_BLOCK[1:]

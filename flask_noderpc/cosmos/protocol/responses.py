@@ -21,29 +21,29 @@ from .proto import MESSAGES
 TX_TYPE = "/cosmos.tx.v1beta1.Tx"
 
 SDK_VERSION = "v0.53.8"
-"""Version whose answers these are."""
+"""Version of the SDK whose responses these are."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTx:
-    """A transaction in a block, and the block's time."""
+    """A transaction in a block, with the block's time."""
 
     record: TxResult
     time: int
 
     @property
     def hash(self) -> str:
-        """The transaction's hash, in upper-case hex."""
+        """Hash of the transaction, in upper-case hex."""
         return hashes.tx_hash(self.record.tx).hex().upper()
 
     @property
     def timestamp(self) -> str:
-        """The block's time, without its fraction of a second."""
+        """Time of the block, without fractions of a second."""
         return to_text(self.time - self.time % SECOND)
 
 
 def _tx_response(found: FoundTx) -> dict[str, Any]:
-    """Return the values of a TxResponse; ``logs`` are empty, as since 0.50."""
+    """Return the values of a TxResponse; ``logs`` are empty, as since version 0.50."""
     result = found.record.result
     return {
         "height": found.record.height,
@@ -55,7 +55,7 @@ def _tx_response(found: FoundTx) -> dict[str, Any]:
         "info": result.info,
         "gas_wanted": result.gas_wanted,
         "gas_used": result.gas_used,
-        # A TxRaw has the fields of a Tx.
+        # A TxRaw is encoded like a Tx.
         "tx": {"type_url": TX_TYPE, "value": found.record.tx},
         "timestamp": found.timestamp,
         "events": result.events,
@@ -105,14 +105,14 @@ def _block(block: Block) -> bytes:
 
 
 def proposer(header: Header, prefix: str) -> str:
-    """Return the address of a block's proposer as the SDK shows it."""
+    """Return a block proposer's address in the SDK's form."""
     if not header.proposer_address:
         return ""
     return bech32.encode(f"{prefix}valcons", header.proposer_address)
 
 
 def _header(header: Header, prefix: str) -> bytes:
-    """The same header, whose proposer is a text."""
+    """Encode a header with the proposer's address as text."""
     shown = replace(header, proposer_address=proposer(header, prefix).encode())
     return messages.header(shown)
 
@@ -145,8 +145,7 @@ def abci_query(result: QueryResult) -> bytes:
 
 
 def node_info(info: NodeInfo, name: str, version: str) -> bytes:
-    """Encode a GetNodeInfoResponse of an application of this name in a program of this
-    version."""
+    """Encode a GetNodeInfoResponse for an application with this name and program version."""
     own = {
         "protocol_version": info.protocol_version,
         "default_node_id": info.id.hex(),

@@ -1,4 +1,4 @@
-"""Bytes of a transaction that are signed."""
+"""Bytes of a transaction that signers sign."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _NAMES = {
     AMINO_JSON: "SIGN_MODE_LEGACY_AMINO_JSON",
 }
 _UNSUPPORTED = {0: "SIGN_MODE_UNSPECIFIED", 191: "SIGN_MODE_EIP_191"}
-# Go's encoding/json: what has a meaning in HTML, and two ends of lines of JavaScript.
+# Go's encoding/json escapes HTML's special characters, and two line separators of JavaScript.
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
-# Bytes that are no UTF-8, as Python's surrogateescape has them.
+# Bytes that are not UTF-8, as Python's surrogateescape represents them.
 _ESCAPES |= dict.fromkeys(range(0xDC80, 0xDD00), "\\ufffd")
 
 
 @dataclass(frozen=True, slots=True)
 class SignerData:
-    """Values that are signed beside the transaction."""
+    """Values that are signed in addition to the transaction."""
 
     chain_id: str
     account_number: int
@@ -35,9 +35,9 @@ class SignerData:
 
 
 def sign_bytes(mode: int, tx: Tx, signer: SignerData, messages: Sequence[Any]) -> bytes:
-    """Return what is signed in a sign mode; raise :exc:`InvalidMessage` for another.
+    """Return the sign bytes of a sign mode; raise :exc:`InvalidMessage` for an unknown mode.
 
-    ``messages`` are the transaction's in amino JSON.
+    ``messages`` are the transaction's messages in amino JSON.
     """
     if mode == DIRECT:
         return direct(tx.body_bytes, tx.auth_info_bytes, signer)
@@ -59,7 +59,8 @@ def direct(body: bytes, auth_info: bytes, signer: SignerData) -> bytes:
 
 
 def amino(tx: Tx, signer: SignerData, messages: Sequence[Any]) -> bytes:
-    """Return the ``StdSignDoc``; raise :exc:`InvalidMessage` for what it can't have."""
+    """Return the ``StdSignDoc``; raise :exc:`InvalidMessage` for values that it can't
+    contain."""
     body, fee = tx.body, tx.fee
     if tx.has_unknown_fields:
         raise InvalidMessage("the body has unknown fields")

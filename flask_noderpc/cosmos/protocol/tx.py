@@ -1,4 +1,4 @@
-"""Transactions of the Cosmos SDK; its x/auth/tx/decoder.go says what is none."""
+"""Transactions of the Cosmos SDK; x/auth/tx/decoder.go defines which are valid."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Single:
 
 @dataclass(frozen=True, slots=True)
 class Multi:
-    """The sign modes of those keys of a multisig key that have signed."""
+    """Sign modes of the keys of a multisig key that have signed."""
 
     bits: BitArray
     modes: tuple[Mode, ...]
@@ -77,7 +77,7 @@ class Fee:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Messages of a transaction and its other fields that all signers sign."""
+    """Messages of a transaction, and the other fields that all signers sign."""
 
     messages: tuple[AnyValue, ...]
     memo: bytes
@@ -91,7 +91,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Tx:
-    """A transaction, and the bytes that were signed."""
+    """A transaction, with its signed bytes."""
 
     size: int
     body: Body
@@ -101,12 +101,12 @@ class Tx:
     fee: Fee | None
     signatures: tuple[bytes, ...]
     has_unknown_fields: bool
-    """True if the body has fields that may be unknown."""
+    """True if the body has unknown fields, which are allowed."""
 
 
 _RAW = declared("*tx.TxRaw", "TxRaw")
 _UINT32 = (1 << 32) - 1
-# The years 1 to 9999.
+# The first second of year 1 and the last of year 9999.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 _TIMESTAMP = Kind(
     "*types.Timestamp",
@@ -131,7 +131,7 @@ _SINGLE = declared(
 
 
 def _int32(value: int) -> int:
-    # Go takes the lower bits.
+    # Go uses the lower 32 bits.
     value &= _UINT32
     return value - (1 << 32) if value >> 31 else value
 
@@ -148,7 +148,7 @@ def _time(seconds: int, nanos: int) -> int:
 
 
 def _mode_kind() -> Kind:
-    """Return the type of sign modes, which has itself within."""
+    """Return the type of sign modes, which is recursive."""
     own: dict[int, Field] = {}
     mode = Kind("*tx.ModeInfo", own)
     multi = declared("*tx.ModeInfo_Multi", "Multi", bits=_BITS, modes=mode)
@@ -161,7 +161,7 @@ _MAX_DEPTH = 64
 
 
 def _decode_mode(data: bytes, depth: int = _MAX_DEPTH) -> Mode:
-    # Of both the last counts.
+    # If both fields are present, protobuf keeps the last one.
     found: Mode = None
     if not depth:
         raise InvalidMessage("recursion limit reached")
@@ -202,13 +202,13 @@ def _decode_signer(data: bytes) -> SignerInfo:
 
 
 Check = Callable[[AnyValue], object]
-"""Raises :exc:`InvalidMessage` for a value that is no message."""
+"""A function that raises :exc:`InvalidMessage` for an invalid message."""
 
 
 def decode(raw: bytes, resolve: Resolve, check_message: Check) -> Tx:
-    """Return the transaction; raise :exc:`InvalidMessage` for bytes that are none.
+    """Decode a transaction; raise :exc:`InvalidMessage` for invalid bytes.
 
-    ``resolve`` knows the types of messages and keys.
+    ``resolve`` returns the types of messages and keys.
     """
     fields = FieldCheck(resolve)
     _check_form(raw, fields.budget)
@@ -243,7 +243,7 @@ def _decode_auth_info(data: bytes) -> tuple[tuple[SignerInfo, ...], Fee | None]:
 
 
 def _check_form(raw: bytes, budget: FieldBudget) -> None:
-    """ADR 27: fields in order, and lengths as short as they can be."""
+    """Check ADR 27's rules: fields in order, and lengths as short as possible."""
     at = last = 0
     while at < len(raw):
         budget.take()
@@ -295,7 +295,7 @@ class NoMode(Exception):
 
 
 def signature_of(mode: Mode, signature: bytes) -> Signature:
-    """Return a signature with its sign modes; raise :exc:`InvalidMessage` or :exc:`NoMode`."""
+    """Return a signature with its sign mode; raise :exc:`InvalidMessage` or :exc:`NoMode`."""
     if mode is None:
         raise NoMode
     if isinstance(mode, Single):
@@ -324,7 +324,7 @@ def _split(signature: bytes) -> list[bytes]:
 
 
 def join(signatures: list[bytes]) -> bytes:
-    """Return the signatures of a multisig key as one."""
+    """Join the signatures of a multisig key."""
     return b"".join(message(1, each) for each in signatures)
 
 
@@ -334,8 +334,8 @@ def encode(body: bytes, auth_info: bytes, signatures: list[bytes]) -> bytes:
 
 
 def flat(signature: Signature, depth: int = 0) -> Iterator[bytes]:
-    """Yield the signatures of a signature, and those of multisig keys after their parts; raise
-    :exc:`InvalidMessage` where they are too many."""
+    """Yield a signature's parts, and after them the signatures of multisig keys; raise
+    :exc:`InvalidMessage` if they are nested too deeply."""
     if depth > 2:
         raise InvalidMessage("max depth of 2 reached")
     if isinstance(signature, SingleSignature):

@@ -1,4 +1,4 @@
-"""Answers of the gateway: a request of REST as a query of the application, and back."""
+"""Responses of the gateway: a REST request becomes a query of the application."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from . import requests, routes
 from .reader import read
 from .writer import write
 
-# gRPC: codes.go; grpc-gateway: runtime/errors.go.
+# Codes of gRPC's codes.go, and statuses of grpc-gateway's runtime/errors.go.
 _CODES = {
     "Unknown": (2, 500),
     "InvalidArgument": (3, 400),
@@ -37,7 +37,7 @@ _CODES = {
     "Internal": (13, 500),
     "Unavailable": (14, 503),
 }
-# Names of the errors of calls, of which the first counts; others are Internal.
+# Names of the errors of calls; the first match counts, and other errors are Internal.
 _ERRORS: tuple[tuple[type[Exception], str], ...] = (
     (Forbidden, "PermissionDenied"),
     (InvalidRequest, "InvalidArgument"),
@@ -45,17 +45,17 @@ _ERRORS: tuple[tuple[type[Exception], str], ...] = (
     (NotSupported, "Unimplemented"),
     (NodeRPCError, "Unavailable"),
 )
-# SDK: client/broadcast.go, CheckCometError: by the text, which may be that of another node;
-# types/errors/errors.go.
+# SDK: client/broadcast.go, CheckCometError, looks at the text, which may be another node's;
+# codes of types/errors/errors.go.
 _NOT_CHECKED = {
     "tx already exists in cache": 19,
     "mempool is full": 20,
     "tx too large": 21,
 }
-# SDK: errors of gRPC in the log of a query, before the text of its code.
+# SDK: a query's log has gRPC's error before the text of its code.
 _RPC_ERROR = re.compile(r"rpc error: code = (\w+) desc = (.*): [a-z ]+", re.DOTALL)
 _ERROR = re.compile(r"(.*): (?:unknown|invalid) request", re.DOTALL)
-# SDK: cosmossdk.io/errors, GRPCStatus, of errors that have a code; types/errors/errors.go.
+# SDK: cosmossdk.io/errors, GRPCStatus, for errors with a code; types/errors/errors.go.
 _CODED = re.compile(r"(.*): (invalid height|invalid request|not found)", re.DOTALL)
 _SDK_CODES = {"invalid height": 26, "invalid request": 18, "not found": 38}
 _MODES = {2: "broadcast_tx_sync", 3: "broadcast_tx_async"}
@@ -66,7 +66,7 @@ _UNSPECIFIED = "unsupported return type unspecified; supported types: sync, asyn
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Response: status, JSON body, and headers."""
+    """Status, JSON body and headers of a response."""
 
     status: HTTPStatus
     body: bytes
@@ -75,7 +75,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request of REST; ``height`` is the header ``x-cosmos-block-height``, empty without."""
+    """A REST request; ``height`` is the header ``x-cosmos-block-height``, or empty."""
 
     method: str
     path: str
@@ -85,7 +85,7 @@ class Request:
 
 
 class Failure(Exception):
-    """An error of gRPC; ``height`` is that at which it was met, 0 where it was at none."""
+    """An error of gRPC; ``height`` is the queried height, or 0."""
 
     def __init__(self, name: str, text: str, height: int = 0) -> None:
         super().__init__(text)
@@ -97,9 +97,10 @@ def _unimplemented() -> Failure:
 
 
 Query = Callable[[str, bytes, int], QueryResult]
-"""Answers a method at a height, as ``abci_query`` does."""
+"""A function that runs a query method at a height, like ``abci_query``."""
 Send = Callable[[str, bytes], ResultBroadcastTx]
-"""Sends a transaction by a method of the node, such as ``broadcast_tx_sync``."""
+"""A function that sends a transaction by a method of the node, such as
+``broadcast_tx_sync``."""
 
 
 def answer(request: Request, query: Query, send: Send) -> Reply:
@@ -129,7 +130,7 @@ def _shown(route: routes.Route, value: bytes) -> Reply:
 
 
 def refused(error: Exception, text: str) -> Reply:
-    """Return the response to a request that failed, with a text for its sender."""
+    """Return the response to a failed request, with a text for the client."""
     name = next((name for kind, name in _ERRORS if isinstance(error, kind)), "Internal")
     reply = refusal(Failure(name, text))
     if isinstance(error, NotAuthorized):
@@ -140,7 +141,7 @@ def refused(error: Exception, text: str) -> Reply:
 def refusal(failure: Failure) -> Reply:
     """Return the response to an error."""
     code, status = _CODES.get(failure.name, _CODES["Unknown"])
-    # By protobuf's own JSON, which does not escape what HTML has.
+    # Use protobuf's own JSON, which does not escape HTML's special characters.
     text = jsoncodec.encode(failure.text)
     body = b'{"code":%d, "message":%b, "details":[]}' % (code, text)
     at = ((f"{_METADATA}{_HEADER}", str(failure.height)),) if failure.height else ()
@@ -174,13 +175,13 @@ def _object(body: bytes) -> Any:
     try:
         gojson.check(body)
     except gojson.GoError as error:
-        # Go: json.Decoder calls it so.
+        # Go's json.Decoder uses this name.
         text = str(error).replace("unexpected end of JSON input", "unexpected EOF")
         raise requests.InvalidRequest(text) from None
     try:
         found = jsoncodec.decode(body)
     except jsoncodec.NotJSON as error:
-        # What Go reads nevertheless: halves of surrogate pairs, numbers beyond a float's.
+        # Go accepts these: halves of surrogate pairs, numbers beyond a float's range.
         raise requests.InvalidRequest(f"the body can't be read: {error}") from None
     return {} if found is None else found
 
@@ -189,7 +190,7 @@ def _value(result: QueryResult) -> bytes:
     if result.code == 0:
         return result.value
     if result.log.startswith("unknown query path"):
-        # A module that the chain does not have.
+        # The chain does not have the module.
         raise _unimplemented()
     named = _RPC_ERROR.fullmatch(result.log)
     if named is not None:

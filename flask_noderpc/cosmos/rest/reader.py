@@ -1,4 +1,5 @@
-"""The JSON of a request's body as a message of protobuf: gogoproto's jsonpb, with its texts."""
+"""Read the JSON of a request's body as a protobuf message, like gogoproto's jsonpb, with its
+error texts."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _INT32 = range(-(1 << 31), 1 << 31)
 
 
 def read(name: str, given: Any, depth: int = _MAX_DEPTH) -> bytes:
-    """Return the message of a JSON object, without what has a name that is not known; raise
+    """Return the message of a JSON object, without unknown members; raise
     :exc:`~flask_noderpc.cosmos.rest.requests.InvalidRequest`."""
     if not isinstance(given, dict):
         raise _unfit(given, "map[string]json.RawMessage")
@@ -73,14 +74,14 @@ def _enum(kind: str, value: Any) -> int:
             shown = f"{gojson.quoted(value)} for enum {package}.v1beta1.{kind}"
             raise InvalidRequest(f"unknown value {shown}")
         return numbers[value]
-    # What a number stands for is the method's to know.
+    # The method decides the meaning of a number.
     if isinstance(value, bool) or not isinstance(value, int) or value not in _INT32:
         raise _unfit(value, f"{package.rpartition('.')[2]}.{kind}")
     return value
 
 
 def _number(value: Any, kind: str) -> str:
-    # Those of 64 bits are texts, and may be numbers.
+    # Integers of 64 bits are strings, and may be numbers.
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise _unfit(value, kind)
     return str(value)
@@ -102,7 +103,7 @@ def _bytes(number: int, value: Any) -> bytes:
     if not isinstance(value, str):
         raise _unfit(value, "[]uint8")
     try:
-        # An empty text is there, too.
+        # An empty string counts as present.
         return message(number, gojson.base64_bytes(value.encode()))
     except gojson.GoError as error:
         raise InvalidRequest(str(error)) from None

@@ -1,6 +1,6 @@
-"""Requests of the gateway as messages of protobuf: of a path and a query.
+"""Read requests of the gateway as protobuf messages, from path and query string.
 
-grpc-gateway: runtime/query.go and runtime/convert.go, with their texts.
+grpc-gateway: runtime/query.go and runtime/convert.go, with their error texts.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from ...protocol.protobuf import Field, blob, integer, message, string
 from ...wire.comet import gojson
 from ..protocol.proto import ENUMS, MESSAGES
 
-# One more than 64 bits have: longer ones are out of range, too.
+# One digit more than 64 bits need: longer numbers are out of range, too.
 _MAX_DIGITS = 21
 _UNSIGNED, _SIGNED = ("uint64", "uint32"), ("int64", "int32")
-# Go: strconv.ParseUint with a base, 0 for that of the prefix.
+# Go: strconv.ParseUint with a base; base 0 means the base of the prefix.
 _DIGITS = {
     10: re.compile(r"\d+", re.ASCII),
     0: re.compile(
@@ -32,11 +32,12 @@ _FALSE = ("0", "f", "F", "FALSE", "false", "False")
 
 
 class InvalidRequest(ValueError):
-    """A value is none of its field; the text is that of the gateway."""
+    """A value is invalid for its field; the text is the gateway's."""
 
 
 def of_path(name: str, values: Mapping[str, str]) -> bytes:
-    """Return the fields of a request that are in its path; raise :exc:`InvalidRequest`."""
+    """Return the encoded fields of a request that are in its path; raise
+    :exc:`InvalidRequest`."""
     by_name = {field.name: field for field in MESSAGES[name]}
     found = b""
     for key, text in values.items():
@@ -48,10 +49,10 @@ def of_path(name: str, values: Mapping[str, str]) -> bytes:
 
 
 def of_query(name: str, query: str, known: Collection[str]) -> bytes:
-    """Return the fields of a request that are in its query string, without those that are
-    ``known`` by its path; raise :exc:`InvalidRequest`."""
+    """Return the encoded fields of a request that are in its query string, without fields that
+    are ``known`` from its path; raise :exc:`InvalidRequest`."""
     if all(field.name in known for field in MESSAGES[name]):
-        # grpc-gateway: then it is not read.
+        # In this case grpc-gateway does not read the query string.
         return b""
     _check(query)
     values: dict[str, list[str]] = {}
@@ -69,7 +70,7 @@ def _path(key: str, texts: list[str]) -> tuple[_Path, list[str]]:
 
 
 def _check(query: str) -> None:
-    """Raise :exc:`InvalidRequest` for a query string that Go's net/url does not read."""
+    """Raise :exc:`InvalidRequest` for a query string that Go's net/url refuses."""
     for each in query.split("&"):
         if ";" in each:
             raise InvalidRequest("invalid semicolon separator in query")
@@ -99,14 +100,14 @@ def _of_field(field: Field, given: Mapping[_Path, list[str]], path: _Path) -> by
         raise InvalidRequest(f"unexpected nested field {inner[0]} in {'.'.join(path)}")
     texts = given[()]
     if field.repeated:
-        # Texts all of them, of which empty ones are there, too.
+        # In a repeated string field, empty strings are elements too.
         return b"".join(message(field.number, text.encode()) for text in texts)
-    # grpc-gateway: of several values of one field the first.
+    # grpc-gateway uses the first of several values of one field.
     return scalar(field, texts[0])
 
 
 def scalar(field: Field, text: str) -> bytes:
-    """Return a field that is no message; raise :exc:`InvalidRequest`."""
+    """Encode a field that is not a message; raise :exc:`InvalidRequest`."""
     if field.type in _UNSIGNED:
         return integer(field.number, uint64(text, 0))
     if field.type in _SIGNED:
@@ -123,26 +124,26 @@ def scalar(field: Field, text: str) -> bytes:
 
 
 def int64(text: str, base: int = 10) -> int:
-    """Return a number that is written as Go's ParseInt reads it, with base 0 in that of its
-    prefix; raise :exc:`InvalidRequest`."""
+    """Parse an integer like Go's ParseInt; with base 0 a prefix decides the base. Raise
+    :exc:`InvalidRequest`."""
     is_negative, digits = text[:1] == "-", text[1:] if text[:1] in ("+", "-") else text
     found = _number(text, digits, base, "Int", (1 << 63) + is_negative)
     return -found if is_negative else found
 
 
 def uint64(text: str, base: int = 10) -> int:
-    """Return a number that is written as Go's ParseUint reads it, as :func:`int64`."""
+    """Parse an unsigned integer like Go's ParseUint; raise :exc:`InvalidRequest`."""
     return _number(text, text, base, "Uint", 1 << 64)
 
 
 def _number(text: str, digits: str, base: int, kind: str, limit: int) -> int:
-    """Return the number of digits, which is below a limit."""
+    """Parse digits, and check that the number is below a limit."""
     if not _DIGITS[base].fullmatch(digits):
         raise _unparsed(kind, text)
     plain = digits.replace("_", "")
     if base == 0:
         base = _PREFIXES.get(plain[1:2].lower(), 8) if plain[0] == "0" else 10
-    # Python reads decimal numbers to a length only.
+    # Python limits the length of decimal numbers, so cut longer ones.
     found = int(plain.lstrip("0")[:_MAX_DIGITS] or "0") if base == 10 else int(plain, base)
     if found >= limit:
         raise InvalidRequest(
@@ -159,7 +160,7 @@ def _bytes(text: str) -> bytes:
     try:
         return gojson.base64_bytes(text.encode())
     except gojson.GoError:
-        # grpc-gateway: what is none is tried as that of URLs.
+        # grpc-gateway accepts both alphabets of base64.
         return gojson.base64_bytes(text.translate(_ALPHABETS).encode())
 
 

@@ -1,4 +1,4 @@
-"""Paths of the gateway, and the methods of gRPC that they call.
+"""Paths of the gateway, and the gRPC methods that they call.
 
 SDK: the ``google.api.http`` options in proto/cosmos.
 """
@@ -62,17 +62,17 @@ _SERVICES = {
 _PARAMETER = re.compile(r"\{(\w+)(=\*\*)?\}")
 
 BROADCAST = f"{_SERVICES['tx']}/BroadcastTx"
-"""The method that sends a transaction, which is no query."""
+"""The method that sends a transaction, which is not a query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path with the method that it calls."""
+    """A path, and the method that it calls."""
 
     http_method: str
     pattern: re.Pattern[str]
     path: str
-    """Of the method, as in ``abci_query``."""
+    """Path of the method, as in ``abci_query``."""
     request: str
     """Name of the request's message."""
     response: str
@@ -91,7 +91,7 @@ def _routes() -> Iterator[Route]:
 
 
 ROUTES = tuple(_routes())
-"""All routes; of those that match a path the first counts."""
+"""All routes; the first route that matches a path is used."""
 
 
 def find(http_method: str, path: str) -> tuple[Route, dict[str, str]] | None:

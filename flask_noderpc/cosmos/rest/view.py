@@ -1,5 +1,5 @@
-"""The REST gateway of one mount: its paths, and the adapter between Flask's requests and its
-answers."""
+"""REST gateway of one mount: its paths, and the adapter between Flask's requests and its
+responses."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ from ...web.views import Views, discard, head_of, propagates_exceptions, read_bo
 from . import gateway
 
 PREFIXES = ("cosmos", "cosmwasm", "feemarket", "ibc")
-"""First parts of the paths that the gateway answers on an app; wallets ask for all of them."""
+"""First parts of the gateway's paths on an app; wallets request all of them."""
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-"""Those that are answered, most of them with 501."""
+"""HTTP methods with a response, most of them 501."""
 
 VARIABLE = "noderpc_rest"
-"""Variable of the rules: the path behind its first part."""
+"""Variable of the URL rules: the path after its first part."""
 
 REST = "rest"
-"""Endpoint of the HTTP rules."""
+"""Endpoint of the URL rules."""
 
 # A path that the gateway does not have.
 _UNKNOWN = f"/{PREFIXES[0]}/unknown"
 
 
 def is_served(path: str) -> bool:
-    """Return true if Flask has a rule for a path: it is below one of the prefixes, without a
-    line break."""
+    """Return true if Flask has a rule for a path, which must begin with one of the prefixes and
+    have no line break."""
     first, _, rest = path.removeprefix("/").partition("/")
     return first in PREFIXES and bool(rest) and "\n" not in rest
 
 
 class RestLayer(Layer):
-    """Paths of the gateway, which calls the routes of a mount as their senders may.
+    """Paths of the gateway, which calls the mount's routes with the permissions of the client.
 
     Raise :exc:`~flask_noderpc.errors.InvalidSetting` for an embedded chain that is not of the
     Cosmos SDK.
@@ -63,7 +63,7 @@ class RestLayer(Layer):
 
     def __init__(self, mounted: Mounted) -> None:
         backend = mounted.context.backend
-        # Others answer any query, with what the gateway would show as a state without anything.
+        # Other applications answer any query, which would look like an empty state.
         if isinstance(backend, EmbeddedChain) and not _is_of_sdk(backend.application):
             raise InvalidSetting(
                 "NODERPC_REST needs a chain of the Cosmos SDK: NODERPC_APPLICATION = 'bank',"
@@ -137,15 +137,16 @@ _SLASHES = re.compile("//+")
 
 
 class RestMiddleware:
-    """Shows the gateway of REST of an app at ``/``, and nothing else; ``rule`` is one of its
+    """Serves an app's REST gateway at ``/``, and nothing else; ``rule`` is one of its URL
     rules."""
 
     def __init__(self, app: WSGI, rule: str) -> None:
         self._app, self._base = app, rule.rpartition("/")[0].rpartition("/")[0]
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Answer a request; those for other paths are answered by the gateway, too."""
-        # A base URL may end with a slash. Flask would redirect to a path with the prefix.
+        """Handle a request; the gateway responds to other paths, too."""
+        # A base URL may end with a slash. For a doubled slash, Flask would redirect to a path
+        # with the prefix.
         path = _SLASHES.sub("/", environ.get("PATH_INFO", ""))
         environ["PATH_INFO"] = self._base + (path if is_served(path) else _UNKNOWN)
         return self._app(environ, start_response)

@@ -1,6 +1,7 @@
-"""Messages of protobuf as the gateway's JSON.
+"""Write protobuf messages as the gateway's JSON.
 
-gogoproto's jsonpb with the names of .proto files and all defaults. SDK: codec/proto_codec.go.
+This is gogoproto's jsonpb with the names of .proto files and all defaults. SDK:
+codec/proto_codec.go.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ def _field(field: Field, given: list[int | bytes], depth: int) -> Any:
         return _value(field.type, given[-1] if given else None, depth)
     if not given and field.mark != "!":
         return None
-    # Protobuf: those of one message that stands in parts are merged.
+    # Protobuf merges repeated occurrences of a message that is not repeated.
     joined = b"".join(each for each in given if isinstance(each, bytes))
     return _value(field.type, joined, depth)
 
 
 def _unpacked(field: Field, given: list[int | bytes]) -> list[int | bytes]:
-    """Return the values of a repeated field, of which numbers may be packed."""
+    """Return the values of a repeated field, whose numbers may be packed."""
     if field.type not in ("uint64", "int64", "uint32", "int32"):
         return given
     found: list[int | bytes] = []
@@ -56,7 +57,7 @@ def _unpacked(field: Field, given: list[int | bytes]) -> list[int | bytes]:
         if isinstance(each, int):
             found.append(each)
             continue
-        # Each with a tag before it, they are the values of a field.
+        # With a tag before each number, they are the values of a field.
         at = 0
         while at < len(each):
             end = at
@@ -84,7 +85,7 @@ def _any(given: Message, depth: int) -> dict[str, Any]:
     name = url.removeprefix("/")
     if name in MESSAGES and "." in name:
         return {"@type": url, **write(name, data, depth)}
-    # The SDK refuses what it does not know; an application's own messages are shown as bytes.
+    # The SDK refuses unknown types; messages of an application's own are written as bytes.
     return {"@type": url, "value": b64encode(data).decode()}
 
 
@@ -101,7 +102,7 @@ def _text(value: int | bytes | None) -> str:
 
 
 def _bytes(value: int | bytes | None) -> str | None:
-    # jsonpb: none are null.
+    # jsonpb writes empty bytes as null.
     return b64encode(value).decode() if isinstance(value, bytes) and value else None
 
 

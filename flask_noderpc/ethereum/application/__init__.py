@@ -1,1 +1,1 @@
-"""An embedded chain that runs Ethereum's transactions."""
+"""Embedded chain that executes Ethereum transactions."""

@@ -1,4 +1,4 @@
-"""The application of a chain that runs Ethereum's transactions.
+"""Application of a chain that executes Ethereum transactions.
 
 Its transactions are raw signed Ethereum transactions. Its events are Ethermint's, so that
 clients of Ethermint chains can read them; the app hash is the state root.
@@ -63,19 +63,19 @@ from .state import (
 )
 
 BLOCK_GAS = 15_000_000
-"""Default gas limit of a block: some seconds of the engine's time."""
+"""Default gas limit of a block, which takes the engine some seconds."""
 
 CODE_REFUSED = 1
 CODESPACE = "evm"
 
-# Includes rejected transactions, which may have a megabyte each.
+# The cache includes rejected transactions, which may have a megabyte each.
 _DECODED_TXS, _DECODED_BYTES = 10_000, 32 << 20
-# About the size in memory of a decoded transaction without its data.
+# Approximate size in memory of a decoded transaction without its data.
 _TX_OBJECT_BYTES = 2048
 
 
 class EvmApplication(Application):
-    """Runs Ethereum's transactions.
+    """Executes Ethereum transactions.
 
     With ``dev`` it also accepts patches of the state, unsigned transactions of any sender from
     the local node, and transactions of accounts with code.
@@ -207,11 +207,12 @@ class EvmApplication(Application):
         txs = [tx for tx in txs if not self._backoff.is_poison(tx)]
         patches = tuple(filter(is_patch, txs))
         if self._dev and patches:
-            # In a separate block: replays of Ethereum transactions start from the parent state.
+            # Patches get a block of their own, as replays of Ethereum transactions start from
+            # the parent state.
             return self._backoff.limit(patches[:1])
         pending = (self._decode(tx) for tx in txs if not is_patch(tx))
         selected = select_txs(
-            # A chain that had NODERPC_DEV before may still have unsigned ones.
+            # A chain that used NODERPC_DEV before may still have unsigned transactions.
             (tx for tx in pending if self._dev or tx.is_signed),
             lambda sender: self._account(latest, sender),
             latest.next_base_fee,
@@ -263,7 +264,8 @@ class EvmApplication(Application):
 
     def _executed(self, block: BlockRequest, job: ExecuteBlock) -> Executed:
         if not block.txs and not self._backoff.has_suspects():
-            # An empty block has no system calls, rewards or withdrawals: no state change.
+            # An empty block has no system calls, rewards or withdrawals, so the state does not
+            # change.
             self._backoff.done(block.txs)
             return Executed(StateChange(job.root), ())
         try:
@@ -271,7 +273,8 @@ class EvmApplication(Application):
         except Exception as error:
             if isinstance(error, BackendError) and not isinstance(error, ExecutionFailed):
                 raise
-            # The engine is third-party code: its other exceptions count as a failed block too.
+            # The engine is third-party code, so its other exceptions count as a failed block,
+            # too.
             self._backoff.failed(block.txs)
             if not block.txs:
                 raise
@@ -289,7 +292,7 @@ class EvmApplication(Application):
         verify_records(self._state, latest.height, latest.root)
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        """Return an error: the methods of the EVM layer read the state."""
+        """Return an error, as the methods of the EVM layer read the state."""
         log = "nothing can be asked by abci_query: the methods of the EVM layer read the state"
         return QueryResult(code=CODE_REFUSED, log=log, key=data, codespace=CODESPACE)
 
@@ -303,7 +306,7 @@ class EvmApplication(Application):
         return accounts.account(self._runtime.record, latest.root, address)
 
     def _decode(self, raw: bytes) -> Transaction:
-        # Cached, as each pending transaction is read for every block.
+        # Decoded transactions are cached, as each pending one is read for every block.
         decoded = self._decoded.get(raw)
         if decoded is None:
             decoded = self._decoded.put(raw, decode(raw, unsigned=True))
@@ -330,7 +333,8 @@ def _begin_events(latest: EvmHead, environment: Environment) -> tuple[Event, ...
 
 
 def _weight(tx: Transaction) -> int:
-    # Raw bytes and decoded data; access lists take up to twice their encoded size.
+    # The size includes raw bytes and decoded data; access lists take up to twice their encoded
+    # size.
     return _TX_OBJECT_BYTES + 4 * len(tx.raw)
 
 

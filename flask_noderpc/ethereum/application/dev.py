@@ -13,12 +13,12 @@ from ..domain.records import ETHER
 from ..protocol.crypto import DEV_KEYS
 from . import patches as evm_genesis
 
-# hardhat and anvil: the balance of each development account.
+# Balance of each development account in hardhat and anvil.
 _BALANCE = 10_000 * ETHER
 
-# https://github.com/Arachnid/deterministic-deployment-proxy: forge's scripts deploy by it, and
-# anvil and geth's development chain have it. It creates a contract of its input, whose first
-# word is the salt.
+# https://github.com/Arachnid/deterministic-deployment-proxy: forge's scripts deploy through it,
+# and anvil's and geth's development chains have it. It creates a contract from its input, whose
+# first word is the salt.
 CREATE2_DEPLOYER = bytes.fromhex("4e59b44847b379578588920ca78fbf26c0b4956c")
 _DEPLOYER_CODE = bytes.fromhex(
     "7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
@@ -40,7 +40,7 @@ class EvmDevAccounts(DevAccounts):
                 "NODERPC_DEV: this chain began without the development accounts, which may have"
                 " nothing here; NODERPC_DATABASE at a new file makes a chain that has them"
             )
-        # Most hosts show no log lines below a warning.
+        # Most hosts only show log lines from the level warning on.
         accounts_log.warning(
             "NODERPC_DEV: anybody knows the keys of these accounts; never send them anything of"
             " worth\n%s",

@@ -1,7 +1,7 @@
 """An EVM executor process: ``python -m flask_noderpc.ethereum.application.executor``.
 
 Its arguments are the database, the maximum bytes of its caches, its niceness, 1 if states keep
-the names of what is in them, and the file descriptor of its socket.
+the preimages of hashed keys, and the file descriptor of its socket.
 """
 
 from __future__ import annotations

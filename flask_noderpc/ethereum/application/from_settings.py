@@ -1,4 +1,4 @@
-"""The application ``evm`` of a mount's settings."""
+"""Application ``evm`` with a mount's settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..settings import EthereumSettings, takes_unprotected_txs
 from .application import EvmApplication
 from .state import EvmRuntime, ExecutionLimits
 
-# Packages of the EVM's engine, by the module that is imported.
+# Packages that the EVM engine needs, by imported module.
 _ENGINE = {
     "eth": "py-evm",
     "py_arkworks_bls12381": "py-arkworks-bls12381",
@@ -23,10 +23,10 @@ _ENGINE = {
 def evm(
     settings: Settings, path: str, memory: CacheMemory
 ) -> Callable[[AppState], EvmApplication]:
-    """Return what makes the application; raise
+    """Return the factory of the application; raise
     :exc:`~flask_noderpc.errors.ConfigurationError` if a package is missing."""
     own = settings.of(EthereumSettings)
-    # The executor processes import them: without this check they would fail later.
+    # Executor processes import these packages, and without this check would fail later.
     for module, package in _ENGINE.items():
         if find_spec(module) is None:
             raise ConfigurationError(

@@ -44,7 +44,7 @@ def app_state(balances: Mapping[bytes, int], codes: Mapping[bytes, bytes] = _NO_
     return jsoncodec.encode({"alloc": alloc})
 
 
-# Neither a transaction type nor the first byte of RLP.
+# The first byte is neither a transaction type nor a beginning of RLP.
 _MARK = b"\x7fpatch"
 # Maximum size of a decompressed state dump.
 _MAX_DUMP_BYTES = 1 << 30
@@ -59,7 +59,8 @@ class Change:
     coinbase: bytes | None = None
     block: BlockParams | None = None
     dump: bytes | None = None
-    """State dump: anvil's sets its accounts, one of an earlier version replaces the state."""
+    """State dump: anvil's sets its accounts, and one of an earlier version replaces the whole
+    state."""
 
 
 class _BlockMembers(jsoncodec.Struct):
@@ -141,15 +142,15 @@ class LaterBlockChanges:
         """Add a patch, and return the accounts that it changes."""
         if change.next_base_fee is not None:
             self._next_base_fee = change.next_base_fee
-        # anvil makes no block for a change. This block's fee is such that EIP-1559 gives the
-        # next block the fee it would have had, or the one that was set.
+        # anvil makes no block for such a change. This block's fee is chosen so that EIP-1559
+        # gives the next block the fee that it would have had, or the one that was set.
         self.base_fee = fee_of_empty_block_before(self._next_base_fee)
         self.coinbase = change.coinbase or self.coinbase
         self.block = change.block or self.block
         if change.dump is not None and is_anvil_dump(change.dump):
             return dumped_accounts(change.dump, _MAX_DUMP_BYTES)
         if change.dump is not None:
-            # Imported late, as it needs the extra's packages.
+            # This import is late, as the module needs the extra's packages.
             from ..protocol.accounts import decode_dump
 
             # The dump was validated before the patch was submitted.

@@ -1,8 +1,8 @@
 """Selection of a block's transactions by price and nonce, and backoff after a failed block.
 
-After a block that could not be executed the next proposals have fewer transactions, until
-the one that fails is found and excluded. Gas is a poor measure of the time of some
-precompiled contracts, and a slow transaction must not halt the chain.
+After a block that could not be executed, the next proposals have fewer transactions, until the
+failing one is found and excluded. Gas is a poor measure of the time of some precompiled
+contracts, and a slow transaction must not halt the chain.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def select_txs(
     left by those before it: failing transactions would fill blocks at no cost.
     """
     queues = _by_sender(txs, account)
-    # By price, then by arrival.
+    # Transactions are ordered by price, then by arrival.
     heads: list[tuple[int, int, _Queue]] = []
     for order, queue in enumerate(queues):
         _push(heads, queue, order, base_fee)
@@ -84,7 +84,8 @@ _MAX_POISON = 10_000
 
 
 class Backoff:
-    """Limit and exclusions of proposals, from the failed blocks of this process."""
+    """Limit and exclusions of proposals, which follow from the failed blocks of this
+    process."""
 
     def __init__(self) -> None:
         self._limit: int | None = None
@@ -92,11 +93,12 @@ class Backoff:
         self._poison: OrderedDict[bytes, None] = OrderedDict()
 
     def is_poison(self, tx: bytes) -> bool:
-        """Return true if a block with this transaction alone failed repeatedly."""
+        """Return true if a block with only this transaction failed repeatedly."""
         return bool(self._poison) and tx_hash(tx) in self._poison
 
     def has_suspects(self) -> bool:
-        """Return true if a transaction failed that the next block may show to be the cause."""
+        """Return true if a failed transaction may be the cause, which the next block can
+        show."""
         return bool(self._failures or self._poison)
 
     def limit(self, txs: Sequence[bytes]) -> tuple[bytes, ...]:
@@ -107,13 +109,13 @@ class Backoff:
         """Raise the limit after a block was executed."""
         self._failures.clear()
         if self._limit is not None:
-            # A block below the limit had all transactions: no limit is needed any more.
+            # A block below the limit had all transactions, so no limit is needed.
             self._limit = 2 * self._limit if len(txs) == self._limit else None
 
     def failed(self, txs: Sequence[bytes]) -> None:
         """Lower the limit after a block that took too long or killed its process."""
         if not txs:
-            # An empty block failed too: the transactions are not the cause.
+            # An empty block failed, too, so the transactions are not the cause.
             self._poison.clear()
         elif len(txs) > 1:
             self._limit = max(1, len(txs) // _SHRINK_FACTOR)

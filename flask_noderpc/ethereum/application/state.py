@@ -23,7 +23,8 @@ INITIAL_BASE_FEE = 10**9
 """Base fee of the first block, in wei per unit of gas."""
 
 BLOCKS_NEEDED = 257
-"""Minimum blocks to retain: the latest, and the 256 before it that BLOCKHASH can read."""
+"""Minimum number of retained blocks: the latest, and the 256 before it that BLOCKHASH can
+read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class EvmHead:
     gas_used: int
     gas_limit: int
     coinbase: bytes = b""
-    """Account that receives the tips of later blocks, if ``setCoinbase`` has set one."""
+    """Account that receives the tips of later blocks, if ``setCoinbase`` was called."""
 
     @property
     def next_base_fee(self) -> int:
@@ -66,13 +67,13 @@ _AT = b"evm:%d"
 
 
 def head(state: AppState) -> EvmHead | None:
-    """Return the latest block's record."""
+    """Return the record of the latest block."""
     stored = state.get(LATEST)
     return None if stored is None else EvmHead.decode(stored)
 
 
 def head_at(state: AppState, height: int) -> EvmHead | None:
-    """Return a block's record; height 0 is the genesis."""
+    """Return the record of a block; height 0 is the genesis."""
     stored = state.get(_AT % height)
     return None if stored is None else EvmHead.decode(stored)
 
@@ -107,9 +108,9 @@ def verify_records(state: AppState, height: int, root: bytes) -> None:
         ) from None
 
 
-# Trie nodes have some hundred bytes, and code up to 24 thousand.
+# Limits of the check; a trie node has some hundred bytes, and code up to 24 thousand.
 _MAX_NODES, _MAX_NODE_BYTES = 50_000, 32 << 20
-# Python's overhead of two bytes objects, and the hash of 32 bytes.
+# Python's overhead of two bytes objects, and a hash of 32 bytes.
 _OBJECT_BYTES = 130
 
 
@@ -134,8 +135,8 @@ def _weight(record: bytes) -> int:
 
 T = TypeVar("T")
 
-# On a busy machine the server gets three times the CPU share of a call's process. At a
-# niceness of 19 a call would wait up to a second beside a busy process.
+# With this niceness, on a busy machine the server gets three times the CPU share of a call's
+# process. With 19, a call would wait up to a second beside a busy process.
 _NICENESS = 5
 
 
@@ -147,15 +148,15 @@ class ExecutionLimits:
     waiting: int = 32
     call_s: float = 5.0
     block_s: float = 30.0
-    """Maximum seconds of a block; the producer's lease is renewed meanwhile."""
+    """Maximum seconds for a block; the producer's lease is renewed meanwhile."""
 
 
 class EvmRuntime(EvmState):
     """Reads the application's records, and runs code in executor processes.
 
     ``store`` is the database that these open. Blocks have a dedicated process, so that calls
-    never delay them. With ``keeps_names`` it keeps addresses and slots by their hashes, so that
-    the state can be dumped.
+    never delay them. With ``keeps_names``, addresses and slots are stored by their hashes, so
+    that the state can be dumped.
     """
 
     initial_base_fee = INITIAL_BASE_FEE
@@ -192,7 +193,7 @@ class EvmRuntime(EvmState):
         return self._calls.run(job, self._limits.call_s, client)
 
     def execute(self, job: Job[T]) -> T:
-        """Run a job of block production and return its result."""
+        """Run a job of block production, and return its result."""
         return self._blocks.run(job, self._limits.block_s)
 
     def start(self, *, calls: bool, blocks: bool) -> None:
@@ -208,7 +209,8 @@ class EvmRuntime(EvmState):
 
 
 def _absolute(store: str) -> str:
-    """Return an absolute file name, URI or URL, independent of later changes of directory."""
+    """Return an absolute file name, URI or URL, which does not depend on the current
+    directory."""
     if url_store(store):
         return store
     scheme = "file:" if store.startswith("file:") else ""

@@ -1,1 +1,1 @@
-"""Values of Ethereum: its transactions, logs and headers, and what code runs on."""
+"""Values of Ethereum: transactions, logs, headers, and the input and output of executions."""

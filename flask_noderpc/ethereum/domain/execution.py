@@ -23,14 +23,14 @@ from .records import (
     Transaction,
 )
 
-# keccak of no bytes, and the root of no slots: an account without code or storage.
+# keccak of no bytes, and the root of an empty trie: an account without code or storage.
 NO_CODE = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
 NO_STORAGE = EMPTY_ROOT
 
 CODE_SIZE_LIMIT = 24_576
 """EIP-170: maximum bytes of a contract's code, unless a chain has another limit."""
 
-# EIP-7702: delegation designator, the prefix of the address that an account delegates to.
+# EIP-7702: delegation designator, the prefix of the delegate's address.
 DELEGATION = bytes.fromhex("ef0100")
 
 
@@ -83,7 +83,7 @@ class Environment:
     prev_randao: bytes = ZERO_HASH
     blob_base_fee: int = MIN_BLOB_FEE
     code_size_limit: int = CODE_SIZE_LIMIT
-    """Maximum bytes of a contract's code; code that creates one may have twice as many."""
+    """Maximum bytes of a contract's code; init code may have twice as many."""
     hashes: Mapping[int, bytes] = field(default_factory=dict)
     """Hashes of simulated earlier blocks that are not stored, by number."""
 
@@ -111,7 +111,7 @@ class Message:
 def seen_by(
     message: Message, max_fee_per_blob_gas: int | None, environment: Environment
 ) -> Environment:
-    """Return the block as a call sees it, without base fees that it does not pay.
+    """Return the block environment of a call, without base fees that the call does not pay.
 
     geth: core/vm/evm.go, NewEVM.
     """
@@ -155,7 +155,7 @@ class AccountOverride:
     state_diff: Slots | None = None
     """Replaces single slots."""
     precompile_to: bytes | None = None
-    """Address to move the precompiled contract at this address to."""
+    """New address of the precompiled contract at this address."""
 
 
 Overrides = Mapping[bytes, AccountOverride]
@@ -234,7 +234,7 @@ class Outcome:
 
     gas_used: int
     max_used_gas: int
-    """Gas used before refunds: the limit that the execution needs."""
+    """Gas used before refunds, which is the limit that the execution needs."""
     output: bytes = b""
     """Return data, or revert data."""
     error: str = ""
@@ -259,4 +259,4 @@ class StateChange:
 
     root: bytes
     written: Mapping[bytes, bytes] = field(default_factory=dict)
-    """Trie nodes and code by hash, and names of what is in the tries."""
+    """Trie nodes and code by hash, and the preimages of the tries' hashed keys."""

@@ -1,4 +1,4 @@
-"""Ethereum's values: transactions, logs and headers.
+"""Values of Ethereum: transactions, logs and headers.
 
 Addresses have 20 bytes and hashes 32; amounts are in wei, times in seconds since 1970.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ETHER = 10**18
-"""Wei."""
+"""Wei in one ether."""
 
 ZERO_HASH = bytes(32)
 ZERO_ADDRESS = bytes(20)
 EMPTY_BLOOM = bytes(256)
 
-# keccak(rlp(b"")): root of a trie without anything.
+# keccak(rlp(b"")): root of an empty trie.
 EMPTY_ROOT = bytes.fromhex("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421")
 # keccak(rlp([])): sha3Uncles of a block without uncles.
 NO_UNCLES = bytes.fromhex("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347")
@@ -24,7 +24,7 @@ LEGACY, ACCESS_LIST, DYNAMIC_FEE, BLOB, SET_CODE = range(5)
 
 # EIP-4844: blob gas of one blob.
 GAS_PER_BLOB = 1 << 17
-# EIP-4844, MIN_BASE_FEE_PER_BLOB_GAS: the price of blob gas where no blobs came before.
+# EIP-4844, MIN_BASE_FEE_PER_BLOB_GAS: price of blob gas if there were no blobs before.
 MIN_BLOB_FEE = 1
 
 
@@ -38,7 +38,8 @@ class AccessListEntry:
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """EIP-7702: delegation of an account to the code at an address; chain id 0 is any chain."""
+    """EIP-7702: delegation of an account to the code at an address; chain ID 0 means any
+    chain."""
 
     chain_id: int
     address: bytes
@@ -52,7 +53,7 @@ class Authorization:
 class Transaction:
     """A signed transaction of any type, with the values derived from its bytes.
 
-    ``None`` stands where a type has no such field: ``chain_id`` of an unprotected legacy
+    A field is ``None`` if the type does not have it: ``chain_id`` of an unprotected legacy
     transaction, ``gas_price`` from type 2 on, the fees before.
     """
 
@@ -63,7 +64,7 @@ class Transaction:
     max_priority_fee_per_gas: int | None = None
     max_fee_per_gas: int | None = None
     gas: int
-    """The limit."""
+    """Gas limit."""
     to: bytes | None
     """``None`` creates a contract."""
     value: int
@@ -73,17 +74,17 @@ class Transaction:
     blob_versioned_hashes: tuple[bytes, ...] = ()
     authorizations: tuple[Authorization, ...] = ()
     v: int
-    """Encoded value: the parity from type 1 on; for type 0 with the chain id or 27 added."""
+    """Encoded value: the parity from type 1 on; for type 0 with the chain ID or 27 added."""
     r: int
     s: int
     raw: bytes
-    """The canonical bytes, the type in front from type 1 on."""
+    """Canonical bytes, which begin with the type from type 1 on."""
     hash: bytes
     sender: bytes
 
     @property
     def is_signed(self) -> bool:
-        """True if it has a signature; a valid S is never 0."""
+        """True if the transaction has a signature; a valid S is never 0."""
         return self.s != 0
 
     @property
@@ -106,7 +107,7 @@ class Transaction:
     def gas_price_at(self, base_fee: int | None) -> int:
         """Return the ``effectiveGasPrice`` at a base fee, in wei.
 
-        EIP-1559: the tip on top of the base fee, and never more than the sender's maximum.
+        EIP-1559: the tip in addition to the base fee, limited by the sender's maximum.
         """
         if self.gas_price is not None:
             return self.gas_price
@@ -125,7 +126,8 @@ class EncodedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Inclusion:
-    """Inclusion of a transaction: its block, and its index among the block's Ethereum ones."""
+    """Inclusion of a transaction: its block, and its index among the block's Ethereum
+    transactions."""
 
     block_hash: bytes
     block_number: int
@@ -157,9 +159,10 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class LogSearch:
-    """Logs between two heights, both included, of some addresses with some topics.
+    """Search for logs between two heights, both included, of some addresses with some topics.
 
-    Any of the addresses, and at each position any of its topics; none is every one.
+    A log matches with any of the addresses, and at each position with any of its topics; an
+    empty tuple matches all.
     """
 
     addresses: tuple[bytes, ...]
@@ -194,11 +197,11 @@ class Header:
 
 
 class PlainNumber(int):
-    """A number that is written as JSON has numbers, and not as hex."""
+    """A number that is written as a JSON number instead of hex."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeadView:
-    """A header as subscribers get it."""
+    """A header in the form for subscribers."""
 
     header: Header

@@ -1,4 +1,4 @@
-"""The EVM: runs messages on a state that is stored by roots and hashes."""
+"""EVM: runs messages on a state that is stored by roots and hashes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Interface of an EVM engine: opcodes, the state it reads, outcomes and their revert reasons.
 
-An engine knows records by their hashes and nothing of where they are stored.
+An engine reads records by their hashes, and does not know where they are stored.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class NodeStore(Protocol):
-    """Storage of nodes and code by hash that a chain provides to its engine."""
+    """Storage of nodes and code by hash, which a chain provides to its engine."""
 
     def record(self, digest: bytes) -> bytes | None:
-        """A node or a code by its hash."""
+        """Return a trie node or code by its hash."""
 
     def block_hash(self, height: int) -> bytes | None:
-        """The hash of a block."""
+        """Return the hash of a block."""
 
 
 class Frame(Protocol):
-    """A message that code runs for, as a tracer sees it."""
+    """A call frame, as a tracer sees it."""
 
     depth: int
     kind: str
     """``CALL``, ``STATICCALL``, ``DELEGATECALL``, ``CALLCODE``, ``CREATE``, ``CREATE2``."""
     sender: bytes
     to: bytes
-    """The account whose storage it has."""
+    """Account whose storage the code uses."""
     code_address: bytes
     value: int
     gas: int
     data: bytes
     refund: int
-    """Gas that is given back however it ends (EIP-7702)."""
+    """Gas that is refunded however the frame ends (EIP-7702)."""
 
 
 class Step(Protocol):
-    """One instruction that is about to run."""
+    """An instruction that is about to run."""
 
     pc: int
     op: int
@@ -49,65 +49,66 @@ class Step(Protocol):
 
     @property
     def frame(self) -> Frame:
-        """The message it runs for."""
+        """The call frame of the instruction."""
 
     @property
     def refund(self) -> int:
-        """Gas that will be given back."""
+        """Gas that will be refunded."""
 
     def stack(self) -> list[int]:
-        """All of it, the top last."""
+        """Return the whole stack, with the top last."""
 
     def memory(self) -> bytes:
-        """All of it."""
+        """Return the whole memory."""
 
     def return_data(self) -> bytes:
-        """Return data of the last call."""
+        """Return the data that the last call returned."""
 
     def storage(self, address: bytes, slot: int) -> int:
-        """A word of storage as it is now."""
+        """Return the current value of a storage slot."""
 
 
 class Tracer:
-    """Watches a message run; this one does nothing.
+    """Observes the execution of a message; this class does nothing.
 
-    ``step`` comes before an instruction and ``stepped`` after it, or before the message that
-    it begins; ``cost`` is what it took, with the gas it gave away.
+    ``step`` is called before an instruction, and ``stepped`` after it, or before the call frame
+    that it begins; ``cost`` includes the gas that is passed to that frame.
     """
 
     def enter(self, frame: Frame) -> None:
-        """A message begins."""
+        """Handle the beginning of a call frame."""
 
     def step(self, step: Step) -> None:
-        """An instruction is about to run."""
+        """Handle an instruction that is about to run."""
 
     def stepped(self, step: Step, cost: int, error: str) -> None:
-        """An instruction has run, or failed, or begins a message."""
+        """Handle an instruction that has run, has failed, or begins a call frame."""
 
     def log(self, address: bytes, topics: tuple[bytes, ...], data: bytes) -> None:
-        """A contract reports something."""
+        """Handle a log that a contract emits."""
 
     def selfdestruct(self, address: bytes, beneficiary: bytes, balance: int) -> None:
-        """A contract ends."""
+        """Handle the self-destruction of a contract."""
 
     def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
-        """A message ends."""
+        """Handle the end of a call frame."""
 
 
 class World(ABC):
-    """The state at a root, and what has been done to it since."""
+    """State at a root, with the changes of later executions."""
 
     @abstractmethod
     def account(self, address: bytes) -> Account:
-        """Nonce, balance and the hash of the code; the storage's root may be that of before."""
+        """Return nonce, balance and code hash of an account; its storage root may be the one
+        before changes."""
 
     @abstractmethod
     def code(self, address: bytes) -> bytes:
-        """The code at an address."""
+        """Return the code at an address."""
 
     @abstractmethod
     def storage(self, address: bytes, slot: int) -> int:
-        """A word of storage."""
+        """Return the value of a storage slot."""
 
     @abstractmethod
     def patch(self, overrides: Overrides) -> None:
@@ -117,26 +118,26 @@ class World(ABC):
     def run(
         self, environment: Environment, message: Message, tracer: Tracer | None = None
     ) -> Outcome:
-        """Run a message to its end and keep what it does.
+        """Run a message to its end, and keep its changes.
 
-        The gas is bought and the nonce counted; that both are there is not looked at.
+        Gas is bought and the nonce is incremented; neither balance nor nonce is checked.
         """
 
     @abstractmethod
     def root(self) -> bytes:
-        """The root of what it is now."""
+        """Return the root of the current state."""
 
     @abstractmethod
     def commit(self) -> StateChange:
-        """The new root, and the records that came since the last."""
+        """Return the new root, and the records written since the last commit."""
 
 
 class EvmEngine(ABC):
-    """A kind of EVM."""
+    """An EVM implementation."""
 
     @abstractmethod
     def world(self, root: bytes) -> World:
-        """The state at a root; its records are read as they are needed."""
+        """Return the state at a root, whose records are read when they are needed."""
 
 
 class Job(ABC, Generic[T_co]):
@@ -171,7 +172,7 @@ OPCODES: Final = {
     for first, names in _ROWS.items()
     for number, name in enumerate(names.split())
 }
-"""Opcodes by their names."""
+"""Opcodes by name."""
 _NAMES = {opcode: name for name, opcode in OPCODES.items()}
 
 
@@ -183,27 +184,27 @@ SLOAD, SSTORE, SELFDESTRUCT = _named("SLOAD SSTORE SELFDESTRUCT")
 OF_STORAGE: Final = frozenset((SLOAD, SSTORE))
 """Instructions with a slot on top of the stack."""
 OF_ACCOUNT: Final = _named("BALANCE EXTCODESIZE EXTCODECOPY EXTCODEHASH SELFDESTRUCT")
-"""Instructions with an address on top of the stack, and their names."""
+"""Instructions with an address on top of the stack, with their names."""
 CREATES: Final = _named("CREATE CREATE2")
-"""Instructions that create a contract, and their names."""
+"""Instructions that create a contract, with their names."""
 CALLS: Final = _named("CALL CALLCODE DELEGATECALL STATICCALL")
-"""Instructions with an address below the gas, and their names."""
+"""Instructions with an address below the gas, with their names."""
 
 
 def name_of(opcode: int) -> str:
-    """geth: core/vm/opcodes.go."""
+    """Return the name of an opcode, as in geth's core/vm/opcodes.go."""
     return _NAMES.get(opcode) or f"opcode {opcode:#x} not defined"
 
 
 def address_of(word: int) -> bytes:
-    """The address in a word."""
+    """Return the address in a word."""
     return word.to_bytes(32)[12:]
 
 
-# Solidity: Error(string) and Panic(uint256).
+# Selectors of Solidity's Error(string) and Panic(uint256).
 _ERROR, _PANIC = bytes.fromhex("08c379a0"), bytes.fromhex("4e487b71")
 
-# geth: accounts/abi, of Solidity's table of panics.
+# geth's accounts/abi has these texts for Solidity's panic codes.
 _PANICS = {
     0x00: "generic panic",
     0x01: "assert(false)",
@@ -219,7 +220,7 @@ _PANICS = {
 
 
 def reason(output: bytes) -> str:
-    """The sentence in what a reverted call returned; empty for other data."""
+    """Return the revert reason in the output of a reverted call; empty for other data."""
     kind, body = output[:4], output[4:]
     if kind == _PANIC and len(body) >= 32:
         code = int.from_bytes(body[:32])

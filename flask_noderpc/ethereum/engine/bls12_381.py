@@ -1,4 +1,4 @@
-"""Precompiled contracts of the curve BLS12-381, as EIP-2537 defines them."""
+"""Precompiled contracts of the curve BLS12-381, as in EIP-2537."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIELD, _NUMBER = 64, 48
 _PADDING = bytes(_FIELD - _NUMBER)
 _G1_BYTES, _G2_BYTES, _SCALAR_BYTES = 2 * _FIELD, 4 * _FIELD, 32
 
-# geth: core/vm/contracts.go.
+# Texts of geth's core/vm/contracts.go.
 LENGTH = "invalid input length"
 _TOP_BYTES = "invalid field element top bytes"
 _NOT_ON_CURVE = "invalid point: not on curve"
@@ -26,29 +26,29 @@ _NOT_IN_SUBGROUP = "g{} point is not on correct subgroup"
 
 
 def g1_add(data: bytes) -> bytes:
-    """Return the sum of two points of G1; raise :exc:`ValueError` with geth's text."""
+    """Add two points of G1; raise :exc:`ValueError` with geth's text."""
     one, other = map(_g1, _parts(data, _G1_BYTES, 2))
     return _encoded(one + other)
 
 
 def g2_add(data: bytes) -> bytes:
-    """Return the sum of two points of G2; raise :exc:`ValueError` with geth's text."""
+    """Add two points of G2; raise :exc:`ValueError` with geth's text."""
     one, other = map(_g2, _parts(data, _G2_BYTES, 2))
     return _encoded(one + other)
 
 
 def g1_msm(data: bytes) -> bytes:
-    """Return the sum of multiples of points of G1; raise :exc:`ValueError` with geth's text."""
+    """Add multiples of points of G1; raise :exc:`ValueError` with geth's text."""
     return _encoded(_msm(data, _G1_BYTES, _g1_of_subgroup, G1Point))
 
 
 def g2_msm(data: bytes) -> bytes:
-    """Return the sum of multiples of points of G2; raise :exc:`ValueError` with geth's text."""
+    """Add multiples of points of G2; raise :exc:`ValueError` with geth's text."""
     return _encoded(_msm(data, _G2_BYTES, _g2_of_subgroup, G2Point))
 
 
 def pairing(data: bytes) -> bytes:
-    """Return 1 if the product of the pairings is 1, else 0, as a word; raise
+    """Return the word 1 if the product of the pairings is 1, otherwise 0; raise
     :exc:`ValueError` with geth's text."""
     ones, others = [], []
     for part in _parts(data, _G1_BYTES + _G2_BYTES):
@@ -59,12 +59,12 @@ def pairing(data: bytes) -> bytes:
 
 
 def map_to_g1(data: bytes) -> bytes:
-    """Map a number of the field to G1; raise :exc:`ValueError` with geth's text."""
+    """Map a field element to G1; raise :exc:`ValueError` with geth's text."""
     return _encoded(G1Point.map_from_fp_be(_plain(data, 1)))
 
 
 def map_to_g2(data: bytes) -> bytes:
-    """Map a number of the extension field to G2; raise :exc:`ValueError` with geth's text."""
+    """Map an element of the extension field to G2; raise :exc:`ValueError` with geth's text."""
     return _encoded(G2Point.map_from_fp2_be(_plain(data, 2)))
 
 
@@ -82,7 +82,7 @@ def _msm(data: bytes, size: int, point: Callable[[bytes], Any], group: Any) -> A
 
 
 def _plain(data: bytes, count: int) -> bytes:
-    """Return numbers of the field without their padding."""
+    """Return field elements without their padding."""
     found = list(_parts(data, _FIELD, count))
     for number in found:
         if not number.startswith(_PADDING):
@@ -111,7 +111,7 @@ def _g2(data: bytes) -> Any:
     a, b, c, d = _numbers(plain)
     if not (a or b or c or d):
         return G2Point.identity()
-    # y * y = x * x * x + 4 + 4 i, in the field in which i * i is -1.
+    # y * y = x * x * x + 4 + 4 i, in the extension field with i * i = -1.
     real = c * c - d * d - (a**3 - 3 * a * b * b) - 4
     imaginary = 2 * c * d - (3 * a * a * b - b**3) - 4
     if real % _MODULUS or imaginary % _MODULUS:

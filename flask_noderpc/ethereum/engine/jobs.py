@@ -1,4 +1,4 @@
-"""Picklable EVM jobs, sent to an executor process, and their results: calls and traces."""
+"""Picklable EVM jobs for executor processes, and their results: calls and traces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .tracers.prestate import AccessListTracer
 
 @dataclass(frozen=True, slots=True)
 class Patch(Job[StateChange]):
-    """Set accounts to given values, as a genesis does."""
+    """Sets accounts to given values, as a genesis does."""
 
     root: bytes
     overrides: Overrides
@@ -41,28 +41,28 @@ class Patch(Job[StateChange]):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a transaction of a block did not run."""
+    """Reason why a transaction of a block did not run."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """Outcomes of a block's transactions, in their order."""
+    """Outcomes of a block's transactions, in order."""
 
     change: StateChange
     outcomes: tuple[tuple[Transaction, Outcome] | Refused | None, ...]
-    """``None`` of a change by hand."""
+    """Outcomes by transaction; ``None`` for a patch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecuteBlock(Job[Executed]):
-    """Run a block's transactions on the state before it."""
+    """Executes a block's transactions on the state before it."""
 
     root: bytes
     environment: Environment
     txs: tuple[bytes | Overrides, ...]
-    """Signed transactions; on a chain of tests also changes by hand."""
+    """Signed transactions; on a development chain also patches."""
     contracts_send: bool = False
     """True if accounts with code may have signed transactions, against EIP-3607."""
 
@@ -92,13 +92,14 @@ class ExecuteBlock(Job[Executed]):
 def check(
     world: World, environment: Environment, tx: Transaction, *, contracts_send: bool
 ) -> None:
-    """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` for one that must not run now."""
+    """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` for a transaction that is not valid
+    now."""
     limits = environment.gas_limit, environment.code_size_limit
     validity.check_form(tx, environment.chain_id, *limits)
     account = world.account(tx.sender)
     validity.check_turn(tx, account)
     if tx.is_signed and not contracts_send:
-        # Without a signature it was sent in the name of the contract.
+        # An unsigned transaction was sent in the name of the contract.
         validity.check_sender(tx, world.code(tx.sender))
     validity.check_funds(tx, account)
     validity.check_fee(tx, environment.base_fee)
@@ -106,7 +107,7 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class Call(Job[Outcome]):
-    """Run a message and forget what it did."""
+    """Runs a message and drops its changes."""
 
     root: bytes
     environment: Environment
@@ -119,14 +120,15 @@ class Call(Job[Outcome]):
         return world.run(self.environment, self.message)
 
     def world(self, engine: EvmEngine) -> World:
-        """The state it runs on."""
+        """Return the state on which the message runs."""
         world = engine.world(self.root)
         if self.overrides:
             world.patch(self.overrides)
         return world
 
     def check_funds(self, world: World) -> None:
-        """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` where nobody could pay."""
+        """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` if the sender's balance is too
+        low."""
         message = self.message
         balance = world.account(message.sender).balance
         validity.check_message_funds(message, balance, self.environment.blob_base_fee)
@@ -135,7 +137,8 @@ class Call(Job[Outcome]):
 
 @dataclass(frozen=True, slots=True)
 class Estimate(Call):
-    """Find the least gas with which a message gets through; its outcome with that as limit."""
+    """Finds the lowest gas limit with which a message succeeds; returns the outcome with that
+    limit."""
 
     def __call__(self, engine: EvmEngine) -> Outcome:
         message = self._affordable(self.world(engine))
@@ -148,8 +151,9 @@ class Estimate(Call):
         )
 
     def _found(self, engine: EvmEngine, first: Outcome) -> int:
-        """geth: eth/gasestimator: what it used says about where to look."""
-        # What it used may be less than it needs to begin: EIP-7702 gives gas back afterwards.
+        """Search for the limit like geth's eth/gasestimator, starting from the gas that was
+        used."""
+        # The gas used may be below the intrinsic gas, as EIP-7702 refunds gas afterwards.
         low, high = max(first.gas_used, _least_gas(self.message)) - 1, self.message.gas
         for guess in self._guesses(first):
             if low < guess < high:
@@ -166,21 +170,21 @@ class Estimate(Call):
         return high
 
     def _affordable(self, world: World) -> Message:
-        """Return the message with no more gas than the sender can pay."""
+        """Return the message with a gas limit that the sender can pay."""
         message = self.message
         if not message.gas_price:
             return message
         blob_gas = GAS_PER_BLOB * len(message.blob_versioned_hashes)
         blobs = blob_gas * self.environment.blob_base_fee
         left = world.account(message.sender).balance - message.value - blobs
-        # geth: eth/gasestimator: nor may the value be all there is.
+        # geth's eth/gasestimator refuses a value that equals the whole balance, too.
         if left <= 0:
             raise InvalidTransaction("insufficient funds for transfer")
         return replace(message, gas=min(message.gas, left // message.gas_price))
 
     @staticmethod
     def _guesses(first: Outcome) -> Iterator[int]:
-        # EIP-150: a call keeps a 64th back.
+        # EIP-150: a call keeps a 64th of the gas.
         yield first.max_used_gas
         yield (first.max_used_gas + 2300) * 64 // 63
 
@@ -189,12 +193,12 @@ class Estimate(Call):
         return world.run(self.environment, replace(self.message, gas=gas))
 
 
-# geth: eth/gasestimator, the error ratio that eth_estimateGas asks for.
+# The error ratio that geth's eth_estimateGas passes to eth/gasestimator.
 _GOOD_ENOUGH = 0.015
 
 
 def _least_gas(message: Message) -> int:
-    """Return the least gas with which a message can begin."""
+    """Return the lowest gas limit with which a message can start."""
     lists = message.access_list, message.authorizations
     minimum = intrinsic_gas(message.data, message.to is None, *lists)
     return max(minimum, floor_gas(message.data))
@@ -202,7 +206,7 @@ def _least_gas(message: Message) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """Options of a trace: the tracer, the bytes of its result, seconds for each message."""
+    """Options of a trace: the tracer, maximum bytes of the result, seconds for each message."""
 
     tracer: TracerConfig
     max_bytes: int
@@ -217,7 +221,7 @@ class Tracing:
         logs_before: int,
         origin: Origin | None = None,
     ) -> tuple[bytes, int]:
-        """Return the document of a message, and the number of its logs."""
+        """Return the trace of a message as JSON, and the number of its logs."""
         recorder = self.tracer.recorder(output_limit)
         recorder.origin, recorder.logs_before = origin, logs_before
         recorder.begin(world, environment, message)
@@ -230,7 +234,8 @@ class Tracing:
 
 @dataclass(frozen=True, slots=True)
 class TraceBlock(Job[tuple[bytes, ...]]):
-    """Trace a block's transactions on the state before it; those before ``first`` just run."""
+    """Traces a block's transactions on the state before it; those before ``first`` run without
+    a trace."""
 
     root: bytes
     environment: Environment
@@ -260,21 +265,22 @@ class TraceBlock(Job[tuple[bytes, ...]]):
 
 
 def replay(world: World, environment: Environment, txs: tuple[bytes, ...]) -> int:
-    """Run transactions that have run before; return the number of their logs."""
+    """Run transactions of a block again; return the number of their logs."""
     messages = (_message(world, environment, raw) for raw in txs)
     return sum(len(world.run(environment, message).logs) for message in messages)
 
 
 def _message(world: World, environment: Environment, raw: bytes) -> Message:
     tx = decode(raw, unsigned=True)
-    # Whether accounts with code may send was for the chain to say when it made the block.
+    # The chain decided when it made the block whether accounts with code may send.
     check(world, environment, tx, contracts_send=True)
     return message_of(tx, environment.base_fee)
 
 
 @dataclass(frozen=True, slots=True)
 class TraceCall(Job[bytes]):
-    """Trace a call on a state: after a block, or in it, behind ``txs``, which just run."""
+    """Traces a call on a state after a block, or within a block after ``txs``, which run
+    without a trace."""
 
     root: bytes
     environment: Environment
@@ -283,7 +289,7 @@ class TraceCall(Job[bytes]):
     overrides: Overrides = field(default_factory=dict)
     txs: tuple[bytes, ...] = ()
     around: Environment | None = None
-    """The block that they run in."""
+    """The block in which ``txs`` run."""
 
     def __call__(self, engine: EvmEngine) -> bytes:
         world = engine.world(self.root)
@@ -303,7 +309,8 @@ def _check_message(world: World, environment: Environment, message: Message) -> 
 
 @dataclass(frozen=True, slots=True)
 class ListAccess(Job[tuple[tuple[AccessListEntry, ...], Outcome]]):
-    """Access list of a call: run it with the list so far until the list is complete."""
+    """Finds the access list of a call by running it with the list so far until the list is
+    complete."""
 
     root: bytes
     environment: Environment

@@ -1,6 +1,7 @@
-"""py-evm as the engine: its Prague rules on records that the chain keeps.
+"""py-evm as the engine: its Prague rules on records that the chain stores.
 
-Of py-evm only the state and what runs on it is used; it knows nothing of our blocks.
+Only py-evm's state, and the code that runs on it, is used; it does not know this package's
+blocks.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ _KEPT_STATES = 2
 class PyEvm(EvmEngine):
     """Runs messages by the rules of Prague.
 
-    With ``keeps_names`` the records of new states have addresses and slots by their hashes.
+    With ``keeps_names``, the records of new states include addresses and slots by their hashes.
     """
 
     def __init__(self, records: NodeStore, *, keeps_names: bool = False) -> None:
         self._records, self._keeps_names = records, keeps_names
-        # Most calls are for the newest block, or the one before.
+        # Most calls are for the latest block, or the one before.
         self._stored = lru_cache(_KEPT_STATES)(partial(Stored, records.record))
 
     def world(self, root: bytes) -> World:
@@ -53,7 +54,7 @@ class PyEvm(EvmEngine):
 
 
 class _PyEvmWorld(World):
-    """A state of py-evm; messages follow one another on it."""
+    """A state of py-evm, on which messages run one after another."""
 
     def __init__(self, records: NodeStore, stored: Stored, *, keeps_names: bool) -> None:
         self._records = records
@@ -70,16 +71,17 @@ class _PyEvmWorld(World):
         return self._state.get_storage(Address(address), slot)
 
     def patch(self, overrides: Overrides) -> None:
-        # geth: each block has the precompiled contracts anew.
+        # In geth overrides of precompiled contracts only last for a block.
         self._state.precompiles = None
         for address, override in overrides.items():
             self._displace(Address(address), override.precompile_to)
             self._patch(Address(address), override)
-        # What was set is what the next message begins with, and not its own change.
+        # Overrides are the state that the next message begins with, and not its changes.
         self._state.lock_changes()
 
     def _displace(self, address: Address, target: bytes | None) -> None:
-        """geth: an account that is overridden is no precompiled contract any more."""
+        """Replace a precompiled contract; in geth an overridden account is not one any
+        longer."""
         precompiles = dict(self._state.precompiles or Computation.get_precompiles())
         found = precompiles.pop(address, None)
         if found is not None:
@@ -131,7 +133,7 @@ class _PyEvmWorld(World):
         try:
             done = executor.build_computation(built, signed)
         except VMError as error:
-            # The value was more than the sender has.
+            # The value exceeded the sender's balance.
             self._state.revert(before)
             used = message.gas - built.gas
             return Outcome(gas_used=used, max_used_gas=used, error=error_text(error))
@@ -170,7 +172,8 @@ class _PyEvmWorld(World):
         )
 
     def _ancestors(self, environment: Environment) -> Iterator[Hash32]:
-        """Yield the hashes of the blocks before one, nearest first, read on demand."""
+        """Yield the hashes of the blocks before an environment's, nearest first, read on
+        demand."""
         number, simulated = environment.number, environment.hashes
         for height in range(number - 1, max(-1, number - 1 - _ANCESTORS), -1):
             found = simulated.get(height) or self._records.block_hash(height)

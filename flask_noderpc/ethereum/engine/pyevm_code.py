@@ -1,4 +1,4 @@
-"""py-evm's computation, with or without a tracer."""
+"""Computation of py-evm, with or without a tracer."""
 
 from __future__ import annotations
 
@@ -31,24 +31,25 @@ _RIPEMD160 = Address((3).to_bytes(20))
 
 def _function_of(code: int, opcode: Any) -> Any:
     if code == SELFDESTRUCT:
-        # py-evm warns of each that runs.
+        # py-evm's wrapper warns each time that the instruction runs.
         return getattr(opcode, "__wrapped__", opcode)
-    # Calls stand in one another a thousand deep, and Python 3.12 bears only some hundred
-    # objects that are called like functions; their methods are functions.
+    # Calls can be nested a thousand deep, and Python 3.12 only allows some hundred nested calls
+    # of callable objects; their methods are plain functions.
     if code in CREATES:
         return _creating(opcode, 4 if CREATES[code] == "CREATE2" else 3)
     return opcode.__call__ if code in CALLS else opcode
 
 
 def _creating(opcode: Any, arity: int) -> Callable[..., None]:
-    """EIP-3860: py-evm refuses longer code only once the message begins."""
+    """Refuse too long init code at the instruction (EIP-3860); py-evm refuses it only when the
+    message begins."""
     create, least = opcode.__call__, opcode.gas_cost
 
     def run(computation: Any) -> None:
         words = computation._stack.values
         begins = len(words) >= arity and computation._gas_meter.gas_remaining >= least
         if begins and words[-3] > 2 * computation.code_size_limit:
-            # geth: core/vm/gas_table.go.
+            # Text of geth's core/vm/gas_table.go.
             raise VMError(f"out of gas: max initcode size exceeded: size {words[-3]}")
         create(computation)
 
@@ -62,19 +63,19 @@ _INSTRUCTIONS = table(_OPCODES)
 
 
 class Computation(ShownComputation):
-    """py-evm's with a tracer, and with fewer steps from one instruction to the next."""
+    """py-evm's computation with a tracer, and with less work between two instructions."""
 
     opcodes = _OPCODES
     _precompiles: Any = precompiles()
     code_size_limit = CODE_SIZE_LIMIT
     offered = 0
-    """The gas that was left when it was last asked for: a CREATE gives all but a 64th."""
+    """Gas that was left when it was last read, of which a CREATE passes on all but a 64th."""
 
     def __init__(self, state: Any, message: Any, transaction_context: Any) -> None:
         super().__init__(state, message, transaction_context)
         self._stack = IntStack()
 
-    # py-evm's cached properties each ask first what they wrap.
+    # py-evm's cached properties are slower than plain properties.
     stack_pop_ints = property(lambda self: self._stack.pop_ints)
     stack_pop1_int = property(lambda self: self._stack.pop1_int)
     stack_pop1_bytes = property(lambda self: self._stack.pop1_bytes)
@@ -82,39 +83,39 @@ class Computation(ShownComputation):
     stack_push_bytes = property(lambda self: self._stack.push_bytes)
 
     def consume_gas(self, amount: int, reason: str) -> None:
-        """Buy something for gas."""
+        """Subtract gas; raise an error if too little is left."""
         meter = self._gas_meter
         if amount > meter.gas_remaining:
             meter.consume_gas(amount, reason)
         meter.gas_remaining -= amount
 
     def extend_memory(self, start_position: int, size: int) -> None:
-        """Make the memory so large, for gas."""
+        """Extend the memory to a size, and charge gas for it."""
         if size and start_position + size > len(self._memory):
             super().extend_memory(start_position, size)
 
     @property
     def is_error(self) -> bool:
-        """True if it has failed."""
+        """True if the computation has failed."""
         return self._error is not None
 
     @property
     def should_burn_gas(self) -> bool:
-        """True if it has failed and leaves no gas."""
+        """True if the computation has failed and uses up its gas."""
         return self._error is not None and self._error.burns_gas
 
     @property
     def should_erase_return_data(self) -> bool:
-        """True if it has failed and returns nothing."""
+        """True if the computation has failed and returns no data."""
         return self._error is not None and self._error.erases_return_data
 
     @classmethod
     def validate_create_message(cls, message: Any) -> None:
-        """Accept it: longer code was refused where the message began."""
+        """Accept the message; too long init code was refused at the instruction."""
 
     @classmethod
     def validate_contract_code(cls, contract_code: bytes) -> None:
-        """Raise why a contract can't have this code."""
+        """Raise an error if a contract can't have this code."""
         if len(contract_code) > cls.code_size_limit:
             raise exceptions.OutOfGas(f"Contract code size exceeds {cls.code_size_limit}")
         if contract_code.startswith(EIP3541_RESERVED_STARTING_BYTE):
@@ -123,18 +124,20 @@ class Computation(ShownComputation):
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
         handled = super().__exit__(kind, error, traceback)
         if handled:
-            # It is kept, and would keep all frames that it went through.
+            # The computation stores the exception; its traceback would keep every Python frame
+            # alive.
             error.__traceback__ = error.__context__ = None
         return handled
 
     def add_child_computation(self, child_computation: Any) -> None:
-        """Keep what a message has left behind until the transaction ends."""
+        """Keep a subcall's results, without its stack and memory, until the transaction
+        ends."""
         super().add_child_computation(child_computation)
         del child_computation._stack, child_computation._memory, child_computation.code
 
     @property
     def precompiles(self) -> dict[Any, Any]:
-        """Precompiled contracts by address; overrides may have moved some."""
+        """Precompiled contracts by address, of which overrides may have moved some."""
         moved: dict[Any, Any] | None = self.state.precompiles  # type: ignore[attr-defined]
         return self.get_precompiles() if moved is None else moved
 
@@ -186,9 +189,9 @@ class Computation(ShownComputation):
             self.contracts_created.append(self.msg.storage_address)
 
     def _run(self, tracer: Tracer) -> None:
-        """Run the code, with a look at each instruction."""
+        """Run the code, and report each instruction to the tracer."""
         opcodes, code = self.opcodes, self.code
-        # geth: where there is no code, nothing runs.
+        # In geth nothing runs if there is no code.
         while len(code):
             opcode = code.peek()
             self.step = Step(self, opcode)
@@ -209,14 +212,14 @@ class Computation(ShownComputation):
             self.settle()
 
     def get_gas_remaining(self) -> int:
-        """Return the gas that is left, for itself or for a message that it begins."""
+        """Return the remaining gas, for this computation or for a subcall."""
         self.offered = 0 if self.should_burn_gas else self._gas_meter.gas_remaining
         return self.offered
 
     def _unasked(self, error: VMError) -> int:
-        """The gas that py-evm asks for after what there was too little of.
+        """Return the gas that py-evm would have charged after an amount that exceeded the rest.
 
-        geth adds up what an SSTORE costs before it asks.
+        geth adds up the whole cost of an SSTORE before charging it.
         """
         step = self.step
         if step is None or step.op != SSTORE or not missing_gas(error):
@@ -227,17 +230,17 @@ class Computation(ShownComputation):
     def _refuse_creation(self, step: Step) -> None:
         left = self._gas_meter.gas_remaining
         if self._why_not(Refused(self, step, 0)) is _COLLISION:
-            # EIP-684: it was given the gas, which is gone.
+            # EIP-684: the call frame got the gas, which is lost.
             self._refuse(step, self.offered - left)
         else:
-            # EIP-150: it would have been given all but a 64th.
+            # EIP-150: the call frame would have got all but a 64th.
             gas = left - left // 64
             self._refuse(step, gas, missing=gas)
 
-    # py-evm asks calls that stand in one another in one another: too deep for Python 3.12.
+    # py-evm visits nested calls recursively, which is too deep for Python 3.12.
 
     def _calls(self) -> Iterator[Computation]:
-        """Itself, and what it called, but for what was called in vain."""
+        """Yield this call frame and its subcalls, skipping subcalls that failed."""
         waiting: list[Any] = [self]
         while waiting:
             each = waiting.pop()
@@ -246,14 +249,14 @@ class Computation(ShownComputation):
                 waiting += each.children
 
     def get_gas_refund(self) -> int:
-        """The gas that is given back."""
+        """Return the refunded gas."""
         return sum(
             each.msg.refund + (0 if each.is_error else each._gas_meter.gas_refunded)
             for each in self._calls()
         )
 
     def get_accounts_for_deletion(self) -> list[Address]:
-        """The accounts that end with the transaction."""
+        """Return the accounts that the transaction deletes."""
         return list({name for each in self._lasting() for name in each.accounts_to_delete})
 
     def get_self_destruct_beneficiaries(self) -> list[Address]:
@@ -261,14 +264,14 @@ class Computation(ShownComputation):
         return list({name for each in self._lasting() for name in each.beneficiaries})
 
     def get_raw_log_entries(self) -> tuple[tuple[int, bytes, tuple[int, ...], bytes], ...]:
-        """The logs, in the order they were emitted, with their numbers."""
+        """Return the logs in the order in which they were emitted, with their numbers."""
         return tuple(sorted(log for each in self._lasting() for log in each._log_entries))
 
     def _lasting(self) -> Iterator[Computation]:
         return (each for each in self._calls() if not each.is_error)
 
     def return_gas(self, amount: int) -> None:
-        """Take back what a message left over, or what one was given that did not begin."""
+        """Take back the gas that a subcall left, or that a subcall got which did not begin."""
         if self.step is not None and self.opcode in CALLS:
             self._refuse(self.step, amount)
         super().return_gas(amount)
@@ -290,7 +293,8 @@ class Computation(ShownComputation):
         return _COLLISION
 
     def settle(self, error: str = "", missing: int = 0) -> None:
-        """Report what the current instruction took, or would have, unless it was reported."""
+        """Report the gas that the current instruction took, or would have taken, unless it was
+        reported."""
         step, self.step = self.step, None
         if step is not None:
             cost = step.gas - self._gas_meter.gas_remaining + missing
@@ -304,7 +308,7 @@ class Computation(ShownComputation):
             tracer.selfdestruct(address, beneficiary, self.state.get_balance(address))
 
     def add_log_entry(self, account: Any, topics: tuple[int, ...], data: bytes) -> None:
-        """Keep what a contract reports."""
+        """Record a log that a contract emits."""
         super().add_log_entry(account, topics, data)
         tracer: Tracer | None = self.state.tracer  # type: ignore[attr-defined]
         if tracer is not None:
@@ -314,16 +318,17 @@ class Computation(ShownComputation):
 
 @lru_cache
 def computation_class(code_size_limit: int) -> type[Computation]:
-    """Return the class of computations on a chain with such a limit of a contract's code."""
+    """Return the class of computations on a chain with this limit of a contract's code."""
     if code_size_limit == CODE_SIZE_LIMIT:
         return Computation
     return type("Computation", (Computation,), {"code_size_limit": code_size_limit})
 
 
 def touched(computation: Any) -> set[Address]:
-    """EIP-161: the accounts that go if they are empty.
+    """Return the accounts that EIP-161 deletes if they are empty.
 
-    py-evm: collect_touched_accounts; 3 also of calls in vain (github.com/ethereum/EIPs, 716).
+    py-evm: collect_touched_accounts; address 3 even in failed calls (github.com/ethereum/EIPs,
+    716).
     """
     found: set[Address] = {computation.state.coinbase}
     waiting = [(computation, False)]
@@ -339,7 +344,7 @@ def touched(computation: Any) -> set[Address]:
 def _traced(
     run: Callable[..., Any], state: Any, message: Any, context: Any, parent: Any
 ) -> Any:
-    """Run a message between a tracer's ``enter`` and ``exit``."""
+    """Run a message between the tracer's ``enter`` and ``exit``."""
     if parent is not None:
         parent.settle()
     frame = Frame(message, parent)

@@ -1,4 +1,4 @@
-"""Messages and instructions of py-evm, as tracers see them."""
+"""Call frames and instructions of py-evm, as tracers see them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOOKED_AT = frozenset((*CREATES, *CALLS, SSTORE))
 
 
 class Frame:
-    """A message that runs."""
+    """A running call frame."""
 
     depth: int
     sender: bytes
@@ -35,7 +35,7 @@ class Frame:
 
 
 class Refused(Frame):
-    """A message that can't begin, read from the stack of the instruction."""
+    """A call frame that can't begin, read from the stack of its instruction."""
 
     def __init__(self, computation: ShownComputation, step: Step, gas: int) -> None:
         creates = step.op in CREATES
@@ -61,7 +61,7 @@ def _kind(message: Any, parent: Any) -> str:
 
 
 class Step:
-    """An instruction, as it finds its computation."""
+    """An instruction, with the state of its computation."""
 
     __slots__ = ("_computation", "gas", "op", "pc", "words")
 
@@ -70,45 +70,45 @@ class Step:
         computation.opcode = opcode
         self.pc = computation.code.program_counter
         self.gas = computation._gas_meter.gas_remaining
-        # Only for those whose operands are read after they were popped from the stack.
+        # Read the stack only for instructions whose operands are needed after they were popped.
         self.words = computation.words() if opcode in _LOOKED_AT else []
 
     @property
     def frame(self) -> Frame:
-        """The message it runs for."""
+        """The call frame of the instruction."""
         return self._computation.frame
 
     @property
     def refund(self) -> int:
-        """Gas that will be given back."""
+        """Gas that will be refunded."""
         return int(self._computation._gas_meter.gas_refunded)
 
     def stack(self) -> list[int]:
-        """All of it, the top last."""
+        """Return the whole stack, with the top last."""
         return self._computation.words()
 
     def memory(self) -> bytes:
-        """All of it."""
+        """Return the whole memory."""
         memory: Any = self._computation._memory
         return bytes(memory._bytes)
 
     def return_data(self) -> bytes:
-        """Return data of the last call."""
+        """Return the data that the last call returned."""
         return bytes(self._computation.return_data)
 
     def storage(self, address: bytes, slot: int) -> int:
-        """A word of storage as it is now."""
+        """Return the current value of a storage slot."""
         return int(self._computation.state.get_storage(Address(address), slot))
 
 
 class ShownComputation(PragueComputation):
-    """py-evm's computation, with what its steps and messages are read from."""
+    """py-evm's computation, with the parts that steps and frames are read from."""
 
     step: Step | None = None
     frame: Frame
     opcode = 0
 
     def words(self) -> list[int]:
-        """The stack."""
+        """Return the stack."""
         stack: Any = self._stack
         return list(stack.values)

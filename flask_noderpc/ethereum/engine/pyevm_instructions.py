@@ -1,7 +1,7 @@
-"""Instructions that need nothing but the stack or the memory, faster than py-evm's.
+"""Instructions that only need the stack or the memory, faster than py-evm's.
 
-py-evm's keep numbers as the bytes that they were pushed as, check each again, and ask a method
-for everything.
+py-evm stores numbers as the bytes that were pushed, validates each again, and calls a method
+for every step.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class IntStack(Stack):
             raise InsufficientStack("Stack underflow") from None
 
     def pop_ints(self, num_items: int) -> tuple[int, ...]:
-        """Pop some words; the first was the top."""
+        """Pop several words; the first one was the top."""
         values = self.values
         if num_items > len(values):
             raise InsufficientStack("Stack underflow")
@@ -91,8 +91,8 @@ def _swap(depth: int) -> Callable[[list[int]], None]:
     return swap
 
 
-# The top of the stack is the left operand; two's complement with the sign's bit flipped has the
-# order of the numbers.
+# The top of the stack is the left operand. Flipping the sign bit of two's complement gives
+# words with the order of the signed numbers.
 _OF_STACK: dict[str, Callable[[list[int]], object]] = {
     "ADD": lambda stack: stack.append(stack.pop() + stack.pop() & _WORD),
     "MUL": lambda stack: stack.append(stack.pop() * stack.pop() & _WORD),
@@ -139,7 +139,8 @@ _OF_MEMORY: dict[str, Callable[[Any], None]] = {"MLOAD": _mload, "MSTORE": _msto
 
 
 class Instruction(NamedTuple):
-    """Gas and function of an instruction, of the stack or the computation; a PUSH has none."""
+    """Gas and function of an instruction, which works on the stack or the computation; a PUSH
+    has no function."""
 
     gas: int = 0
     of_stack: Callable[[list[int]], object] | None = None
@@ -147,7 +148,8 @@ class Instruction(NamedTuple):
 
 
 def table(opcodes: dict[int, Any]) -> list[Instruction]:
-    """Return the instruction of each opcode; py-evm's own buy their gas themselves."""
+    """Return the instruction of each opcode; py-evm's own instructions charge their gas
+    themselves."""
     return [_instruction(code, opcodes.get(code)) for code in range(256)]
 
 
@@ -166,10 +168,10 @@ def _instruction(code: int, opcode: Any) -> Instruction:
 
 @lru_cache(64)
 def _analysed(code: bytes) -> tuple[bytes, set[int], set[int]]:
-    """Return code with what follows, and which positions are known to be instructions, or data;
-    more are added.
+    """Return padded code, and the positions that are known to be instructions, or data, which
+    grow later.
 
-    A PUSH reads zeros beyond the end, and behind it there is a STOP.
+    A PUSH reads zeros after the end, and then there is a STOP.
     """
     return code + bytes(33), set(), set()
 
@@ -177,7 +179,7 @@ def _analysed(code: bytes) -> tuple[bytes, set[int], set[int]]:
 def execute(computation: Any, instructions: list[Instruction]) -> None:
     """Run the code of a computation to its end."""
     stream, meter, stack = computation.code, computation._gas_meter, computation._stack.values
-    # Longer code comes from overrides alone, and what is kept of a few would fill the memory.
+    # Only overrides have longer code, and caching a few would fill the memory.
     kept = len(stream) <= MAX_INITCODE
     found = (_analysed if kept else _analysed.__wrapped__)(computation.msg.code)
     code, stream.valid_positions, stream.invalid_positions = found

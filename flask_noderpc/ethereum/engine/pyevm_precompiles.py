@@ -1,4 +1,4 @@
-"""Errors of py-evm as geth words them, and its precompiled contracts, EIP-198 included."""
+"""Errors of py-evm in geth's words, and its precompiled contracts, including EIP-198's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from eth import exceptions
 from eth.exceptions import OutOfGas, VMError
 
-# That of blake2b-py, if it is installed.
+# This is blake2b-py's function, if it is installed.
 from eth.precompiles.blake2 import blake2b_compress  # type: ignore[attr-defined]
 from eth.precompiles.bls12_381 import constants as costs
 from eth.precompiles.modexp import extract_lengths
@@ -58,7 +58,7 @@ def error_text(error: VMError) -> str:
 
 
 def missing_gas(error: VMError) -> int:
-    """Return the gas that there was too little of."""
+    """Return the gas that was missing."""
     found = _NEEDED.search(str(error)) if isinstance(error, exceptions.OutOfGas) else None
     return int(found[1]) if found else 0
 
@@ -69,7 +69,7 @@ Gas = Callable[[bytes], int]
 _MODEXP, _BLAKE2F = 0x05, 0x09
 _PYEVM = PragueComputation.get_precompiles()
 
-# geth: core/vm/contracts.go, by the beginning of what py-evm says.
+# geth's core/vm/contracts.go, by the beginning of py-evm's text.
 _TEXTS = {
     "Point evaluation invalid input": bls12_381.LENGTH,
     "Point evaluation commitment": "mismatched versioned hash",
@@ -78,7 +78,8 @@ _TEXTS = {
 
 
 def _msm_gas(one: int, discounts: Sequence[int], least: int, size: int) -> Gas:
-    """EIP-2537: the more points, the less for each."""
+    """Return the gas function of EIP-2537's sums, with a discount that grows with the number of
+    points."""
 
     def gas(data: bytes) -> int:
         count = len(data) // size
@@ -95,7 +96,8 @@ def _gas(base: int, each: int = 0, size: int = 1) -> Gas:
 
 
 def _ecrecover(data: bytes) -> bytes:
-    """Return the padded address whose key made a signature; empty for an invalid signature."""
+    """Return the padded address of the key that made a signature; empty for an invalid
+    signature."""
     digest, *words = (data[at : at + 32].ljust(32, b"\0") for at in range(0, 128, 32))
     v, r, s = map(int.from_bytes, words)
     if v not in (27, 28) or not (0 < r < secp256k1eth.ORDER and 0 < s < secp256k1eth.ORDER):
@@ -104,7 +106,7 @@ def _ecrecover(data: bytes) -> bytes:
     return b"" if address is None else address.rjust(32, b"\0")
 
 
-# EIP-1108 and EIP-2537: gas, and what is computed. py-evm recovers a key in pure Python, too.
+# Gas and functions of EIP-1108 and EIP-2537. py-evm also recovers keys in pure Python.
 _CURVES: dict[int, tuple[Gas, Callable[[bytes], bytes]]] = {
     0x01: (_gas(3_000), _ecrecover),
     0x06: (_gas(150), bn254.add),
@@ -163,7 +165,7 @@ def _curve(gas: Gas, compute: Callable[[bytes], bytes]) -> Precompile:
 
 
 def _modexp(computation: Any) -> None:
-    """EIP-198; to py-evm whatever has an empty base is 0, also to the power of 0."""
+    """Run EIP-198's MODEXP; py-evm returns 0 for an empty base, even to the power of 0."""
     _PYEVM[Address(_MODEXP.to_bytes(20))](computation)
     data: bytes = computation.msg.data_as_bytes
     base, exponent, size = extract_lengths(data)
@@ -173,12 +175,12 @@ def _modexp(computation: Any) -> None:
         computation.output = (modulus > 1).to_bytes(size)
 
 
-# EIP-152: rounds, state, message and offset of little-endian words, and a flag.
+# EIP-152's input: rounds, state, message and offset of little-endian words, and a flag.
 _BLAKE2F_DATA = struct.Struct("<4s8Q16Q2QB")
 
 
 def _blake2f(computation: Any) -> None:
-    """EIP-152; py-evm takes a hundred steps to read the words."""
+    """Run EIP-152's BLAKE2 F; py-evm takes a hundred steps to read the words."""
     data = bytes(computation.msg.data_as_bytes)
     if len(data) != _BLAKE2F_DATA.size:
         raise VMError(bls12_381.LENGTH)

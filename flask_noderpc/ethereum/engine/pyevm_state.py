@@ -1,6 +1,6 @@
-"""py-evm's state on dictionaries, whose changes are undone one by one.
+"""py-evm's state in dictionaries, whose changes are undone one by one.
 
-py-evm's own keeps each value behind a dozen databases, and accounts as the bytes of RLP.
+py-evm itself keeps each value behind a dozen databases, and accounts as RLP.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ABSENT: Final = object()
 
 
 class _Storage:
-    """An account's storage: its root, and the words that were set since."""
+    """Storage of an account: its root, and the words set since."""
 
     __slots__ = ("root", "words")
 
@@ -40,12 +40,12 @@ class _Storage:
 
 
 class State(PragueState):
-    """The state after a block; its code is watched and its environment changes."""
+    """State after a block, whose code can be traced and whose environment can change."""
 
     computation_class = Computation
     tracer: Tracer | None = None
     blob_fee = MIN_BLOB_FEE
-    # Where precompiled contracts stand that were moved.
+    # Precompiled contracts by address, if overrides have moved some.
     precompiles: dict[Address, Any] | None = None
 
     def __init__(
@@ -58,8 +58,8 @@ class State(PragueState):
         self._accounts: dict[Address, Account | None] = {}
         self._storages: dict[Address, _Storage] = {}
         self._codes: dict[bytes, bytes] = {}
-        # Of this transaction alone: the words that it set as they were before, what it has
-        # accessed (EIP-2929), its transient words, and how to undo what it did.
+        # State of one transaction: the previous values of the words that it set, accessed
+        # accounts and slots (EIP-2929), transient words, and functions that undo its changes.
         self._before: dict[tuple[Address, int], int] = {}
         self._warm: dict[object, bool] = {}
         self._transient: dict[tuple[Address, int], bytes] = {}
@@ -70,11 +70,11 @@ class State(PragueState):
         values[key] = value
 
     def snapshot(self) -> Any:
-        """Return how much there is to undo."""
+        """Return the number of changes that can be undone."""
         return len(self._undo)
 
     def revert(self, snapshot: Any) -> None:
-        """Undo what was done since a snapshot."""
+        """Undo all changes since a snapshot."""
         undo = self._undo
         while len(undo) > snapshot:
             values, key, before = undo.pop()
@@ -84,7 +84,7 @@ class State(PragueState):
                 values[key] = before
 
     def commit(self, snapshot: Any) -> None:
-        """Keep it: there is nothing to do."""
+        """Keep the changes, for which nothing has to be done."""
 
     def lock_changes(self) -> None:
         """End a transaction."""
@@ -94,10 +94,10 @@ class State(PragueState):
 
     @property
     def blob_base_fee(self) -> int:
-        """Return the block context of an environment."""
+        """Return the price of blob gas in the block."""
         return self.blob_fee
 
-    # Accounts
+    # Accounts.
 
     def _account(self, address: Address) -> Account | None:
         try:
@@ -106,7 +106,7 @@ class State(PragueState):
             return self._stored.account(address)
 
     def account(self, address: Address) -> Account:
-        """An account; an empty one where there is none."""
+        """Return an account; an empty one if it does not exist."""
         return self._account(address) or _NOBODY
 
     def account_exists(self, address: Address) -> bool:
@@ -117,7 +117,7 @@ class State(PragueState):
         return not found.nonce and not found.balance and found.code_hash == NO_CODE
 
     def has_code_or_nonce(self, address: Address) -> bool:
-        # EIP-7610: storage is in the way of a new contract as well.
+        # EIP-7610: existing storage prevents a new contract, too.
         found = self.account(address)
         return found != Account(balance=found.balance)
 
@@ -141,7 +141,7 @@ class State(PragueState):
         self._set(self._accounts, address, now)
 
     def delta_balance(self, address: Address, delta: int) -> None:
-        # geth: core/state, AddBalance goes on from zero; py-evm raises.
+        # geth's core/state, AddBalance, wraps around at the limit; py-evm raises an error.
         total = self.get_balance(address) + delta
         self.set_balance(address, total % _BALANCES if total > 0 else total)
 
@@ -154,7 +154,7 @@ class State(PragueState):
         self._set(self._accounts, address, now)
 
     def increment_nonce(self, address: Address) -> None:
-        # geth: the last one is followed by the first; py-evm raises.
+        # In geth the nonce wraps around; py-evm raises an error.
         self.set_nonce(address, (self.get_nonce(address) + 1) % _NONCES)
 
     def get_code_hash(self, address: Address) -> Any:
@@ -176,7 +176,7 @@ class State(PragueState):
         now = replace(self.account(address), code_hash=NO_CODE)
         self._set(self._accounts, address, now)
 
-    # Storage
+    # Storage.
 
     def _storage(self, address: Address) -> _Storage:
         found = self._storages.get(address)
@@ -185,7 +185,8 @@ class State(PragueState):
         return found
 
     def get_storage(self, address: Address, slot: int, from_journal: bool = True) -> int:
-        """Return a word; without ``from_journal`` as it was before the transaction."""
+        """Return the value of a slot; without ``from_journal``, the value before the
+        transaction."""
         if not from_journal and (address, slot) in self._before:
             return self._before[address, slot]
         storage = self._storage(address)
@@ -211,10 +212,10 @@ class State(PragueState):
     def clear_transient_storage(self) -> None:
         self._transient.clear()
 
-    # Access lists
+    # Access lists.
 
     def is_address_warm(self, address: Address) -> bool:
-        # Precompiled contracts also where they stood before they were moved.
+        # The original addresses of moved precompiled contracts are warm, too.
         moved = self.precompiles
         return (
             address in self._warm
@@ -233,15 +234,15 @@ class State(PragueState):
         if (address, slot) not in self._warm:
             self._set(self._warm, (address, slot), True)
 
-    # Roots
+    # Roots.
 
     @property
     def state_root(self) -> Any:
-        """Return the root after what was persisted."""
+        """Return the root after the last :meth:`persist`."""
         return self._stored.root
 
     def persist(self) -> Any:
-        """Make nodes of what has changed, and begin again from them."""
+        """Make trie nodes of the changes, and continue from the new root."""
         for address, storage in self._storages.items():
             was, root = self.account(address), self._persist_storage(storage)
             if was.storage_root != root:
@@ -265,7 +266,7 @@ class State(PragueState):
         return self._nodes.planted(storage.root, changed)
 
     def _keep_names(self, names: Iterable[bytes]) -> None:
-        """Keep addresses or slots by their hashes, under which the tries have them."""
+        """Store addresses or slots by their hashes, which are the keys of the tries."""
         if self._keeps_names:
             self._nodes.written |= accounts.names(names)
 
@@ -278,6 +279,6 @@ class State(PragueState):
             yield address, b"" if account is None else accounts.encoded(account)
 
     def written(self) -> dict[bytes, bytes]:
-        """Return the records that are new since it was last asked."""
+        """Return the records written since the last call."""
         found, self._nodes.written = self._nodes.written, {}
         return found

@@ -1,4 +1,4 @@
-"""Transactions as py-evm runs them, and what each begins and ends with."""
+"""Transactions as py-evm runs them: beginning and end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CREATES = Address(b"")
 
 
 class _Authorization:
-    """EIP-7702's tuple as py-evm wants it."""
+    """EIP-7702's authorization in py-evm's form."""
 
     def __init__(self, authorization: Authorization) -> None:
         self.chain_id, self.address, self.nonce = (
@@ -30,7 +30,7 @@ class _Authorization:
         self.y_parity, self.r, self.s = authorization.y_parity, authorization.r, authorization.s
 
     def validate(self, chain_id: int) -> None:
-        """True if it is for this chain and its signature has a low s."""
+        """Raise an error unless it is for this chain and its signature has a low S."""
         if self.chain_id not in (0, chain_id) or self.nonce >= (1 << 64) - 1:
             raise ValueError("of another chain")
         if self.y_parity > 1 or self.s > ORDER // 2:
@@ -38,7 +38,7 @@ class _Authorization:
 
 
 class Signed:
-    """A message as py-evm wants its transactions."""
+    """A message in py-evm's form of a transaction."""
 
     def __init__(self, message: Message, nonce: int, base_fee: int) -> None:
         self.sender, self.nonce = Address(message.sender), nonce
@@ -57,15 +57,15 @@ class Signed:
             message.data, message.to is None, message.access_list, message.authorizations
         )
         if message.to is None:
-            # py-evm takes this part from what is left for the code.
+            # py-evm subtracts this part from the gas that is left for the code.
             self.intrinsic_gas -= initcode_gas(message.data)
 
 
 class Executor(PragueTransactionExecutor):
-    """py-evm's, without the lines of its log, which take as long as a short call."""
+    """py-evm's executor without its log lines, which take as long as a short call."""
 
     def build_evm_message(self, transaction: Any) -> Any:
-        """Buy the gas, count the nonce, and return the message."""
+        """Buy the gas, increment the nonce, and return the message."""
         state, sender = self.vm_state, transaction.sender
         fee = transaction.gas * transaction.gas_price
         if transaction.type_id == BLOB:
@@ -95,7 +95,7 @@ class Executor(PragueTransactionExecutor):
         )
 
     def settle(self, transaction: Signed, computation: Any, gas_used: int) -> None:
-        """Give back what gas was left, pay the tip, and remove accounts that have ended."""
+        """Refund the gas that is left, pay the tip, and delete accounts."""
         state = self.vm_state
         left = (transaction.gas - gas_used) * transaction.gas_price
         if left:
@@ -105,7 +105,7 @@ class Executor(PragueTransactionExecutor):
             state.delta_balance(state.coinbase, tip)
         for address in computation.get_accounts_for_deletion():
             state.delete_account(address)
-        # EIP-161: the coinbase is touched also by a tip of nothing.
+        # EIP-161: the coinbase is touched even by a tip of 0.
         for address in touched(computation):
             if state.account_exists(address) and state.account_is_empty(address):
                 state.delete_account(address)

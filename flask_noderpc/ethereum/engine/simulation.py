@@ -37,13 +37,13 @@ from .base import EvmEngine, Job, World
 from .tracers.base import OutputLimit
 from .tracers.call_tracer import TransferTracer
 
-# What the answer to a call takes beside its bytes, about; the same of a log, and of a block.
+# Approximate size of a call's result without its data, of a log, and of a block.
 _CALL_BYTES, _LOG_BYTES, _BLOCK_BYTES = 1024, 768, 2048
 
 
 @dataclass(frozen=True, slots=True)
 class CallBlock:
-    """Header fields of one simulated block: number and time are given, others may be."""
+    """Header fields of one simulated block; number and time are always given."""
 
     changes: BlockChanges
     overrides: Overrides
@@ -57,7 +57,7 @@ class Rules:
     chain_id: int
     code_size_limit: int
     gas_cap: int
-    """Limit of all calls together."""
+    """Gas limit of all calls together."""
     validation: bool
     trace_transfers: bool
     max_bytes: int
@@ -65,7 +65,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """Outcome of a call; its logs include the transfers if these were requested."""
+    """Outcome of a call; its logs include transfers if these were requested."""
 
     outcome: Outcome
     logs: tuple[EmittedLog, ...]
@@ -73,7 +73,7 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """A block, and what its calls gave."""
+    """A block with the outcomes of its calls."""
 
     block: Block
     calls: tuple[Called, ...]
@@ -81,7 +81,7 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True)
 class Simulate(Job[tuple[Simulated, ...]]):
-    """Run the blocks, one after the other."""
+    """Simulates blocks, one after the other."""
 
     root: bytes
     base: Header
@@ -128,7 +128,7 @@ class _Simulation:
     def _environment(
         self, parent: Header, changes: BlockChanges, hashes: Mapping[int, bytes]
     ) -> Environment:
-        # Fees count only where all of them are looked at.
+        # Fees only count if the simulation checks all of them.
         base_fee = (fee_after(parent) or 0) if self._rules.validation else 0
         return changes.applied(
             Environment(
@@ -194,7 +194,7 @@ class _Simulation:
 
 
 def _transaction(args: CallArgs, nonce: int, gas: int, chain_id: int) -> Transaction:
-    """A call as the transaction that it would be, were it signed."""
+    """Return a call as the transaction that it would be if it were signed."""
     priced = args.type < DYNAMIC_FEE
     tx = Transaction(
         type=args.type,

@@ -1,4 +1,4 @@
-"""The records of a state: accounts and words at a root, and the nodes of new roots."""
+"""Records of a state: accounts and words at a root, and the nodes of new roots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..protocol.trie_changes import changed
 
 
 class Stored:
-    """The state at a root, read as it is needed; what was read before is kept."""
+    """State at a root, which is read when it is needed, and cached."""
 
     _MAX_KEPT = 4096
 
@@ -21,7 +21,7 @@ class Stored:
         self._words: dict[tuple[bytes, int], int] = {}
 
     def account(self, address: bytes) -> Account | None:
-        """Return an account, or ``None`` where there is none."""
+        """Return an account, or ``None`` if it does not exist."""
         try:
             return self._accounts[address]
         except KeyError:
@@ -32,7 +32,7 @@ class Stored:
             return found
 
     def word(self, storage_root: bytes, slot: int) -> int:
-        """Return a word of the storage that has a root."""
+        """Return a word of the storage with a root."""
         if storage_root == NO_STORAGE:
             return 0
         try:
@@ -46,7 +46,7 @@ class Stored:
 
 
 class Nodes:
-    """Records that are new; others are read below."""
+    """New records, with others read from the chain."""
 
     def __init__(self, record: Record) -> None:
         self._below = record
@@ -57,7 +57,7 @@ class Nodes:
         return self.written.get(digest) or self._below(digest)
 
     def planted(self, root: bytes, values: Iterable[tuple[bytes, bytes]]) -> bytes:
-        """Return the root of a trie once values are set in it; its new nodes are kept."""
+        """Return the root of a trie after values were set in it; its new nodes are recorded."""
         root, nodes = changed(self.record, root, dict(values))
         self.written |= nodes
         return root

@@ -1,4 +1,5 @@
-"""Pure byte rules of Ethereum, and of the chains that carry it in CometBFT's blocks.
+"""Pure byte rules of Ethereum, and of chains that have Ethereum transactions in CometBFT's
+blocks.
 
-Nothing here does I/O. It needs the extra ``evm``.
+Nothing in this package does I/O. It needs the extra ``evm``.
 """

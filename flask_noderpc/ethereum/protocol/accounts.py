@@ -1,4 +1,4 @@
-"""Accounts and their storage in a state, by state root and node hashes, and state dumps."""
+"""Accounts and their storage in a state, by state root and node hashes; state dumps."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def account(record: Record, root: bytes, address: bytes) -> Account:
 
 
 def existing(record: Record, root: bytes, address: bytes) -> Account | None:
-    """Return the account at an address, or ``None`` where there is none."""
+    """Return the account at an address, or ``None`` if it does not exist."""
     value, _ = find(record, root, address)
     return _decoded(value) if value else None
 
 
 def encoded(account: Account) -> bytes:
-    """Encode an account as it stands in the trie."""
+    """Encode an account as the trie stores it."""
     return encode((account.nonce, account.balance, account.storage_root, account.code_hash))
 
 
@@ -49,7 +49,7 @@ def code_of(record: Record, account: Account) -> bytes:
 
 
 def _checked(value: bytes) -> Account:
-    """Decode an account; raise :exc:`ValueError` for one that the protocol does not allow."""
+    """Decode an account; raise :exc:`ValueError` if the protocol does not allow it."""
     found = _decoded(value)
     is_sized = found.nonce < 1 << 64 and found.balance < 1 << 256
     sizes = {len(found.storage_root), len(found.code_hash)}
@@ -68,7 +68,8 @@ def records(record: Record, root: bytes) -> Iterator[bytes]:
     """Yield each record of a state once: the nodes of its tries, and contract codes.
 
     Raise :exc:`~.trie.NodeMissing`, and :exc:`ValueError` for an encoding that the protocol
-    does not allow."""
+    does not allow.
+    """
     known: list[Account] = []
     seen = {NO_CODE}
     yield from walk(record, root, seen, lambda value: known.append(_checked(value)))
@@ -104,7 +105,8 @@ _NAME = b"name:"
 
 
 def names(addresses_or_slots: Iterable[bytes]) -> dict[bytes, bytes]:
-    """Return records of addresses and slots, whose hashes alone the tries have."""
+    """Return records of the addresses and slots themselves; the tries contain only their
+    hashes."""
     return {_NAME + keccak(name): name for name in addresses_or_slots}
 
 
@@ -116,21 +118,21 @@ def _name(record: Record, digest: bytes) -> bytes:
 
 
 def by_address(record: Record, root: bytes) -> Iterator[tuple[bytes, Account]]:
-    """Yield each account of a state whose records have :func:`names`; raise
+    """Yield each account of a state whose records include :func:`names`; raise
     :exc:`~.trie.NodeMissing`."""
     for digest, value in leaves(record, root):
         yield _name(record, digest), _decoded(value)
 
 
 def words(record: Record, storage_root: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield each slot of a storage with its word, as :func:`by_address` does."""
+    """Yield each slot of a storage with its word, like :func:`by_address`."""
     for digest, value in leaves(record, storage_root):
         yield _name(record, digest), _word(value)
 
 
 def decode_dump(dump: bytes, max_bytes: int) -> StateChange:
-    """Decode the state in a dump of an earlier version of this package, which has the nodes of
-    its tries; raise :exc:`ValueError` if it is malformed or incomplete."""
+    """Decode the state in a dump of an earlier version of this package, which contains the
+    nodes of its tries; raise :exc:`ValueError` if it is malformed or incomplete."""
     document = unpacked(dump, max_bytes)
     try:
         found = _read(document)

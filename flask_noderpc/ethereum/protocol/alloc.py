@@ -1,4 +1,4 @@
-"""Accounts by address: those of geth's genesis documents, and of the states that anvil dumps.
+"""Accounts by address, from geth's genesis documents and from the state dumps of anvil.
 
 https://geth.ethereum.org/docs/fundamentals/private-network: "alloc" by address.
 """
@@ -17,7 +17,7 @@ from ..domain.execution import AccountOverride, Overrides
 
 _HEX, _DECIMAL = re.compile(r"0[xX][0-9a-fA-F]*"), re.compile(r"[0-9]+", re.ASCII)
 _WORD = re.compile(r"[0-9a-fA-F]{0,64}")
-# The wbits of zlib that mean gzip, and either of both.
+# The ``wbits`` of zlib for gzip, and for zlib or gzip.
 _GZIP, _ZLIB_OR_GZIP = 31, 47
 _GZIP_MARK = b"\x1f\x8b"
 
@@ -27,7 +27,7 @@ class _Account(jsoncodec.Struct, forbid_unknown_fields=True):
     nonce: str | int | None = None
     code: str = ""
     storage: dict[str, str | int] | None = None
-    # Other tools add these members, which do not belong to the state.
+    # Other tools add these members, which are not part of the state.
     secretKey: Any = None  # noqa: N815  # as JSON has it
     comment: Any = None
     builtin: Any = None
@@ -43,13 +43,13 @@ class _Dump(jsoncodec.Struct):
 
 
 def genesis_accounts(document: bytes) -> Overrides:
-    """Return the accounts in ``alloc`` of a document; raise :exc:`ValueError`, or
+    """Return the accounts in ``alloc`` of a genesis document; raise :exc:`ValueError`, or
     :exc:`~flask_noderpc.jsoncodec.NotJSON`."""
     return _overrides(jsoncodec.decode(document, _Genesis).alloc or {})
 
 
 def is_anvil_dump(dump: bytes) -> bool:
-    """Return true if a dump is anvil's: JSON, mostly compressed."""
+    """Return true if a dump is anvil's: JSON, usually compressed."""
     return dump.startswith((_GZIP_MARK, b"{"))
 
 
@@ -80,7 +80,7 @@ def unpacked(dump: bytes, max_bytes: int) -> bytes:
 
 
 def encode_dump(accounts: Mapping[str, object]) -> bytes:
-    """Encode accounts as a dump that anvil loads without a change to its blocks."""
+    """Encode accounts as a dump that anvil loads without changing its blocks."""
     document: dict[str, object] = {
         "block": None,
         "accounts": accounts,
@@ -129,7 +129,7 @@ def _number_of(text: str) -> int | None:
 
 
 def _word(value: str | int) -> bytes:
-    """Return a word, which may be hex without leading zeros."""
+    """Return a word from hex, which may lack leading zeros."""
     digits = value.removeprefix("0x") if isinstance(value, str) else f"{value:x}"
     if not _WORD.fullmatch(digits):
         raise ValueError(f"expected a word of at most 64 hex digits, got {short_repr(value)}")
@@ -145,7 +145,7 @@ def _address(text: str) -> bytes:
 
 def _bytes(text: str) -> bytes:
     try:
-        # fromhex skips blanks.
+        # bytes.fromhex ignores spaces.
         return unhexlify(text.removeprefix("0x"))
     except ValueError:
         raise ValueError(f"expected hex, got {short_repr(text)}") from None

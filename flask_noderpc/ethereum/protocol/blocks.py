@@ -1,4 +1,4 @@
-"""Ethereum blocks, and how they are made of a node's.
+"""Ethereum blocks, and how they are made from the node's blocks.
 
 Every Ethereum header and block hash is made here.
 """
@@ -29,7 +29,7 @@ from .execution import AnyTransaction, Executed, Receipt, encode_receipt, number
 from .trie import ordered_root
 from .validity import next_base_fee
 
-# Ethermint: a block without a limit; larger numbers break clients in JavaScript.
+# Ethermint: for a block without a limit; larger numbers break clients in JavaScript.
 _NO_GAS_LIMIT = 0xFFFFFFFF
 
 
@@ -37,19 +37,19 @@ _NO_GAS_LIMIT = 0xFFFFFFFF
 class Block:
     """A block with its Ethereum transactions and their receipts, in order.
 
-    What takes long is derived when it is first asked for, as most requests need but a part.
+    Expensive members are computed at first use, as most requests need only a part.
     """
 
     partial_header: Header
     """The header; its roots and bloom are ignored, as in types.NewBlock of geth."""
     receipts: tuple[Receipt, ...] = ()
-    """None while it is pending."""
+    """Receipts of the transactions; empty for a pending block."""
     waiting: tuple[Transaction, ...] = ()
     """Transactions of a pending block."""
 
     @property
     def encoded(self) -> tuple[AnyTransaction, ...]:
-        """The transactions, of which type, bytes and hash are known."""
+        """The transactions, whose types, bytes and hashes are known."""
         return self.waiting or tuple(receipt.encoded for receipt in self.receipts)
 
     @property
@@ -85,7 +85,7 @@ class Block:
 
     @cached_property
     def size(self) -> int:
-        """Bytes of its RLP."""
+        """Size of its RLP in bytes."""
         return len(raw_block(self))
 
 
@@ -112,14 +112,14 @@ def ethereum_block(
 ) -> Block:
     """Return a committed block as an Ethereum block, by the consensus parameters of its height.
 
-    ``genesis_hash`` is that of :func:`genesis_block`, the parent of the first block.
+    ``genesis_hash`` is the hash of :func:`genesis_block`, the parent of the first block.
     """
     timestamp = _seconds(header.time)
     made = Header(
         number=header.height,
         hash=block_hash,
         parent_hash=header.last_block_id.hash or genesis_hash,
-        # Of the state after the block, as Ethereum has it; the node's header has that before.
+        # The state after the block, as in Ethereum; the node's header has the state before it.
         state_root=_word(results.app_hash or header.app_hash),
         miner=ethermint.coinbase(results) or _miner(header.proposer_address),
         gas_limit=_gas_limit(params),
@@ -138,8 +138,8 @@ def genesis_block(
 ) -> Block:
     """Return block 0, which CometBFT lacks: the state before the first block.
 
-    Its hash is that of its RLP, so two chains do not share it. What the application made of
-    the genesis may be given: parameters, the root of its state, and a base fee.
+    Its hash is the hash of its RLP, so two chains do not share it. If the application has
+    initialized the chain, its parameters, the root of its state and its base fee can be given.
     """
     header = Header(
         number=0,
@@ -147,7 +147,7 @@ def genesis_block(
         parent_hash=ZERO_HASH,
         state_root=_word(state_root or genesis.app_hash),
         miner=ZERO_ADDRESS,
-        # geth: no more than 32 bytes, or clients take the chain for one by authority.
+        # geth: at most 32 bytes; with more, clients assume a proof-of-authority chain.
         extra_data=genesis.chain_id.encode()[:32],
         gas_limit=_gas_limit(params or genesis.consensus_params),
         timestamp=_seconds(genesis.genesis_time),
@@ -159,7 +159,7 @@ def genesis_block(
 def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int) -> Block:
     """Return the pending block after ``latest``; ``timestamp`` is in seconds.
 
-    It has no hash, nonce or miner yet, and nothing in it has run.
+    It has no hash, nonce or miner yet, and none of its transactions has been executed.
     """
     header = Header(
         number=latest.number + 1,
@@ -177,7 +177,7 @@ def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int
 
 
 def simulated_block(header: Header, executed: Sequence[Executed]) -> Block:
-    """Return a simulated block, whose hash is that of its RLP, as in Ethereum."""
+    """Return a simulated block, whose hash is the hash of its RLP, as in Ethereum."""
     where = Inclusion(ZERO_HASH, header.number, header.timestamp, 0)
     gas_used = sum(each.gas_used for each in executed)
     unplaced = _hashed(
@@ -188,7 +188,7 @@ def simulated_block(header: Header, executed: Sequence[Executed]) -> Block:
 
 
 def _hashed(block: Block) -> Block:
-    """The block with the hash of its header's RLP."""
+    """Return the block with the hash of its header's RLP."""
     block_hash = keccak(encode_header(block.header))
     return replace(block, partial_header=replace(block.partial_header, hash=block_hash))
 
@@ -213,14 +213,14 @@ def raw_block(block: Block) -> bytes:
 def decode_block(raw: bytes) -> tuple[Header, tuple[bytes, ...]]:
     """Decode the header, without its hash, and the encoded transactions of a raw block.
 
-    Later members of headers are skipped. Raise :exc:`.rlp.Malformed`.
+    Header members of later forks are skipped. Raise :exc:`.rlp.Malformed`.
     """
     block = rlp.Reader(raw).list("types.extblock")
     header = _decoded_header(block.list("types.Header"))
     items, txs = block.list("[]*types.Transaction"), list[bytes]()
     while not items.done:
         is_list, _ = items.peek()
-        # A legacy transaction is a list among the others, which are strings.
+        # A legacy transaction is a list; other types are strings.
         read = items.encoded if is_list else items.string
         txs.append(read("types.Transaction"))
     return header, tuple(txs)

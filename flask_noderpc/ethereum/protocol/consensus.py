@@ -13,7 +13,7 @@ SIZE = 256
 
 
 def bloom(logs: Iterable[Log]) -> bytes:
-    """The bits of every address and topic of the logs, 256 bytes."""
+    """Return the bloom filter of all addresses and topics of the logs, 256 bytes."""
     bits = 0
     for log in logs:
         bits |= _bits(log.address)
@@ -25,9 +25,10 @@ def bloom(logs: Iterable[Log]) -> bytes:
 def may_have(
     bloom: bytes, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes]]
 ) -> bool:
-    """True if a bloom may contain logs of one of the addresses with one topic per position.
+    """Return true if a bloom filter may contain logs of one of the addresses with one topic per
+    position.
 
-    Nothing given, of addresses or at a position, is anything.
+    An empty list of addresses or of topics matches everything.
     """
     bits = int.from_bytes(bloom)
     return all(
@@ -36,10 +37,11 @@ def may_have(
     )
 
 
-# The same few addresses and topics come in every block.
+# A few addresses and topics occur in every block.
 @lru_cache(maxsize=2048)
 def _bits(item: bytes) -> int:
-    """Yellow Paper 4.3.1: eleven bits of each of the first three pairs of the hash's bytes."""
+    """Return the bits of an item (Yellow Paper 4.3.1): eleven bits of each of the first three
+    pairs of its hash's bytes."""
     digest = keccak(item)
     return (
         1 << (int.from_bytes(digest[0:2]) & 0x7FF)
@@ -49,9 +51,9 @@ def _bits(item: bytes) -> int:
 
 
 def encode_header(header: Header) -> bytes:
-    """The header's list; EIP-1559 appends the base fee.
+    """Return the RLP list of a header; EIP-1559 appends the base fee.
 
-    Its hash is not the block's: that is the node's own.
+    Its hash is not the block's hash, which is the node's.
     """
     items: list[Item] = [
         header.parent_hash,
@@ -76,7 +78,8 @@ def encode_header(header: Header) -> bytes:
 
 
 def encode_block(header: Header, raws: list[bytes]) -> bytes:
-    """Header, transactions in their canonical bytes, and no uncles."""
-    # A legacy transaction is a list among the others, which are strings.
+    """Return the RLP of header, transactions in their canonical bytes, and an empty list of
+    uncles."""
+    # A legacy transaction is a list; other types are strings.
     body = b"".join(raw if raw[0] > 0x7F else encode(raw) for raw in raws)
     return listed(encode_header(header) + listed(body) + listed(b""))

@@ -1,7 +1,7 @@
 """Ethereum transactions inside Cosmos SDK transactions.
 
-Cosmos SDK: a ``TxRaw`` has a ``TxBody``, which has messages, each an ``Any``: the name of its
-type and its bytes. Field numbers are those of ``cosmos/tx/v1beta1/tx.proto`` and of
+Cosmos SDK: a ``TxRaw`` contains a ``TxBody`` with messages, each an ``Any``: the name of its
+type and its bytes. Field numbers are from ``cosmos/tx/v1beta1/tx.proto`` and
 ``ethermint/evm/v1/tx.proto``.
 """
 
@@ -16,20 +16,22 @@ from ..domain.records import ACCESS_LIST, DYNAMIC_FEE
 from . import rlp
 from .crypto import from_hex
 
-# Forks of Ethermint keep the message's name and change the package's.
+# Forks of Ethermint keep the message's name and change its package.
 _MESSAGE = ".MsgEthereumTx"
 
-# Digits of 2**256 - 1, which is the most that the SDK's Int has.
+# Digits of 2**256 - 1, the maximum of the SDK's Int.
 _MAX_DIGITS = 78
 
 FIRST_BYTE = 0x0A
-"""First byte of every ``TxRaw``, the tag of its body; no transaction type has it."""
+"""First byte of every ``TxRaw``, the tag of its body; no type of Ethereum transaction has
+it."""
 
 
 def raw_transactions(tx: bytes) -> tuple[bytes, ...]:
-    """The canonical bytes of each Ethereum transaction in a Cosmos SDK transaction, in order.
+    """Return the canonical bytes of each Ethereum transaction in a Cosmos SDK transaction, in
+    order.
 
-    Other messages are passed over. Raise :exc:`InvalidTransaction` where it can't be read.
+    Other messages are skipped. Raise :exc:`InvalidTransaction` if it can't be read.
     """
     try:
         body = Message(Message(tx).blob(1))
@@ -41,7 +43,7 @@ def raw_transactions(tx: bytes) -> tuple[bytes, ...]:
 
 def _raw(message: bytes) -> bytes:
     fields = Message(message)
-    # cosmos/evm: the bytes themselves, and nothing in fields 1 to 4.
+    # cosmos/evm: the transaction's bytes, and fields 1 to 4 are empty.
     raw = fields.blob(6)
     if raw:
         return raw
@@ -54,7 +56,7 @@ def _raw(message: bytes) -> bytes:
 
 
 def _amount(tx: Message, number: int) -> int:
-    """The SDK's Int: decimal digits; nothing is 0."""
+    """Return an Int of the SDK: decimal digits, or nothing for 0."""
     text = tx.text(number)
     if not text:
         return 0

@@ -1,4 +1,4 @@
-"""Messages and authorizations that wallets of Ethereum sign; keys of development chains."""
+"""Messages and authorizations that Ethereum wallets sign; keys of development chains."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ def from_hex(text: str, size: int) -> bytes:
     """Decode ``0x`` and exactly ``size`` bytes of hex; raise :exc:`ValueError` otherwise."""
     if len(text) == 2 + 2 * size and text[:2] in ("0x", "0X"):
         value = bytes.fromhex(text[2:])
-        # fromhex skips spaces, and then there are fewer.
+        # bytes.fromhex ignores spaces, so fewer bytes may result.
         if len(value) == size:
             return value
     raise ValueError(f"no {size} bytes of hex")
 
 
-# EIP-7702: in front of what an account signs to let another's code act for it.
+# EIP-7702: prefix of the bytes that an account signs to delegate to the code of another
+# account.
 _AUTHORIZES = b"\x05"
 
 
 def authority_of(given: Authorization) -> bytes | None:
-    """EIP-7702: the account that lets another's code act for it; ``None`` for nobody."""
+    """Return the account that signed an EIP-7702 authorization; ``None`` if the signature is
+    invalid."""
     signed = rlp.encode([given.chain_id, given.address, given.nonce])
     try:
         return signer(keccak(_AUTHORIZES + signed), given.y_parity, given.r, given.s)
@@ -32,7 +34,7 @@ def authority_of(given: Authorization) -> bytes | None:
 
 
 def personal_digest(message: bytes) -> bytes:
-    """Return the signing hash of a message (EIP-191), which no transaction can have."""
+    """Return the signing hash of a message (EIP-191), which can't be a transaction's."""
     return keccak(b"\x19Ethereum Signed Message:\n%d%b" % (len(message), message))
 
 
@@ -52,4 +54,4 @@ DEV_KEYS = tuple(
         "2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6",
     )
 )
-"""Publicly known keys of the accounts of every development chain."""
+"""Publicly known keys of the accounts on every development chain."""

@@ -1,10 +1,10 @@
 """Ethereum outcomes in the events of Ethermint and in the responses of cosmos/evm.
 
-Ethermint: x/evm/keeper/msg_server.go emits them, rpc/types/events.go reads them. What can't
-be read is passed over: events are whatever a foreign chain wrote.
+Ethermint: x/evm/keeper/msg_server.go emits the events, rpc/types/events.go reads them.
+Unreadable events are skipped, as a foreign chain may have written anything into them.
 
-Cosmos SDK: the data is a ``TxMsgData``, with the response to each message. Field numbers are
-those of ``cosmos/base/abci/v1beta1/abci.proto`` and ``cosmos/evm/vm/v1``.
+Cosmos SDK: a result's data is a ``TxMsgData``, with the response to each message. Field numbers
+are from ``cosmos/base/abci/v1beta1/abci.proto`` and ``cosmos/evm/vm/v1``.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .crypto import from_hex
 
 TX, LOGS, MESSAGE = "ethereum_tx", "tx_log", "message"
 BLOOM, GAS = "block_bloom", "block_gas"
-# Of our own chains of tests; no module of a chain has it.
+# Event type of this package's own test chains; no module of a real chain uses it.
 COINBASE = "block_coinbase"
-# evmos: x/feemarket; the second name since version 20.
+# evmos: x/feemarket; the second name is used since version 20.
 _FEE_MARKETS = ("fee_market", "evm_fee_market")
 
 _BLOCK_FULL = "out of gas in location: block gas meter; gasWanted:"
@@ -69,7 +69,8 @@ class _LogText(jsoncodec.Struct):
 
 
 def was_charged(result: ExecTxResult) -> bool:
-    """True if a node transaction counts: it ran, or it paid its fee without running."""
+    """Return true if a node transaction counts: it was executed, or it paid its fee without
+    execution."""
     # Ethermint: rpc/backend, TxExceedBlockGasLimit and TxStateDBCommitError.
     return result.code == 0 or _BLOCK_FULL in result.log or _NOT_WRITTEN in result.log
 
@@ -77,8 +78,9 @@ def was_charged(result: ExecTxResult) -> bool:
 def outcomes(events: Iterable[Event]) -> list[Outcome]:
     """Return the outcome of each transaction, in order.
 
-    Ethermint until 0.20 emits one event each. Later ones emit an event of hash and index for
-    each before execution, and a full one after, whose hash counts (ethermint issue 1175).
+    Ethermint until 0.20 emits one event each. Later versions emit an event with hash and index
+    for each before execution, and a complete event after it, whose hash counts (ethermint issue
+    1175).
     """
     tx_events = [_attributes(event) for event in events if event.type == TX]
     if tx_events and len(tx_events[0]) > 2:
@@ -87,7 +89,7 @@ def outcomes(events: Iterable[Event]) -> list[Outcome]:
     full = [_outcome(attributes) for attributes in tx_events if len(attributes) != 2]
     return [
         replace(after, hash=after.hash or before.hash)
-        # One that did not fit the block was announced alone.
+        # A transaction that did not fit into the block has only the first event.
         for before, after in zip_longest(announced, full, fillvalue=Outcome())
     ]
 
@@ -101,7 +103,8 @@ def _outcome(attributes: Attributes) -> Outcome:
 
 
 def logs(events: Iterable[Event]) -> Iterator[list[RawLog]]:
-    """The logs of each ``tx_log`` event: one for each transaction, which may have none."""
+    """Yield the logs of each ``tx_log`` event: one event for each transaction, which may have
+    no logs."""
     for event in events:
         if event.type == LOGS:
             values = (a.value for a in event.attributes if a.key == b"txLog")
@@ -122,9 +125,9 @@ def _log(value: bytes) -> RawLog | None:
 
 
 def base_fee(results: BlockResults) -> int | None:
-    """The block's base fee in wei; ``None`` without a fee market."""
+    """Return the block's base fee in wei; ``None`` without a fee market."""
     fees = (
-        # evmos 20: a decimal fraction, of which the block's header has the whole wei.
+        # evmos 20: a decimal fraction, whose integer part is in the block's header.
         number(_attributes(event).get(b"base_fee", b"").partition(b".")[0], _UINT256)
         for event in results.begin_block_events + results.end_block_events
         if event.type in _FEE_MARKETS
@@ -133,7 +136,7 @@ def base_fee(results: BlockResults) -> int | None:
 
 
 def coinbase(results: BlockResults) -> bytes | None:
-    """The account that the block's tips went to, where that is not its proposer's."""
+    """Return the account that got the block's tips, if it is not the proposer's."""
     for event in results.begin_block_events:
         if event.type == COINBASE:
             return from_hex(_attributes(event).get(b"address", b"").decode(), 20)
@@ -141,10 +144,11 @@ def coinbase(results: BlockResults) -> bytes | None:
 
 
 def gas_used(results: BlockResults) -> int:
-    """Gas of all node transactions, up to the one that no longer fitted the block."""
+    """Return the gas of all node transactions, up to the first that did not fit into the
+    block."""
     total = 0
     for result in results.tx_results:
-        # Cosmos SDK: 11 is ErrOutOfGas; what comes after was not run.
+        # Cosmos SDK: 11 is ErrOutOfGas; later transactions were not executed.
         if result.code == 11 and "no block gas left to run tx: out of gas" in result.log:
             break
         total += max(0, result.gas_used)
@@ -152,8 +156,8 @@ def gas_used(results: BlockResults) -> int:
 
 
 def number(text: bytes, limit: int) -> int | None:
-    """A decimal below a limit; ``None`` for anything else."""
-    # isdigit of bytes knows ASCII alone; the length keeps int() from long work.
+    """Return a decimal number up to a limit; ``None`` for anything else."""
+    # bytes.isdigit accepts only ASCII; the maximum length keeps int() fast.
     if not text.isdigit() or len(text) > 78:
         return None
     value = int(text)
@@ -172,7 +176,7 @@ def _hash(text: bytes) -> bytes | None:
 
 
 class Layout(Enum):
-    """The two formats of Ethermint's transaction events."""
+    """Layouts of Ethermint's transaction events."""
 
     SINGLE = "one event with everything"
     """Ethermint until 0.20."""
@@ -181,7 +185,7 @@ class Layout(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Result of an executed transaction; ``error`` is the EVM's, empty on success."""
+    """Result of an executed transaction; ``error`` is the EVM's error, empty on success."""
 
     tx: Transaction
     gas_used: int
@@ -192,9 +196,9 @@ class Run:
 def tx_events(
     runs: Sequence[Run], layout: Layout, node_hash: bytes, first_index: int, height: int
 ) -> tuple[Event, ...]:
-    """The events of a node transaction.
+    """Return the events of a node transaction.
 
-    ``first_index`` is the index of the first among all Ethereum transactions of the block.
+    ``first_index`` is the index of its first Ethereum transaction among all in the block.
     """
     events: list[Event] = []
     if layout is Layout.SPLIT:
@@ -211,7 +215,7 @@ def tx_events(
 
 
 def event(kind: str, **attributes: str) -> Event:
-    """An event with texts."""
+    """Return an event with texts as attributes."""
     return Event(
         kind, tuple(EventAttribute(k.encode(), v.encode()) for k, v in attributes.items())
     )
@@ -227,7 +231,7 @@ def _full(run: Run, index: int, node_hash: bytes) -> dict[str, str]:
         **_inclusion(run, index),
         "txGasUsed": str(run.gas_used),
         "txHash": node_hash.hex(),
-        # Ours: Ethermint has the sender in message alone.
+        # Only this package's: Ethermint has the sender only in the event ``message``.
         "sender": to_checksum(run.tx.sender),
     }
     if run.tx.to is not None:
@@ -247,7 +251,7 @@ def _logs(run: Run, index: int, height: int) -> Iterator[EventAttribute]:
             "transactionHash": _hex(run.tx.hash),
             "transactionIndex": index,
             "blockHash": _hex(bytes(32)),
-            # Counted from 0 in each transaction, as Ethermint did until 0.6 (its issue 334).
+            # Counted from 0 in each transaction, as in Ethermint until 0.6 (its issue 334).
             "logIndex": number,
         }
         yield EventAttribute(b"txLog", jsoncodec.encode(text))
@@ -257,12 +261,13 @@ def _hex(value: bytes) -> str:
     return "0x" + value.hex()
 
 
-# Forks keep the message's name and change the package's.
+# Forks keep the message's name and change its package.
 _RESPONSE = ".MsgEthereumTxResponse"
 
 
 def response_logs(data: bytes) -> Iterator[list[RawLog]]:
-    """The logs of each Ethereum message, which may have none; nothing of other data."""
+    """Yield the logs of each Ethereum message, which may have none; nothing if the data is of
+    another kind."""
     try:
         parts = [Message(part) for part in Message(data).blobs(2)]
         found = [

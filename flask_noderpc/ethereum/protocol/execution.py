@@ -1,7 +1,7 @@
-"""A node's block and its results as Ethereum transactions, receipts and logs.
+"""Ethereum transactions, receipts and logs of a node's block and its results.
 
-Every number is counted here, over the whole block and its Ethereum transactions alone; those
-that a chain wrote into its events are not looked at (cosmos/evm issue 812).
+All indexes are counted here, over the whole block and only its Ethereum transactions; the
+indexes in a chain's events are ignored (cosmos/evm issue 812).
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ AnyTransaction = Transaction | EncodedTransaction
 
 @dataclass(frozen=True)
 class Receipt:
-    """Receipt of an executed transaction, which is decoded when it is first asked for: to
-    recover the sender takes longer than all else that a block is read for."""
+    """Receipt of an executed transaction.
+
+    The transaction is decoded at first use: recovering the sender takes longer than everything
+    else that a block is read for.
+    """
 
     encoded: AnyTransaction
     inclusion: Inclusion
@@ -63,7 +66,7 @@ class Receipt:
 
     @property
     def contract_address(self) -> bytes | None:
-        """Address of the contract to create, also if creation failed."""
+        """Address of the created contract, also if creation failed; ``None`` for a call."""
         tx = self.transaction
         return created_address(tx.sender, tx.nonce) if tx.to is None else None
 
@@ -74,7 +77,8 @@ class Receipt:
 
 
 def encode_receipt(receipt: Receipt) -> bytes:
-    """EIP-2718: the list, with the transaction's type in front from type 1 on."""
+    """Return the encoded receipt: its list, prefixed with the transaction's type from type 1 on
+    (EIP-2718)."""
     logs: list[Item] = [[log.address, log.topics, log.data] for log in receipt.logs]
     body = encode([int(receipt.succeeded), receipt.cumulative_gas_used, receipt.bloom, logs])
     kind = receipt.encoded.type
@@ -83,7 +87,7 @@ def encode_receipt(receipt: Receipt) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A transaction that ran, before it is numbered."""
+    """An executed transaction without its index in the block."""
 
     transaction: AnyTransaction
     succeeded: bool
@@ -92,18 +96,19 @@ class Executed:
 
 
 def ethereum_transactions(tx: bytes, *, unsigned: bool = True) -> tuple[Transaction, ...]:
-    """The Ethereum transactions in a node's transaction; none for one of another kind.
+    """Return the Ethereum transactions in a node's transaction; empty for one of another kind.
 
-    It is one itself, or a Cosmos SDK transaction with any number of them. Whether all must be
-    signed is for the chain to say, that has taken them.
+    The node's transaction is one itself, or a Cosmos SDK transaction with any number of them.
+    ``unsigned`` also accepts transactions without signature, as the chain that executed them
+    decided on that.
     """
     return _each(partial(decode, unsigned=unsigned), tx)
 
 
 def transaction_hashes(tx: bytes) -> tuple[bytes, ...]:
-    """The hashes of the Ethereum transactions in a node's transaction, and no more.
+    """Return the hashes of the Ethereum transactions in a node's transaction.
 
-    Nothing else is read of them, so bytes that are none have a hash as well.
+    The transactions are not decoded, so bytes of any other kind have a hash as well.
     """
     return _each(keccak, tx)
 
@@ -112,7 +117,8 @@ T = TypeVar("T")
 
 
 def _each(read: Callable[[bytes], T], tx: bytes) -> tuple[T, ...]:
-    """Each Ethereum transaction in a node's as it is read; none if one can't be."""
+    """Return ``read`` of each Ethereum transaction in a node's transaction; empty if one can't
+    be read."""
     try:
         return tuple(map(read, cosmos.raw_transactions(tx) if tx[:1] == _COSMOS else (tx,)))
     except InvalidTransaction:
@@ -120,7 +126,8 @@ def _each(read: Callable[[bytes], T], tx: bytes) -> tuple[T, ...]:
 
 
 def emitted(result: ExecTxResult) -> Sequence[list[RawLog]]:
-    """The logs of each Ethereum transaction in a node's, from wherever the chain put them."""
+    """Return the logs of each Ethereum transaction in a node's transaction, from its events or
+    its data."""
     return list(ethermint.logs(result.events)) or list(ethermint.response_logs(result.data))
 
 
@@ -133,9 +140,10 @@ def receipts(
     block_hash: bytes,
     block_time: int,
 ) -> tuple[Receipt, ...]:
-    """The receipts of a block's Ethereum transactions, with these and their logs, in order.
+    """Return the receipts of a block's Ethereum transactions, with these and their logs, in
+    order.
 
-    ``txs`` are the node's transactions; ``block_time`` counts seconds.
+    ``txs`` are the node's transactions; ``block_time`` is in seconds.
     """
     executed = _executed(txs, results)
     base_fee = ethermint.base_fee(results)
@@ -145,7 +153,8 @@ def receipts(
 def numbered(
     executed: Iterable[Executed], first: Inclusion, base_fee: int | None
 ) -> tuple[Receipt, ...]:
-    """The receipts of transactions that ran one after the other, numbered from ``first`` on."""
+    """Return the receipts of transactions in their order of execution, numbered from ``first``
+    on."""
     made: list[Receipt] = []
     gas = log_index = 0
     for index, each in enumerate(executed):
@@ -171,12 +180,12 @@ def numbered(
 
 
 def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[Executed]:
-    # A store that has lost some results has none for the last transactions.
+    # A store that has lost some results lacks the last ones.
     for tx, result in zip(txs, results.tx_results, strict=False):
         if ethermint.was_charged(result):
             outcomes = ethermint.outcomes(result.events)
-            # The chain has verified what it ran. Of what did not fit the block the gas limit
-            # is read below.
+            # The chain has verified the transactions that it executed. The gas limit of those
+            # that did not fit into the block is read below.
             verified = outcomes and result.code == 0
             transactions = _each(undecoded, tx) if verified else ethereum_transactions(tx)
             if transactions:
@@ -186,9 +195,9 @@ def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[Executed]
 def _executed_in_one(
     transactions: Sequence[AnyTransaction], outcomes: Sequence[Outcome], result: ExecTxResult
 ) -> Iterator[Executed]:
-    """The transactions of one node transaction beside what its events say of each."""
+    """Yield the transactions of one node transaction, each with what its events say."""
     indices = {tx.hash: index for index, tx in enumerate(transactions)}
-    # By the index of their transaction: that of their hash, or else their own.
+    # By the index of the transaction with their hash, or else by their own position.
     found = {
         indices.get(outcome.hash or b"", position): outcome
         for position, outcome in enumerate(outcomes)
@@ -198,7 +207,7 @@ def _executed_in_one(
     for index, tx in enumerate(transactions):
         outcome = found.get(index, Outcome())
         if result.code != 0:
-            # Ethermint: it did not run, and the whole limit was paid.
+            # Ethermint: it was not executed, and paid its whole gas limit.
             yield Executed(tx, False, decoded(tx).gas, ())
             continue
         gas = outcome.gas_used

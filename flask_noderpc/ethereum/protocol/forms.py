@@ -1,6 +1,6 @@
 """RLP fields of each transaction type, in order.
 
-The names in quotes are those of geth (core/types), which its error texts mention.
+The names in quotes are geth's (core/types), which its error texts contain.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _as_it_is(value: Any) -> Item:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field: our name, geth's, how it is read, and what RLP has for it."""
+    """A field: our name, geth's name, how it is read, and its RLP value."""
 
     name: str
     geth: str
@@ -41,7 +41,7 @@ class Form:
     fields: tuple[Field, ...]
 
     def read(self, reader: Reader) -> list[Any]:
-        """The values of the next list, one for each field; raise :exc:`Malformed`."""
+        """Return the values of the next list, one for each field; raise :exc:`Malformed`."""
         items = reader.list(self.geth)
         values = []
         for field in self.fields:
@@ -57,7 +57,7 @@ class Form:
 
 
 def _number(kind: str, size: int) -> Read:
-    """A number of at most so many bytes, without leading zeros."""
+    """Return a reader of numbers of at most ``size`` bytes, without leading zeros."""
 
     def read(reader: Reader) -> int:
         value = reader.string(kind)
@@ -69,7 +69,7 @@ def _number(kind: str, size: int) -> Read:
 
 
 def _big(reader: Reader) -> int:
-    """A number of any size, as geth reads it in the older types."""
+    """Read a number of any size, as geth does in the older types."""
     return _canonical(reader.string("*big.Int"), "*big.Int")
 
 
@@ -86,7 +86,7 @@ def _too_large(kind: str) -> Malformed:
 
 
 def _fixed(kind: str, size: int) -> Read:
-    """A string of exactly so many bytes."""
+    """Return a reader of strings of exactly ``size`` bytes."""
 
     def read(reader: Reader) -> bytes:
         is_list, found = reader.peek()
@@ -100,7 +100,7 @@ def _fixed(kind: str, size: int) -> Read:
 
 
 def _several(kind: str, read_one: Read) -> Read:
-    """A list of any length."""
+    """Return a reader of lists of any length."""
 
     def read(reader: Reader) -> tuple[Any, ...]:
         items, values = reader.list(kind), []
@@ -123,7 +123,7 @@ _hashes = _several("[]common.Hash", _hash)
 
 
 def _recipient(reader: Reader) -> bytes | None:
-    """An address, or nothing where a contract is created."""
+    """Read an address, or ``None`` for the creation of a contract."""
     kind = "*common.Address"
     is_list, size = reader.peek(kind)
     if size:
@@ -226,7 +226,7 @@ FORMS = {
             *_signature(_big),
         ),
     ),
-    # EIP-4844: never creates a contract.
+    # EIP-4844: it can't create a contract.
     records.BLOB: Form(
         "types.BlobTx",
         (
@@ -240,7 +240,7 @@ FORMS = {
             *_signature(_uint256),
         ),
     ),
-    # EIP-7702: neither does this.
+    # EIP-7702: it can't create a contract, either.
     records.SET_CODE: Form(
         "types.SetCodeTx",
         (

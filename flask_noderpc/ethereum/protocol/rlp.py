@@ -1,7 +1,7 @@
-"""RLP, Recursive Length Prefix: the encoding of all that Ethereum hashes.
+"""RLP, Recursive Length Prefix: the encoding of everything that Ethereum hashes.
 
-Callers of the reader name the type that they expect next, as in geth, and a mismatch has
-geth's error text. The reader never descends deeper than asked, and reads nothing twice.
+Callers of the reader name the type that they expect next, as in geth, and a mismatch raises
+geth's error text. The reader never descends deeper than requested, and reads nothing twice.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _NOT_CANONICAL = "non-canonical size information"
 
 
 class Malformed(Exception):
-    """The bytes are not RLP, or not what was expected.
+    """The bytes are not RLP, or not of the expected type.
 
-    geth: rlp/decode.go; ``kind`` is the Go type that was to be read, ``path`` leads to it.
+    geth: rlp/decode.go; ``kind`` is the expected Go type, and ``path`` leads to it.
     """
 
     def __init__(self, reason: str, kind: str = "") -> None:
@@ -76,7 +76,7 @@ class Reader:
         return self._at >= self._end
 
     def peek(self, kind: str = "") -> tuple[bool, int]:
-        """Return if the next value is a list, and the size of its content in bytes."""
+        """Return whether the next value is a list, and the size of its content in bytes."""
         is_list, start, stop = self._header(kind)
         return is_list, stop - start
 
@@ -108,7 +108,7 @@ class Reader:
         return self._data[start : self._at]
 
     def _header(self, kind: str) -> tuple[bool, int, int]:
-        """Return if the next value is a list, and the start and end of its content."""
+        """Return whether the next value is a list, and the start and end of its content."""
         at = self._at
         if at >= self._end:
             raise Malformed(self._overrun)

@@ -1,6 +1,6 @@
-"""Signed transactions from their bytes and back, and blob transactions with sidecars.
+"""Encoding and decoding of signed transactions, and blob transactions with sidecars.
 
-EIP-2718: a transaction is a list (legacy), or its type in one byte and a list.
+EIP-2718: a transaction is a list (legacy), or one byte with its type and a list.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from .forms import FORMS, WORD
 
 _FIRST_NO_TYPE = 0x80
 # geth: core/txpool/legacypool, txMaxSize, of a whole transaction. Reading an element of a list
-# takes some microseconds, so lists of megabytes would keep the process busy for a second.
+# takes some microseconds, so lists of megabytes would block the process for a second.
 _MAX_LIST_BYTES = 131_072
 
 
 def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
-    """The transaction in its canonical bytes, with its hash and its sender.
+    """Decode a transaction in its canonical bytes, with its hash and its sender.
 
-    Raise :exc:`InvalidTransaction`, in geth's words, for anything else: also for a signature
-    that nobody made. The chain id and what a block would want are not looked at.
-    ``unsigned`` takes those too that :func:`in_the_name_of` makes.
+    Raise :exc:`InvalidTransaction`, with geth's error text, for anything else, also for an
+    invalid signature. The chain ID and the rules of blocks are not checked. ``unsigned`` also
+    accepts the transactions of :func:`in_the_name_of`.
     """
     kind, body = _parted(raw)
     try:
@@ -66,26 +66,26 @@ def refuse_long_lists(raw: bytes) -> None:
 
 
 def undecoded(raw: bytes) -> EncodedTransaction:
-    """The transaction in bytes that a chain has verified; raise :exc:`InvalidTransaction` for
-    one of another type."""
+    """Return the transaction in bytes that a chain has verified, without decoding it; raise
+    :exc:`InvalidTransaction` for an unknown type."""
     kind, _ = _parted(raw)
     return EncodedTransaction(kind, raw, keccak(raw))
 
 
 def decoded(tx: Transaction | EncodedTransaction) -> Transaction:
-    """The transaction, decoded if it is not yet."""
+    """Return the transaction, decoded if it is not yet."""
     return tx if isinstance(tx, Transaction) else decode(tx.raw, unsigned=True)
 
 
 def encode(tx: Transaction) -> bytes:
-    """The canonical bytes, made from the fields."""
+    """Return the canonical bytes, made from the fields."""
     fields = FORMS[tx.type].fields
     body = rlp.encode([field.item(getattr(tx, field.name)) for field in fields])
     return body if tx.type == LEGACY else bytes((tx.type,)) + body
 
 
 def in_the_name_of(sender: bytes, tx: Transaction) -> bytes:
-    """The bytes of a transaction that its sender has not signed, for chains of tests.
+    """Return the bytes of a transaction that its sender has not signed, for test chains.
 
     Its S is 0, which no signature has, and its R is the sender's address.
     """
@@ -93,13 +93,13 @@ def in_the_name_of(sender: bytes, tx: Transaction) -> bytes:
 
 
 def signed(tx: Transaction, key: Key) -> bytes:
-    """The bytes of a transaction with a signature."""
+    """Return the bytes of a transaction, signed with a key."""
     parity, r, s = key.sign(_digest(tx))
     return encode(replace(tx, v=_v(tx, parity), r=r, s=s))
 
 
 def _digest(tx: Transaction) -> bytes:
-    """Return the encoding to sign, which includes the chain id."""
+    """Return the signing hash, which includes the chain ID."""
     items = [field.item(getattr(tx, field.name)) for field in FORMS[tx.type].fields[:-3]]
     if tx.type == LEGACY:
         return keccak(rlp.encode([*items, tx.chain_id or 0, 0, 0]))
@@ -107,12 +107,12 @@ def _digest(tx: Transaction) -> bytes:
 
 
 def _v(tx: Transaction, parity: int) -> int:
-    """EIP-155: a legacy V has the chain id as well."""
+    """Return V; a legacy V contains the chain ID as well (EIP-155)."""
     return parity if tx.type != LEGACY else 35 + 2 * (tx.chain_id or 0) + parity
 
 
 def _parted(raw: bytes) -> tuple[int, bytes]:
-    """Type and list."""
+    """Return the type and the list."""
     if raw and raw[0] >= _FIRST_NO_TYPE:
         return LEGACY, raw
     if len(raw) < 2:
@@ -136,7 +136,8 @@ def _values(kind: int, body: bytes) -> dict[str, Any]:
 
 
 def has_blobs(body: bytes) -> bool:
-    """EIP-4844: a transaction that is in no block yet travels with its blobs behind it."""
+    """Return true if the blobs follow the transaction, as before it is in a block
+    (EIP-4844)."""
     items = rlp.Reader(body).list("types.BlobTx")
     return not items.done and items.peek()[0]
 
@@ -149,12 +150,13 @@ def _refuse_beyond_words(values: dict[str, Any]) -> None:
 
 
 def _signed(kind: int, body: bytes, values: dict[str, Any]) -> tuple[bytes, int, int | None]:
-    """Return the signing hash, the signature's parity, and the chain id."""
+    """Return the signing hash, the signature's parity, and the chain ID."""
     unsigned = _unsigned(body, values)
     v = values["v"]
     if kind != LEGACY:
         return keccak(bytes((kind,)) + rlp.listed(unsigned)), v, values["chain_id"]
-    # EIP-155: V has the chain id, which was signed with two zeros. Before it was 27 or 28.
+    # EIP-155: V contains the chain ID, which was signed with two zeros. Older signatures have
+    # 27 or 28.
     if v < 35:
         return keccak(rlp.listed(unsigned)), v - 27, None
     chain_id, parity = divmod(v - 35, 2)
@@ -163,14 +165,14 @@ def _signed(kind: int, body: bytes, values: dict[str, Any]) -> tuple[bytes, int,
 
 
 def _unsigned(body: bytes, values: dict[str, Any]) -> bytes:
-    """The items in front of the signature; only canonical bytes came this far."""
+    """Return the items before the signature; the bytes are known to be canonical."""
     signature = sum(len(rlp.encode(values[name])) for name in "vrs")
     start = 1 if body[0] <= 0xF7 else body[0] - 0xF6
     return body[start : len(body) - signature]
 
 
 _BLOB, _COMMITMENT, _PROOF = 1 << 17, 48, 48
-# EIP-7594: a proof for each cell of a blob, and a version in front of the blobs.
+# EIP-7594: a proof for each cell of a blob, and a version before the blobs.
 _CELLS, _VERSION = 128, 1
 _HASH_VERSION = b"\x01"
 
@@ -178,9 +180,9 @@ _HASH_VERSION = b"\x01"
 def without_blobs(raw: bytes) -> bytes:
     """Return the canonical bytes of a transaction.
 
-    A blob transaction has to have its blobs, which are left out. Their commitments must match
-    its versioned hashes; the proofs are not verified, as the blobs are not stored.
-    Raise :exc:`~flask_noderpc.errors.InvalidTransaction`.
+    A blob transaction must include its blobs, which are removed. Their commitments must match
+    its versioned hashes; the proofs are not verified, as the blobs are not stored. Raise
+    :exc:`~flask_noderpc.errors.InvalidTransaction`.
     """
     if raw[:1] != bytes((BLOB,)):
         return raw

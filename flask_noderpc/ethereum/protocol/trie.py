@@ -1,6 +1,6 @@
 """Merkle Patricia tries: roots of lists, and reading of tries whose nodes are stored by hash.
 
-The trie is built from all its leaves at once, and no node is stored.
+The trie of a list is built from all leaves at once, and its nodes are not stored.
 
 Yellow Paper, appendix D.
 """
@@ -21,7 +21,7 @@ _Leaf = tuple[str, bytes]
 
 
 def ordered_root(values: Sequence[bytes]) -> bytes:
-    """The root of the tree that has each value under the RLP of its index."""
+    """Return the root of the tree that has each value at the RLP of its index."""
     if not values:
         return EMPTY_ROOT
     leaves = sorted((encode(index).hex(), value) for index, value in enumerate(values))
@@ -29,7 +29,7 @@ def ordered_root(values: Sequence[bytes]) -> bytes:
 
 
 def _node(leaves: list[_Leaf], depth: int) -> bytes:
-    """The encoded node above sorted leaves that agree in their first ``depth`` digits."""
+    """Return the encoded node above sorted leaves whose first ``depth`` digits are equal."""
     first, value = leaves[0]
     if len(leaves) == 1:
         return encode([encoded_path(first[depth:], leaf=True), value])
@@ -37,7 +37,7 @@ def _node(leaves: list[_Leaf], depth: int) -> bytes:
     if shared > depth:
         path = encode(encoded_path(first[depth:shared], leaf=False))
         return listed(path + _reference(leaves, shared))
-    # No key begins another, for it is an RLP string: a branch has no value of its own.
+    # The keys are RLP strings, so none is a prefix of another: a branch has no value.
     children = [_NOTHING] * 17
     for digit, below in groupby(leaves, key=lambda leaf: leaf[0][depth]):
         children[int(digit, 16)] = _reference(list(below), depth + 1)
@@ -45,7 +45,8 @@ def _node(leaves: list[_Leaf], depth: int) -> bytes:
 
 
 def _reference(leaves: list[_Leaf], depth: int) -> bytes:
-    """A node as its parent has it: itself where it is shorter than its hash."""
+    """Return a node as its parent contains it: the node itself if it is shorter than its
+    hash."""
     node = _node(leaves, depth)
     return node if len(node) < 32 else encode(keccak(node))
 
@@ -58,7 +59,8 @@ def _shared(first: str, last: str, depth: int) -> int:
 
 
 def encoded_path(digits: str, *, leaf: bool) -> bytes:
-    """Yellow Paper, appendix C: two digits a byte, marked for odd length and for a leaf."""
+    """Encode a path: two digits a byte, with a mark for odd length and for a leaf (Yellow
+    Paper, appendix C)."""
     flag = (2 if leaf else 0) + len(digits) % 2
     return bytes.fromhex(f"{flag:x}{'' if flag % 2 else '0'}{digits}")
 
@@ -74,7 +76,7 @@ class NodeMissing(LookupError):
 
 
 def find(record: Record, root: bytes, key: bytes) -> tuple[bytes, tuple[bytes, ...]]:
-    """Return the value at the hash of a key, empty if there is none, and the nodes on its path.
+    """Return the value at the hash of a key, empty if it is missing, and the nodes on its path.
 
     The nodes are a proof of inclusion or of absence. Raise :exc:`NodeMissing`.
     """
@@ -98,7 +100,7 @@ def find(record: Record, root: bytes, key: bytes) -> tuple[bytes, tuple[bytes, .
                 return b"", tuple(proof)
             proof.append(load(record, below))
             below = Reader(proof[-1]).list("node")
-        # A node shorter than a hash stands in its parent.
+        # A node shorter than a hash is inside its parent.
         node = items(below)
 
 
@@ -115,7 +117,7 @@ def walk(
         seen.add(digest)
         node = load(record, digest)
         yield node
-        # Those shorter than a hash stand in it.
+        # Nodes shorter than a hash are inside this one.
         inside = [Reader(node).list("node")]
         while inside:
             for child in _children(items(inside.pop()), leaf):
@@ -151,7 +153,7 @@ def _children(
     node: list[bytes | Reader], leaf: Callable[[bytes], object]
 ) -> list[bytes | Reader]:
     if len(node) == _BRANCH:
-        # The hashes of keys are all of one length: none ends at a branch.
+        # The hashes of keys have the same length: none ends at a branch.
         return [child for child in node[:-1] if child != b""]
     path, below = node
     _, is_leaf = decoded_path(path)
@@ -171,7 +173,7 @@ def load(record: Record, digest: bytes) -> bytes:
 
 
 def items(node: Reader) -> list[bytes | Reader]:
-    """Return the items of a node: strings, and nodes that stand in it."""
+    """Return the items of a node: strings, and nodes inside it."""
     found: list[bytes | Reader] = []
     while not node.done:
         is_list, _ = node.peek()
@@ -180,7 +182,7 @@ def items(node: Reader) -> list[bytes | Reader]:
 
 
 def decoded_path(item: bytes | Reader) -> tuple[str, bool]:
-    """Return the hex digits of a path, and if it ends in a leaf."""
+    """Return the hex digits of a path, and whether it ends in a leaf."""
     assert isinstance(item, bytes)
     text = item.hex()
     flag = int(text[0], 16)

@@ -33,18 +33,18 @@ class _Branch(NamedTuple):
 
 
 _Node: TypeAlias = "_Leaf | _Extension | _Branch | bytes | None"
-"""Bytes are the hash of one that was not read."""
+"""A node; bytes are the hash of a node that was not read."""
 
 _Change = tuple[str, bytes]
-"""The rest of a key in hex, and its value: empty to remove it."""
+"""The remaining key in hex, and its value: empty to remove it."""
 
 
 def changed(
     record: Record, root: bytes, values: Mapping[bytes, bytes]
 ) -> tuple[bytes, dict[bytes, bytes]]:
-    """Set values at the hashes of keys, or remove those that are empty.
+    """Set values at the hashes of keys, or remove them if the value is empty.
 
-    Return the new root, and the nodes on the way to what was set, by hash. Raise
+    Return the new root, and the nodes on the paths to the changed values, by hash. Raise
     :exc:`~.trie.NodeMissing`.
     """
     changes = sorted((keccak(key).hex(), value) for key, value in values.items())
@@ -77,7 +77,8 @@ class _Trie:
         return _Leaf(*changes[0]) if changes else None
 
     def _split(self, changes: list[_Change], path: str, below: _Node) -> _Node:
-        """Return what is below the digits that all share, with those before it."""
+        """Return the node below the digits that all changes share, with these digits before
+        it."""
         paths = [changes[0][0], changes[-1][0], *([] if below is None else [path])]
         shared = commonprefix(paths)  # noqa: RUF071 # digits
         size = len(shared)
@@ -116,7 +117,7 @@ class _Trie:
         return node
 
     def encoded(self, node: _Node) -> bytes:
-        """Encode a node that was read; those below are kept."""
+        """Encode a node that was read; new nodes below it are stored."""
         if isinstance(node, _Leaf):
             return encode([encoded_path(node.path, leaf=True), node.value])
         if isinstance(node, _Extension):
@@ -126,7 +127,8 @@ class _Trie:
         return listed(b"".join(map(self._reference, node.children)) + _NOTHING)
 
     def _reference(self, node: _Node) -> bytes:
-        """A node as its parent has it: itself where it is shorter than its hash."""
+        """Return a node as its parent contains it: the node itself if it is shorter than its
+        hash."""
         if node is None:
             return _NOTHING
         if isinstance(node, bytes):
@@ -135,7 +137,7 @@ class _Trie:
         return raw if len(raw) < 32 else encode(self.stored(raw))
 
     def stored(self, raw: bytes) -> bytes:
-        """Keep an encoded node; return its hash."""
+        """Store an encoded node; return its hash."""
         digest = keccak(raw)
         self.written[digest] = raw
         return digest

@@ -1,8 +1,8 @@
 """Signing hash of structured data (EIP-712), by geth's rules.
 
-eth-account hashes the domain by a type of its own instead of the document's, fills fields that
-are missing, ignores those that are not declared, and takes a text as bytes or as a boolean: the
-signature would be of another document than the one that was given.
+eth-account hashes the domain by its own type instead of the document's, fills missing fields,
+ignores undeclared fields, and accepts a text as bytes or as a boolean: the signature would be
+for another document than the given one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .crypto import from_hex
 
 _DOMAIN = "EIP712Domain"
 
-# In this order, where a document does not say which its domain has.
+# The order of the domain's fields if a document does not declare its type.
 _DOMAIN_FIELDS = {
     "name": "string",
     "version": "string",
@@ -29,11 +29,11 @@ _ARRAY = re.compile(r"(.+)\[(\d*)\]", re.ASCII)
 _NUMBER = re.compile(r"(u?)int(\d{0,3})", re.ASCII)
 _WORD_BYTES = re.compile(r"bytes(\d{1,2})", re.ASCII)
 
-# Deeper than anybody writes, and each level takes some of the stack.
+# Deeper than documents in use; each level takes space on the stack.
 _DEEPEST = 64
 
 # The hash of a struct's type covers all types that it uses, so hashing each of n types that use
-# one another takes n times the length of all. Definitions in use have some 50 fields.
+# one another takes n times their total length. Documents in use have about 50 fields.
 _MAX_DECLARATIONS = 500
 _MAX_DECLARED_CHARACTERS = 32_768
 # The type of a list is parsed again for each of its elements.
@@ -109,7 +109,7 @@ class _Encoder:
         self._type_hashes: dict[str, bytes] = {}
 
     def struct(self, name: str, value: object, depth: int = 0) -> bytes:
-        """The hash of a struct."""
+        """Return the hash of a struct."""
         if depth > _DEEPEST:
             raise ValueError(f"typed data of more than {_DEEPEST} levels")
         members, fields = _object(value, name), self._types[name]
@@ -131,7 +131,7 @@ class _Encoder:
         return self._type_hashes[name]
 
     def _used_by(self, name: str) -> set[str]:
-        """A struct, and all that it is made of."""
+        """Return the names of a struct and of all structs that it uses."""
         found, waiting = {name}, [name]
         while waiting:
             kinds = {kind.partition("[")[0] for _, kind in self._types[waiting.pop()]}
@@ -149,14 +149,14 @@ class _Encoder:
         if array is not None:
             return self._array(kind, array, value, depth)
         if kind in self._types:
-            # The end of a list of structs, as wallets have it.
+            # The end of a recursive struct, as wallets encode it.
             return bytes(32) if value is None else self.struct(kind, value, depth)
         return _atom(kind, value)
 
     def _array(self, kind: str, array: re.Match[str], value: object, depth: int) -> bytes:
         if depth > _DEEPEST or not isinstance(value, list):
             raise ValueError(f"{kind} needs a list, of at most {_DEEPEST} levels")
-        # eth-account has these words, and web3.py's tests want them.
+        # eth-account has these words, and the tests of web3.py expect them.
         if array[2] and int(array[2]) != len(value):
             raise ValueError(
                 f"Expected {array[2]} items for array type {kind}, got {len(value)} items"
@@ -165,7 +165,7 @@ class _Encoder:
 
 
 def _atom(kind: str, value: object) -> bytes:
-    """A value that is no struct and no list."""
+    """Encode a value that is neither a struct nor a list."""
     if kind == "string" and isinstance(value, str):
         return keccak(value.encode())
     if kind == "bool" and isinstance(value, bool):
@@ -195,7 +195,7 @@ def _bytes(kind: str, text: str) -> bytes:
 def _number(kind: str, value: object, *, is_signed: bool, bits: int) -> bytes:
     try:
         if isinstance(value, str):
-            # Decimal or hex, and not as long as to keep us busy.
+            # Decimal or hex, and short enough to be converted quickly.
             value = int(value[:80], 16 if value.lstrip("-")[:2] in ("0x", "0X") else 10)
         elif not isinstance(value, int) or isinstance(value, bool):
             raise ValueError

@@ -1,4 +1,4 @@
-"""Transaction rules with geth's error texts: admission, intrinsic gas, base fee (Prague).
+"""Rules for transactions with geth's error texts: admission, intrinsic gas, base fee (Prague).
 
 geth: core/txpool/validation.go and core/state_transition.go.
 """
@@ -17,7 +17,7 @@ from ..domain.records import (
     Transaction,
 )
 
-# The Yellow Paper's table of fees; EIP-2028 and EIP-2930.
+# The Yellow Paper's fee schedule; EIP-2028 and EIP-2930.
 _TX, _CREATE, _ZERO, _BYTE = 21_000, 32_000, 4, 16
 _ADDRESS, _KEY = 2_400, 1_900
 # EIP-3860, EIP-7702, EIP-7623.
@@ -26,7 +26,7 @@ _INITCODE_WORD, _AUTHORIZATION, _FLOOR = 2, 25_000, 10
 _MAX_NONCE = (1 << 64) - 1
 
 MAX_INITCODE = 2 * CODE_SIZE_LIMIT
-"""EIP-3860: bytes of the code that creates a contract."""
+"""EIP-3860: maximum bytes of the code that creates a contract."""
 
 # EIP-1559: ratio of a block's gas limit to its gas target, and divisor of the largest change
 # of the fee.
@@ -40,7 +40,7 @@ def intrinsic_gas(
     access_list: tuple[AccessListEntry, ...] = (),
     authorizations: tuple[Authorization, ...] = (),
 ) -> int:
-    """The gas that is spent in any case."""
+    """Return the gas that a transaction pays before execution."""
     zeros = data.count(0)
     gas = _TX + _ZERO * zeros + _BYTE * (len(data) - zeros)
     if creates:
@@ -50,12 +50,12 @@ def intrinsic_gas(
 
 
 def initcode_gas(data: bytes) -> int:
-    """EIP-3860: what is paid for each word of the code that creates a contract."""
+    """Return the gas for the words of the code that creates a contract (EIP-3860)."""
     return _INITCODE_WORD * ((len(data) + 31) // 32)
 
 
 def floor_gas(data: bytes) -> int:
-    """EIP-7623: what a transaction with so much calldata costs at least."""
+    """Return the minimum gas of a transaction with this calldata (EIP-7623)."""
     zeros = data.count(0)
     return _TX + _FLOOR * (zeros + 4 * (len(data) - zeros))
 
@@ -78,11 +78,12 @@ def fee_of_empty_block_before(fee: int) -> int:
 
 
 MAX_BYTES = 128 * 1024
-"""Maximum size of a transaction."""
+"""Maximum bytes of a transaction."""
 
 
 def check_protected(tx: Transaction) -> None:
-    """Refuse a transaction that is valid on every chain; raise ``InvalidTransaction``.
+    """Refuse a transaction without chain ID, which is valid on every chain; raise
+    ``InvalidTransaction``.
 
     geth: internal/ethapi, SubmitTransaction.
     """
@@ -95,12 +96,12 @@ def check_protected(tx: Transaction) -> None:
 def check_form(
     tx: Transaction, chain_id: int, gas_limit: int, code_size_limit: int = CODE_SIZE_LIMIT
 ) -> None:
-    """Refuse what no state would let run in a block; raise ``InvalidTransaction``."""
+    """Refuse a transaction that is invalid in any state; raise ``InvalidTransaction``."""
     if tx.chain_id is not None and tx.chain_id != chain_id:
         raise InvalidTransaction(
             f"invalid chain id for signer: have {tx.chain_id} want {chain_id}"
         )
-    # Code of the largest size that is allowed has to get in.
+    # A transaction must be able to deploy code of the maximum size.
     max_bytes = MAX_BYTES + 2 * max(0, code_size_limit - CODE_SIZE_LIMIT)
     if len(tx.raw) > max_bytes:
         raise InvalidTransaction(
@@ -170,7 +171,7 @@ def _check_gas(gas: int, intrinsic: int, data: bytes) -> None:
 
 
 def check_nonce(tx: Transaction, account: Account) -> None:
-    """Refuse a nonce that was used."""
+    """Refuse a nonce that is already used."""
     if tx.nonce < account.nonce:
         raise InvalidTransaction(
             f"nonce too low: next nonce {account.nonce}, tx nonce {tx.nonce}"
@@ -178,7 +179,7 @@ def check_nonce(tx: Transaction, account: Account) -> None:
 
 
 def check_turn(tx: Transaction, account: Account) -> None:
-    """Refuse all nonces but the next."""
+    """Refuse all nonces except the next."""
     check_nonce(tx, account)
     if tx.nonce > account.nonce:
         raise InvalidTransaction(
@@ -187,7 +188,7 @@ def check_turn(tx: Transaction, account: Account) -> None:
 
 
 def check_last_nonce(tx: Transaction) -> None:
-    """EIP-2681: refuse the highest nonce, after which there is no other."""
+    """Refuse the highest nonce, which has no successor (EIP-2681)."""
     if tx.nonce >= _MAX_NONCE:
         raise InvalidTransaction(
             f"nonce has max value: address 0x{tx.sender.hex()}, nonce: {tx.nonce}"
@@ -195,19 +196,19 @@ def check_last_nonce(tx: Transaction) -> None:
 
 
 def check_sender(tx: Transaction, code: bytes) -> None:
-    """EIP-3607: refuse what a contract would have signed; EIP-7702 lets borrowers do so."""
+    """Refuse a sender with contract code (EIP-3607), except a delegation (EIP-7702)."""
     if code and not code.startswith(DELEGATION):
         raise InvalidTransaction(f"sender not an eoa: address 0x{tx.sender.hex()}")
 
 
 def max_cost(tx: Transaction) -> int:
-    """The most wei that a transaction may take from its sender."""
+    """Return the maximum wei that a transaction may cost its sender."""
     blobs = (tx.blob_gas or 0) * (tx.max_fee_per_blob_gas or 0)
     return tx.gas * tx.fee_cap + tx.value + blobs
 
 
 def check_funds(tx: Transaction, account: Account) -> None:
-    """Refuse what its sender could not pay."""
+    """Refuse a transaction that its sender can't pay."""
     cost = max_cost(tx)
     if account.balance < cost:
         raise InvalidTransaction(
@@ -217,9 +218,12 @@ def check_funds(tx: Transaction, account: Account) -> None:
 
 
 def check_tip(tx: Transaction, base_fee: int) -> None:
-    """Refuse one that pays no tip and less than the next block's base fee: it would wait for a
-    fee that falls, and nobody had a reason to take it then. geth's pool takes none without a
-    tip, anvil's takes those that pay the base fee."""
+    """Refuse a transaction that pays neither a tip nor the next block's base fee.
+
+    It would be pending until the base fee falls, and validators would have no reason to include
+    it even then. geth's pool accepts none without a tip, anvil's accepts those that pay the
+    base fee.
+    """
     if not tx.tip_cap:
         check_fee(tx, base_fee)
 
@@ -234,7 +238,7 @@ def check_fee(tx: Transaction, base_fee: int) -> None:
 
 
 def check_message_form(message: Message, environment: Environment) -> None:
-    """Refuse a call that no transaction could be."""
+    """Refuse a call that can't be a transaction."""
     _check_initcode(message.to, message.data, environment.code_size_limit)
     creates = message.to is None
     lists = message.access_list, message.authorizations

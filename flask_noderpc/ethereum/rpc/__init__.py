@@ -1,1 +1,1 @@
-"""The EVM-compatible JSON-RPC layer over the node's own blocks and events."""
+"""The EVM-compatible JSON-RPC layer over the node's blocks and events."""

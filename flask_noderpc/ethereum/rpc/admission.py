@@ -23,12 +23,12 @@ _NO_SNIFF = "X-Content-Type-Options", "nosniff"
 
 
 def admission(max_body: int) -> Admission:
-    """Return the admission of bodies of at most so many bytes."""
+    """Return the admission of bodies of at most ``max_body`` bytes."""
     return Admission(partial(_admit, max_body), signs=True, unreadable=lambda _: _unreadable())
 
 
 def _unreadable() -> NodeRPCError:
-    # geth: it reads as far as it may, and that is no JSON.
+    # geth: it reads up to the limit, and the result is not JSON.
     return ParseError("parse error")
 
 

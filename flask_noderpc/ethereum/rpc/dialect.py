@@ -1,6 +1,6 @@
 """The ``evm`` dialect: Ethereum's JSON forms in geth's envelope.
 
-geth: rpc/json.go, rpc/handler.go. Every reply is a 200; ids are echoed as they came.
+geth: rpc/json.go, rpc/handler.go. Every response has status 200; IDs are returned unchanged.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ _LONGEST_METHOD = 2048
 
 _WEBSOCKET_METHODS = ("eth_subscribe", "eth_unsubscribe")
 _VERSION = "2.0"
-# Brackets inside a string are text, also where it does not end: to look again behind each of
-# its escaped quotes would take the square of its length. Another value needs no separator
-# after the first.
+# Brackets inside a string are text, also if the string does not end: searching again after each
+# of its escaped quotes would take quadratic time. Other values need no separator after the
+# first.
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[][{}]', re.DOTALL)
 _SCALAR = re.compile(
     rb"true|false|null|"
     rb"-?[0-9]+(?![0-9])(?:\.[0-9]+(?![0-9])|(?!\.))(?:[eE][-+]?[0-9]+|(?![eE]))"
 )
-# Commas of a body. A million values, however small, would keep the process busy for a second;
-# filters and batches have some thousand.
+# Maximum commas of a body. A million small values would block the process for a second; filters
+# and batches have some thousands.
 _MAX_VALUES = 100_000
-# The first value of a body that is no single value is looked for in so many bytes, strings and
-# brackets: to scan five megabytes would delay everyone else by a tenth of a second.
+# Limits of the search for the first value of a body that has several: bytes, and strings and
+# brackets. Scanning five megabytes would delay other requests by a tenth of a second.
 _MAX_TOKENS, _MAX_SCANNED = 50_000, 1 << 20
 _NESTING = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 
 class _TooManyCalls(BatchTooLarge):
-    """A batch over the limit, with the id of its first call."""
+    """A batch over the limit, with the ID of its first call."""
 
     def __init__(self, limit: int, request_id: bytes | None) -> None:
         super().__init__(limit)
@@ -67,14 +67,14 @@ class _TooManyCalls(BatchTooLarge):
 
 
 class GethEnvelope(Envelope):
-    """Bodies as geth takes them, errors with their text as the message."""
+    """Bodies as geth accepts them; error messages are geth's."""
 
     lone_reply_is_bare = False
     runs_notifications = True
     statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {RPCError: HTTPStatus.OK}
 
     def _parse(self, body: bytes, max_batch: int) -> Calls:
-        """The calls of a body; of several values in it, the first counts."""
+        """Return the calls of a body; if it contains several values, the first counts."""
         values = body.count(b",")
         if values > _MAX_VALUES:
             raise InvalidRequest(
@@ -87,22 +87,24 @@ class GethEnvelope(Envelope):
         if not elements:
             raise InvalidRequest("empty batch")
         if len(elements) > max_batch:
-            # No further than a batch goes: there may be a million that are no calls.
+            # Not beyond the limit of a batch: there may be a million elements that are not
+            # calls.
             raise _TooManyCalls(max_batch, _first_id(_parsed_calls(elements[:max_batch])))
         return Calls(tuple(_parsed_calls(elements)), is_batch=True)
 
     def parse_one(self, body: bytes) -> Call | BadCall:
-        """The one call of a body."""
+        """Return the single call of a body."""
         return _call(_first_value(body))
 
     def unknown_method(self, name: str, hint: str) -> RPCError:
-        """geth's text, and what would bring the method."""
+        """Return geth's error, and a hint how to enable the method."""
         if name in _WEBSOCKET_METHODS and not hint:
             return MethodNotFound("notifications not supported")
         return MethodNotFound(f"the method {name} does not exist/is not available", hint)
 
     def refusal(self, error: RPCError) -> bytes:
-        """The reply to a body that holds no calls; of a long batch, a list with one error."""
+        """Return the response to a body without calls; for a batch that is too long, a list
+        with one error."""
         if isinstance(error, _TooManyCalls):
             return b"[" + self.failure(error.id, error) + b"]"
         return self.failure(None, error)
@@ -112,7 +114,7 @@ class GethEnvelope(Envelope):
         return _code_and_text(error)[0]
 
     def failure(self, request_id: bytes | None, error: RPCError) -> bytes:
-        """A reply with an error object."""
+        """Return a response with an error object."""
         code, text = _code_and_text(error)
         body: dict[str, object] = {"code": code, "message": text}
         if isinstance(error, EvmError) and error.data is not None:
@@ -138,11 +140,11 @@ def _code_and_text(error: RPCError) -> tuple[int, str]:
 
 
 def _first_value(body: bytes) -> bytes:
-    """Return the first JSON value of a body; raise :exc:`ParseError` if there is none."""
+    """Return the first JSON value of a body; raise :exc:`ParseError` if it has none."""
     body = body.strip(b" \t\r\n")
     try:
         if not _is_json(body):
-            # Go: json.Decoder reads a stream, of which geth takes the first value.
+            # Go: json.Decoder reads a stream; geth uses the first value.
             str(body, "utf-8")
             body = body[: _end_of_value(body)]
             jsoncodec.decode(body, jsoncodec.Raw)
@@ -152,7 +154,7 @@ def _first_value(body: bytes) -> bytes:
 
 
 def _is_json(body: bytes) -> bool:
-    """True if the body is one JSON value."""
+    """Return true if the body is one JSON value."""
     try:
         jsoncodec.decode(body, jsoncodec.Raw)
     except jsoncodec.NotJSON:
@@ -161,7 +163,7 @@ def _is_json(body: bytes) -> bool:
 
 
 def _end_of_value(body: bytes) -> int:
-    """Return the length of the value at the start of a body, 0 if it does not end."""
+    """Return the length of the value at the start of a body, 0 if it is incomplete."""
     if body[:1] not in (b"[", b"{", b'"'):
         scalar = _SCALAR.match(body)
         return scalar.end() if scalar else 0
@@ -203,7 +205,7 @@ def _call(document: bytes) -> Call | BadCall:
 
 
 def _version(raw: bytes) -> str:
-    # Evmos: its examples leave the member out, which geth refuses.
+    # Evmos: its examples omit this member, which geth refuses.
     return _text(raw) if raw else _VERSION
 
 
@@ -244,7 +246,8 @@ class EvmDialect(Dialect):
         return super()._dumps | plain
 
     def described(self, result: type, components: Components) -> Json:
-        """The JSON Schema of a kind of result, which may be null where something is missing."""
+        """Return the JSON Schema of a result type; the result may be null if something is
+        missing."""
         if result in (object, jsoncodec.Raw):
             return {}
         found = _PLAIN.get(result) or super().described(result, components)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import NotSupported, RPCError
 
-# geth: rpc/errors.go, of every error without a code of its own.
+# geth: rpc/errors.go, the default code.
 SERVER_ERROR = -32000
 # JSON-RPC 2.0.
 INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
@@ -20,7 +20,7 @@ MOVED_TO_ITSELF, MOVED_TOGETHER = -38022, -38023
 
 
 class EvmError(RPCError):
-    """An error object with a code of its own, and ``data`` that is no text of ours."""
+    """An error object with its own code, and ``data`` that is not an explanation of ours."""
 
     def __init__(self, text: str, *, code: int = SERVER_ERROR, data: object = None) -> None:
         super().__init__(text, code=code)

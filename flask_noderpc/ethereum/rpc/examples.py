@@ -1,4 +1,4 @@
-"""Examples of parameters of the EVM layer, for the page that tries calls."""
+"""Examples of parameters of the EVM layer, for the page on which calls can be tried."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ZERO_HASH, _ZERO_ADDRESS = "0x" + "00" * 32, "0x" + "00" * 20
 
 
 def examples_of(ask: Ask) -> Example:
-    """Return what gives examples, from the latest block and the accounts that are answered."""
+    """Return a function that gives examples, from the latest block and the node's accounts."""
     block = ask("eth_getBlockByNumber", "latest", False).get("result") or {}
     accounts = ask("eth_accounts").get("result") or [_ZERO_ADDRESS]
     values = values_of(
@@ -36,7 +36,7 @@ def examples_of(ask: Ask) -> Example:
 def values_of(block: str, tx: str, account: str) -> dict[str, Json]:
     """Return values by the names of parameters of the EVM layer.
 
-    ``block`` and ``tx`` are hashes, ``account`` is an address; all in hex behind 0x.
+    ``block`` and ``tx`` are hashes, ``account`` is an address; all in hex with the prefix 0x.
     """
     zero = "0x" + "00" * 32
     return {

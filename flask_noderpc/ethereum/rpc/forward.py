@@ -1,8 +1,8 @@
-"""Rows whose calls are forwarded to another node: those that need a state.
+"""Routes whose calls need a state and are forwarded to another node.
 
-The parameters are checked as those of the row, and go on as they were given. Only tags that
-mean the newest block are replaced with our own height, or ``eth_call`` would be of a later
-block than ``eth_blockNumber``.
+The parameters are checked like those of the original route and forwarded as they were given.
+Only tags for the newest block are replaced with our own height; otherwise ``eth_call`` could be
+executed at a later block than ``eth_blockNumber`` returned.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _NEWEST = (Tag.LATEST, Tag.SAFE, Tag.FINALIZED)
 
 
 def with_forwarded(table: RouteTable, ctx: Context) -> RouteTable:
-    """Return the table with rows that forward, where the backend can, and has no EVM state."""
+    """Return the table with routes that forward, if the backend can forward and has no EVM
+    state."""
     forward = FORWARDED_CALLS.find(ctx.backend)
     if forward is None:
         return table
@@ -68,7 +69,7 @@ def _forwarded(row: Route[Any], forward: ForwardedCalls) -> Route[Any]:
 
 
 def _fixed(method: str, forward: ForwardedCalls) -> Callable[[Context, Params], jsoncodec.Raw]:
-    """Return the handler of a call whose result never changes, and is asked for once."""
+    """Return the handler of a call whose result never changes, and is requested once."""
 
     @cache
     def result() -> jsoncodec.Raw:
@@ -113,7 +114,8 @@ def _call(forward: ForwardedCalls, method: str, params: bytes) -> jsoncodec.Raw:
 
 
 def _params_of(kind: type[Params]) -> type[Params]:
-    """Return parameters that are checked as those of ``kind``, and have the values as given."""
+    """Return parameters that are checked like those of ``kind``, and have the values as
+    given."""
     members = [(spec.name, Any, _as_given(spec)) for spec in specs(kind)]
     return make_dataclass(kind.__name__, members, bases=(Params,), frozen=True, slots=True)
 
@@ -121,14 +123,14 @@ def _params_of(kind: type[Params]) -> type[Params]:
 def _as_given(spec: ParamSpec) -> Any:
     default = spec.default if isinstance(spec.default, Tag) else None
     if isinstance(spec.kind, BlockId):
-        # Nodes differ in their default.
+        # Nodes have different defaults.
         default = Tag.LATEST
     given = {} if spec.required else {"default": default}
     return param(_AsGiven(spec.kind), doc=spec.doc, wire=spec.wire, **given)
 
 
 class _AsGiven(ParamField):
-    """A parameter that is checked by another kind, and stays as it was given."""
+    """A parameter that another type checks, and whose value stays as it was given."""
 
     def __init__(self, kind: ParamField) -> None:
         super().__init__()
@@ -137,10 +139,10 @@ class _AsGiven(ParamField):
 
     @property
     def in_json(self) -> Any:
-        """The JSON Schema of the other kind."""
+        """Return the JSON Schema of the other type."""
         return self._kind.in_json
 
     def from_json(self, value: Any) -> Any:
-        """Return the value, a tag of a block as such; raise :exc:`ValueError`."""
+        """Return the value, with a block's tag as :class:`Tag`; raise :exc:`ValueError`."""
         read = self._kind.from_json(value)
         return read if isinstance(read, Tag) else value

@@ -1,4 +1,4 @@
-"""EVM layer of one mount: its dispatcher, subscriptions, and the feeds behind them."""
+"""EVM layer of one mount: its dispatcher, subscriptions, and their feeds."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ ENDPOINT, _WEBSOCKET = "evm", "evm_websocket"
 class EvmLayer(Layer):
     """Dispatcher and subscriptions of the EVM layer over a mount's backend.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown namespace, or a row of
-    the host's that can't be served.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown namespace, or a route
+    of the app that can't be served.
     """
 
     title = "Ethereum's JSON-RPC"
@@ -80,7 +80,7 @@ class EvmLayer(Layer):
 
     def paths(self, views: Views, excluded: Iterable[str]) -> Iterator[Path]:
         """Yield the path of JSON-RPC bodies."""
-        # A host's own health check may be there.
+        # The app's own health check may have this path.
         left = {"GET"} if ENDPOINT in excluded else set()
         methods = [method for method in EVERY_METHOD if method not in left]
         view = views.body(ENDPOINT, self.dispatcher, empty_page)
@@ -92,7 +92,7 @@ class EvmLayer(Layer):
         yield Websocket("/evm/ws", _WEBSOCKET, self.session, limit)
 
     def examples(self, ask: Ask) -> Example:
-        """Return what gives examples, as the chain has them."""
+        """Return a function that gives examples from the chain."""
         return examples_of(ask)
 
     def prepare(self, *, serves: bool) -> None:
@@ -102,7 +102,7 @@ class EvmLayer(Layer):
             state.start(calls=serves, blocks=self._settings.produce)
 
     def session(self, peer: Peer, permissions: Permissions) -> EvmSession:
-        """Return the session of a websocket."""
+        """Return a session for a websocket."""
         return EvmSession(
             self.dispatcher, self._hub, peer=peer, follow=self._follow, permissions=permissions
         )

@@ -1,4 +1,4 @@
-"""Members of blocks that a followed chain does not store, asked of its node."""
+"""Members of blocks that a followed chain does not store, read from its node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...backends.base.capabilities import ForwardedCalls
 from ...errors import BackendError, ForwardedCallFailed
 from .codec import hex
 
-# A node that gave no answer is not asked again for so long: blocks are read meanwhile.
+# Seconds without further requests after a node failed to respond; blocks are read without it.
 _PAUSE_S = 30.0
 
 
@@ -41,17 +41,17 @@ class _Shown(jsoncodec.Struct, rename="camel"):
 
 
 class NodeBlocks:
-    """Blocks of another node; after a failure it is left alone for a while."""
+    """Blocks of another node; after a failure no requests are sent to it for a while."""
 
     def __init__(self, forward: ForwardedCalls) -> None:
         self._forward = forward
-        # As many as the chain has had validators.
+        # One for each validator that the chain has had.
         self._accounts: dict[bytes, bytes] = {}
         self._genesis: NodeBlock | None = None
         self._pause_ends = 0.0
 
     def account(self, proposer: bytes, height: int) -> bytes | None:
-        """Return the account of a block's proposer; ``None`` while it is not known."""
+        """Return the account of a block's proposer; ``None`` while it is unknown."""
         found = self._accounts.get(proposer)
         if found is None:
             block = self._block(height)
@@ -60,10 +60,10 @@ class NodeBlocks:
         return found
 
     def genesis(self) -> NodeBlock | None:
-        """Return block 0; ``None`` if the node has none, or while it is not known."""
+        """Return block 0; ``None`` if the node does not have it, or while it is unknown."""
         if self._genesis is None:
             found = self._block(0)
-            # Ethermint answers with the latest block.
+            # Ethermint returns the latest block.
             if found is not None and found.number == 0:
                 self._genesis = found
         return self._genesis

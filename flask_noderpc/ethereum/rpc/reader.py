@@ -32,18 +32,18 @@ from .node_blocks import NodeBlocks
 
 
 class SearchBudget:
-    """The time and the rows of a search, shared by all that one call looks at."""
+    """The time and the rows of a search, shared by all reads of one call."""
 
     def __init__(self, settings: Settings) -> None:
         self.limits = SearchLimits.within(settings.search_timeout, settings.max_response_bytes)
-        """The limits of the backend's own search."""
+        """Limits of the backend's own search."""
         self._deadline = time.monotonic() + self.limits.seconds
         self._rows = self.limits.rows
 
     def spend(self, rows: int) -> None:
-        """Look at some more; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        """Count rows that are read; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
         if self._rows < self.limits.rows:
-            # Under gevent the others have their turn between two blocks.
+            # Under gevent other requests get the processor between two blocks.
             next_turn()
         self._rows -= rows
         if self._rows < 0:
@@ -54,34 +54,34 @@ class SearchBudget:
 
 _MEMO = "evm reader"
 _CACHED_BLOCKS = 128
-# Blocks of thousands of logs are large, and so a hundred of them are not cached.
+# Blocks with thousands of logs are large, so fewer than 100 of them are cached.
 _CACHED_BYTES = 64 << 20
 # Pending transactions are read often, and recovering their senders is slow.
 _CACHED_PENDING = 8192
 _CACHED_PENDING_BYTES = 32 << 20
-# What objects weigh beside the bytes they hold, about.
+# Approximate size of objects, in addition to their bytes.
 _HEADER_BYTES, _TX_BYTES, _LOG_BYTES = 1024, 2048, 512
 # Transactions of a large mempool may have a megabyte each.
 _SMALL_POOL, _MAX_SMALL, _MAX_PENDING = 16 << 20, 5_000, 100
 
 
 def reader(ctx: Context) -> Reader:
-    """The reader of a mount."""
+    """Return the reader of a mount."""
     if _MEMO not in ctx.memo:
-        # Two threads may each make one; only the first is used.
+        # Two threads may both create one; only the first is used.
         ctx.memo.setdefault(_MEMO, Reader(ctx.backend, ctx.memory))
     found: Reader = ctx.memo[_MEMO]
     return found
 
 
 class Reader:
-    """Reads blocks of a backend; those it has built recently are cached."""
+    """Reads blocks of a backend, and caches those it has built."""
 
     def __init__(self, backend: ChainBackend, memory: CacheMemory | None = None) -> None:
         self._backend = backend
         memory = memory or CacheMemory()
         self._blocks = LRUCache[bytes, Block](_CACHED_BLOCKS, _CACHED_BYTES, _weight, memory)
-        # By the node transaction's own bytes, of which nothing else can be made.
+        # By the node transaction's bytes, so no other transaction can have the same key.
         self._decoded = LRUCache[bytes, tuple[Transaction, ...]](
             _CACHED_PENDING, _CACHED_PENDING_BYTES, _weight_decoded, memory
         )
@@ -96,37 +96,37 @@ class Reader:
 
     @property
     def first(self) -> int:
-        """Height of the chain's first block; before it there is block 0 alone."""
+        """Height of the chain's first block; the only block before it is block 0."""
         return self._backend.reads.initial_height()
 
     def genesis(self) -> Block | None:
-        """Block 0; ``None`` where the genesis document is not known."""
+        """Return block 0; ``None`` if the genesis document is unknown."""
         if self._genesis is None:
-            # Of a chain that is filled downwards, neither may be there yet.
+            # In a chain that is filled downwards, both may be missing.
             with suppress(GenesisNotAvailable, HeightNotAvailable):
                 self._genesis = self._made_genesis()
         return self._genesis
 
     def height(self, number: Height) -> int:
-        """Return the height; that of the latest block for a pending one."""
+        """Return the height; for the pending block, the height of the latest."""
         match number:
             case int():
                 return number
             case Tag.EARLIEST:
-                # A node that forgot its first blocks begins at what it has.
+                # A node that pruned its first blocks begins at its lowest block.
                 base = self._backend.reads.base_height()
                 return base if base > self.first or self.genesis() is None else 0
             case _:
                 return self.latest
 
     def at(self, height: int) -> Block | None:
-        """The block at a height; ``None`` where there is none."""
+        """Return the block at a height; ``None`` if it is missing."""
         if height == 0:
             return self.genesis()
         if height.bit_length() > 63:
             return None
         try:
-            # By its hash: a chain of tests may have another one there by now.
+            # By hash: a test chain may have another block at this height by now.
             found = self._blocks.get(self._backend.reads.hash_at(height))
             return found or self._keep(self._made(height))
         except (HeightNotAvailable, ResultNotFound):
@@ -135,7 +135,7 @@ class Reader:
     def parent(self, block: Block) -> Block | None:
         """Return the block before a block of the chain, or ``None``."""
         header = block.partial_header
-        # The store is only asked for the hash of a height if the block is not cached.
+        # The store is only queried for the hash of a height if the block is not cached.
         return self._blocks.get(header.parent_hash) or self.at(header.number - 1)
 
     def _keep(self, made: Block) -> Block:
@@ -143,13 +143,13 @@ class Reader:
             header = made.partial_header
             miner = self._node.account(header.miner or b"", header.number)
             if miner is None:
-                # Not cached: the next reader asks again.
+                # Not cached: the next reader requests it again.
                 return made
             made = replace(made, partial_header=replace(header, miner=miner))
         return self._blocks.put(made.partial_header.hash or b"", made)
 
     def by_hash(self, block_hash: bytes) -> Block | None:
-        """The block with a hash; ``None`` where nobody knows it."""
+        """Return the block with a hash; ``None`` if it is unknown."""
         genesis = self.genesis()
         if genesis is not None and block_hash == genesis.header.hash:
             return genesis
@@ -159,9 +159,9 @@ class Reader:
             return None
 
     def block(self, number_or_hash: Height | ByHash) -> Block | None:
-        """Return the block; a pending one is built from the pending transactions.
+        """Return the block; a pending block is built from the pending transactions.
 
-        Raise :exc:`.errors.PrunedHistory` for one that was pruned.
+        Raise :exc:`.errors.PrunedHistory` for a pruned block.
         """
         if isinstance(number_or_hash, ByHash):
             return self.by_hash(number_or_hash.hash)
@@ -171,7 +171,7 @@ class Reader:
         found = self.at(height)
         if found is None and self.first <= height < self._backend.reads.base_height():
             if number_or_hash is Tag.EARLIEST:
-                # Forgotten between two looks: the next one is.
+                # Pruned between the two reads, so its successor is the first.
                 return self.block(number_or_hash)
             raise PrunedHistory
         return found
@@ -193,7 +193,7 @@ class Reader:
         return [tx for raw in raws for tx in self.decoded(raw)]
 
     def decoded(self, raw: bytes) -> tuple[Transaction, ...]:
-        """The Ethereum transactions in a node's transaction that waits."""
+        """Return the Ethereum transactions in a pending node transaction."""
         found = self._decoded.get(raw)
         return self._decoded.put(raw, ethereum_transactions(raw)) if found is None else found
 
@@ -238,6 +238,7 @@ def _weight(block: Block) -> int:
 
 
 def _weight_decoded(txs: tuple[Transaction, ...]) -> int:
-    """The same of transactions, with the bytes that they were read from."""
-    # Beside its bytes there are its data, or lists of twice their size.
+    """Return the approximate bytes of transactions in memory, with the bytes that they were
+    read from."""
+    # In addition to its bytes, its data, or lists of twice their size.
     return _TX_BYTES + sum(_TX_BYTES + 4 * len(tx.raw) for tx in txs)

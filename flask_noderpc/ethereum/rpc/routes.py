@@ -1,4 +1,4 @@
-"""Route table of the EVM layer: one row for each method, by namespace."""
+"""Route table of the EVM layer: one route for each method, by namespace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .queries import blocks, fees, logs, node
 from .subscriptions import filters
 
 SESSION_METHODS = frozenset({"eth_subscribe", "eth_unsubscribe"})
-"""The methods of a websocket's session, which are no rows."""
+"""The methods of a websocket's session, which are not routes."""
 
 
 _NEED_STATE = (
@@ -355,11 +355,11 @@ EVM_ROUTES = RouteTable(
 
 
 RESERVED = EVM_ROUTES + DEV_ROUTES
-"""The rows whose names the host's routes can't have."""
+"""Routes whose names the app's routes can't have."""
 
 
 def custom_routes(more: Iterable[Route[Any]]) -> RouteTable:
-    """Return the host's rows that are not here already; raise
+    """Return the app's routes that are not built in; raise
     :exc:`~flask_noderpc.errors.ConfigurationError` for one that can't be served."""
     custom = RouteTable(RESERVED.with_custom(more)[len(RESERVED) :])
     for row in custom:
@@ -374,8 +374,8 @@ def custom_routes(more: Iterable[Route[Any]]) -> RouteTable:
 
 
 def namespaces_of(enabled: tuple[str, ...], custom: RouteTable) -> tuple[str, ...]:
-    """Return the enabled namespaces and the host's; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` for one that is not known."""
+    """Return the enabled namespaces and the app's; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown one."""
     given = dict.fromkeys(row.name.partition("_")[0] for row in custom)
     for name in enabled:
         if name not in NAMESPACES and name not in given:
@@ -385,9 +385,9 @@ def namespaces_of(enabled: tuple[str, ...], custom: RouteTable) -> tuple[str, ..
 
 
 def routes_of(namespaces: tuple[str, ...], custom: RouteTable, *, dev: bool) -> RouteTable:
-    """Return the rows of these namespaces, and of ``rpc``, which is always there.
+    """Return the routes of these namespaces, and of ``rpc``, which is always served.
 
-    With ``dev`` those are among them that sign, and the namespaces of development nodes.
+    With ``dev`` they include the methods that sign, and the namespaces of development nodes.
     """
     served = {"rpc", *namespaces, *DEV_NAMESPACES}
     rows = (RESERVED if dev else EVM_ROUTES) + custom

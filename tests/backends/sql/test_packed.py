@@ -1,4 +1,4 @@
-"""Packed rows give back what was packed, and nothing that was changed since."""
+"""Tests that packed rows are unpacked to the same values, and refused if they were changed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ FEW = (Validator(b"\x09" * 20, PublicKey("ed25519", b""), 1, 0),)
 
 @st.composite
 def commits(draw: st.DrawFn) -> Commit:
-    """Mostly votes as they are, some absent and some that no node would make."""
+    """Draw commits with mostly usual votes, some absent ones, and some that no node would
+    make."""
     strange = st.builds(
         CommitSig, st.integers(0, 9), st.binary(max_size=33), TIMES, st.binary(max_size=70)
     )

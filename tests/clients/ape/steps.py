@@ -18,16 +18,16 @@ STRANGER = "0x" + "88" * 20
 
 
 def step(name: str, shown: Any) -> None:
-    """Print what a step gave."""
+    """Print the result of a step."""
     print(json.dumps({"step": name, "shown": shown}), flush=True)
 
 
 def next_of(poll: Callable[[], Any], cause: Callable[[], Any]) -> Any:
-    """Cause something until a poll finds it; return what the poll found."""
+    """Repeat a cause until a poll finds its effect; return what the poll found."""
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(next(poll())), daemon=True)
     thread.start()
-    # A poll looks at what comes after it began, which nothing tells.
+    # A poll only sees what happens after it began, and it does not report when that is.
     while thread.is_alive():
         cause()
         thread.join(0.5)
@@ -57,7 +57,7 @@ def contracts(account: Any, container: Any) -> Any:
 
 
 def chain(account: Any, contract: Any) -> None:
-    """Drive the chain, and poll it."""
+    """Mine blocks, and poll them."""
     blocks = ape.chain.blocks
     before = blocks.height
     snapshot = ape.chain.snapshot()

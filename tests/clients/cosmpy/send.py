@@ -1,8 +1,9 @@
-"""What a program does with cosmpy's LedgerClient over REST.
+"""Use cosmpy's LedgerClient over REST.
 
     python send.py URL CHAIN_ID MNEMONIC
 
-The mnemonic is that of the accounts of a development chain; cosmpy has its first.
+MNEMONIC is the one that all accounts of a development chain come from; cosmpy uses its first
+account.
 """
 
 import json

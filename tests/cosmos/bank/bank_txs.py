@@ -1,4 +1,4 @@
-"""Wallets that sign transactions for the application ``bank``, and broken ones."""
+"""Wallets that sign transactions for the application ``bank``, some of which are broken."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def any_of(type_url: str, value: bytes) -> bytes:
 
 
 def send(sender: str, recipient: str, *amount: bytes) -> bytes:
-    """A message that sends 1 token, or other coins."""
+    """Return a message that sends 1 token, or other coins."""
     parts = b"".join(message(3, each) for each in amount or (coin(1),))
     return any_of(MSG_SEND, string(1, sender) + string(2, recipient) + parts)
 
@@ -84,7 +84,7 @@ class Draft:
         return SignerData(self.chain_id, self.number, self.sequence)
 
     def signed(self) -> bytes:
-        """The transaction with its signature."""
+        """Return the transaction with its signature."""
         return txs.encode(self.body(), self.auth_info(), [self.signature(self.auth_info())])
 
     def signature(self, auth_info: bytes) -> bytes:
@@ -95,7 +95,7 @@ class Draft:
 
 
 def signed_bytes(raw: bytes, mode: int, signer: SignerData) -> bytes:
-    """What is signed of a transaction."""
+    """Return the bytes of a transaction that its signers sign."""
     decoded = decode(raw, _REGISTRY)
     messages = [each.amino_json() for each in decoded.messages]
     return sign_bytes(mode, decoded.tx, signer, messages)
@@ -104,7 +104,7 @@ def signed_bytes(raw: bytes, mode: int, signer: SignerData) -> bytes:
 def multisigned(
     draft: Draft, key: MultisigKey, by: dict[int, PrivateKey], bits: BitArray | None = None
 ) -> bytes:
-    """The transaction, signed by some keys of a multisig key."""
+    """Return the transaction, signed by some keys of a multisig key."""
     bits = bits or BitArray.of([at in by for at in range(len(key.keys))])
     single = message(2, message(1, integer(1, AMINO_JSON)))
     mode = message(2, message(1, bits.encode()) + single * len(by))
@@ -117,7 +117,7 @@ def multisigned(
 
 
 def delivered(chain: EmbeddedChain, *raw: bytes) -> Sequence[ExecTxResult]:
-    """Send transactions, which are accepted, and return their results."""
+    """Send transactions, which must be accepted, and return their results."""
     for tx in raw:
         check = chain.mempool.submit(tx)
         assert check.code == 0, check.log
@@ -125,7 +125,7 @@ def delivered(chain: EmbeddedChain, *raw: bytes) -> Sequence[ExecTxResult]:
 
 
 def ask(chain: EmbeddedChain, method: str, request: bytes, height: int = 0) -> QueryResult:
-    """Return the answer of a method, of which a module's name is enough."""
+    """Return the result of a query method; ``module/Method`` is enough."""
     module, _, name = method.partition("/")
     path = f"/cosmos.{module}.v1beta1.Query/{name}"
     return chain.application.query(path, request, height, False)
@@ -138,7 +138,7 @@ def balance(chain: EmbeddedChain, address: str, denom: str = "token", height: in
 
 
 def account(chain: EmbeddedChain, address: str, height: int = 0) -> tuple[int, int]:
-    """Number and sequence of an account."""
+    """Return the number and the sequence of an account."""
     found = ask(chain, "auth/Account", string(1, address), height)
     assert found.code == 0, found.log
     base = Message(Message(Message(found.value).blob(1)).blob(2))
@@ -146,7 +146,7 @@ def account(chain: EmbeddedChain, address: str, height: int = 0) -> tuple[int, i
 
 
 def draft(sequence: int = 0, who: int = 0, **fields: object) -> Draft:
-    """A transfer of a development account to the next one."""
+    """Return a transfer from a development account to the next one."""
     addresses = dev.dev_addresses()
     made = Draft(
         (send(addresses[who], addresses[(who + 1) % len(addresses)]),),

@@ -1,4 +1,5 @@
-"""The application ``bank``: transactions, their refusals, checks, rewinds and past states."""
+"""Tests of the application ``bank``: transactions, their refusals, checks, rewinds and past
+states."""
 
 from __future__ import annotations
 
@@ -122,7 +123,7 @@ def test_a_transfer_pays_its_fee_and_the_recipient(chain: EmbeddedChain) -> None
 def test_a_recipient_without_an_account_gets_the_next_number(chain: EmbeddedChain) -> None:
     delivered(chain, Draft((send(ALICE, NOBODY),)).signed())
 
-    # After ten accounts and that of the fees.
+    # Ten accounts and the fee collector have lower numbers.
     assert account(chain, NOBODY) == (11, 0)
 
 
@@ -258,7 +259,7 @@ REFUSED = {
         8,
         f"pubKey does not match signer address {ALICE} with signer index: 0: invalid pubkey",
     ),
-    # The SDK counts before it looks at the limit.
+    # The SDK adds up gas before it compares with the limit.
     "no gas": (_with(gas=0), 11, None),
     "little gas": (_with(gas=20_000), 11, None),
     "a long memo": (
@@ -266,7 +267,7 @@ REFUSED = {
         12,
         "maximum number of characters is 256 but received 257 characters: memo too large",
     ),
-    "a fee that nobody has": (
+    "a fee that exceeds the balance": (
         _with(fee=(coin(2 * RICH, "stake"),)),
         5,
         "spendable balance 1000000000000stake is smaller than 2000000000000stake: insufficient"
@@ -287,7 +288,7 @@ REFUSED = {
         13,
         "invalid fee amount: 5token,5stake: insufficient fee",
     ),
-    "an amount that is none": (
+    "an invalid amount": (
         _with(fee=(coin("five", "stake"),)),
         2,
         f'math/big: cannot unmarshal "five" into a *big.Int{_DECODE}',
@@ -307,7 +308,7 @@ REFUSED = {
         9,
         f"fee payer address: {chr(0) * 20} does not exist: unknown address",
     ),
-    "a sender that is none": (
+    "an invalid sender": (
         _with(messages=(send("cosmos1xyz", BOB),)),
         1,
         "decoding bech32 failed: invalid separator index 6",
@@ -397,7 +398,7 @@ def test_gas_runs_out_within_a_message(chain: EmbeddedChain) -> None:
     (result,) = delivered(chain, Draft(gas=70_000).signed())
 
     assert (result.code, result.gas_wanted) == (11, 70_000)
-    # The step that went beyond is counted.
+    # The gas of the step that exceeded the limit is included.
     assert 70_000 < result.gas_used < 73_000
     assert result.log == (
         f"out of gas in location: WritePerByte; gasWanted: 70000, gasUsed: {result.gas_used}:"
@@ -442,7 +443,7 @@ def test_two_of_three_keys_sign(chain: EmbeddedChain) -> None:
     assert (balance(chain, own), account(chain, own)) == (8, (11, 1))
 
 
-# As a program of the SDK answers.
+# Logs of the SDK's own program.
 _SIZE = "bit array size is incorrect, expecting: 3"
 _VERIFY = "signature verification failed; please verify account number (11), sequence (0) and"
 
@@ -451,7 +452,7 @@ _VERIFY = "signature verification failed; please verify account number (11), seq
     ("bits", "code", "log"),
     [
         (BitArray(0, b""), 1, _SIZE),
-        # Fewer than none.
+        # The bit array has fewer elements than the key.
         (BitArray(1, b""), 1, _SIZE),
         (BitArray(2, b"\xc0"), 1, _SIZE),
         (BitArray(0, b"\xc0"), 1, _SIZE),
@@ -461,7 +462,7 @@ _VERIFY = "signature verification failed; please verify account number (11), seq
         (BitArray(11, b""), 4, _VERIFY),
         (BitArray(3, b"\x80"), 4, _VERIFY),
         (BitArray(3, b"\xe0"), 1, "signature size is incorrect 2"),
-        # Go takes the lower 32 bits.
+        # Go uses the lower 32 bits.
         (BitArray((1 << 32) + 3, b"\xc0"), 0, ""),
     ],
 )
@@ -552,7 +553,7 @@ def test_the_fees_of_those_that_wait_are_paid_once_each(chain: EmbeddedChain) ->
 
 
 def test_processes_check_behind_what_others_have_accepted(open_chain: Open) -> None:
-    """Two chains over one store stand for two processes."""
+    """Two chains on one store stand for two processes."""
     one, other = opened(open_chain), opened(open_chain)
     assert one.mempool.submit(Draft(sequence=0).signed()).code == 0
     assert other.mempool.submit(Draft(sequence=1).signed()).code == 0
@@ -574,7 +575,8 @@ def test_what_is_no_longer_valid_is_dropped_after_a_block(chain: EmbeddedChain) 
     assert chain.mempool.submit(Draft(sequence=1).signed()).code == 0
     chain.store.drop_pending([timely])
 
-    # The first is gone: the second never becomes valid, and leaves with its block.
+    # The first transaction is gone, so the second never becomes valid, and is removed with its
+    # block.
     (result,) = chain.reads.results(chain.produce()).tx_results
 
     assert result.code == 32
@@ -637,7 +639,7 @@ def test_a_lower_number_of_retained_heights_removes_the_older_ones(open_chain: O
 
 
 class BusyState(DictState):
-    """A state to which something happens between two reads of a query."""
+    """A state that changes between two reads of a query."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -852,7 +854,7 @@ def test_a_broken_genesis_is_refused(
     with pytest.raises(ConfigurationError, match="app_state of the genesis document") as caught:
         opened(open_chain, app_state=_genesis(change))
     assert text in str(caught.value)
-    # The file is there, for those who mend it.
+    # The file exists, so that operators can correct it.
     assert "config/genesis.json: " in str(caught.value)
 
 
@@ -920,14 +922,14 @@ def test_a_mistake_of_a_handler_is_an_error_of_its_transaction(
     assert error in failed.log
     assert "Traceback" in caplog.text
     assert "the handler of /acme.v1.MsgMistake failed" in caplog.text
-    # Its fee is paid, and nothing else is written.
+    # The fee is paid, and nothing else is written.
     assert sent.code == 0
     assert account(chain, ALICE) == (0, 2)
     assert chain.store.app_state.get(b"acme/key") is None
 
 
 def run_block(app: Bank, state: DictState, height: int, *raw: bytes) -> list[ExecTxResult]:
-    """Let an application without a chain execute a block."""
+    """Execute a block of an application without a chain."""
     members = ValidatorSet(())
     commit = Commit(0, 0, BlockID())
     request = BlockRequest(height, GENESIS_TIME, raw, (), b"", b"", commit, members, members)
@@ -953,7 +955,7 @@ def test_a_block_has_a_limit_of_gas() -> None:
     assert (second.code, third.code) == (11, 11)
     assert second.log.startswith("out of gas in location: block gas meter; gasWanted: 90000")
     assert third.log == "no block gas left to run tx: out of gas"
-    # Its message is taken back, its fee and its sequence are not.
+    # The message is reverted, but the fee and the sequence are not.
     assert (greedy.code, greedy.codespace) == (41, "sdk")
     assert greedy.log == ("tx gas limit 100001 exceeds block max gas 100000: invalid gas limit")
     assert app.check_tx(Draft(sequence=2, gas=90_000).signed()).code == 0
@@ -1010,7 +1012,7 @@ def test_the_example_of_a_message_is_signed_and_stored(open_chain: Open) -> None
     ids=["unknown fields", "messages", "signers", "signatures"],
 )
 def test_a_transaction_has_only_so_many_fields(chain: EmbeddedChain, raw: bytes) -> None:
-    """Each takes time to read, and a transaction of a megabyte could have 500,000."""
+    """Reading each field takes time, and a transaction of a megabyte could have 500,000."""
     check = chain.mempool.submit(raw)
 
     assert check.code == 2

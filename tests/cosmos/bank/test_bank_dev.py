@@ -1,4 +1,5 @@
-"""Control of a development chain of the application ``bank``, by JSON-RPC and from Python."""
+"""Tests of the control of a development chain of the application ``bank``, by JSON-RPC and from
+Python."""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ def test_blocks_are_made_by_hand_and_taken_back(noderpc_bank: BankNode) -> None:
 
 
 def test_many_blocks_are_made_and_taken_back(noderpc_bank: BankNode) -> None:
-    """Blocks that are stored together have a state each."""
+    """Each block has its own state, although many are stored together."""
     node, chain = noderpc_bank, noderpc_bank.chain
 
     def pay() -> None:
@@ -134,7 +135,7 @@ def test_the_next_transaction_fails_in_its_block(noderpc_bank: BankNode) -> None
     assert check["code"] == 0
     failed = result_of(noderpc_bank, first)
     assert (failed.code, failed.codespace, failed.log) == (7, "mine", "out of luck")
-    # As one whose messages fail: its fee is paid, and its sequence is used.
+    # Like a transaction whose messages fail, it pays its fee and uses its sequence.
     assert [event.type for event in failed.events][:2] == ["coin_spent", "coin_received"]
     assert account(chain, ALICE)[1] == 1
     assert balance(chain, BOB) == 1_000_000_000_000
@@ -208,7 +209,7 @@ def test_a_test_controls_the_chain_from_python(noderpc_bank: BankNode) -> None:
         noderpc_bank.freeze()
         noderpc_bank.fail_next_tx(11)
 
-    # Neither is left of the snapshot.
+    # Neither change is left after the revert.
     sent = noderpc_bank.faucet(NOBODY, "3token")
     assert result_of(noderpc_bank, bytes.fromhex(sent)).code == 0
     assert balance(chain, NOBODY) == 3
@@ -235,7 +236,7 @@ def test_a_failed_block_leaves_the_failure_for_the_next_one(open_chain: Open) ->
     failure = ExecTxResult(code=9, log="on request", codespace="mine")
     chain.control.fail_next_tx(failure)
 
-    # One that its own check refuses is not the next.
+    # A transaction that its own check refuses is not the next one.
     for number, raw in enumerate((draft(0).signed(), draft(1).signed())):
         assert chain.mempool.submit(raw).code == 0, number
     found = chain.reads.results(chain.produce()).tx_results
@@ -309,7 +310,7 @@ def test_what_came_after_a_snapshot_is_gone_after_the_revert(noderpc_bank: BankN
     assert waiting(noderpc_bank) == 0
     call(noderpc_bank, "dev_mine")
     assert account(noderpc_bank.chain, ALICE) == (0, 0)
-    # It may be sent again.
+    # The same bytes may be sent again.
     assert call(noderpc_bank, "broadcast_tx_sync", **sent)["code"] == 0
     assert result_of(noderpc_bank, tx_hash(raw)).code == 0
 
@@ -389,7 +390,7 @@ def test_wrong_parameters_are_one_error(
 
 def test_the_faucet_says_what_it_does_not_have(noderpc_bank: BankNode) -> None:
     sent = call(noderpc_bank, "dev_faucet", address=NOBODY, coins="9000000000000token")
-    # The check of a transfer looks at fee, sequence and signature alone, as in the SDK.
+    # As in the SDK, the check of a transfer only looks at fee, sequence and signature.
     found = result_of(noderpc_bank, bytes.fromhex(sent["hash"]))
     assert (found.code, found.codespace) == (5, "sdk")
     assert "insufficient" in found.log
@@ -434,7 +435,7 @@ def test_a_revert_too_far_is_refused_and_changes_nothing(open_chain: Open) -> No
 
         assert "NODERPC_BANK_HEIGHTS" in str(error["data"])
         assert chain.reads.latest_height() == height
-        # It waits, and gets into the next block.
+        # The transaction waits, and gets into the next block.
         reply(url, "dev_mine")
         assert account(chain, ALICE)[1] == 1
 
@@ -458,7 +459,7 @@ def test_any_chain_is_made_by_hand_and_only_a_bank_fails_on_request(open_chain: 
         ):
             assert cure in reply(url, method, **params)["error"]["data"], method
         assert chain.reads.latest_height() == 3
-        # Others go on as before.
+        # Blocks after the failure are made as before.
         chain.mempool.submit(b"b=2")
         reply(url, "dev_mine")
         assert chain.reads.block(4)[1].txs == (b"b=2",)
@@ -475,7 +476,7 @@ def test_a_chain_that_is_not_for_development_names_what_brings_control(
             assert "NODERPC_DEV brings it" in str(error), method
             with pytest.raises(HTTPError):
                 urlopen(f"{url}/{method}")
-    # The mount's setting alone does not make its chain one.
+    # The mount's setting alone does not make its chain a development chain.
     with serve(app_for(chain, dev=True)) as url:
         error = reply(url, "dev_mine")["error"]
         assert "NODERPC_DEV makes one that is" in str(error)

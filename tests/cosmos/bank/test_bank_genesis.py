@@ -1,4 +1,5 @@
-"""The bank's genesis state: what is wrong is named, and validators of gentxs are refused."""
+"""Tests of the bank's genesis state: errors name what is wrong, and validators of gentxs are
+refused."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ KEY = {"@type": "/cosmos.crypto.ed25519.PubKey", "key": "A" * 43 + "="}
 
 
 def whole_state() -> Json:
-    """A state that has every member that is read."""
+    """Return a state that has every member that is read."""
     state = json.loads(dev.app_state())
     multisig = {
         "@type": "/cosmos.crypto.multisig.LegacyAminoPubKey",
@@ -85,7 +86,7 @@ def whole_state() -> Json:
 
 
 def paths(value: Json, before: Path = ()) -> Iterator[Path]:
-    """The paths of all values within one."""
+    """Yield the paths of all values within a value."""
     members = value.items() if isinstance(value, dict) else ()
     items = enumerate(value) if isinstance(value, list) else ()
     for name, each in (*members, *items):

@@ -1,4 +1,4 @@
-"""The application ``bank`` over HTTP, as the fixture ``noderpc_bank`` serves it."""
+"""Tests of the application ``bank`` over HTTP, as the fixture ``noderpc_bank`` serves it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_transfer_is_sent_found_and_searched(noderpc_bank: BankNode) -> None:
 
     found = sent(noderpc_bank)
 
-    # That of 0.38 has numbers as texts and no code of 0.
+    # Dialect 0.38 writes numbers as strings and omits a code of 0.
     assert found["tx_result"].get("code", 0) == 0
     assert int(found["tx_result"]["gas_used"]) > 60_000
     query = f"message.sender='{ALICE}' AND message.action='/cosmos.bank.v1beta1.MsgSend'"
@@ -183,7 +183,7 @@ def test_the_node_tells_of_itself_and_of_its_blocks(noderpc_bank: BankNode) -> N
     )
     none = asked(noderpc_bank, f"{_TX}GetBlockWithTxs", integer(1, 0))
     assert none["log"].startswith("requested height 0 but height must not be less than 1")
-    # A height of the state that is not there is refused as by the application.
+    # A height without a state is refused with the application's error.
     for at, wrong, kind in (
         ("-1", "< 0", "invalid request"),
         ("1000000", "in the future", "invalid height"),
@@ -207,5 +207,5 @@ def test_other_applications_have_no_services_of_the_sdk(noderpc_node: Node) -> N
     )
     with urlopen(request) as response:
         answer = json.load(response)["result"]["response"]
-    # The key-value store answers that it has no such key.
+    # The response is the key-value store's, which has no such key.
     assert answer.get("log") == "does not exist"

@@ -1,4 +1,4 @@
-"""Whatever is sent to the application ``bank``: what is always so."""
+"""Properties of the application ``bank`` that hold whatever is sent to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from flask_noderpc.testing.chains import GENESIS_TIME, DictState
 from .bank_txs import CHAIN_ID, KEYS, NOBODY, Draft, coin, multi_send, send
 from .test_bank import run_block
 
-# Few, so that they run out.
+# Small balances, so that accounts run out of coins.
 STATE = dev.app_state("cosmos", "10000stake,20token")
 PEOPLE = [*dev.dev_addresses()[:3], NOBODY]
 
@@ -82,7 +82,7 @@ drafts = st.tuples(
 blocks = st.lists(st.lists(drafts, max_size=4), max_size=4)
 
 
-# Sender and message, what is added to the sequence, fee, gas and sign mode.
+# A transaction: sender and message, an offset of its sequence, fee, gas and sign mode.
 Chosen = tuple[tuple[int, bytes], int, int, int, int]
 
 
@@ -112,7 +112,8 @@ def test_supply_is_conserved_and_sequences_never_skip(
         assert all(amount > 0 for amount in balances(state).values())
         after = accounts(state)
         counted = sum(one.sequence for one in after.values())
-        # Whoever has paid the fee has used a sequence: its events are there.
+        # A sender that paid the fee has used a sequence, and the fee's events are in the
+        # result.
         paid = sum(bool(result.events) for result in results)
         assert counted == sum(one.sequence for one in before.values()) + paid
         assert all(result.code or result.data for result in results)
@@ -196,7 +197,7 @@ def test_other_texts_are_no_amount(text: str) -> None:
 
 
 def test_a_mnemonic_gives_the_keys_of_its_standards() -> None:
-    """Of BIP 39's first example, and of CosmJS for the path."""
+    """The first example of BIP 39 gives the seed, and CosmJS the key of the path."""
     words = " ".join(["abandon"] * 11 + ["about"])
 
     assert (

@@ -1,8 +1,8 @@
-"""The transactions of a recorded chain of the Cosmos SDK 0.53.8, executed again.
+"""Execute the transactions of a recorded chain of the Cosmos SDK 0.53.8 again.
 
 That chain mints and has delegations, which the application does not have. Transactions that
-need neither have the same codes, logs, data and events, and the same gas but for the length of
-minted balances.
+need neither have the same codes, logs, data and events, and the same gas except for the length
+of minted balances.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ...clients.sdk_chain import RECORDING
 from ...companion.recording import Recording
 from .test_bank import run_block
 
-# A sixth, which delegates, is refused, and a seventh has a sequence behind that.
+# The sixth transaction delegates and is refused, so the sequence of the seventh is one too
+# high.
 HEIGHTS = (7, 8, 9, 10, 13)
 _MINTED_DIGITS = 50
 

@@ -1,9 +1,9 @@
-"""Transactions of chains of the Cosmos SDK 0.53.8, valid and of 200 kinds of invalid, and its
-answers to queries.
+"""Compare the application with chains of the Cosmos SDK 0.53.8: valid transactions, 200 kinds
+of invalid ones, and queries.
 
 tests/clients/record_bank.py says how they were recorded. Codes, codespaces, logs, data, events
-and gas of checks and of blocks are the same, and the accounts, balances and supply after them;
-so are the answers of queries. Each difference is a row with its reason.
+and gas of checks and of blocks are equal, and the accounts, balances and supply after them; so
+are the responses to queries. Each difference is a row with its reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GO = "Go's protobuf has it with a no-break space or not, by chance of its build
 _MODULES = "messages of other modules, and of governance, are unknown here"
 _MODE = "a sign mode that is refused here, whose signature the SDK would check"
 
-# What differs of a scenario, and why.
+# Members that differ in a scenario, with the reason.
 DIFFERENCES = {
     "zeros": ({"log"}, _GO),
     "one byte too many": ({"log"}, _GO),
@@ -56,9 +56,9 @@ DIFFERENCES = {
     ),
 }
 
-_STAKING = "delegations are those of blocks, and there are none here"
+_STAKING = "delegations are recorded for blocks, and this chain has none"
 _PATHS = "a path of the SDK's program, which no wallet asks for"
-# Their texts have the SDK's own source lines.
+# Their errors contain lines of the SDK's source.
 REFUSED_SIMULATIONS = (
     "as a wallet, amount above the balance",
     "as a wallet, amount of zero",
@@ -72,7 +72,7 @@ REFUSED_SIMULATIONS = (
 _SOURCE = "its text names the line of the source that the error is from"
 _ALL = {"code", "codespace", "log", "value", "height"}
 
-# What differs of a query, by its name, and why.
+# Members that differ in a query, by its name, with the reason.
 QUERY_DIFFERENCES = {
     "denoms metadata by key backwards": (_ALL, "the SDK panics beyond the last key"),
     "delegation": (_ALL, _STAKING),
@@ -104,7 +104,7 @@ def recording() -> Any:
 
 
 class Chain(DictState):
-    """A state with the transactions that the application has accepted since the last block."""
+    """A state with the transactions that were accepted since the last block."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ def differing(own: ExecTxResult, theirs: dict[str, Any]) -> set[str]:
 
 
 def state_of(state: DictState) -> dict[str, Any]:
-    """Accounts' numbers and sequences, balances and supply, by their names."""
+    """Return accounts' numbers and sequences, balances and supply, by their names."""
     accounts = [decode(value) for _, value in state.range(b"acc/\1", limit=1000)]
     balances: dict[str, dict[str, str]] = {}
     for key, value in state.range(b"bank/\2", limit=1000):

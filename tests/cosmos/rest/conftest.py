@@ -1,4 +1,4 @@
-"""The chain of the recording, made of the same genesis, key and transactions."""
+"""The recorded chain, made again from the same genesis, key and transactions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _write_home(home: Path, genesis: dict[str, Any]) -> None:
     config = home / "config"
     config.mkdir(parents=True)
     (config / "priv_validator_key.json").write_bytes(validator_key_document(key))
-    # The key has never signed anything.
+    # The key has not signed anything yet.
     (home / "data").mkdir()
     (home / "data" / "priv_validator_state.json").write_bytes(LastSigned().document())
     (config / "genesis.json").write_text(
@@ -93,12 +93,12 @@ def app(chain: EmbeddedChain) -> Flask:
 
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
-    """A client of the app, which serves the node RPC beside it."""
+    """A client of the app, which serves both REST and the node RPC."""
     return app.test_client()
 
 
 @pytest.fixture
 def rest(app: Flask) -> Client:
-    """A client of the address that serves REST alone."""
+    """A client of the address that only serves REST."""
     (rule,) = app.url_map.iter_rules("noderpc.rest_cosmos")
     return Client(RestMiddleware(app, rule.rule))

@@ -1,4 +1,4 @@
-"""REST in front of a node of the SDK that is followed: the node is asked."""
+"""Tests of REST in front of a followed node of the SDK, which is asked for the state."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_companion_answers_as_its_node(noderpc_bank: BankNode, tmp_path: Path)
 def test_searches_are_the_nodes_whatever_the_store_has(
     noderpc_bank: BankNode, tmp_path: Path
 ) -> None:
-    """So none is answered in part."""
+    """The response is never a part of the results."""
     noderpc_bank.faucet(noderpc_bank.accounts[1], "7token")
     lowest = noderpc_bank.mine(3)
     given = {

@@ -1,4 +1,4 @@
-"""The gateway as its callers meet it: heights, permissions, limits, wrong requests."""
+"""Tests of the gateway at its boundary: heights, permissions, limits, wrong requests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def mounted(chain: EmbeddedChain, **given: Any) -> FlaskClient:
 
 
 def refused(reply: TestResponse, status: int, code: int) -> str:
-    """The text of an error as the gateway writes it."""
+    """Check an error of the gateway, and return its text."""
     assert (reply.status_code, reply.content_type) == (status, "application/json")
     body = reply.get_json()
     assert body == {"code": code, "message": body["message"], "details": []}
@@ -52,7 +52,7 @@ def refused(reply: TestResponse, status: int, code: int) -> str:
 
 
 def test_wallets_find_what_they_probe_on_an_app(client: FlaskClient) -> None:
-    # Keplr: 501 says that there is no such module, 400 that there is.
+    # For Keplr, 501 means that a module does not exist, and 400 that it does.
     assert refused(client.get("/cosmos/bank/v1beta1/spendable_balances/test"), 400, 3)
     for path in (
         "/ibc/apps/transfer/v1/params",
@@ -61,7 +61,7 @@ def test_wallets_find_what_they_probe_on_an_app(client: FlaskClient) -> None:
         "/cosmos/none",
     ):
         assert refused(client.get(path), 501, 12) == "Not Implemented"
-    # Others are the app's.
+    # Other paths belong to the app.
     assert client.get("/none").status_code == 404
     assert client.get("/status").get_json()["result"]["node_info"]["network"] == "bank-test-1"
 
@@ -106,7 +106,7 @@ def test_a_state_is_read_at_a_height(client: FlaskClient) -> None:
 
 
 def test_parameters_of_the_consensus_are_those_of_the_genesis(client: FlaskClient) -> None:
-    # As the SDK 0.53.8 with the same genesis.
+    # The SDK 0.53.8 gives this text with the same genesis.
     assert client.get("/cosmos/consensus/v1/params").get_data(as_text=True) == (
         '{"params":{"block":{"max_bytes":"200000","max_gas":"1000000"},"evidence":'
         '{"max_age_num_blocks":"100000","max_age_duration":"172800s","max_bytes":"50000"},'
@@ -126,7 +126,7 @@ def test_a_transaction_is_simulated_by_its_bytes_and_by_its_json(
 
     assert "account sequence mismatch" in refused(by_json, 500, 2)
     assert by_json.data == by_bytes.data
-    # As cosmpy writes it.
+    # cosmpy writes the member's name in this way.
     shown["authInfo"] = shown.pop("auth_info")
     assert client.post(simulate, json={"tx": shown}).data == by_bytes.data
 
@@ -355,7 +355,7 @@ def test_what_nobody_expects_is_told_to_the_log_alone(
     [
         (PARAMS, b"\x0a\x05"),
         ("/cosmos/base/node/v1beta1/config", b"\xff"),
-        # A time after the last that has a text.
+        # The time is later than the last one that can be written as text.
         ("/cosmos/staking/v1beta1/validators", message(1, message(9, integer(1, 1 << 40)))),
     ],
 )
@@ -411,7 +411,7 @@ BALANCES = f"/cosmos/bank/v1beta1/balances/{BOB}"
 def test_a_query_string_is_refused_as_by_the_sdk(
     client: FlaskClient, query: str, text: str
 ) -> None:
-    # As the SDK 0.53.8 with the same requests.
+    # The SDK 0.53.8 gives this text for the same requests.
     assert refused(client.get(f"{BALANCES}?{query}"), 400, 3) == text
 
 
@@ -425,7 +425,7 @@ def test_a_query_string_is_read_as_by_the_sdk(client: FlaskClient) -> None:
     for query, count in (("limit=0x2", 2), ("limit=02", 2), ("limit=0b1", 1), ("limit=1_0", 4)):
         assert coins(f"pagination.{query}") == everything[:count]
     assert "TOKEN" in coins("resolveDenom=true")
-    # It is not read where a request has no field for it.
+    # The query string is not read if a request has no field for it.
     assert client.get(f"{PARAMS}?a=%zz;b").status_code == 200
     one_that_is_empty = client.get("/cosmos/bank/v1beta1/send_enabled?denoms=").get_json()
     assert one_that_is_empty == {"send_enabled": [], "pagination": None}
@@ -485,7 +485,7 @@ _BODIES = (
 
 @pytest.fixture(scope="module")
 def raising(chain: EmbeddedChain) -> FlaskClient:
-    """A client that raises what no error was made of."""
+    """Return a client whose app raises exceptions that are not handled."""
     app = app_for(chain, settings=[REST])
     app.config["PROPAGATE_EXCEPTIONS"] = True
     return app.test_client()

@@ -1,8 +1,8 @@
-"""The gateway beside that of the Cosmos SDK 0.53.8, over HTTP.
+"""Compare the gateway with that of the Cosmos SDK 0.53.8, over HTTP.
 
-tests/clients/record_bank_rest.py says how it was recorded. Status, type and text of each reply
-are the same, but for what is of one chain alone. Each other difference is a row with its
-reason.
+tests/clients/record_bank_rest.py says how the SDK's replies were recorded. Status, type and
+text of each reply are equal, except for values that belong to one chain. Each other difference
+is a row with its reason.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from werkzeug.test import Client
 
 from tests.cosmos.bank.test_bank_sdk import REFUSED_SIMULATIONS
 
-# Values of one chain alone: its blocks' times and what follows from them, and the root of the
-# tree of its state.
+# Values that belong to one chain: block times, hashes over them, and the root of its state.
 _OWN = re.compile(r'"(time|timestamp|hash|last_commit_hash|app_hash|signature)":("[^"]*"|null)')
 _LINE = re.compile(r" \[\S+\.go:\d+\]")
 
@@ -24,7 +23,7 @@ _BASE, _STAKING = "/cosmos/base/tendermint/v1beta1", "/cosmos/staking/v1beta1"
 _BOB = "cosmos1avgyh77ycn997ja45q5q8ss8y9mr424jq6zn4p"
 _SOURCE = "its text names the line of the source that the error is from"
 
-# What differs, by the name of its request, and why.
+# Requests whose replies differ, by name, with the reason.
 DIFFERENCES = {
     f"{_BASE}/node_info": "another program, and a node of its own",
     f"{_BASE}/abci_query?path=/app/version": "a path of the SDK's program, unknown here",
@@ -33,7 +32,7 @@ DIFFERENCES = {
     **{f"simulate {name}": _SOURCE for name in REFUSED_SIMULATIONS},
 }
 
-# What differs of the same services by abci_query, and why.
+# Requests of the same services by abci_query whose replies differ, with the reason.
 QUERY_DIFFERENCES = {
     "broadcast": "no query, and unknown as others",
 }
@@ -47,7 +46,8 @@ def _shown(text: str) -> str:
 
 
 def _difference(rest: Client, recorded: dict[str, Any]) -> str:
-    """Return a reason if it is the known one, ``other`` for others, nothing for none."""
+    """Return a reason if the difference is the known one, ``other`` for another one, or an
+    empty string."""
     body = recorded["body"]
     reply = rest.open(
         recorded["path"],
@@ -64,7 +64,7 @@ def _difference(rest: Client, recorded: dict[str, Any]) -> str:
 
 
 def test_each_reply_is_that_of_the_sdk(rest: Client, recording: dict[str, Any]) -> None:
-    # In order: a transaction that was accepted is there for those that follow.
+    # Requests are sent in order, as a transaction must exist before it is queried.
     found = {each["name"]: _difference(rest, each) for each in recording["requests"]}
 
     different = {name: reason for name, reason in found.items() if reason}
@@ -84,7 +84,8 @@ def test_the_same_services_answer_by_abci_query(
         own = client.post("/", json=body).get_json()["result"]["response"]
         theirs = each["reply"]
         if len(theirs["value"] or "") > _LONG:
-            # Their values have times and hashes; the replies by REST show the others.
+            # The values contain times and hashes; the other members are compared by the REST
+            # replies.
             own, theirs = own | {"value": ""}, theirs | {"value": ""}
         if own != theirs:
             different.add(each["name"])

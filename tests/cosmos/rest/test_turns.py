@@ -1,4 +1,4 @@
-"""A large transaction in JSON lets the server answer requests meanwhile."""
+"""Tests that reading a large transaction in JSON does not block other requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The EVM application, called as its chain calls it."""
+"""Tests of the EVM application, called as its chain calls it."""
 
 from __future__ import annotations
 

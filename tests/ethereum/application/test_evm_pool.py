@@ -1,4 +1,4 @@
-"""Selection of pending transactions for a block."""
+"""Tests of the selection of pending transactions for a block."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TXS = some.lists(
         some.integers(2, 200),
     ),
     max_size=30,
-    # The mempool has one transaction in each place.
+    # The mempool has one transaction for each sender and nonce.
     unique_by=lambda tx: (tx.sender, tx.nonce),
 )
 ROOMS = some.builds(
@@ -53,7 +53,8 @@ ROOMS = some.builds(
 
 
 def plainly(txs: list[Transaction], limits: BlockLimits) -> list[Transaction]:
-    """Of those whose turn it is take the one that pays most; who came first, if two do."""
+    """Choose by the plain rule: of the transactions that may come next, the one that pays most,
+    and the oldest if several pay as much."""
     senders = list(dict.fromkeys(tx.sender for tx in txs))
     turns = dict.fromkeys(senders, NEXT_NONCE)
     taken: list[Transaction] = []

@@ -1,4 +1,4 @@
-"""Jobs for executors of tests, without a chain; the process itself with ``-m``."""
+"""Jobs for executors of tests, without a chain; ``-m`` runs the module as an executor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADDRESS = b"\xaa" * 20
 
 
 class NoRecords:
-    """An empty chain's."""
+    """The records of an empty chain."""
 
     def record(self, digest: bytes) -> bytes | None:
         return None
@@ -37,7 +37,7 @@ class NoRecords:
 
 
 def executors(count: int = 1, queue_size: int = 1, gate: Path | None = None) -> Executors:
-    """Executors; with a gate each start waits there until it is let through."""
+    """Return executors; with a gate, each start waits there until it is let through."""
     at_gate = [str(gate)] if gate else []
     command = (sys.executable, "-m", __name__, *at_gate)
     return Executors(command, count, queue_size)
@@ -50,7 +50,7 @@ def wait_at(gate: Path) -> None:
 
 
 def starting(gate: Path) -> list[int]:
-    """The processes that came to a gate, the last one last."""
+    """Return the PIDs of the processes that wait at a gate, the newest last."""
     found = sorted(gate.glob("starts-*"), key=lambda file: file.stat().st_mtime_ns)
     return [int(file.name.removeprefix("starts-")) for file in found]
 
@@ -60,14 +60,14 @@ def let_start(gate: Path, pid: int) -> None:
 
 
 class WhoAmI(Job[int]):
-    """The number of the process."""
+    """Returns the PID of the executor."""
 
     def __call__(self, engine: EvmEngine) -> int:
         return os.getpid()
 
 
 class Endless(Job[None]):
-    """Never ends, and never waits."""
+    """A job that never ends, and never waits."""
 
     def __call__(self, engine: EvmEngine) -> None:
         while True:
@@ -76,7 +76,7 @@ class Endless(Job[None]):
 
 @dataclass(frozen=True)
 class Held(Job[str]):
-    """Says that it has begun, and waits until it may end."""
+    """A job that reports its beginning, and waits until it may end."""
 
     folder: Path
 
@@ -89,7 +89,7 @@ class Held(Job[str]):
 
 @dataclass(frozen=True)
 class Notes(Job[None]):
-    """Adds a line to a file, for the order of jobs."""
+    """A job that adds a line to a file, which shows the order of jobs."""
 
     file: Path
     line: str
@@ -100,7 +100,7 @@ class Notes(Job[None]):
 
 
 class Killed(Job[None]):
-    """Ends its process in the middle."""
+    """A job that kills its process."""
 
     def __call__(self, engine: EvmEngine) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -108,7 +108,7 @@ class Killed(Job[None]):
 
 @dataclass(frozen=True)
 class Raises(Job[None]):
-    """Fails."""
+    """A job that raises an exception."""
 
     error: BaseException
 
@@ -117,21 +117,21 @@ class Raises(Job[None]):
 
 
 class _OfTwoParts(Exception):
-    """Pickled with one argument, and read again with two."""
+    """An exception that is pickled with one argument, but needs two to be unpickled."""
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__(f"{first} {second}")
 
 
 class RaisesUnreadable(Job[None]):
-    """Fails with an error that can be pickled and not read again."""
+    """A job that raises an exception which can be pickled, but not unpickled."""
 
     def __call__(self, engine: EvmEngine) -> None:
         raise _OfTwoParts("why", "not")
 
 
 class Unreadable(Job[None]):
-    """Can be sent and not be read."""
+    """A job that can be pickled, but not unpickled."""
 
     def __call__(self, engine: EvmEngine) -> None:
         raise AssertionError
@@ -141,7 +141,7 @@ class Unreadable(Job[None]):
 
 
 class Unsendable(Job[object]):
-    """Gives something that can't be sent."""
+    """A job whose result can't be pickled."""
 
     def __call__(self, engine: EvmEngine) -> object:
         return threading.Lock()
@@ -149,7 +149,7 @@ class Unsendable(Job[object]):
 
 @dataclass(frozen=True)
 class Large(Job[bytes]):
-    """Gives back what it was sent."""
+    """A job that returns the data that it was sent."""
 
     data: bytes
 
@@ -165,7 +165,8 @@ class _Cycle:
 
 
 class DropsOldCycle(Job[bool]):
-    """Drops a cycle that has survived collections; true if the next ones free it."""
+    """A job that drops a cycle which has survived collections; it returns true if the next
+    collections free it."""
 
     def __call__(self, engine: EvmEngine) -> bool:
         gc.collect()
@@ -174,17 +175,17 @@ class DropsOldCycle(Job[bool]):
             gc.collect(1)
         dropped = weakref.ref(cycle)
         del cycle
-        # Enough for young collections, and too little for a full one beside all modules.
+        # Enough objects for young collections, and too few for a full one beside all modules.
         young, middle, _ = gc.get_threshold()
-        # CPython 3.12 collects where a call returns: a look at the reference in this loop would
-        # hold the cycle at that moment.
+        # CPython 3.12 collects when a call returns; reading the weak reference in this loop
+        # would hold the cycle at that moment.
         _ = [[] for _ in range(young * (middle + 5))]
         return dropped() is None
 
 
 @dataclass(frozen=True)
 class Runs(Job[Outcome]):
-    """Calls a contract of this code."""
+    """A job that calls a contract with this code."""
 
     code: bytes
     gas: int

@@ -1,4 +1,5 @@
-"""Precompiled contracts of curves give what py-evm's own, which are pure Python, give."""
+"""Tests that the precompiled contracts of curves return what py-evm's own, which are pure
+Python, return."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ PAIRINGS = (0x08, 0x0F)
 
 @dataclass
 class Called:
-    """A call of a precompiled contract, without an engine around it."""
+    """A call of a precompiled contract, without an engine."""
 
     data: bytes
     gas: int = 0
@@ -40,7 +41,7 @@ class Called:
 
 
 def outcome(run: Callable[[Any], Any], data: bytes) -> tuple[bytes, int] | None:
-    """Output and gas; ``None`` of an input that is refused, which takes all gas."""
+    """Return output and gas; ``None`` if the input is refused, which takes all gas."""
     called = Called(data)
     try:
         run(called)
@@ -82,7 +83,7 @@ def test_without_zksnake_py_ecc_gives_the_same(
     assert len(set(expected)) > 1
 
 
-# A signature of the key 1, and what no key has signed.
+# A signature by the key 1, and values that no key has signed.
 DIGEST = bytes(range(32))
 PARITY, R, S = Key((1).to_bytes(32)).sign(DIGEST)
 

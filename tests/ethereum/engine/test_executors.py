@@ -1,4 +1,4 @@
-"""Processes that run jobs: each job ends, and none affects the next."""
+"""Tests of processes that run jobs: each job ends, and none affects the next."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ from .jobs import (
 )
 
 LONG_S = PATIENCE
-# Longer than a job that does nothing takes, shorter than what is waited for below.
+# Longer than an empty job takes, and shorter than the waits below.
 SHORT_S = 2.0
 
 
 @pytest.fixture
 def one() -> Iterator[Executors]:
-    """One process, and one more job may wait."""
+    """Executors with one process and a queue for one job."""
     made = executors()
     yield made
     made.close()
@@ -71,7 +71,7 @@ def test_a_process_does_one_job_after_the_other(one: Executors) -> None:
 
 
 def test_a_job_that_never_ends_is_ended_with_its_process(one: Executors) -> None:
-    # Also one that is new: to start it is not the job's time, and no more than it takes.
+    # The time to start a new process is not part of the job's time, and is limited by itself.
     for _ in range(2):
         with pytest.raises(ExecutionTimedOut):
             one.run(Endless(), 0.2)
@@ -83,7 +83,7 @@ def test_no_job_s_time_goes_by_while_the_first_process_starts(tmp_path: Path) ->
     with closing(executors(gate=tmp_path)) as one, ThreadPoolExecutor(2) as threads:
         asked = [threads.submit(one.run, WhoAmI(), SHORT_S) for _ in range(2)]
         until(lambda: bool(starting(tmp_path)), "a process starts")
-        # Also whoever is only in line has waited longer than it may wait for a free one.
+        # A job that is still queued has waited longer than it may wait for a free process.
         assert not wait(asked, SHORT_S).done
         (pid,) = starting(tmp_path)
         let_start(tmp_path, pid)
@@ -181,7 +181,7 @@ def test_a_process_killed_from_outside_in_the_middle_of_a_job(
 
 
 def begun(folder: Path) -> int:
-    """The process of a job that is held."""
+    """Return the PID of the process whose job is held."""
     message = folder / "begun"
     until(lambda: message.exists() and bool(message.read_text()), "the job has begun")
     return int(message.read_text())
@@ -228,7 +228,7 @@ def test_closing_the_pool_finishes_the_running_job(one: Executors, tmp_path: Pat
         assert held.result(LONG_S) == "done"
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-    # It is begun anew by the next job.
+    # The next job starts the process again.
     assert one.run(WhoAmI(), LONG_S) != pid
 
 
@@ -240,7 +240,7 @@ def test_the_queue_is_shared_fairly_among_clients(tmp_path: Path) -> None:
     with closing(executors(queue_size=4)) as one, ThreadPoolExecutor(6) as threads:
 
         def ask(client: str) -> bool:
-            """Whether it was done; the line is not."""
+            """Run a job; return false if the queue is full."""
             try:
                 one.run(WhoAmI(), LONG_S, client)
             except ExecutorsBusy:
@@ -253,8 +253,9 @@ def test_the_queue_is_shared_fairly_among_clients(tmp_path: Path) -> None:
         hogs = [threads.submit(ask, HOG) for _ in range(4)]
         until(lambda: len(one._pool.queue) == 4, "the line is full")
         guest = threads.submit(ask, GUEST)
-        # One of the hog's gives way to it, and no newcomer of the hog's gets in.
-        until(lambda: any(each.done() for each in hogs), "one gave way")
+        # One of the hog's jobs makes room for the guest, and further jobs of the hog are
+        # refused.
+        until(lambda: any(each.done() for each in hogs), "one made room")
         until(lambda: len(one._pool.queue) == 4, "the guest is in line")
         assert not ask(HOG)
         (tmp_path / "end").touch()
@@ -313,7 +314,8 @@ def test_cycles_of_former_jobs_are_freed_soon(one: Executors) -> None:
 
 
 def test_calls_a_thousand_deep(one: Executors) -> None:
-    # Calls itself with all its gas, and counts in its storage how often: SLOAD, ADD, SSTORE.
+    # Code that calls itself with all its gas, and counts the calls in its storage: SLOAD, ADD,
+    # SSTORE.
     pid = one.run(WhoAmI(), LONG_S)
     code = bytes.fromhex("5f5460010180" + "5f55" + "5f5f5f5f5f305af1" + "505f545f5260205ff3")
     outcome = one.run(Runs(code, 1 << 50), LONG_S)
@@ -410,7 +412,7 @@ def test_a_process_ends_with_its_parent(job: str) -> None:
         assert parent.stdout is not None
         assert parent.stdout.readline()
         parent.kill()
-        # The child has it too, so it ends when both have.
+        # The child has the pipe, too, so it ends when both have ended.
         reading = threading.Thread(target=parent.stdout.read)
         reading.start()
         reading.join(PATIENCE)

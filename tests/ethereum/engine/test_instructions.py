@@ -1,4 +1,5 @@
-"""Instructions of our own compared with py-evm's, which run where somebody looks."""
+"""Tests of our own instructions compared with py-evm's, which are used when a call is
+traced."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ EDGES = (0, 1, 2, 31, 32, 248, 255, 256, 1 << 128, (1 << 255) - 1, 1 << 255, (1 
 words = st.sampled_from(EDGES) | st.integers(0, (1 << 256) - 1)
 pushes = words.map(lambda word: b"\x7f" + word.to_bytes(32))
 small = st.integers(0, 96).map(lambda number: bytes((0x60, number)))
-# Without those that call, end, or wait for gas to run out.
+# Leave out instructions that call, end, or depend on the gas that is left.
 plain = st.sampled_from([*range(0x1E), 0x20, *range(0x30, 0x4B), *range(0x50, 0x60)])
 any_depth = st.integers(0x80, 0x9F)
 instructions = pushes | small | (plain | any_depth).map(lambda code: bytes((code,)))
@@ -52,7 +53,7 @@ def test_arithmetic_gives_the_same(code: int, operands: list[bytes]) -> None:
 
 @given(st.lists(instructions, max_size=60), st.integers(22_000, 60_000))
 def test_programs_do_the_same_for_the_same_gas(parts: list[bytes], gas: int) -> None:
-    # What they leave on the stack and in the memory is returned.
+    # The code returns what the instructions leave on the stack and in memory.
     check(b"".join(parts) + bytes.fromhex("5f5260605ff3"), gas)
 
 
@@ -79,6 +80,6 @@ def test_code_ends_within_a_push() -> None:
 
 
 def test_jumps_lead_to_instructions_alone() -> None:
-    # To 4: a JUMPDEST, the data of a PUSH1, beyond the end.
+    # Jumps to 4: a JUMPDEST, the data of a PUSH1, beyond the end.
     for code in ("6004565f5b", "600456605b", "6099565f5b", "60045f575f5b", "600460015700"):
         check(bytes.fromhex(code))

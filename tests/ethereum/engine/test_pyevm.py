@@ -1,4 +1,5 @@
-"""py-evm's differences from Ethereum that we correct; ``tox -e oracle`` has the rest."""
+"""Tests of py-evm's differences from Ethereum that the engine corrects; ``tox -e oracle`` has
+the rest."""
 
 from __future__ import annotations
 
@@ -31,20 +32,20 @@ ENGINE = PyEvm(NoRecords())
 def test_an_empty_base_to_a_power(exponent: bytes, modulus: bytes, power: int) -> None:
     lengths = bytes(32) + len(exponent).to_bytes(32) + len(modulus or b"\0").to_bytes(32)
     data = lengths + exponent + modulus
-    # CALLDATACOPY all, STATICCALL of 5, RETURN the one byte.
+    # CALLDATACOPY all, STATICCALL of 5, RETURN one byte.
     code = bytes.fromhex("365f5f37" + "60015f365f60055afa" + "5060015ff3")
     outcome = Runs(code, 1_000_000, data)(ENGINE)
     assert (outcome.error, outcome.output) == ("", bytes((power,)))
 
 
 def test_selfdestruct_emits_no_warning() -> None:
-    # Warnings are errors here.
+    # Warnings are errors in this test run.
     assert Runs(bytes.fromhex("30ff"), 100_000)(ENGINE).error == ""
 
 
 @pytest.mark.parametrize("create", ["f0", "f5"])
 def test_code_too_long_to_create_fails_also_where_nothing_begins(create: str) -> None:
-    # With a value that nobody has: PUSH0, size, PUSH0, value.
+    # The value exceeds the balance: PUSH0, size, PUSH0, value.
     code = bytes.fromhex("5f" + "61c001" + "5f" + "6001" + create)
     outcome = Runs(code, 1_000_000)(ENGINE)
     assert outcome.error == "out of gas: max initcode size exceeded: size 49153"
@@ -60,14 +61,14 @@ def test_code_too_long_to_create_fails_also_where_nothing_begins(create: str) ->
     ],
 )
 def test_a_word_is_not_set_with_the_gas_of_a_transfer(gas: int, error: str) -> None:
-    """EIP-2200: a contract that is only paid can't change its storage."""
-    # PUSH1 1, PUSH0, SSTORE; the message takes 21,000 gas, and the pushes 5.
+    """EIP-2200: a contract that is called with a transfer's gas can't change its storage."""
+    # PUSH1 1, PUSH0, SSTORE: the message costs 21,000 gas, and the pushes 5.
     outcome = Runs(bytes.fromhex("60015f55"), gas + 21_005)(ENGINE)
     assert outcome.error == error
 
 
 class Written(NoRecords):
-    """What a change wrote."""
+    """The records that a state change wrote."""
 
     def __init__(self, change: StateChange) -> None:
         self._written = change.written
@@ -102,5 +103,5 @@ def test_a_discarded_world_frees_its_memory() -> None:
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    # Of 10 worlds the last.
+    # The search ends at the last of 10 worlds.
     assert taken < 1_000_000

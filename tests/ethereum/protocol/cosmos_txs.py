@@ -1,4 +1,4 @@
-"""Ethereum transactions wrapped as the Cosmos SDK carries them."""
+"""Build Ethereum transactions that are wrapped in Cosmos SDK transactions."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ def any_of(type_url: str, body: bytes) -> bytes:
 
 
 def wrapped(*messages: bytes) -> bytes:
-    """A TxRaw whose body has these ``Any``s, with a fee and no signature, as Ethermint's."""
+    """Return a TxRaw whose body has these ``Any``s, with a fee and no signature, like
+    Ethermint's."""
     extension = any_of("/ethermint.evm.v1.ExtensionOptionsEthereumTx", b"")
     body = b"".join(message(1, each) for each in messages) + message(1023, extension)
     return blob(1, body) + blob(2, blob(2, integer(2, 90_000)))
 
 
 def ethermint_message(raw: bytes) -> bytes:
-    """The older form: every field for itself."""
+    """Return the older form, which has a field for each member."""
     tx = decode(raw)
     data = any_of(f"/ethermint.evm.v1.{_DATA[tx.type]}", _fields(tx))
-    # 2 is a double that nobody reads, 3 the hash.
+    # Field 2 is a double that is not read, and field 3 is the hash.
     body = message(1, data) + b"\x11" + bytes(8) + string(3, "0x" + tx.hash.hex())
     return any_of(ETHERMINT, body)
 
 
 def cosmos_evm_message(raw: bytes) -> bytes:
-    """The newer form: the bytes."""
+    """Return the newer form, which has the raw bytes."""
     return any_of(COSMOS_EVM, blob(5, decode(raw).sender) + blob(6, raw))
 
 

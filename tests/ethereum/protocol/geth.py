@@ -1,4 +1,4 @@
-"""A chain that geth made, and geth's responses; golden/README has their origin."""
+"""A chain that geth made, and geth's responses; golden/README names their origin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RawBlock = Any
 
 @cache
 def blocks() -> tuple[RawBlock, ...]:
-    """Blocks 1 to 54: all types of transactions, and all forks until Prague."""
+    """Return the blocks 1 to 54, with all types of transactions, and all forks until Prague."""
     chain = (_HERE / "chain.rlp").read_bytes()
     found, at = [], 0
     while at < len(chain):
@@ -33,7 +33,7 @@ def blocks() -> tuple[RawBlock, ...]:
 
 
 def raws(block: RawBlock) -> list[bytes]:
-    """The canonical bytes of a block's transactions."""
+    """Return the canonical bytes of a block's transactions."""
     return [tx if isinstance(tx, bytes) else rlp.encode(tx) for tx in block[1]]
 
 
@@ -47,7 +47,7 @@ def data(text: str) -> bytes:
 
 
 def header(block: RawBlock) -> Header:
-    """A block's header, until London."""
+    """Return the header of a block until London."""
     fields = block[0]
     numbers = [int.from_bytes(field) for field in fields]
     return Header(
@@ -72,7 +72,7 @@ def header(block: RawBlock) -> Header:
 
 
 def receipt(reply: Any, raw: bytes) -> Receipt:
-    """A receipt that geth answered, of the transaction in these bytes."""
+    """Return geth's receipt of the transaction with these bytes."""
     tx = decode(raw)
     inclusion = Inclusion(
         data(reply["blockHash"]),

@@ -14,7 +14,7 @@ from flask_noderpc.protocol.secp256k1eth import to_checksum
 ACCOUNT: LocalAccount = Account.from_key(b"\x01" * 32)
 OTHER: LocalAccount = Account.from_key(b"\x02" * 32)
 CHAIN_ID = 9000
-# eth-account takes no address without its checksum.
+# eth-account accepts only addresses with a checksum.
 TO = to_checksum(b"\x2b" * 20)
 
 LISTED = [{"address": TO, "storageKeys": ["0x" + "11" * 32, "0x" + "00" * 32]}]
@@ -55,17 +55,17 @@ TYPES = tuple(fields_by_type())
 
 
 def signed(fields: dict[str, Any], account: LocalAccount = ACCOUNT) -> bytes:
-    """The raw bytes."""
+    """Return the raw bytes of a signed transaction."""
     return bytes(account.sign_transaction(fields).raw_transaction)
 
 
 def sample(name: str) -> bytes:
-    """One of each type."""
+    """Return a transaction of each type by its name."""
     return signed(fields_by_type()[name])
 
 
 def transfer(nonce: int, account: LocalAccount = ACCOUNT, **fields: Any) -> bytes:
-    """A transfer with a dynamic fee."""
+    """Return a transfer with a dynamic fee."""
     return signed({**_CALL, **_FEES, "type": 2, "nonce": nonce, "data": b"", **fields}, account)
 
 
@@ -76,8 +76,8 @@ _CELLS = 128
 
 
 def with_blob(fields: dict[str, Any], account: LocalAccount = ACCOUNT) -> bytes:
-    """The raw bytes of a blob transaction that travels with its blob, as eth-account makes
-    them in seconds of computing."""
+    """Return the raw bytes of a blob transaction with its blob, which eth-account would take
+    seconds to compute."""
     versioned_hash = b"\x01" + sha256(_INFINITY).digest()[1:]
     raw = signed({**fields, "blobVersionedHashes": [versioned_hash]}, account)
     sidecar = [b"\x01", [BLOB], [_INFINITY], [_INFINITY] * _CELLS]

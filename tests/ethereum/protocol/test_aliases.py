@@ -1,4 +1,4 @@
-"""Event keys under which Ethereum transactions are found."""
+"""Tests of event keys by which Ethereum transactions are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transaction with blobs is accepted without them, once they are verified."""
+"""Tests that a transaction with blobs is accepted without them, once they are verified."""
 
 from __future__ import annotations
 

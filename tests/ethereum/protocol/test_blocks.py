@@ -1,4 +1,4 @@
-"""A node's block as an Ethereum block."""
+"""Tests of a node's block as an Ethereum block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ethereum transactions inside Cosmos SDK transactions."""
+"""Tests of Ethereum transactions inside Cosmos SDK transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The double of an Ethermint chain."""
+"""Tests of the double of an Ethermint chain."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .test_execution import TOPIC, call, emitting
 
 
 class _Chain:
-    """Blocks of the double, and the double to ask."""
+    """A chain of the double, and the double for queries."""
 
     def __init__(self, make: Callable[[AppState], Application] = EthermintDouble) -> None:
         self.app: EthermintDouble | None = None

@@ -1,4 +1,4 @@
-"""From a node's block and its events to receipts and logs."""
+"""Tests of the way from a node's block and its events to receipts and logs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def emitting(nonce: int, *logs: EmittedLog, contract: int = 0) -> bytes:
 def result_of(
     raws: Sequence[bytes], layout: Layout = Layout.SPLIT, tx: bytes = b"", **changes: Any
 ) -> ExecTxResult:
-    """What a chain says of these transactions in one of its own; its numbers are wrong."""
+    """Return a chain's result for these transactions in one of its own; the numbers in it are
+    wrong."""
     runs = [run(decode(raw)) for raw in raws]
     events = tx_events(runs, layout, sha256(tx).digest(), 77, 99)
     gas = sum(each.gas_used for each in runs)

@@ -1,4 +1,4 @@
-"""Imports and errors without the extra ``evm``."""
+"""Tests of imports and errors without the extra ``evm``."""
 
 from __future__ import annotations
 

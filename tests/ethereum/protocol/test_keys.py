@@ -1,4 +1,5 @@
-"""Signatures equal eth-account's; development keys are those of the usual mnemonic."""
+"""Tests that signatures equal eth-account's, and development keys come from the usual
+mnemonic."""
 
 from __future__ import annotations
 

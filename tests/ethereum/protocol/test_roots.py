@@ -1,4 +1,4 @@
-"""Roots, blooms and consensus bytes, compared with geth's chain and a library."""
+"""Tests of roots, blooms and consensus bytes, compared with geth's chain and a library."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_bloom_filter_matches_its_logs_and_excludes_another_address() -> None:
     assert not may_have(bits, [log.address], [[b"\x01" * 32]])
 
 
-# EIP-55: the examples of its text.
+# Examples of EIP-55.
 @pytest.mark.parametrize(
     "address",
     [

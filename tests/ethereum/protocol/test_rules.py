@@ -1,4 +1,4 @@
-"""Gas, fees, reverts and validity: Ethereum's rules by vectors."""
+"""Tests of Ethereum's rules for gas, fees, reverts and validity, by vectors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ALLOWED = Authorization(chain_id=0, address=bytes(20), nonce=0, y_parity=0, r=1
     ],
 )
 def test_gas_before_anything_runs(gas: int, expected: int) -> None:
-    # The Yellow Paper's appendix G; EIPs 2028, 2930, 3860, 7623, 7702.
+    # Appendix G of the Yellow Paper; EIPs 2028, 2930, 3860, 7623, 7702.
     assert gas == expected
 
 

@@ -1,4 +1,4 @@
-"""Signed transactions of eth-account and geth are decoded as theirs."""
+"""Tests that signed transactions of eth-account and geth are decoded as by those."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_invalid_transactions_get_geths_errors(raw: bytes, text: str) -> None:
         (lambda: _legacy(v=0), _BAD_SIGNATURE),
         (lambda: _legacy(v=29), _BAD_SIGNATURE),
         (lambda: _with(9, b"\x02", "dynamic fee"), _BAD_SIGNATURE),
-        # No point of the curve has 5 for its first coordinate.
+        # No point of the curve has 5 as its first coordinate.
         (lambda: _legacy(r=5), "recovery failed"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Reads of tries and accounts, compared with py-trie."""
+"""Tests of reads of tries and accounts, compared with py-trie."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ WORDS = some.integers(0, (1 << 256) - 1)
 
 
 def proven(root: bytes, key: bytes, nodes: tuple[bytes, ...]) -> bytes:
-    """What nodes say of a key, to one who has the root alone."""
+    """Return the value that the nodes of a proof give for a key, verified by the root alone."""
     if root == NO_STORAGE:
-        # py-trie wants a node.
+        # py-trie requires at least one node.
         assert nodes == ()
         return b""
     found: bytes = HexaryTrie.get_from_proof(root, keccak(key), list(map(rlp.decode, nodes)))

@@ -1,4 +1,4 @@
-"""Structured data is hashed as by eth-account, and invalid data is refused."""
+"""Tests that structured data is hashed as by eth-account, and that invalid data is refused."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _expected(document: dict[str, Any]) -> bytes:
 def test_it_is_hashed_as_eth_account_hashes_it(document: dict[str, Any]) -> None:
     unused = {k: v for k, v in document["types"].items() if k != "Person"}
     if not any(field["type"].startswith("Person") for field in document["types"]["Mail"]):
-        # eth-account wants one type that no other uses.
+        # eth-account requires exactly one type that no other type uses.
         document = {**document, "types": unused}
     assert typed_digest(document) == _expected(document)
 
@@ -105,7 +105,7 @@ def test_the_example_of_the_eip_has_its_hash() -> None:
             "contents": "Hello, Bob!",
         },
     }
-    # EIP-712, its Example.js.
+    # The example of EIP-712, Example.js.
     assert typed_digest(document).hex() == (
         "be609aee343fb3c4b28e1df9e632fca64fcfaede20f02e86244efddf30957bd2"
     )

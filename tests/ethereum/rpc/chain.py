@@ -1,4 +1,4 @@
-"""A chain of hand-signed Ethereum transactions, with logs of any kind."""
+"""A chain of hand-signed Ethereum transactions, with various logs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TOPIC_A, TOPIC_B = b"\xaa" * 32, b"\xbb" * 32
 
 
 def transfer(nonce: int, value: int = 1) -> bytes:
-    """A signed transfer."""
+    """Return a signed transfer."""
     return signed(_fields(nonce, to=TO, value=value))
 
 
 def emitting(nonce: int, *logs: EmittedLog) -> bytes:
-    """A signed call of a contract that emits these logs."""
+    """Return a signed call of a contract that emits these logs."""
     return signed(_fields(nonce, to=to_checksum(CONTRACT), data=log_calldata(*logs)))
 
 
@@ -42,7 +42,8 @@ def _fields(nonce: int, **others: object) -> dict[str, object]:
 
 
 def ethereum_chain(folder: Path) -> EmbeddedChain:
-    """Three blocks: empty, a transfer, and two calls that emit three logs."""
+    """Return a chain of three blocks: an empty one, a transfer, and two calls that emit three
+    logs."""
     chain = EmbeddedChain(folder / "noderpc.db", application=EthermintDouble, produce=False)
     chain.start()
     chain.produce()

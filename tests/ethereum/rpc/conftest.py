@@ -19,7 +19,7 @@ Serve = Callable[..., Connect]
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
-    """Three blocks of :mod:`.chain`, to which tests add."""
+    """A chain with the three blocks of :mod:`.chain`, to which tests add."""
     made = ethereum_chain(tmp_path)
     yield made
     made.close()
@@ -27,7 +27,8 @@ def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
 
 @pytest.fixture
 def serving(chain: EmbeddedChain) -> Iterator[Serve]:
-    """Serves the chain with settings, and connects clients to its websocket."""
+    """Return a function that serves the chain with settings, and connects clients to its
+    websocket."""
     with ExitStack() as stack:
 
         def start(**settings: Any) -> Connect:
@@ -46,5 +47,5 @@ def serving(chain: EmbeddedChain) -> Iterator[Serve]:
 
 @pytest.fixture
 def client(serving: Serve) -> WebSocketClient:
-    """One client of a node with the default settings."""
+    """A client of a node with the default settings."""
     return serving()()

@@ -92,6 +92,6 @@ _SELECTORS = {
 
 
 def calling(name: str, *words: int | bytes) -> bytes:
-    """The calldata of a function."""
+    """Return the calldata of a function."""
     shown = (word if isinstance(word, int) else int.from_bytes(word) for word in words)
     return bytes.fromhex(_SELECTORS[name]) + b"".join(word.to_bytes(32) for word in shown)

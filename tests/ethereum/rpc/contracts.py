@@ -12,7 +12,7 @@ GWEI = 10**9
 
 
 def at(number: int) -> str:
-    """Where a contract of the genesis is."""
+    """Return the address of a contract of the genesis."""
     return f"0x{number:040x}"
 
 
@@ -20,17 +20,17 @@ ECHO, REVERTS, LOOPS, COUNTER, CLEARS, HUNGRY, CAREFUL, BLOCK, INVALID, BEQUEST 
     at(0xC0DE00 + n) for n in range(10)
 )
 _CODES = {
-    # CALLDATACOPY all; RETURN it, REVERT with it.
+    # CALLDATACOPY all, then RETURN or REVERT.
     ECHO: "365f5f37365ff3",
     REVERTS: "365f5f37365ffd",
     LOOPS: "5b5f56",
-    # slot 0 += 1, and return it.
+    # Add 1 to slot 0, and return it.
     COUNTER: "5f54600101805f555f5260205ff3",
-    # Slots 0 to 4 become 0.
+    # Set the slots 0 to 4 to 0.
     CLEARS: "5f5f555f6001555f6002555f6003555f600455",
     # Revert with less than 200,000 gas.
     HUNGRY: "62030d405a10600a57005b5f5ffd",
-    # Call HUNGRY with what there is, and revert where that fails.
+    # Call HUNGRY with all gas that is left, and revert if that fails.
     CAREFUL: f"5f5f5f5f5f73{HUNGRY[2:]}5af16022575f5ffd5b00",
     # NUMBER, TIMESTAMP, COINBASE, GASLIMIT, BASEFEE, PREVRANDAO, CHAINID, BLOBBASEFEE.
     BLOCK: "435f52426020524160405245606052486080524460a0524660c0524a60e0526101005ff3",
@@ -40,7 +40,7 @@ _CODES = {
 
 
 def alloc() -> dict[str, Any]:
-    """The accounts of the genesis."""
+    """Return the accounts of the genesis."""
     codes: dict[str, Any] = {address: {"code": f"0x{code}"} for address, code in _CODES.items()}
     codes[CLEARS]["storage"] = {f"0x{slot:02x}": "0x07" for slot in range(5)}
     codes[BEQUEST]["balance"] = "0x5"

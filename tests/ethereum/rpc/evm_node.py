@@ -22,7 +22,7 @@ from .contracts import GWEI, alloc
 
 
 class Running:
-    """A chain with its EVM layer; ``settings`` are those of the mount."""
+    """A chain with its EVM layer; ``settings`` are the settings of the mount."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Running:
             self.chain.close()
             raise
         names = "eth,net,web3,txpool,debug"
-        # A busy machine may be slow.
+        # The timeout is high, because a busy machine may be slow.
         settings = {"evm_api": names, "evm_timeout": 4 * PATIENCE, **settings}
         app = app_for(self.chain, json_rpc_enable=True, **settings)
         self._client = app.test_client()
@@ -67,13 +67,13 @@ class Running:
         return reply
 
     def ask(self, method: str, *params: Any) -> Any:
-        """A result."""
+        """Return a result."""
         reply = self.reply(method, params)
         assert "result" in reply, reply
         return reply["result"]
 
     def error(self, method: str, *params: Any) -> dict[str, Any]:
-        """An error."""
+        """Return an error."""
         reply = self.reply(method, params)
         assert "error" in reply, reply
         found: dict[str, Any] = reply["error"]
@@ -83,19 +83,19 @@ class Running:
         return int(self.ask(method, *params), 16)
 
     def send(self, raw: bytes) -> str:
-        """Hand in a transaction; its hash."""
+        """Send a transaction; return its hash."""
         found: str = self.ask("eth_sendRawTransaction", f"0x{raw.hex()}")
         return found
 
     def refused(self, raw: bytes) -> str:
-        """Why a transaction is not taken."""
+        """Return the error of a refused transaction."""
         error = self.error("eth_sendRawTransaction", f"0x{raw.hex()}")
         assert error["code"] == -32000
         message: str = error["message"]
         return message
 
     def mine(self, *raws: bytes) -> list[dict[str, Any]]:
-        """Hand in transactions and make a block; their receipts."""
+        """Send transactions and make a block; return their receipts."""
         hashes = [self.send(raw) for raw in raws]
         self.clock.advance(1.0)
         self.chain.produce()
@@ -103,7 +103,7 @@ class Running:
 
 
 def tx(nonce: int = 0, account: LocalAccount = ACCOUNT, **fields: Any) -> bytes:
-    """A signed transaction: a transfer of a wei, but for what is said."""
+    """Return a signed transaction: a transfer of one wei, unless fields are given."""
     made: dict[str, Any] = {
         "type": 2,
         "nonce": nonce,

@@ -1,4 +1,4 @@
-"""Whole accounts, code by its hash, and a transaction by its sender and nonce."""
+"""Tests of whole accounts, code by its hash, and a transaction by its sender and nonce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chain accepts transactions by the same rules on every way in."""
+"""Tests that a chain accepts transactions by the same rules on every way in."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ME = f"0x{sender().hex()}"
 
 
 class Client:
-    """A chain behind HTTP, and the two ways in."""
+    """A chain behind HTTP, and its two ways to send transactions."""
 
     def __init__(self, http: FlaskClient, chain: EmbeddedChain) -> None:
         self._http, self.chain = http, chain
@@ -35,7 +35,7 @@ class Client:
         return found
 
     def ask(self, method: str, *params: Any) -> Any:
-        """The result, or the error's text."""
+        """Return the result, or the error's text."""
         reply = self.reply("/evm", method, params)
         return reply["result"] if "result" in reply else reply["error"]["message"]
 
@@ -43,7 +43,7 @@ class Client:
         return self.ask("eth_sendRawTransaction", f"0x{raw.hex()}")
 
     def broadcast(self, raw: bytes) -> str:
-        """The log of the check, empty if it was taken."""
+        """Return the log of the check, empty if the transaction was accepted."""
         reply = self.reply("/", "broadcast_tx_sync", {"tx": b64encode(raw).decode()})
         found: str = reply["result"]["log"]
         return found
@@ -63,7 +63,7 @@ def running(folder: Path, **settings: Any) -> Iterator[Client]:
 
 @contextmanager
 def of_no_development(folder: Path, **settings: Any) -> Iterator[Client]:
-    """A chain without development accounts; ``OTHER`` has code in its genesis."""
+    """Run a chain without development accounts; ``OTHER`` has code in its genesis."""
     accounts = alloc()
     accounts[f"0x{sender(OTHER).hex()}"]["code"] = "0x00"
     Running(folder, app_state={"alloc": accounts}).close()
@@ -72,20 +72,21 @@ def of_no_development(folder: Path, **settings: Any) -> Iterator[Client]:
 
 
 def fees(nonce: int = 0, **more: Any) -> dict[str, Any]:
-    """A transaction's members, with the chain id."""
+    """Return a transaction's members, with the chain ID."""
     paid = {"maxFeePerGas": 5 * GWEI, "maxPriorityFeePerGas": GWEI}
     fields = {"nonce": nonce, "gas": 21_000, "to": TO, "value": 1, "chainId": CHAIN_ID}
     return {"type": 2, **fields, **paid, **more}
 
 
 def unprotected(nonce: int = 0) -> bytes:
-    """A transaction without a chain id, as they were before EIP-155."""
+    """Return a transaction without a chain ID, as before EIP-155."""
     fields = {"nonce": nonce, "gas": 21_000, "to": TO, "value": 1, "gasPrice": 5 * GWEI}
     return signed(fields)
 
 
 def creating(size: int, *, nonce: int = 0, initcode: int = 0) -> bytes:
-    """A transaction that creates a contract of so many bytes, by code of so many."""
+    """Return a transaction that creates a contract of ``size`` bytes, from init code of
+    ``initcode`` bytes."""
     code = bytes.fromhex("62") + size.to_bytes(3) + bytes.fromhex("5ff3")
     return signed(fees(nonce, to="", value=0, gas=14_000_000, data=code.ljust(initcode, b"\0")))
 
@@ -126,7 +127,7 @@ def test_an_account_with_code_sends_nothing(tmp_path: Path) -> None:
         text = f"sender not an eoa: address 0x{sender(OTHER).hex()}"
         assert client.send(raw) == text
         assert client.broadcast(raw) == text
-        # EIP-7702: an account that borrows code still has its key.
+        # EIP-7702: an account with delegated code can still sign with its key.
         authorization = ACCOUNT.sign_authorization(
             {"chainId": CHAIN_ID, "address": TO, "nonce": 1}
         )
@@ -146,7 +147,7 @@ def test_on_a_development_chain_an_account_with_code_sends(tmp_path: Path) -> No
         sent = client.ask("eth_sendTransaction", {"from": FIRST, "to": TO, "value": "0x1"})
         client.chain.produce()
         assert client.receipt(sent)["status"] == "0x1"
-        # Traces run what the block ran.
+        # Traces execute what the block executed.
         traced = client.ask("debug_traceTransaction", sent, {"tracer": "callTracer"})
         assert (traced["from"], traced["value"]) == (FIRST.lower(), "0x1")
 
@@ -177,7 +178,7 @@ def test_a_contract_has_as_much_code_as_the_setting_allows(tmp_path: Path, limit
         assert client.receipt(f"0x{keccak(long).hex()}")["status"] == "0x0"
         created = f"0x{created_address(sender(), 0).hex()}"
         assert len(client.ask("eth_getCode", created, "latest")) == 2 + 2 * limit
-        # By the same limit of calls and traces.
+        # Calls and traces have the same limit.
         init = {"data": f"0x62{limit + 1:06x}5ff3", "gas": hex(14_000_000)}
         assert client.ask("eth_call", account | init) == "max code size exceeded"
         init = {"data": f"0x62{limit:06x}5ff3", "gas": hex(14_000_000)}
@@ -202,7 +203,7 @@ def test_code_that_creates_has_twice_as_many_bytes(tmp_path: Path) -> None:
         assert client.ask("eth_call", call) == f"err: {text} (supplied gas 14000000)"
         blocks = {"blockStateCalls": [{"calls": [call]}]}
         assert client.ask("eth_simulateV1", blocks) == text
-        # In code that runs: PUSH0, PUSH3 of the size, PUSH0, PUSH0, CREATE.
+        # CREATE by running code: PUSH0, PUSH3 size, PUSH0, PUSH0, CREATE.
         nested = {**call, "data": "0x5f" + "62" + f"{120_001:06x}" + "5f5f" + "f0"}
         assert client.ask("eth_call", nested) == (
             "out of gas: max initcode size exceeded: size 120001"
@@ -223,7 +224,7 @@ def test_what_the_stipend_pays_for_is_no_write(tmp_path: Path) -> None:
     with running(tmp_path) as client:
         client.ask("anvil_setCode", TO, "0x600160015500")
         client.chain.produce()
-        # Two PUSH1 leave as much gas as the stipend.
+        # After two PUSH1, exactly the stipend is left.
         call = {"from": FIRST, "to": TO, "gas": hex(21_000 + 6 + 2_300)}
         assert client.ask("eth_call", call) == text
         assert client.ask("eth_estimateGas", call) == "gas required exceeds allowance (23306)"

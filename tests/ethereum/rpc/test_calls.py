@@ -1,4 +1,4 @@
-"""``eth_call`` and ``eth_estimateGas``, over HTTP, on hand-assembled contracts."""
+"""Tests of ``eth_call`` and ``eth_estimateGas``, over HTTP, on hand-assembled contracts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NOBODY = at(0xBAD)
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Two blocks, the latter with a call of the counter."""
+    """A node with two blocks, of which the second has a call of the counter."""
     made = Running(tmp_path_factory.mktemp("calls"))
     made.mine()
     made.mine(tx(0, to=COUNTER, gas=60_000, value=0))
@@ -59,7 +59,7 @@ def test_eth_call_returns_the_contracts_output(node: Running) -> None:
     assert node.ask("eth_call", {"to": ECHO, "data": "0x1234"}) == "0x1234"
     assert node.ask("eth_call", {"to": ECHO, "input": "0x12"}, "latest") == "0x12"
     assert node.ask("eth_call", {"to": NOBODY, "data": "0x12"}, "latest") == "0x"
-    # What it did is forgotten.
+    # A call changes no state.
     for _ in range(2):
         assert int(node.ask("eth_call", {"to": COUNTER}), 16) == 2
     assert int(node.ask("eth_call", {"to": COUNTER}, "0x1"), 16) == 1
@@ -105,7 +105,7 @@ def test_a_revert_error_carries_its_data(
     ],
 )
 def test_a_transfer_is_estimated_as_if_it_ran(node: Running, call: Any) -> None:
-    # An override, of anybody, has the engine run it.
+    # Any override makes the engine run the estimate.
     overrides = {f"0x{99:040x}": {"balance": "0x1"}}
     plain = node.reply("eth_estimateGas", (call, "latest"))
     assert plain == node.reply("eth_estimateGas", (call, "latest", overrides))
@@ -117,9 +117,9 @@ _BLS = int(
     "1eabfffeb153ffffb9feffffffffaaab",
     16,
 )
-# On the curve, and of order 3.
+# A point on the curve whose order is 3.
 _OF_ORDER_3 = bytes(64) + (2).to_bytes(64)
-# Of alt_bn128's G2: on the curve, and of order 10,069.
+# A point on the curve of alt_bn128's G2 with the order 10,069, outside the subgroup.
 _OUTSIDE_G2 = b"".join(
     number.to_bytes(32)
     for number in (
@@ -208,7 +208,7 @@ def test_a_block_as_code_sees_it(node: Running) -> None:
 
     header = node.ask("eth_getBlockByNumber", "0x1", False)
     names = ("number", "timestamp", "miner", "gasLimit")
-    # geth: who pays nothing sees no base fee.
+    # In geth, a call without a gas price sees a base fee of 0.
     assert words("0x1") == [*(int(header[name], 16) for name in names), 0, 0, 9000, 1]
     changes = {
         "number": "0x11",
@@ -277,7 +277,7 @@ def test_the_rules_of_the_chain(node: Running) -> None:
     genesis = bytes.fromhex(node.ask("eth_getBlockByNumber", "0x0", False)["hash"][2:])
     current = found["current"]
     assert found == {"current": current, "next": None, "last": None}
-    # EIP-7910's texts.
+    # The names and texts of EIP-7910.
     assert (current["activationTime"], current["chainId"]) == (0, "0x2328")
     assert current["forkId"] == f"0x{zlib.crc32(genesis):08x}"
     assert (current["blobSchedule"], current["systemContracts"]) == (None, {})
@@ -303,7 +303,7 @@ def test_overrides(node: Running) -> None:
     shown = Web3.to_checksum_address(COUNTER)
     assert error["message"] == f"account {shown} has both 'state' and 'stateDiff'"
     assert error["code"] == -32000
-    # sha256 goes elsewhere.
+    # Move sha256 to another address.
     moved = {at(2): {"movePrecompileToAddress": NOBODY}}
     digest = node.ask("eth_call", {"to": at(2), "data": "0x12"})
     assert node.ask("eth_call", {"to": NOBODY, "data": "0x12"}, "latest", moved) == digest
@@ -329,7 +329,7 @@ def test_a_contract_that_was_created_is_called(tmp_path: Path) -> None:
         assert node.ask("eth_getCode", made, "latest") == f"0x{echo}"
         assert node.ask("eth_getCode", made, "0x0") == "0x"
         assert node.ask("eth_call", {"to": made, "data": "0xab"}) == "0xab"
-        # Before it was there: an account without code.
+        # Before the contract existed, the account had no code.
         assert node.ask("eth_call", {"to": made, "data": "0xab"}, "0x0") == "0x"
     finally:
         node.close()
@@ -341,9 +341,9 @@ def test_a_contract_that_was_created_is_called(tmp_path: Path) -> None:
         {"to": TO, "value": "0x1"},
         {"to": ECHO, "data": "0x" + "ff" * 2000},
         {"to": COUNTER},
-        # What is given back is needed first.
+        # The gas must be available before the refund is paid.
         {"to": CLEARS},
-        # 63 of 64 parts go to the contract that is called.
+        # 63 of 64 parts of the gas go to the called contract.
         {"to": CAREFUL},
         {"data": "0x610006600d5f396100065ff300365f5f375f5f"},
         {
@@ -369,7 +369,7 @@ def test_storage_keys_are_a_list(node: Running, keys: Any) -> None:
 
 
 def test_an_estimate_covers_gas_before_refunds(node: Running) -> None:
-    # EIP-7702: 12,500 of the 25,000 that each costs are given back where the account is known.
+    # EIP-7702: 12,500 of the 25,000 gas of an authorization are refunded if the account exists.
     signed: Any = OTHER.sign_authorization(
         {"chainId": CHAIN_ID, "address": COUNTER, "nonce": 0}
     )
@@ -391,7 +391,7 @@ def test_an_estimate_covers_gas_before_refunds(node: Running) -> None:
 
 def test_estimates_of_plain_transfers_are_exact(node: Running) -> None:
     assert node.number("eth_estimateGas", {"from": ME, "to": TO, "value": "0x1"}) == 21_000
-    # geth: less than any transaction takes was not meant.
+    # geth ignores a gas limit that is lower than any transaction needs.
     few = {"from": ME, "to": TO, "gas": "0x1"}
     assert node.number("eth_estimateGas", few) == 21_000
 
@@ -427,7 +427,7 @@ def test_an_endless_loop_ends(tmp_path: Path) -> None:
                 "execution aborted (timeout = 1s) (NODERPC_EVM_TIMEOUT gives it more seconds)"
             )
         call = {"to": ECHO, "data": "0x12"}
-        # On a busy machine it may take longer too.
+        # On a busy machine, a call that ends may time out, too.
         until(lambda: node.reply("eth_call", (call,)).get("result") == "0x12", "an answer")
     finally:
         node.close()
@@ -456,7 +456,7 @@ def test_an_executor_that_is_killed_costs_its_call_alone(tmp_path: Path) -> None
                 text=True,
                 check=True,
             )
-            # That of the blocks is idle.
+            # The executor of blocks is idle.
             for pid in found.stdout.split():
                 os.kill(int(pid), signal.SIGKILL)
             assert (

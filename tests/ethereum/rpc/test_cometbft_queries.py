@@ -1,4 +1,5 @@
-"""Ethereum transactions by the node's own queries, in any letter case of addresses."""
+"""Tests of Ethereum transactions that are found by the node's own queries, in any letter case
+of addresses."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def test_tx_search_finds_an_evm_transaction_by_recipient(
         client.close()
 
     assert result["query"] == query
-    # What is told is what was emitted.
+    # The values in the event are searchable.
     assert TO in result["events"]["ethereum_tx.recipient"]
     assert TO in result["events"]["ethereum.recipient"]
 
@@ -50,7 +51,7 @@ def test_tx_search_finds_an_evm_transaction_by_recipient(
 def test_a_transaction_is_found_by_its_recipient(
     chain: EmbeddedChain, key: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the index, and without one as a backend of others."""
+    """The chain has an index, or like other backends has none."""
     amount = key.replace("recipient", "amount")
     scanned = EmbeddedChain(chain.store.location.path, home=chain.home, produce=False)
     monkeypatch.setattr(scanned.reads, "search_txs", partial(scan_txs, scanned.reads))

@@ -1,4 +1,4 @@
-"""Each result is about one block, also while the next is committed."""
+"""Tests that each result is about one block, even while the next one is committed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def node(tmp_path: Path) -> Iterator[Running]:
 
 @pytest.fixture
 def block_comes(node: Running, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool], None]:
-    """Have a block made before or after the chain is asked for something the next time."""
+    """Return a function that makes a block before or after the next call of a given method of
+    the chain."""
 
     def when(name: str, before: bool) -> None:
         owner: Any = node.chain.mempool if name == "pending_by_sender" else node.chain.reads

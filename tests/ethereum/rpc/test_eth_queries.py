@@ -1,4 +1,4 @@
-"""Blocks, transactions and receipts of a chain with Ethereum transactions."""
+"""Tests of blocks, transactions and receipts of a chain with Ethereum transactions."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def test_unsupported_methods_do_not_exist(ask: Ask, method: str) -> None:
 
 
 class Full(EthermintDouble):
-    """Its transaction does not fit the block at some heights."""
+    """A chain whose transaction does not fit the block at some heights."""
 
     full_at: Container[int] = ()
 
@@ -265,7 +265,7 @@ def test_of_a_hash_in_two_blocks_the_one_that_succeeded_counts_or_the_newest(
     monkeypatch.setattr(Full, "full_at", full_at)
     raw = transfer(0)
     maker = ChainMaker(application=Full)
-    # Wrapped anew, it is another transaction for the node.
+    # Wrapped in another message, it is another transaction for the node.
     blocks = [maker.block(raw), maker.block(wrapped(cosmos_evm_message(raw)))]
     ask = asking(ChainBackend(MemoryChain(maker.genesis, blocks, state=maker.state)))
     own_hash = "0x" + keccak(raw).hex()
@@ -370,7 +370,7 @@ def test_a_pending_block_on_an_unreadable_head_is_null() -> None:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The node transactions whose senders were found out, one each time."""
+    """Return the raw transactions whose senders are recovered, one entry for each recovery."""
     seen: list[bytes] = []
 
     def reading(raw: bytes) -> tuple[Transaction, ...]:

@@ -1,4 +1,4 @@
-"""The fixture ``noderpc_evm`` for authors of wallets and indexers."""
+"""Tests of the fixture ``noderpc_evm`` for authors of wallets and indexers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gas prices, from the base fees and tips of the latest blocks."""
+"""Tests of gas prices, which follow from the base fees and tips of the latest blocks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def header(fee: int | None, used: int, limit: int = 30_000_000) -> Header:
     )
 
 
-# EIP-1559: the example vectors of its rule.
+# Example vectors of EIP-1559.
 @pytest.mark.parametrize(
     ("fee", "used", "limit", "following"),
     [
@@ -76,7 +76,7 @@ def test_the_base_fee_follows_how_full_a_block_was(
 
 
 def fees_of(chain: Any) -> tuple[int, int]:
-    """The base fee and the tip; the price is both together."""
+    """Return the base fee and the tip, and check that the price is their sum."""
     names = "eth_baseFee", "eth_maxPriorityFeePerGas", "eth_gasPrice"
     fee, tip, price = (int(ask(chain, name), 16) for name in names)
     assert price == fee + tip
@@ -103,17 +103,17 @@ def test_a_suggested_tip_is_that_of_the_latest_blocks(tmp_path: Path) -> None:
     path = tmp_path / "chain.db"
     with closing(EmbeddedChain(path, application=EthermintDouble, produce=False)) as made:
         made.start()
-        # Of each block the three lowest count, and nothing below 2 wei.
+        # The three lowest tips of a block count, without tips below 2 wei.
         block_of_tips(made, 0, 9 * GWEI, 3 * GWEI, 8 * GWEI, 1, 4 * GWEI)
         assert fees_of(made)[1] == 4 * GWEI
         block_of_tips(made, 5, 5 * GWEI, 6 * GWEI)
-        # Of 3, 4, 5, 6 and 8.
+        # The median of 3, 4, 5, 6 and 8 gwei.
         assert fees_of(made)[1] == 5 * GWEI
         block_of_tips(made, 7, 600 * GWEI, 600 * GWEI, 600 * GWEI, 600 * GWEI)
         assert fees_of(made)[1] == 8 * GWEI
         for _ in range(19):
             made.produce()
-        # geth: at most 500 gwei.
+        # geth suggests at most 500 gwei.
         assert fees_of(made)[1] == 500 * GWEI
         made.produce()
         fee, tip = fees_of(made)
@@ -134,7 +134,7 @@ def test_fee_history_has_base_fees_gas_ratios_and_rewards(chain: EmbeddedChain) 
     assert len(history["baseFeePerGas"]) == 3
     assert history["baseFeePerGas"][:2] == [hex(GWEI)] * 2
     assert all(0 < ratio < 1 for ratio in history["gasUsedRatio"])
-    # All of them pay a tip of one gwei.
+    # All transactions pay a tip of one gwei.
     assert history["reward"] == [[hex(GWEI)] * 3] * 2
 
 
@@ -154,7 +154,7 @@ def test_fee_history_begins_at_block_0(chain: EmbeddedChain) -> None:
 def test_fee_history_ends_with_the_base_fee_of_the_next_block(
     chain: EmbeddedChain, newest: str, following: str
 ) -> None:
-    # The rule would make less of it: no block of this chain is half full.
+    # The rule would lower the fee, as no block of this chain is half full.
     fee = ask(chain, "eth_getBlockByNumber", following, False)["baseFeePerGas"]
 
     assert ask(chain, HISTORY, 1, newest)["baseFeePerGas"][-1] == fee == hex(GWEI)

@@ -1,4 +1,4 @@
-"""The index finds the logs that a scan of every block finds."""
+"""Tests that the index finds the logs that a scan of every block finds."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ from tests.ethereum.protocol.signing import transfer
 from tests.helpers.stores import make_store
 from tests.helpers.until import PATIENCE
 
-# Few of them, so that logs share them; a topic may be an address.
+# Few addresses and topics, so that several logs have them; a topic may be an address.
 ADDRESSES = (log_contract(0), log_contract(1), failing_contract())
 TOPICS = (b"\xaa" * 32, b"\xbb" * 32, log_contract(0).rjust(32, b"\0"))
 
 a_log = st.builds(
     EmittedLog, st.lists(st.sampled_from(TOPICS), max_size=4).map(tuple), st.just(b"")
 )
-# Of each block, of each transaction: whom it calls, what that emits, and what carries it.
+# For each transaction of each block: the contract that it calls, the logs that this emits, and
+# whether it is wrapped in another transaction.
 contents = st.lists(
     st.lists(
         st.tuples(st.sampled_from(ADDRESSES), st.lists(a_log, max_size=3), st.booleans()),
@@ -77,7 +78,7 @@ Made = tuple[ChainMaker, Sequence[CommittedBlock]]
 
 
 class Nonces:
-    """Signs one transaction after another."""
+    """Signs transactions with consecutive nonces."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -135,7 +136,7 @@ ALL = LogSearch((), (), 1, 4)
 
 @pytest.fixture
 def made() -> Made:
-    """A block for each topic, and one without anything."""
+    """A chain with a block for each topic, and one without logs."""
     return chain_of([*EMITTING, []])
 
 
@@ -161,14 +162,14 @@ def test_many_alternatives_are_listed_rather_than_looked_up(tmp_path: Path) -> N
     others = tuple(number.to_bytes(20) for number in range(998))
     with stored(chain, tmp_path) as backend:
         search = LogSearch((*ADDRESSES[:2], *others), (TOPICS[:1],), 1, 8)
-        # Looked up they would be 100,000.
+        # Looking them up would read 100,000 rows.
         assert log_heights(backend, search, SearchLimits(rows=5_000)) == (1, 3, 5, 7)
 
 
 @pytest.mark.parametrize(
     "limits",
     [
-        # Of SQLite's steps; PostgreSQL counts the time alone.
+        # Only SQLite counts steps; PostgreSQL has a time limit alone.
         pytest.param(SearchLimits(rows=1), marks=pytest.mark.sqlite),
         SearchLimits(seconds=1e-9),
     ],
@@ -183,7 +184,7 @@ def test_a_log_index_query_respects_the_search_limits(
         log_heights(backend, ALL, limits)
 
 
-@pytest.mark.sqlite  # Its tables are looked into.
+@pytest.mark.sqlite  # The test reads the tables.
 def test_a_chain_without_ethereum_pays_nothing(tmp_path: Path) -> None:
     maker = ChainMaker()
     with stored((maker, [maker.block(b"a=1", b"b=2")]), tmp_path):
@@ -191,7 +192,7 @@ def test_a_chain_without_ethereum_pays_nothing(tmp_path: Path) -> None:
 
 
 def rows(folder: Path) -> tuple[int, int]:
-    """Rows of the index, and of what is still to be indexed."""
+    """Return the number of rows in the index, and of rows still to be indexed."""
     with closing(sqlite3.connect(folder / "chain.db")) as at:
         counted = at.execute(
             "SELECT (SELECT count(*) FROM evm_hits), (SELECT count(*) FROM evm_unindexed)"
@@ -199,7 +200,7 @@ def rows(folder: Path) -> tuple[int, int]:
     return counted[0], counted[1]
 
 
-@pytest.mark.sqlite  # Its tables are looked into.
+@pytest.mark.sqlite  # The test reads the tables.
 def test_without_the_extra_every_such_block_is_looked_at(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,16 +212,17 @@ def test_without_the_extra_every_such_block_is_looked_at(
             assert log_heights(backend, ALL, SearchLimits(PATIENCE)) == (1, 2, 3)
             assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
 
-    # It is indexed when it is opened with it.
+    # The store is indexed when it is opened with the log index.
     with closing(make_store(tmp_path / "chain.db")) as backend:
         search = LogSearch((), ((TOPICS[1],),), 1, 4)
         assert log_heights(backend, search, SearchLimits(PATIENCE)) == (2,)
         assert call(client_of(backend), "eth_getTransactionReceipt", hidden) is not None
-    # Of each block its transaction, that there is a log, its address and its topic.
+    # Each block has four rows: its transaction, that it has a log, the log's address and its
+    # topic.
     assert rows(tmp_path) == (12, 0)
 
 
-@pytest.mark.sqlite  # The command opens a file.
+@pytest.mark.sqlite  # The command opens the file.
 @pytest.mark.parametrize("has_tables", [False, True])
 def test_a_store_that_was_written_without_the_feature_is_indexed_later(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_tables: bool
@@ -230,7 +232,7 @@ def test_a_store_that_was_written_without_the_feature_is_indexed_later(
         with closing(make_store(path)) as backend:
             backend.init_chain(maker.genesis, maker.state)
     with monkeypatch.context() as patch:
-        # The feature is not installed: what it declares is not there.
+        # Make the feature look uninstalled, so that its declarations are missing.
         patch.setattr(hits, "_declared", dict)
         patch.setattr(hits, "_reader", lambda name: None)
         with closing(make_store(path)) as backend:

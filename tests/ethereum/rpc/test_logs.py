@@ -1,4 +1,4 @@
-"""Filter objects, their ranges and matches, as in geth."""
+"""Tests of filter objects, their ranges and matches, compared with geth."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ A, B = b"\xaa" * 32, b"\xbb" * 32
 
 @cache
 def sample() -> SampleChain:
-    """The chain of ``transcripts/log_topics.txt``."""
+    """Return the chain of ``transcripts/log_topics.txt``."""
     maker = ChainMaker(application=EthermintDouble)
 
     def call(nonce: int, number: int, *topics: tuple[bytes, ...]) -> bytes:
@@ -95,7 +95,7 @@ def ask(client: FlaskClient, method: str, *params: object) -> Any:
 
 
 def hashes(client: FlaskClient) -> dict[str, str]:
-    """The hashes that stand in the transcripts by a name."""
+    """Return the hashes that the transcripts name."""
     return {
         f"HASH{height}": ask(client, "eth_getBlockByNumber", hex(height), False)["hash"]
         for height in (0, 2)
@@ -103,7 +103,7 @@ def hashes(client: FlaskClient) -> dict[str, str]:
 
 
 def reduced(answer: str) -> str:
-    """The answer with each log as its block and its index in it."""
+    """Return the response with each log replaced by its block and its index there."""
     reply = json.loads(answer)
     if isinstance(reply.get("result"), list):
         reply["result"] = [
@@ -185,14 +185,14 @@ def test_a_cap_counts_the_difference(client: FlaskClient) -> None:
 
 
 class Pruned(MemoryChain):
-    """A node that forgot its first two blocks."""
+    """A node that has pruned its first two blocks."""
 
     def base_height(self) -> int:
         return 3
 
 
 class Late(MemoryChain):
-    """A foreign node that has the results of its last block late."""
+    """A foreign node that gets the results of its last block late."""
 
     is_late = True
 

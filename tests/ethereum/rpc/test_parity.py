@@ -1,4 +1,4 @@
-"""The ``trace`` namespace: calls of transactions as geth's flatCallTracer has them."""
+"""Tests of the ``trace`` namespace: calls of transactions as by geth's flatCallTracer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def hashes(node: Node) -> list[str]:
-    """Hashes of a block's two transactions."""
+    """Return the hashes of a block's two transactions."""
     return node.block({"to": FIRST}, {"to": SECOND})
 
 
@@ -36,7 +36,7 @@ def test_traces_are_those_of_the_flat_tracer(node: Node, hashes: list[str]) -> N
     flat = [node.ask("debug_traceTransaction", each, FLAT) for each in hashes]
     for traces in flat:
         action, result = traces[0]["action"], traces[0]["result"]
-        # 21,000 are paid before the call.
+        # The intrinsic gas of 21,000 is paid before the call.
         action["gas"] = hex(int(action["gas"], 16) - 21_000)
         result["gasUsed"] = hex(int(result["gasUsed"], 16) - 21_000)
     assert [node.ask("trace_transaction", each) for each in hashes] == flat

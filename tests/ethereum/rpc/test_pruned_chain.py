@@ -1,4 +1,4 @@
-"""The EVM layer of a chain whose first blocks are pruned."""
+"""Tests of the EVM layer of a chain whose first blocks are pruned."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def asked(say: Say, method: str, *params: object) -> Any:
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Iterator[EmbeddedChain]:
-    """Eight blocks with transactions and logs."""
+    """A chain of eight blocks with transactions and logs."""
     made = ethereum_chain(tmp_path)
     for nonce in range(3, 8):
         made.mempool.submit(emitting(nonce, EmittedLog(topics=(TOPIC_A,), data=b"%d" % nonce)))
@@ -50,7 +50,7 @@ def say(chain: EmbeddedChain) -> Say:
 
 
 def result_cache(say: Say, chain: EmbeddedChain) -> dict[str, Any]:
-    """What is answered for the blocks from 6 to 8."""
+    """Return the responses for the blocks 6 to 8."""
     found: dict[str, Any] = {}
     for height in ("0x6", "0x7", "0x8"):
         for method in ("eth_getBlockByNumber", "eth_getHeaderByNumber", "eth_getBlockReceipts"):
@@ -117,7 +117,7 @@ def test_logs_pruned_during_a_batch_get_an_error(chain: EmbeddedChain, say: Say)
     with rpc_called.connected_to(prune):
         _, logs = json.loads(say(json.dumps(calls)))
 
-    # Those that are left would look like all of them.
+    # The logs that are left would look like all logs.
     assert logs["error"] == GONE
 
 
@@ -133,15 +133,15 @@ def test_transactions_of_a_pruned_block_are_not_found(chain: EmbeddedChain, say:
     assert asked(say, "eth_getBlockByHash", block, False)["result"] is None
     unknown = asked(say, "eth_getLogs", {"blockHash": block})["error"]
     assert unknown == {"code": -32000, "message": "unknown block"}
-    # From a tag on, what is there is found.
+    # A range that begins with a tag finds the blocks that are left.
     logs = asked(say, "eth_getLogs", {"fromBlock": "earliest"})["result"]
     assert [log["blockNumber"] for log in logs] == ["0x6", "0x7", "0x8"]
-    # A range of fees begins with what is there.
+    # A range of fees begins with the lowest block that is left.
     fees = asked(say, "eth_feeHistory", "0x8", "latest", [])["result"]
     assert fees["oldestBlock"] == "0x6"
 
 
-@pytest.mark.sqlite  # Its table is looked into.
+@pytest.mark.sqlite  # The test reads the table.
 def test_nothing_of_it_stays_in_the_index(chain: EmbeddedChain) -> None:
     chain.store.prune(1)
     with closing(sqlite3.connect(chain.store.location.path)) as at:
@@ -179,8 +179,8 @@ def test_code_finds_the_hashes_that_it_may_ask_for(tmp_path: Path) -> None:
     say = posting(app)
     try:
         chain.control.mine(300)
-        # Returns the hash of the block 256 before this one; not by init code, as no code may
-        # begin with 0xef.
+        # Code that returns the hash of the block 256 below; it is not init code, as deployed
+        # code may not begin with 0xef.
         to = "0x" + "bb" * 20
         code = {to: {"code": "0x6101004303405f5260205ff3"}}
         found = asked(say, "eth_call", {"to": to}, "latest", code)

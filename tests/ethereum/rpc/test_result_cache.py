@@ -1,4 +1,4 @@
-"""Cached results of the EVM layer equal computed ones."""
+"""Tests that cached results of the EVM layer equal computed ones."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def test_each_evm_method_answers_the_same_uncached_and_cached(chain: EmbeddedCha
         return [without, keeping, keeping]
 
     for turn in range(2):
-        # A block more, and one that waits.
+        # The chain gets one more block, and a pending transaction.
         asked = clients()
         for method, params in _calls(chain):
             call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
             expected, first, again = (client.post("/evm", json=call).data for client in asked)
             if params[:1] != ["pending"]:
-                # Its time goes on.
+                # The chain's time goes on.
                 assert (first, again) == (expected, expected), call
         chain.mempool.submit(transfer(3 + 2 * turn))
         chain.produce()

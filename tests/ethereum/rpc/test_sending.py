@@ -1,4 +1,4 @@
-"""Transactions that the mempool accepts or refuses, with geth's errors."""
+"""Tests of transactions that the mempool accepts or refuses, with geth's errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def node(tmp_path: Path) -> Iterator[Running]:
 
 
 def nonces(node: Running) -> tuple[int, int]:
-    """The next in the state, and with what waits."""
+    """Return the next nonce in the state, and with pending transactions."""
     latest = node.number("eth_getTransactionCount", ME, "latest")
     return latest, node.number("eth_getTransactionCount", ME, "pending")
 
@@ -67,7 +67,7 @@ def test_one_without_a_tip_pays_the_base_fee_at_least(node: Running) -> None:
             f"max fee per gas less than block base fee: address {ME}, maxFeePerGas: {cap},"
             f" baseFee: {fee}"
         )
-    # geth: one with a tip waits until the fee has fallen.
+    # In geth, a transaction with a tip waits until the fee has fallen.
     node.send(tx(1, maxFeePerGas=1, maxPriorityFeePerGas=1, gas=21_000))
     (receipt,) = node.mine(tx(0, maxFeePerGas=fee, maxPriorityFeePerGas=0, gas=21_000))
     assert receipt["status"] == "0x1"
@@ -159,7 +159,7 @@ def test_no_more_than_some_wait_behind_a_gap(node: Running) -> None:
         node.send(tx(nonce))
     assert pool(node) == (0, 64)
     assert "nonce too high" in node.refused(tx(66))
-    # Another's are none of theirs, and the gap may be filled.
+    # Transactions of another sender do not count, and the gap may be filled.
     node.send(tx(7, OTHER))
     node.send(tx(0))
     node.send(tx(1))
@@ -174,7 +174,8 @@ def test_a_full_pool_gives_geths_error(tmp_path: Path) -> None:
         node.send(tx(1))
         error = node.error("eth_sendRawTransaction", f"0x{tx(2).hex()}")
         assert "mempool is full" in error["message"]
-        # Who pays more for one that waits is not kept out.
+        # A transaction that pays more may replace a pending one, although the sender has its
+        # maximum.
         assert node.refused(tx(1, value=2)) == "replacement transaction underpriced"
         node.send(tx(1, value=2, maxFeePerGas=9 * GWEI, maxPriorityFeePerGas=8 * GWEI))
         assert node.refused(tx(0)) == "already known"
@@ -268,7 +269,7 @@ def test_a_block_that_comes_while_one_is_looked_at_leaves_no_gap(
 _LONG_LISTS: list[tuple[int, list[Any], str]] = [
     (1, [b""] * 7 + [[[b"\1" * 20, []]] * 6_000], "AccessList"),
     (2, [b""] * 8 + [[[b"\1" * 20, [bytes(32)] * 4_000]]], "AccessList"),
-    # A transaction that travels with its blobs.
+    # Blob transactions with their blobs.
     (3, [[b""] * 10 + [[bytes(32)] * 4_000]], "BlobHashes"),
     (4, [b""] * 9 + [[[b"\1", b"\2" * 20, b"", b"", b"\1", b"\1"]] * 5_000], "AuthList"),
 ]

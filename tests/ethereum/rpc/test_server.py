@@ -1,4 +1,4 @@
-"""Messages, batches and HTTP, as in geth."""
+"""Tests of messages, batches and HTTP, compared with geth."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def test_a_host_route_at_the_evm_path_wins_and_is_logged(
     assert "NODERPC_JSON_RPC_ENABLE" in caplog.text
 
 
-# Evmos: docs, JSON-RPC, examples.
+# An example of Evmos's documentation of JSON-RPC.
 EVMOS = '{"id": 1, "method": "eth_chainId", "params": []}'
 
 

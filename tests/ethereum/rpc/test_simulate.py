@@ -1,4 +1,4 @@
-"""``eth_simulateV1`` over HTTP, on a chain that runs code."""
+"""Tests of ``eth_simulateV1`` over HTTP, on a chain that runs code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST = 50_000
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """Two contracts in block 1."""
+    """A node with two contracts in block 1."""
     folder = tmp_path_factory.mktemp("simulate")
     with machine(folder, max_response_bytes=_LARGEST) as made:
         yield made
@@ -32,7 +32,7 @@ def call(name: str, *words: int | bytes, **others: str) -> dict[str, Any]:
 
 
 def simulated(node: Node, *blocks: Any, **options: Any) -> Any:
-    """The blocks, or the error object."""
+    """Return the simulated blocks, or the error object."""
     payload = {"blockStateCalls": list(blocks), **options}
     reply = node.post("eth_simulateV1", (payload, "latest"))
     return reply["result"] if "result" in reply else reply["error"]
@@ -66,7 +66,7 @@ def test_blocks_are_those_of_a_chain(node: Node) -> None:
         != base["stateRoot"]
         == node.ask("eth_getBlockByNumber", "latest", False)["stateRoot"]
     )
-    # Without validation it costs nothing, so an empty block changes nothing.
+    # Without validation, gas costs nothing, so an empty block changes nothing.
     assert second["stateRoot"] == first["stateRoot"]
     assert first["gasUsed"] == first["calls"][0]["gasUsed"]
     assert first["baseFeePerGas"] == "0x0"
@@ -82,7 +82,8 @@ def test_transactions_are_whole_if_wanted(node: Node) -> None:
 
 
 def test_code_finds_the_hashes_of_simulated_blocks(node: Node) -> None:
-    # BLOCKHASH of NUMBER - 1, returned; not by init code, as no code may begin with 0xef.
+    # Code that returns BLOCKHASH of NUMBER - 1; it is not init code, as deployed code may not
+    # begin with 0xef.
     code = {OTHER: {"code": "0x60014303405f5260205ff3"}}
     hash_before = {"to": OTHER}
     first, second = simulated(
@@ -106,7 +107,7 @@ def test_state_and_block_can_be_otherwise(node: Node) -> None:
     block = {
         "stateOverrides": {f"0x{FIRST.hex()}": {"stateDiff": slot}},
         "blockOverrides": {"feeRecipient": NOBODY, "time": "0xffffffff"},
-        # COINBASE, returned.
+        # Code that returns COINBASE.
         "calls": [call("bump", 1), {"data": "0x415f5260205ff3"}],
     }
     (made,) = simulated(node, block)
@@ -118,7 +119,7 @@ def test_state_and_block_can_be_otherwise(node: Node) -> None:
 def test_transfers_are_logged_if_wanted(node: Node) -> None:
     rich = {NOBODY: {"balance": "0x100"}}
     send = {"from": NOBODY, "to": OTHER, "value": "0x10"}
-    # The contract takes no ether, and what it reverts is told by no log.
+    # The contract does not accept ether, and a reverted transfer has no log.
     refused = {**send, "to": f"0x{FIRST.hex()}"}
     block = {"stateOverrides": rich, "calls": [send, refused]}
     (made,) = simulated(node, block, traceTransfers=True)
@@ -147,7 +148,7 @@ _FIRST, _SECOND = "0x" + "00" * 19 + "01", "0x" + "00" * 19 + "02"
 
 
 def _moves(targets: dict[str, str]) -> dict[str, Any]:
-    """A block that moves precompiled contracts."""
+    """Return a block that moves precompiled contracts."""
     moved = {each: {"movePrecompileToAddress": to} for each, to in targets.items()}
     return {"stateOverrides": moved}
 
@@ -222,7 +223,7 @@ _PAID = {"maxFeePerGas": "0x77359400", "gas": "0x20000"}
             "max initcode size exceeded",
         ),
         ({"calls": 7}, {}, -32602, "invalid argument 0: json: cannot unmarshal number into"),
-        # 60,000 bytes of nothing, returned.
+        # Code that returns 60,000 zeros.
         (
             {"calls": [{"data": "0x61ea605ffd"}]},
             {},

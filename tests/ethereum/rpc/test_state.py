@@ -1,4 +1,4 @@
-"""Accounts at any height, their proofs, and the genesis that they begin with."""
+"""Tests of accounts at any height, their proofs, and the genesis that they begin with."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ME = f"0x{sender().hex()}"
 
 
 def run(node: Running) -> None:
-    """Each block has a call of the counter, and a transfer."""
+    """Produce blocks, each with a call of the counter and a transfer."""
     for height in range(BLOCKS):
         node.mine(tx(2 * height, to=COUNTER, gas=60_000, value=0), tx(2 * height + 1, value=5))
 
@@ -129,7 +129,7 @@ def test_eth_get_proof_verifies_against_the_state_root(
 
 
 def started(folder: Path, app_state: Any) -> Running:
-    """A chain whose genesis has this for its application."""
+    """Run a chain with this application state in its genesis."""
     return Running(folder, app_state=app_state)
 
 

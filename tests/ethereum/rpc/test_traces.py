@@ -1,4 +1,4 @@
-"""Traces and access lists, over HTTP, of a chain that runs code."""
+"""Tests of traces and access lists, over HTTP, of a chain that runs code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def to_first(name: str, *words: int | bytes, **fields: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """Two contracts in block 1, and in block 2 what is in ``HASHES``."""
+    """A node with two contracts in block 1, and the transactions of ``HASHES`` in block 2."""
     with machine(tmp_path_factory.mktemp("traces"), max_response_bytes=2_000_000) as made:
         NAMES.clear()
         transactions = {
@@ -52,9 +52,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
             "poor": to_first("bump", 1, gas=40_000),
             # PUSH1 1, JUMP.
             "stray": {"data": bytes.fromhex("600156")},
-            # SLOAD of 0, SSTORE, then SELFDESTRUCT in favour of the caller.
+            # SLOAD of 0, SSTORE, then SELFDESTRUCT with the caller as the beneficiary.
             "ends": {"data": bytes.fromhex("5f545060015f5533ff"), "value": 3},
-            # CALL of the caller and CREATE, each with 1 wei that is not there.
+            # CALL of the caller and CREATE, each with 1 wei that the contract does not have.
             "broke": {"data": bytes.fromhex("5f5f60205f6001335af15060025f6001f0")},
         }
         NAMES.update(zip(transactions, made.block(*transactions.values()), strict=True))
@@ -76,7 +76,7 @@ def test_the_plain_trace_has_every_step_and_the_gas_of_the_receipt(node: Node) -
         assert trace["gas"] == int(receipt["gasUsed"], 16)
         assert trace["failed"] is (receipt["status"] == "0x0")
         steps = trace["structLogs"]
-        # Each step of a message begins with what the one before it left.
+        # Each step of a call frame begins with what the previous step left.
         for step, after in pairwise(steps):
             if step["depth"] == after["depth"] and not _begins(step):
                 assert step["gas"] - step["gasCost"] == after["gas"]
@@ -123,16 +123,16 @@ def test_struct_log_trace_shows_the_revert_data(node: Node) -> None:
     last = poor["structLogs"][-1]
     assert (poor["returnValue"], last["error"], last["op"]) == ("0x", "out of gas", "SSTORE")
     assert last["gasCost"] > last["gas"]
-    # geth: an error that comes up while an instruction is at work is not told.
+    # geth does not report an error that an instruction raises while it runs.
     assert "error" not in traced(node, "stray")["structLogs"][-1]
 
 
 def test_options_are_found_in_any_letter_case(node: Node) -> None:
-    # geth's own client writes them as Go names its fields.
+    # geth's own client writes the names of Go's fields.
     own, options = NAMES["relay"], {"Tracer": "callTracer", "TracerConfig": {"WithLog": True}}
     expected = traced(node, "relay", "callTracer", withLog=True)
     assert node.ask("debug_traceTransaction", own, options) == expected
-    # The last counts.
+    # With repeated members, the last one counts.
     twice = {"Tracer": "noopTracer", "tracer": "callTracer", "tracerconfig": {"withlog": True}}
     assert node.ask("debug_traceTransaction", own, twice) == expected
     steps = node.ask("debug_traceTransaction", own, {"DisableStack": True})["structLogs"]
@@ -187,7 +187,7 @@ def test_the_call_tracer_shows_failures_and_drops_their_logs(node: Node) -> None
 
 
 def logs_in(call: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the logs of a message and of those within."""
+    """Return the logs of a call and of its subcalls."""
     within = [log for each in call.get("calls", ()) for log in logs_in(each)]
     return [*call.get("logs", ()), *within]
 
@@ -208,7 +208,7 @@ def test_the_index_of_a_log_is_that_in_its_block(node: Node) -> None:
     assert "0x1" in indexes
 
 
-# Logs, and calls another contract in between.
+# Code that emits logs, and calls another contract in between.
 _LOG, _STOP, _REVERT = "5f5fa0", "00", "5f5ffd"
 _OUTER, _INNER, _OTHER = ("0x" + digit * 40 for digit in "abc")
 
@@ -286,7 +286,7 @@ def test_messages_that_can_not_begin_are_shown(node: Node) -> None:
     call = next(step for step in steps if step["op"] == "CALL")
     assert call["gasCost"] > int(paid["gas"], 16)
     create = next(step for step in steps if step["op"] == "CREATE")
-    # With the 2 that a word of its code costs.
+    # This includes the 2 gas for a word of init code.
     assert create["gasCost"] == 32_002
 
 
@@ -505,11 +505,12 @@ def test_an_access_list_omits_accounts_that_are_warm_anyway(node: Node) -> None:
     made = node.ask("eth_createAccessList", call("relay", SECOND, 4))
     (entry,) = made["accessList"]
     assert (entry["address"], len(entry["storageKeys"])) == (shown(SECOND), 2)
-    # As long as it said: what it costs with the list is what an estimate of that must cover.
+    # With the access list the call costs what it reported; an estimate for a call with a list
+    # must cover this.
     with_list = {**call("relay", SECOND, 4), "accessList": made["accessList"]}
     trace = node.ask("debug_traceCall", with_list, "latest", {"tracer": "callTracer"})
     assert trace["gasUsed"] == made["gasUsed"]
-    # The target itself is there for its slots alone.
+    # The called contract is in the list only for its slots.
     own = node.ask("eth_createAccessList", call("spawn", SECOND))["accessList"]
     assert [entry["address"] for entry in own] == [shown(FIRST)]
 
@@ -524,7 +525,7 @@ def test_an_access_list_of_a_failing_call_has_its_error(node: Node) -> None:
 
 def test_a_block_of_bytes_may_be_any_that_follows(node: Node) -> None:
     raw = bytes.fromhex(node.ask("debug_getRawBlock", "0x1")[2:])
-    # The first transaction of block 1 is there twice, and its nonce is used by then.
+    # The first transaction of block 1 is in the block twice, so its nonce is used.
     header, (first, _) = decode_block(raw)
     txs = rlp.encode([first, first])
     twice = rlp.listed(encode_header(header) + txs + rlp.encode([]))
@@ -571,7 +572,7 @@ def test_delegated_code_is_traced_as_the_accounts_code(node: Node) -> None:
     listed = node.ask("eth_createAccessList", call_of_account)
     assert [entry["address"] for entry in listed["accessList"]] == [account]
 
-    # EIP-7702: half of what an authorization costs is given back where the account is known.
+    # EIP-7702: half of an authorization's gas is refunded if the account exists.
     again = OTHER.sign_authorization(
         {"chainId": CHAIN_ID, "address": to_checksum(SECOND), "nonce": 1}
     )
@@ -583,7 +584,7 @@ def test_delegated_code_is_traced_as_the_accounts_code(node: Node) -> None:
 
 
 def test_a_creation_at_an_address_that_is_taken_burns_its_gas(node: Node) -> None:
-    # CREATE2 of nothing, POP, and the same once more.
+    # CREATE2 with empty init code, POP, and the same again.
     (own,) = node.block({"data": bytes.fromhex("5f5f5f5ff5505f5f5f5ff55000")})
     tree = node.ask("debug_traceTransaction", own, {"tracer": "callTracer"})
     first, second = tree["calls"]
@@ -591,28 +592,28 @@ def test_a_creation_at_an_address_that_is_taken_burns_its_gas(node: Node) -> Non
     assert second["error"] == "contract address collision"
     assert second["gas"] == second["gasUsed"]
     before, after = _around(node, own, "CREATE2")
-    # EIP-150: all but a 64th, of what is left by the instruction itself.
+    # EIP-150: all but a 64th of the gas that is left after the instruction's own cost.
     left = before["gas"] - before["gasCost"]
     assert int(second["gas"], 16) == left - left // 64
     assert after["gas"] == left // 64
 
 
 def _around(node: Node, own: str, op: str) -> tuple[Any, Any]:
-    """The last step of an instruction, and the one behind it."""
+    """Return the last step of an instruction, and the step after it."""
     steps = node.ask("debug_traceTransaction", own)["structLogs"]
     place = max(place for place, step in enumerate(steps) if step["op"] == op)
     return steps[place], steps[place + 1]
 
 
 def test_an_out_of_gas_instruction_touches_no_state(node: Node) -> None:
-    # PUSH1 1, PUSH0, SSTORE: to a slot that is cold and empty.
+    # PUSH1 1, PUSH0, SSTORE, with an empty and cold slot.
     (own,) = node.block({"data": bytes.fromhex("60015f55"), "gas": 63_000})
     last = node.ask("debug_traceTransaction", own)["structLogs"][-1]
     assert (last["op"], last["error"], last["gasCost"]) == ("SSTORE", "out of gas", 22_100)
     options = {"tracer": "prestateTracer", "tracerConfig": {"includeEmpty": True}}
     found = node.ask("debug_traceTransaction", own, options)
     assert not any("storage" in account for account in found.values())
-    # BALANCE of a stranger, with less than a cold account costs.
+    # BALANCE of a stranger, with less gas than a cold account costs.
     (own,) = node.block({"data": bytes.fromhex("61dead31"), "gas": 54_000})
     found = node.ask("debug_traceTransaction", own, options)
     assert shown((0xDEAD).to_bytes(20)) not in found
@@ -628,5 +629,5 @@ def test_a_trace_ends_with_the_time_of_a_call(tmp_path: Path) -> None:
             assert trace(_SPIN) == (
                 "execution timeout (NODERPC_EVM_TIMEOUT gives it more seconds)"
             )
-            # On a busy machine it may take longer too.
+            # On a busy machine, a call that ends may time out, too.
             until(lambda: trace(call("total")) == {}, "a call that ends is traced")

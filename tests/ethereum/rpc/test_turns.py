@@ -1,4 +1,4 @@
-"""A call with many elements lets the server answer requests meanwhile."""
+"""Tests that a call with many elements does not block other requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every method and subscription over one websocket, as in geth."""
+"""Tests of every method and subscription over one websocket, compared with geth."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def subscribed(client: WebSocketClient, *params: Any) -> str:
 
 
 def told(client: WebSocketClient, subscription: str) -> Any:
-    """What the next notification says, which is of this subscription."""
+    """Return the result of the next notification, and check that it belongs to the
+    subscription."""
     message = client.json()
     assert message.keys() == {"jsonrpc", "method", "params"}
     assert message["method"] == "eth_subscription"
@@ -63,7 +64,7 @@ def test_a_message_is_answered_as_over_http(serving: Serve, exchange: Exchange) 
     assert client.json()["id"] == "after"
 
 
-# geth: null in what subscribers are told, and not there elsewhere.
+# geth has null here in notifications, and omits the member elsewhere.
 OF_LATER_FORKS = (
     "withdrawalsRoot",
     "blobGasUsed",
@@ -185,7 +186,7 @@ def test_transaction_receipts_are_sent_as_one_list_per_block(
     for raw in raws[:2]:
         chain.mempool.submit(raw)
     chain.produce()
-    # Nobody is told of a block without receipts.
+    # A block without receipts causes no notification.
     chain.produce()
     chain.mempool.submit(raws[2])
     chain.produce()

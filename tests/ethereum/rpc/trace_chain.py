@@ -29,21 +29,21 @@ FIRST, SECOND = (created_address(sender(), nonce) for nonce in (0, 1))
 
 @dataclass
 class Node:
-    """The chain, and what its account sends and asks."""
+    """A chain, and its rich account that sends transactions."""
 
     chain: EmbeddedChain
     post: Callable[[str, tuple[Any, ...]], dict[str, Any]]
     nonce: int = 0
 
     def send(self, **fields: Any) -> str:
-        """Hand a transaction to the mempool; its hash."""
+        """Send a transaction to the mempool; return its hash."""
         raw = transaction(self.nonce, **fields)
         self.nonce += 1
         assert self.chain.mempool.submit(raw).code == 0
         return f"0x{decode(raw).hash.hex()}"
 
     def block(self, *transactions: dict[str, Any]) -> list[str]:
-        """Make a block of these; their hashes."""
+        """Make a block of these transactions; return their hashes."""
         hashes = [self.send(**fields) for fields in transactions]
         self.chain.produce()
         return hashes
@@ -54,7 +54,7 @@ class Node:
 
 
 def transaction(nonce: int, **fields: Any) -> bytes:
-    """A signed transaction of the rich account."""
+    """Return a signed transaction of the rich account."""
     if isinstance(fields.get("to"), bytes):
         fields["to"] = to_checksum(fields["to"])
     return signed(
@@ -73,7 +73,7 @@ def transaction(nonce: int, **fields: Any) -> bytes:
 
 @contextmanager
 def machine(folder: Path, **settings: Any) -> Iterator[Node]:
-    """A node whose first block has the two contracts."""
+    """Yield a node whose first block has the two contracts."""
     path = folder / "noderpc.db"
     settings = {"evm_timeout": 4 * PATIENCE, **settings}
     own = Settings().changed(evm_chain_id=CHAIN_ID, **settings)

@@ -1,4 +1,4 @@
-"""Transcripts: requests and responses as readable files."""
+"""Transcripts: readable files of requests and responses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parent / "transcripts"
 
 @dataclass(frozen=True)
 class Exchange:
-    """One message and its answer."""
+    """A message and its response."""
 
     name: str
     sent: str
@@ -19,7 +19,7 @@ class Exchange:
 
 
 def exchanges(name: str) -> Iterator[Exchange]:
-    """The exchanges of a file, in order."""
+    """Yield the exchanges of a file, in order."""
     title, sent = "", ""
     for line in (FOLDER / f"{name}.txt").read_text().splitlines():
         mark, _, rest = line.partition(" ")

@@ -1,4 +1,4 @@
-"""Responses of the EVM layer over each transport, from the same bytes."""
+"""Responses of the EVM layer over each transport, for the same messages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.helpers.websocket import WebSocketClient
 TRANSPORTS = ("http", "ws")
 
 Say = Callable[[str], str]
-"""Sends a message that is answered; the answer."""
+"""Sends a message, and returns the response."""
 
 
 def posting(app: Flask, address: str = "127.0.0.1") -> Say:
-    """Talks to an app by POST, from an address."""
+    """Return a function that sends messages to an app by POST, from an address."""
     client = app.test_client()
     client.environ_base["REMOTE_ADDR"] = address
     return lambda sent: client.post("/evm", data=sent, content_type="application/json").text
@@ -25,7 +25,7 @@ def posting(app: Flask, address: str = "127.0.0.1") -> Say:
 
 @contextmanager
 def talking(app: Flask, transport: str) -> Iterator[Say]:
-    """Talks to an app, over a websocket to one connection."""
+    """Yield a function that sends messages to an app, by POST or over one websocket."""
     if transport == "http":
         yield posting(app)
         return

@@ -1,4 +1,4 @@
-"""Checks and fees before a transaction's messages run; SDK: x/auth/ante."""
+"""Checks and fees of a transaction before its messages run; SDK: x/auth/ante."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .signers import check_count, increment_sequences, pay_for_signatures, set_k
 
 __all__ = ["CheckedTx", "check"]
 
-# In the SDK's order.
+# The steps are in the SDK's order.
 _STEPS: tuple[Callable[[CheckedTx], None], ...] = (
     check_gas_limit,
     check_extensions,
@@ -37,6 +37,6 @@ _STEPS: tuple[Callable[[CheckedTx], None], ...] = (
 
 
 def check(checked: CheckedTx) -> None:
-    """Take all steps; raise :exc:`TxError` at the first that fails."""
+    """Run all steps; raise :exc:`TxError` at the first failure."""
     for step in _STEPS:
         step(checked)

@@ -28,7 +28,7 @@ _SIMULATED_SIGNATURE = 64
 
 
 def check_gas_limit(checked: CheckedTx) -> None:
-    """Refuse more gas than a block has."""
+    """Refuse a gas limit above the block's."""
     limit = checked.context.environment.head.max_gas
     if 0 < limit < checked.fee.gas_limit:
         text = f"tx gas limit {checked.fee.gas_limit} exceeds block max gas {limit}"
@@ -36,13 +36,13 @@ def check_gas_limit(checked: CheckedTx) -> None:
 
 
 def check_extensions(checked: CheckedTx) -> None:
-    """Refuse extensions, of which none is known."""
+    """Refuse extension options, as none is known."""
     if checked.tx.body.extensions:
         raise TxError(UNKNOWN_EXTENSION_OPTIONS)
 
 
 def check_basics(checked: CheckedTx) -> None:
-    """Refuse fees, signatures and signers that no transaction can have."""
+    """Refuse fees, signatures and signers that are never valid."""
     if checked.mode is Mode.RECHECK:
         return
     _check_fee(checked)
@@ -74,13 +74,13 @@ def _check_fee(checked: CheckedTx) -> None:
 
 
 def check_timeout(checked: CheckedTx) -> None:
-    """Refuse a transaction whose last block, or time, is past."""
+    """Refuse a transaction whose last block, or time, has passed."""
     limit, height = checked.tx.body.timeout_height, checked.context.environment.height
     if limit and height > limit:
         text = f"block height: {height}, timeout height: {limit}"
         raise TxError(TX_TIMEOUT_HEIGHT, text)
     timeout, now = checked.tx.body.timeout, checked.context.environment.time
-    # Go's zero time and the second of 1970's beginning are none.
+    # Go's zero time and the beginning of 1970 mean that there is no timeout.
     if timeout is None or timeout == ZERO_TIME or not timeout // SECOND:
         return
     if timeout < now:
@@ -89,7 +89,7 @@ def check_timeout(checked: CheckedTx) -> None:
 
 
 def check_memo(checked: CheckedTx) -> None:
-    """Refuse a long memo."""
+    """Refuse a memo that is too long."""
     size = len(checked.tx.body.memo)
     if not size:
         return
@@ -113,7 +113,7 @@ def pay_for_size(checked: CheckedTx) -> None:
             continue
         account = checked.context.accounts.get(signer)
         key = account.key if account and account.key else SIMULATED_KEY
-        # What it is longer by once it is signed: amino's key and signature.
+        # A signature adds amino's encoding of key and signature to the size.
         size = len(b"\x0a" + delimited(key.amino)) + _SIMULATED_SIGNATURE + 2 + 6
         count = params.tx_sig_limit if isinstance(key, MultisigKey) else 1
         meter.consume(params.tx_size_cost_per_byte * size * count, "txSize")

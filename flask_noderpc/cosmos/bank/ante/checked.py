@@ -1,4 +1,4 @@
-"""A transaction while it is checked, with what the steps share."""
+"""A transaction while it is checked, with the values that the steps share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..errors import (
     TxError,
 )
 
-# A key to count with where a simulated transaction has none yet.
+# The key that a simulated transaction without a key is charged for.
 SIMULATED_KEY = Secp256k1Key(
     bytes.fromhex("035ad6810a47f073553ff30d2fcc7e0d3b1c0b74b61a1aaa2582344037151e143a")
 )
@@ -28,7 +28,7 @@ SIMULATED_KEY = Secp256k1Key(
 
 @dataclass(frozen=True)
 class CheckedTx:
-    """A transaction that is checked."""
+    """A transaction that is being checked."""
 
     tx: Tx
     messages: tuple[Msg, ...]
@@ -39,23 +39,23 @@ class CheckedTx:
 
     @property
     def simulates(self) -> bool:
-        """True where signatures and fees are not required."""
+        """True if signatures and fees are not required."""
         return self.mode is Mode.SIMULATE
 
     @property
     def params(self) -> Params:
-        """The parameters, read anew each time as the SDK does."""
+        """The parameters, which are read each time, as in the SDK."""
         return self.context.accounts.params()
 
     @property
     def fee(self) -> txs.Fee:
-        """The fee."""
+        """The fee of the transaction."""
         assert self.tx.fee is not None
         return self.tx.fee
 
     @cached_property
     def signers(self) -> tuple[bytes, ...]:
-        """Those who must sign, each once; raise :exc:`TxError`."""
+        """Addresses that must sign, without repetitions; raise :exc:`TxError`."""
         parse = self.context.codec.parse
         found = [parse(text) for message in self.messages for text in message.signers()]
         if self.fee.payer:
@@ -64,7 +64,7 @@ class CheckedTx:
 
     @property
     def payer(self) -> bytes:
-        """Address that pays the fee."""
+        """Address of the account that pays the fee."""
         if self.fee.payer:
             return self.context.codec.parse(self.fee.payer)
         if not self.signers:
@@ -95,7 +95,7 @@ class CheckedTx:
         return tuple(found)
 
     def account(self, address: bytes) -> Account:
-        """Return a signer's account; raise :exc:`TxError` if there is none."""
+        """Return a signer's account; raise :exc:`TxError` if it does not exist."""
         found = self.context.accounts.get(address)
         if found is None:
             shown = self.context.codec.show(address)

@@ -22,7 +22,7 @@ from .checked import CheckedTx
 
 
 def deduct_fee(checked: CheckedTx) -> None:
-    """Let the payer pay the fee."""
+    """Deduct the fee from the payer's balance."""
     fee, show = checked.fee, checked.context.codec.show
     if not checked.simulates and not fee.gas_limit:
         raise TxError(INVALID_GAS_LIMIT, "must provide positive gas")
@@ -33,7 +33,7 @@ def deduct_fee(checked: CheckedTx) -> None:
         _check_granter(checked, fee.granter)
         raise TxError(INVALID_REQUEST, "fee grants are not enabled")
     if checked.context.accounts.get(payer) is None:
-        # The SDK shows its bytes.
+        # The SDK writes the address as raw bytes.
         text = f"fee payer address: {text_of(payer)} does not exist"
         raise TxError(UNKNOWN_ADDRESS, text)
     if any(coin.value for coin in fee.amount):

@@ -68,7 +68,7 @@ def _signed(checked: CheckedTx, signer: SignerData, mode: int) -> bytes:
 def _check_signature(
     checked: CheckedTx, signer: SignerData, key: Key, signature: Signature
 ) -> None:
-    """Raise :exc:`InvalidMessage` for a signature that is not the key's."""
+    """Raise :exc:`InvalidMessage` if the key did not make the signature."""
     if isinstance(signature, SingleSignature):
         signed = _signed(checked, signer, signature.mode)
         if isinstance(key, MultisigKey):

@@ -1,4 +1,4 @@
-"""Keys and sequences of signers, and the gas of signatures; SDK: x/auth/ante/sigverify.go."""
+"""Keys and sequences of signers, and the gas for signatures; SDK: x/auth/ante/sigverify.go."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .checked import SIMULATED_KEY, CheckedTx
 
 
 def set_keys(checked: CheckedTx) -> None:
-    """Remember the keys of signers, and emit the signatures' events."""
+    """Store the keys of signers, and emit the signatures' events."""
     infos, show = checked.tx.signers, checked.context.codec.show
     if len(infos) != len(checked.signers):
         text = f"expected {len(checked.signers)} signer infos, got {len(infos)}"
@@ -63,7 +63,7 @@ def _signature_events(checked: CheckedTx) -> list[Event]:
 
 
 def check_count(checked: CheckedTx) -> None:
-    """Refuse too many keys."""
+    """Refuse a transaction with too many keys."""
     limit, count = checked.params.tx_sig_limit, 0
     for info in checked.tx.signers:
         count += info.public_key.count() if info.public_key else 0
@@ -113,7 +113,7 @@ def _pay_for_parts(
 
 
 def increment_sequences(checked: CheckedTx) -> None:
-    """Count one more transaction of each signer."""
+    """Increment the sequence of each signer."""
     accounts = checked.context.accounts
     for signer in checked.signers:
         account = checked.account(signer)

@@ -1,4 +1,4 @@
-"""Answers to ``abci_query``: methods of the SDK's modules, and keys of its stores."""
+"""Responses to ``abci_query``: methods of the SDK's modules, and keys of its stores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _of(module: str, methods: dict[str, Method]) -> dict[str, Method]:
 
 
 def _simulate(asked: Asked) -> bytes:
-    # The bytes of a transaction, or its message, which are the same.
+    # The field has the bytes of a transaction; its message has the same encoding.
     tx = asked.request.blob(2) or asked.request.blob(1)
     if not tx and not asked.request.blobs(1):
         raise invalid("empty txBytes is not allowed")
@@ -38,7 +38,7 @@ def _simulate(asked: Asked) -> bytes:
         raise Refused(UNKNOWN_REQUEST, "Unknown", text)
     return MESSAGES.encode(
         "tx.SimulateResponse",
-        # The gas meter of a simulation has no limit.
+        # A simulation has no gas limit.
         gas_info={"gas_wanted": (1 << 64) - 1, "gas_used": result.gas_used},
         result={
             "data": result.data,
@@ -54,7 +54,7 @@ def _without_indexes(event: Event) -> Event:
 
 
 def _config(asked: Asked) -> bytes:
-    # The default pruning of the SDK is by numbers that it does not show.
+    # The SDK's default pruning has numbers that the response omits.
     return MESSAGES.encode(
         "node.ConfigResponse",
         minimum_gas_price=asked.node.min_gas_prices,
@@ -66,27 +66,27 @@ def _config(asked: Asked) -> bytes:
 METHODS: dict[str, Method] = {
     **_of("auth", auth.METHODS),
     **_of("bank", bank.METHODS),
-    # The node answers what needs blocks and their index, above the application.
+    # The node itself answers queries that need blocks and their index.
     "/cosmos.base.node.v1beta1.Service/Config": _config,
     "/cosmos.tx.v1beta1.Service/Simulate": _simulate,
 }
-"""Answers by path."""
+"""Query methods by path."""
 
 _GENESIS_METHODS = {
     path: (module, method)
     for module, methods in modules.METHODS.items()
     for path, method in _of(module, methods).items()
 }
-"""Those of modules that a chain has if its genesis has them."""
+"""Query methods of modules that a chain has only if its genesis has them."""
 
 STORES = {"/store/acc/key": ACCOUNTS, "/store/bank/key": BANK}
-"""Beginnings of the keys of the stores by path."""
+"""Prefixes of the stores' keys, by path."""
 
 
 def answer(
     state: AppState, path: str, data: bytes, height: int, prove: bool, node: Node
 ) -> QueryResult:
-    """Return the answer of a method or of a store."""
+    """Return the result of a query method or of a store's key."""
     latest, method, at = head(state), _method(state, path), 0
     try:
         if path in STORES:
@@ -100,7 +100,8 @@ def answer(
         value = method(asked)
         now = head(state)
         if now != latest:
-            # The blocks that have come, or gone, may have left nothing to read at this height.
+            # Blocks that were committed or reverted meanwhile may have removed this height's
+            # state.
             _height(state, now, at, prove)
         return QueryResult(key=None, value=value, height=at)
     except Malformed:
@@ -111,7 +112,7 @@ def answer(
 
 
 def refusal(error: TxError, height: int) -> QueryResult:
-    """Return the answer of an error."""
+    """Return the result for an error."""
     return QueryResult(
         code=error.code.code,
         log=error.log,
@@ -142,7 +143,7 @@ def _stored(
 
 
 def _height(state: AppState, latest: Head, height: int, prove: bool) -> int:
-    # The SDK is not ready before the first block; here clients can begin with a transaction.
+    # The SDK responds only from the first block on; here clients can begin with a transaction.
     current = latest.height or latest.initial_height
     if not 0 <= height <= current:
         wrong = "< 0" if height < 0 else "in the future"

@@ -1,4 +1,4 @@
-"""Methods of x/auth; SDK: x/auth/keeper/grpc_query.go."""
+"""Query methods of x/auth; SDK: x/auth/keeper/grpc_query.go."""
 
 from __future__ import annotations
 
@@ -88,4 +88,4 @@ METHODS: dict[str, Method] = {
     "ModuleAccounts": _module_accounts,
     "Params": _params,
 }
-"""Those of ``/cosmos.auth.v1beta1.Query/``."""
+"""Methods of ``/cosmos.auth.v1beta1.Query/``."""

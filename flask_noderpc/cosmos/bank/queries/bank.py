@@ -1,4 +1,4 @@
-"""Methods of x/bank; SDK: x/bank/keeper/grpc_query.go."""
+"""Query methods of x/bank; SDK: x/bank/keeper/grpc_query.go."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _all_balances(asked: Asked) -> bytes:
 
 
 def _displayed(asked: Asked, coin: bytes) -> bytes:
-    """Return a coin whose denomination is the one that its metadata displays."""
+    """Return a coin in the denomination that its metadata displays."""
     given = Message(coin)
     stored = asked.get(BANK + METADATA + given.blob(1))
     if stored is None:
@@ -81,7 +81,7 @@ def _owners(asked: Asked) -> bytes:
     denom = asked.denom(1)
 
     def owner(key: bytes, value: bytes) -> bytes:
-        # The first byte is the address' length.
+        # The first byte is the length of the address.
         address = key[1:]
         coin = _amount(asked, address, denom)
         return string(1, asked.codec.show(address)) + message(2, coin.encode())
@@ -124,4 +124,4 @@ METHODS: dict[str, Method] = {
     "SupplyOf": _supply_of,
     "TotalSupply": _total_supply,
 }
-"""Those of ``/cosmos.bank.v1beta1.Query/``."""
+"""Methods of ``/cosmos.bank.v1beta1.Query/``."""

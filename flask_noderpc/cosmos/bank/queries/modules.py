@@ -1,4 +1,4 @@
-"""Methods of modules that do nothing here: their state is that of the genesis, for ever."""
+"""Query methods of modules that do nothing here, so their state is always the genesis state."""
 
 from __future__ import annotations
 
@@ -59,4 +59,4 @@ METHODS: dict[str, dict[str, Method]] = {
     MINT: {"Params": _params(MINT)},
     DISTRIBUTION: {"Params": _params(DISTRIBUTION)},
 }
-"""Those of each module."""
+"""Methods of each module."""

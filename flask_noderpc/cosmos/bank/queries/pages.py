@@ -30,8 +30,8 @@ class Page:
         data: bytes,
         refuse: Callable[[str], TxError] = lambda t: TxError(INVALID_REQUEST, t),
     ) -> Page:
-        """Return the request of a message; raise :exc:`TxError` for a key with an offset, as
-        ``refuse`` makes it of the SDK's text."""
+        """Decode the request; for a key with an offset raise :exc:`TxError`, which ``refuse``
+        makes from the SDK's text."""
         given = Message(data)
         key, offset, limit = given.blob(1), given.integer(2), given.integer(3)
         if key and offset:
@@ -40,10 +40,10 @@ class Page:
         return cls(key, offset, limit or _LIMIT, counts, bool(given.integer(5)))
 
     def of(self, pairs: Iterable[Pair], *, is_plain: bool) -> tuple[list[Pair], bytes]:
-        """Return the pairs of the page, of pairs in order, and the ``PageResponse``.
+        """Return the pairs of the page from ordered pairs, and the ``PageResponse``.
 
-        The SDK counts those of a plain store from beyond the last one, too, and those of its
-        collections not.
+        For a plain store the SDK counts the pairs after the last one, too, but not for its
+        collections.
         """
         chosen: list[Pair] = []
         following, seen = b"", 0
@@ -64,7 +64,7 @@ class Page:
         size = len(self.key)
         if self.is_reverse:
             for pair in reversed(list(pairs)):
-                # Those whose keys begin with it, too.
+                # Keys that begin with the page's key are included.
                 if not size or pair[0][:size] <= self.key:
                     yield pair
             return
@@ -81,7 +81,8 @@ def paged(
     *,
     is_plain: bool = False,
 ) -> bytes:
-    """Return a response of a page: entries as field 1, the ``PageResponse`` as another."""
+    """Return the response for a page: entries as field 1, and the ``PageResponse`` as field
+    ``number``."""
     chosen, response = page.of(pairs, is_plain=is_plain)
     found = b"".join(message(1, entry(key, value)) for key, value in chosen)
     return found + message(number, response)

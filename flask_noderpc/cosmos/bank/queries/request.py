@@ -1,4 +1,4 @@
-"""A request of a query: its fields, the state it is about, and gRPC's errors."""
+"""A query's request: its fields, the state that it reads, and gRPC's errors."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Refused(TxError):
 
 
 def invalid(text: str) -> Refused:
-    """Return the error of a request that is none."""
+    """Return the error for an invalid request."""
     return Refused(INVALID_REQUEST, "InvalidArgument", text)
 
 
 def not_found(text: str) -> Refused:
-    """Return the error of something that is not there."""
+    """Return the error for a missing value."""
     return Refused(KEY_NOT_FOUND, "NotFound", text)
 
 
 def internal(text: str) -> Refused:
-    """Return the error of what the SDK calls internal."""
+    """Return the error that the SDK calls internal."""
     return Refused(UNKNOWN_REQUEST, "Internal", text)
 
 
@@ -42,12 +42,12 @@ class Node:
 
     simulate: Callable[[bytes], ExecTxResult]
     min_gas_prices: str
-    """As the SDK shows them."""
+    """Minimum gas prices in the SDK's form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request, and the state that it is about."""
+    """A request, and the state that it reads."""
 
     request: Message
     state: AppState
@@ -64,12 +64,11 @@ class Asked:
             raise invalid(f"invalid address: {error.log}") from None
 
     def owner(self, codec: Codec | None = None) -> bytes:
-        """Return the address of the account, or of another kind, that is asked for; raise
-        :exc:`TxError`."""
+        """Return the address of an account, or of the codec's kind; raise :exc:`TxError`."""
         try:
             return (codec or self.codec).parse(self.request.text(1))
         except TxError as error:
-            # The SDK's own errors are others to gRPC.
+            # gRPC gives the SDK's own errors another code.
             code = INVALID_REQUEST if error.code is INTERNAL else UNKNOWN_REQUEST
             raise TxError(code, error.log) from None
 
@@ -83,10 +82,10 @@ class Asked:
         return denom
 
     def range(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the pairs whose keys begin with a prefix, without it."""
+        """Yield the pairs whose keys begin with a prefix, with the prefix removed."""
         for key, value in range_at(self.state, self.height, prefix):
             yield key[len(prefix) :], value
 
 
 Method = Callable[[Asked], bytes]
-"""Returns the response's bytes; raises :exc:`TxError`."""
+"""A function that returns the response's bytes; raises :exc:`TxError`."""

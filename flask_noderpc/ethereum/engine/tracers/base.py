@@ -13,7 +13,7 @@ from ...domain.execution import Environment, Message, Outcome
 from ..base import Frame, Step, Tracer, World
 
 NOT_BEGUN = ("out of gas", "stack underflow", "stack limit reached")
-"""Errors of instructions before they run; geth reports no others to its tracers."""
+"""Errors of instructions before they run; geth reports only these to its tracers."""
 
 
 class OutputLimit:
@@ -35,7 +35,7 @@ class OutputLimit:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The transaction that a message is, and where."""
+    """The transaction of a message, and its place in a block."""
 
     transaction_hash: bytes
     block_hash: bytes
@@ -44,23 +44,23 @@ class Origin:
 
 
 class Recorder(Tracer, ABC):
-    """A tracer that has something to show: values as JSON has them."""
+    """A tracer with a result that can be written as JSON."""
 
     origin: Origin | None = None
-    """``None`` for a call that is no transaction."""
+    """Transaction of the message; ``None`` for a call."""
     logs_before = 0
-    """Logs of the transactions before it in its block."""
+    """Number of logs of earlier transactions in the block."""
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
-        """The message has not begun: the state is that before it."""
+        """Handle the start of a message, with the state before it."""
 
     @abstractmethod
     def result(self, outcome: Outcome) -> Any:
-        """Return the trace; the message is over."""
+        """Return the trace of a finished message."""
 
 
 class TracerConfig(ABC):
-    """A tracer with its options: it goes to another process."""
+    """A tracer with its options, which is sent to another process."""
 
     @abstractmethod
     def recorder(self, output_limit: OutputLimit) -> Recorder:
@@ -80,7 +80,7 @@ class Deadline(Tracer):
 
 
 class MultiTracer(Tracer):
-    """Passes every event of the execution to several tracers."""
+    """Passes every event to several tracers."""
 
     def __init__(self, tracers: Sequence[Tracer]) -> None:
         self._tracers = tracers
@@ -111,10 +111,10 @@ class MultiTracer(Tracer):
 
 
 def data(value: bytes) -> str:
-    """Bytes as Ethereum's JSON has them."""
+    """Return bytes as hex, as in Ethereum's JSON."""
     return f"0x{value.hex()}"
 
 
 def word(value: int) -> str:
-    """A word as 32 bytes."""
+    """Return a word as 32 bytes of hex."""
     return f"0x{value:064x}"

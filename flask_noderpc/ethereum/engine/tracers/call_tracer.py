@@ -14,13 +14,13 @@ from ...domain.execution import PRECOMPILES, REVERTED, EmittedLog, Environment, 
 from ..base import Frame, Tracer, World, reason
 from .base import MultiTracer, OutputLimit, Recorder, TracerConfig, data
 
-# What a message takes beside its bytes, about.
+# Approximate size of a call frame and of a log, without their data.
 _FRAME_BYTES, _LOG_BYTES = 512, 512
 
 
 @dataclass(frozen=True, slots=True)
 class CallTracer(TracerConfig):
-    """Leave out messages within messages, and show logs, if set."""
+    """Options of ``callTracer``: leave out subcalls, and include logs."""
 
     only_top_call: bool = False
     with_log: bool = False
@@ -30,21 +30,21 @@ class CallTracer(TracerConfig):
 
 
 class CallRecorder(Recorder):
-    """The tree of messages."""
+    """Builds the tree of call frames."""
 
     def __init__(self, show: CallTracer, output_limit: OutputLimit) -> None:
         self._show, self._output_limit = show, output_limit
         self._open: list[dict[str, Any]] = []
         self._depth = self._limit = 0
         self._logs = [0]
-        """Logs of the block before each message that runs, and then so far: one that fails
-        takes its own back."""
+        """Number of the block's logs before each open call frame, and so far; a failed frame
+        takes back its own."""
         self._top: dict[str, Any] = {}
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
         self._limit = message.gas
         self._logs = [self.logs_before]
-        # Shown where the message can't even begin.
+        # This frame is shown if the message can't even begin.
         self._top = _frame(
             "CREATE" if message.to is None else "CALL", message.sender, message.to, message.gas
         ) | {"input": data(message.data), "value": hex(message.value)}
@@ -94,7 +94,7 @@ class CallRecorder(Recorder):
                 "topics": [data(topic) for topic in topics],
                 "data": data(data_),
                 "index": hex(index),
-                # Among the messages that this one begins.
+                # Position among the subcalls of this frame.
                 "position": hex(len(frame.get("calls", ()))),
             }
         )
@@ -107,7 +107,7 @@ class CallRecorder(Recorder):
             self._open[-1].setdefault("calls", []).append(ended)
 
     def result(self, outcome: Outcome) -> Any:
-        """The tree."""
+        """Return the tree."""
         top = self._top
         top["gasUsed"] = hex(outcome.gas_used)
         if outcome.error and "error" not in top:
@@ -117,7 +117,7 @@ class CallRecorder(Recorder):
 
 
 def _caller(frame: Frame) -> bytes:
-    """Return the address that executes the code: with DELEGATECALL the caller's."""
+    """Return the address that executes the code; for DELEGATECALL this is the caller."""
     return frame.to if frame.kind in ("DELEGATECALL", "CALLCODE") else frame.sender
 
 
@@ -148,7 +148,7 @@ def _settle(made: dict[str, Any], output: bytes, error: str) -> None:
 
 
 def _drop_logs(top: dict[str, Any], *, failed: bool) -> None:
-    """Remove the logs of a message if one around it failed."""
+    """Remove the logs of a frame if it, or a frame around it, failed."""
     waiting = [(top, failed)]
     while waiting:
         made, failed = waiting.pop()
@@ -175,7 +175,7 @@ _PARITY = {
 
 @dataclass(frozen=True, slots=True)
 class FlatCalls(TracerConfig):
-    """Show calls of precompiled contracts, and use Parity's errors, if set."""
+    """Options of ``flatCallTracer``: include precompiled contracts, and use Parity's errors."""
 
     precompiles: bool = False
     parity_errors: bool = False
@@ -194,7 +194,7 @@ class _FlatCalls(MultiTracer, Recorder):
         self._tree.begin(world, environment, message)
 
     def enter(self, frame: Frame) -> None:
-        # The path to it has a place for each message that it is in.
+        # The path to a frame has an entry for each frame around it.
         self._output_limit.take(_ENTRY_BYTES + 8 * frame.depth)
         super().enter(frame)
 
@@ -227,7 +227,7 @@ class _FlatCalls(MultiTracer, Recorder):
         if error:
             entry["error"] = self._worded(error)
             if error != REVERTED:
-                # What was reverted may say why.
+                # The output of a reverted frame may contain the reason.
                 entry.pop("result", None)
         return entry
 
@@ -238,7 +238,7 @@ class _FlatCalls(MultiTracer, Recorder):
 
 
 def _action_and_result(call: dict[str, Any]) -> dict[str, Any]:
-    """Return action and result of a message, with the members of its kind."""
+    """Return action and result of a call frame, with the members of its kind."""
     kind, value = call["type"], call.get("value", "0x0")
     asked = {"from": call["from"], "gas": call["gas"], "value": value}
     given = {"gasUsed": call["gasUsed"]}
@@ -256,20 +256,20 @@ def _action_and_result(call: dict[str, Any]) -> dict[str, Any]:
     return {"action": asked, "result": given | {"output": output}, "type": "call"}
 
 
-# ERC-7528's address of ether, and ERC-20's event.
+# ERC-7528's address of ether, and the event of ERC-20.
 _ETHER = b"\xee" * 20
 _TRANSFER = keccak(b"Transfer(address,address,uint256)")
 
 
 class TransferTracer(Tracer):
-    """Gathers the logs; those of messages that fail are dropped with them."""
+    """Collects logs and transfers, and drops those of failed call frames."""
 
     def __init__(self) -> None:
         self._open: list[list[EmittedLog]] = [[]]
 
     @property
     def logs(self) -> tuple[EmittedLog, ...]:
-        """Logs and transfers, in order."""
+        """Collected logs and transfers, in order."""
         return tuple(self._open[0])
 
     def enter(self, frame: Frame) -> None:

@@ -17,7 +17,7 @@ _ENTRY_BYTES = 128
 
 @dataclass(frozen=True, slots=True)
 class FourByte(TracerConfig):
-    """Count calls by function selector and size; geth: eth/tracers/native/4byte.go."""
+    """Counts calls by function selector and size; geth: eth/tracers/native/4byte.go."""
 
     def recorder(self, output_limit: OutputLimit) -> Recorder:
         return _FourByte(output_limit)
@@ -58,7 +58,7 @@ class _Noop(Recorder):
 
 @dataclass(frozen=True, slots=True)
 class Mux(TracerConfig):
-    """``muxTracer``: several tracers by their names."""
+    """``muxTracer``: several tracers by name."""
 
     tracers: Mapping[str, TracerConfig] = field(default_factory=dict)
 
@@ -77,5 +77,5 @@ class _Mux(MultiTracer, Recorder):
             recorder.begin(world, environment, message)
 
     def result(self, outcome: Outcome) -> Any:
-        """Return the result of each tracer by its name."""
+        """Return the result of each tracer by name."""
         return {name: each.result(outcome) for name, each in self._recorders.items()}

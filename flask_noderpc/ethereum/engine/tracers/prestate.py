@@ -22,7 +22,7 @@ _ACCOUNT_BYTES, _SLOT_BYTES = 512, 512
 
 @dataclass(frozen=True, slots=True)
 class Prestate(TracerConfig):
-    """Parts of the accounts to show; ``diff`` shows them before and after."""
+    """Parts of the accounts to include; ``diff`` includes them before and after."""
 
     diff: bool = False
     code: bool = True
@@ -35,7 +35,7 @@ class Prestate(TracerConfig):
 
 @dataclass(slots=True)
 class _Seen:
-    """An account when it came up first."""
+    """An account as it was when it was first used."""
 
     balance: int
     nonce: int
@@ -54,10 +54,10 @@ class _Prestate(Recorder):
         self._seen: dict[bytes, _Seen] = {}
         self._created: set[bytes] = set()
         self._ended: list[set[bytes]] = [set()]
-        """Accounts that end with the transaction, of each message that runs: one that fails
-        takes them back."""
+        """Accounts that are deleted with the transaction, for each open call frame; a failed
+        frame takes back its own."""
         self._fresh: list[tuple[bytes, int | None]] = []
-        """Accounts and slots that the instruction at hand was the first to use."""
+        """Accounts and slots that the current instruction was the first to use."""
         self._world: World
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
@@ -84,7 +84,7 @@ class _Prestate(Recorder):
             self._fresh.append((address, None))
 
     def _see_called(self, address: bytes) -> None:
-        """See an account, and the one whose code it has borrowed (EIP-7702)."""
+        """Record an account, and the account whose code it has (EIP-7702)."""
         self._see(address)
         code = self._world.code(address)
         if code.startswith(DELEGATION):
@@ -135,7 +135,7 @@ class _Prestate(Recorder):
                 del self._seen[address].storage[slot]
 
     def result(self, outcome: Outcome) -> Any:
-        """The accounts, or both sides of their changes."""
+        """Return the accounts, or both sides of their changes."""
         if self._show.diff:
             return self._changes()
         return {data(address): _shown(seen) for address, seen in self._shown_before()}
@@ -159,7 +159,8 @@ class _Prestate(Recorder):
         return {"pre": before, "post": after}
 
     def _change(self, address: bytes, seen: _Seen) -> dict[str, Any] | None:
-        """Return the changed fields of an account; unchanged slots are left out before, too."""
+        """Return the changed fields of an account; unchanged slots are left out in ``pre``,
+        too."""
         now, made = self._world.account(address), dict[str, Any]()
         if now.balance != seen.balance:
             made["balance"] = hex(now.balance)
@@ -171,7 +172,7 @@ class _Prestate(Recorder):
                 made["code"] = data(self._world.code(address))
         words = {slot: self._world.storage(address, slot) for slot in seen.storage}
         changed = {slot: new for slot, new in words.items() if new != seen.storage[slot]}
-        # geth: a word that is nothing is not shown, on either side.
+        # geth leaves out zero words, on either side.
         if any(changed.values()):
             made["storage"] = _words({slot: new for slot, new in changed.items() if new})
         seen.storage = {slot: seen.storage[slot] for slot in changed if seen.storage[slot]}
@@ -196,7 +197,7 @@ def _words(slots: dict[int, int]) -> dict[str, str]:
 
 
 class AccessListTracer(Tracer):
-    """Collects accessed accounts and slots; of ``excluded`` accounts only the slots."""
+    """Collects accessed accounts and slots; for ``excluded`` accounts only slots."""
 
     def __init__(self, excluded: frozenset[bytes], known: Iterable[AccessListEntry]) -> None:
         self._excluded = excluded
@@ -221,7 +222,7 @@ class AccessListTracer(Tracer):
 
     @property
     def entries(self) -> tuple[AccessListEntry, ...]:
-        """The list, in order."""
+        """Return the list, in order."""
         return tuple(
             AccessListEntry(address, tuple(sorted(slots)))
             for address, slots in sorted(self._slots.items())

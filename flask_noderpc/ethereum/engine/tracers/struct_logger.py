@@ -1,6 +1,6 @@
 """Struct logger: each instruction with its stack, memory and storage.
 
-geth: eth/tracers/logger/logger.go, the tracer that answers where none is named.
+geth: eth/tracers/logger/logger.go, the default tracer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WORD = 32
 
 @dataclass(frozen=True, slots=True)
 class StructLogger(TracerConfig):
-    """Parts of a step to show; no more steps after ``limit`` bytes, unless it is 0."""
+    """Parts of a step to include; no steps are added after ``limit`` bytes, unless it is 0."""
 
     stack: bool = True
     storage: bool = True
@@ -36,7 +36,7 @@ class _StructLogger(Recorder):
         self._show, self._output_limit = show, output_limit
         self._size = 0
         self._logs: list[jsoncodec.Raw] = []
-        # Each is written out as soon as its cost is known, which is less to keep.
+        # Each step is written as soon as its cost is known, which needs less memory.
         self._open: dict[str, Any] | None = None
         self._touched: dict[bytes, dict[int, int]] = {}
         self._refunds = _Refunds()
@@ -90,7 +90,7 @@ class _StructLogger(Recorder):
     def enter(self, frame: Frame) -> None:
         self._refunds.enter(frame.refund)
         if frame.depth and frame.kind.startswith("CREATE") and self._open is not None:
-            # geth: what the new contract is given is no cost of the instruction.
+            # In geth the gas for the new contract is not a cost of the instruction.
             self._open["gasCost"] -= frame.gas
 
     def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
@@ -119,10 +119,10 @@ class _StructLogger(Recorder):
 
 
 class _Refunds:
-    """Gas that the whole transaction gets back; the engine counts it by message."""
+    """Gas that the whole transaction gets back; the engine counts it for each call frame."""
 
     def __init__(self) -> None:
-        # Of each message that runs: what was there before it and its ended calls, and its own.
+        # Refunds for each open call frame: before it and of its ended subcalls, and its own.
         self._messages: list[tuple[int, int]] = []
 
     @property

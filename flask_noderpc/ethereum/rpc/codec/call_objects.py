@@ -19,12 +19,12 @@ from .params import Address, Data, GoParam, Hash, Members, Quantity, mismatch
 
 
 class Big(GoParam):
-    """A number of 256 bits."""
+    """A number of up to 256 bits."""
 
     go_type = "*hexutil.Big"
 
     def read(self, text: str) -> int:
-        """The number."""
+        """Return the number."""
         return hex.read_quantity(text, 256)
 
 
@@ -40,8 +40,8 @@ def _object(value: Any, go_type: str) -> dict[str, Any]:
     return value
 
 
-# Elements of a list or an object that one call may have. Each takes 10 to 70 microseconds to
-# read; other requests are served in turns with them.
+# Maximum number of elements in a list or an object of one call. Each takes 10 to 70
+# microseconds to read; other requests are served between them.
 _MAX_ELEMENTS, _MAX_SLOTS = 2_000, 10_000
 
 
@@ -118,12 +118,12 @@ _CALL = Members(*(name for name, _, _ in _MEMBERS), "data", "input")
 
 
 class CallObject(ParamField):
-    """A call; members that are not known are ignored."""
+    """A call; unknown members are ignored."""
 
     json_type = "object"
 
     def from_json(self, value: Any) -> CallArgs:
-        """The call; raise :exc:`ValueError` with geth's text."""
+        """Return the call; raise :exc:`ValueError` with geth's text."""
         members = _CALL.of(_object(value, "ethapi.TransactionArgs"))
         found = {}
         for name, field, read in _MEMBERS:
@@ -138,12 +138,12 @@ class CallObject(ParamField):
         return _checked(CallArgs(**found, data=self._data(data, given)))
 
     def _data(self, data: bytes | None, given: bytes | None) -> bytes | None:
-        # geth: the newer name is preferred.
+        # geth: the newer name has priority.
         return data if given is None else given
 
 
 class TransactionObject(CallObject):
-    """A transaction that is to be made: its data must have one meaning."""
+    """A transaction to be made: if it has both ``data`` and ``input``, they must be equal."""
 
     def _data(self, data: bytes | None, given: bytes | None) -> bytes | None:
         if data is not None and given is not None and data != given:
@@ -180,7 +180,7 @@ class StateOverride(ParamField):
     json_type = "object"
 
     def from_json(self, value: Any) -> Overrides:
-        """The overrides; raise :exc:`ValueError` with geth's text."""
+        """Return the overrides; raise :exc:`ValueError` with geth's text."""
         found = {}
         given = _object(value, "override.StateOverride")
         _check_count(len(given), "accounts of overrides")
@@ -235,7 +235,7 @@ def _check_moves(overrides: Overrides) -> None:
         if target is None:
             continue
         shown = to_checksum(target)
-        # geth: internal/ethapi/override, whose errors have the code of all without their own.
+        # geth: internal/ethapi/override; these errors have the default code.
         if address not in PRECOMPILES:
             raise EvmError(f"account {to_checksum(address)} is not a precompile")
         if target == address:
@@ -269,7 +269,7 @@ class BlockOverride(ParamField):
     json_type = "object"
 
     def from_json(self, value: Any) -> BlockChanges:
-        """The changes; raise :exc:`ValueError` with geth's text."""
+        """Return the changes; raise :exc:`ValueError` with geth's text."""
         members = _BLOCK.of(_object(value, "override.BlockOverrides"))
         return BlockChanges(
             **{

@@ -1,4 +1,5 @@
-"""QUANTITY and DATA: numbers and bytes as hex texts, with geth's errors, and their fields.
+"""QUANTITY and DATA: numbers and bytes as hex texts, with geth's errors, and their schema
+fields.
 
 geth: common/hexutil.
 """
@@ -14,17 +15,17 @@ MAX_UINT64 = (1 << 64) - 1
 
 
 def quantity(value: int) -> str:
-    """The number without leading zeros; zero is ``0x0``."""
+    """Return the number in hex without leading zeros; zero is ``0x0``."""
     return hex(value)
 
 
 def data(value: bytes) -> str:
-    """Two digits for each byte."""
+    """Return the bytes in hex, two digits for each."""
     return f"0x{value.hex()}"
 
 
 def read_quantity(text: str, bits: int = 64) -> int:
-    """The number; raise :exc:`ValueError` with geth's text."""
+    """Return the number; raise :exc:`ValueError` with geth's text."""
     digits = _unprefixed(text)
     if not digits:
         raise ValueError('hex string "0x"')
@@ -38,7 +39,7 @@ def read_quantity(text: str, bits: int = 64) -> int:
 
 
 def read_data(text: str) -> bytes:
-    """The bytes; raise :exc:`ValueError` with geth's text."""
+    """Return the bytes; raise :exc:`ValueError` with geth's text."""
     digits = _unprefixed(text)
     if len(digits) % 2:
         raise ValueError("hex string of odd length")
@@ -48,7 +49,7 @@ def read_data(text: str) -> bytes:
 
 
 def read_fixed(text: str, size: int, name: str) -> bytes:
-    """Bytes of one length; raise :exc:`ValueError` with geth's text."""
+    """Return bytes of a fixed length; raise :exc:`ValueError` with geth's text."""
     digits = _unprefixed(text)
     if len(digits) % 2:
         raise ValueError("hex string of odd length")
@@ -71,7 +72,7 @@ class Quantity(WireField):
     _encoding = "hex(value)"
 
     def decode(self, value: Json) -> int:
-        """The number."""
+        """Return the number."""
         return read_quantity(value, bits=256)
 
 
@@ -81,5 +82,5 @@ class Data(WireField):
     _encoding = "'0x' + value.hex()"
 
     def decode(self, value: Json) -> bytes:
-        """The bytes."""
+        """Return the bytes."""
         return read_data(value)

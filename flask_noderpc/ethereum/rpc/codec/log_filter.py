@@ -1,4 +1,4 @@
-"""Filters of logs and receipts: read and refused as geth does, and stored as JSON."""
+"""Filters of logs and receipts: read with geth's errors, and stored as JSON."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ MAX_ALTERNATIVES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Logs of some addresses with some topics, in a range of blocks or in one."""
+    """Logs of some addresses with some topics, in one block or a range of blocks."""
 
     addresses: tuple[bytes, ...] = ()
-    """Any of them; none is every address."""
+    """Logs of any of these addresses match; if empty, of every address."""
     topics: tuple[tuple[bytes, ...], ...] = ()
-    """At each position any of these; none is every topic."""
+    """For each position, the topics that match; an empty entry matches every topic."""
     first: Height = Tag.LATEST
     last: Height = Tag.LATEST
     block_hash: bytes | None = None
 
     def matches(self, log: Log) -> bool:
-        """True if the log matches, in any block."""
+        """Return true if the log matches, regardless of its block."""
         if self.addresses and log.address not in self.addresses:
             return False
         if len(self.topics) > len(log.topics):
@@ -49,7 +49,7 @@ class FilterObject(ParamField):
     json_type = "object"
 
     def from_json(self, value: Any) -> LogFilter:
-        """The filter; raise :exc:`ValueError` with geth's text."""
+        """Return the filter; raise :exc:`ValueError` with geth's text."""
         if not isinstance(value, dict):
             raise mismatch(value, "filters.input")
         value = _MEMBERS.of(value)
@@ -116,7 +116,7 @@ def _alternatives(value: Any) -> tuple[bytes, ...]:
             return (_topic(value),)
         case list():
             _check_count(value)
-            # geth: null among them is every topic.
+            # geth: with a null, the list matches every topic.
             return () if None in value else tuple(map(_topic, value))
         case _:
             raise ValueError("invalid topic(s)")
@@ -143,7 +143,7 @@ def _sized(text: str, size: int, name: str) -> bytes:
 
 
 def criteria_text(log_filter: LogFilter) -> str:
-    """The filter as JSON."""
+    """Return the filter as JSON."""
     members: dict[str, object] = {
         "address": [hex.data(address) for address in log_filter.addresses],
         "topics": [[hex.data(topic) for topic in topics] for topics in log_filter.topics],
@@ -163,7 +163,7 @@ def _height_text(height: Height) -> str:
 
 
 def criteria_of(text: str) -> LogFilter:
-    """Return the filter of its stored JSON."""
+    """Return the filter from its stored JSON."""
     return FilterObject().from_json(jsoncodec.decode(text))
 
 
@@ -173,12 +173,12 @@ _RECEIPT_MEMBERS = Members("transactionHashes")
 
 
 class ReceiptFilter(ParamField):
-    """Hashes of the transactions of a receipt subscription; none stands for all."""
+    """Hashes of the transactions of a receipt subscription; empty for all transactions."""
 
     json_type = "object"
 
     def from_json(self, value: Any) -> frozenset[bytes]:
-        """The hashes; raise :exc:`ValueError` with geth's text."""
+        """Return the hashes; raise :exc:`ValueError` with geth's text."""
         if not isinstance(value, dict):
             raise mismatch(value, "filters.input")
         hashes = _RECEIPT_MEMBERS.of(value).get("transactionHashes")

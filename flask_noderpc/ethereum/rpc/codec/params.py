@@ -1,4 +1,4 @@
-"""Parameters of the EVM layer: by position, read and refused as geth does."""
+"""Parameters of the EVM layer: by position, read with geth's rules and errors."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from . import hex
 
 _MAX_INT64 = (1 << 63) - 1
 
-# No call needs as many; a million of them in one body would keep the whole process busy.
+# More than any call needs; a million of them in one body would block the process.
 _MAX_LISTS = 50_000
 
 
 class Tag(Enum):
-    """A block that is named by what it is."""
+    """A block named by its role."""
 
     LATEST = "latest"
     PENDING = "pending"
@@ -35,18 +35,18 @@ Height = int | Tag
 
 @dataclass(frozen=True, slots=True)
 class ByHash:
-    """A block that is named by its hash."""
+    """A block named by its hash."""
 
     hash: bytes
 
 
 class GoParam(ParamField):
-    """A parameter of one Go type, which its errors name."""
+    """A parameter of a Go type, which its errors name."""
 
     go_type = "string"
 
     def from_json(self, value: Any) -> Any:
-        """The value; raise :exc:`ValueError` with geth's text."""
+        """Return the value; raise :exc:`ValueError` with geth's text."""
         if not isinstance(value, str):
             raise ValueError(
                 f"json: cannot unmarshal non-string into Go value of type {self.go_type}"
@@ -59,7 +59,7 @@ class GoParam(ParamField):
             ) from None
 
     def read(self, text: str) -> Any:
-        """The value of a text."""
+        """Return the value of a text."""
         raise NotImplementedError
 
 
@@ -69,17 +69,17 @@ class Quantity(GoParam):
     go_type = "hexutil.Uint64"
 
     def read(self, text: str) -> int:
-        """The number."""
+        """Return the number."""
         return hex.read_quantity(text)
 
 
 class Uint64(ParamField):
-    """A number of 64 bits, as JSON has numbers."""
+    """A number of 64 bits, as a JSON number."""
 
     json_type = "integer"
 
     def from_json(self, value: Any) -> int:
-        """The number."""
+        """Return the number."""
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise mismatch(value, "uint64")
         if not isinstance(value, int) or not 0 <= value <= hex.MAX_UINT64:
@@ -101,7 +101,7 @@ class Data(GoParam):
     go_type = "hexutil.Bytes"
 
     def read(self, text: str) -> bytes:
-        """The bytes."""
+        """Return the bytes."""
         return hex.read_data(text)
 
 
@@ -111,17 +111,17 @@ class Hash(GoParam):
     go_type = "common.Hash"
 
     def read(self, text: str) -> bytes:
-        """The bytes."""
+        """Return the bytes."""
         return hex.read_fixed(text, 32, self.go_type)
 
 
 class Address(GoParam):
-    """20 bytes, in any letter case."""
+    """20 bytes, in upper or lower case."""
 
     go_type = "common.Address"
 
     def read(self, text: str) -> bytes:
-        """The bytes."""
+        """Return the bytes."""
         return hex.read_fixed(text, 20, self.go_type)
 
 
@@ -131,7 +131,7 @@ class Bool(ParamField):
     json_type = "boolean"
 
     def from_json(self, value: Any) -> bool:
-        """The value."""
+        """Return the value."""
         if not isinstance(value, bool):
             raise mismatch(value, "bool")
         return value
@@ -143,14 +143,14 @@ class String(ParamField):
     go_type = "string"
 
     def from_json(self, value: Any) -> str:
-        """The text as it stands."""
+        """Return the text unchanged."""
         if not isinstance(value, str):
             raise mismatch(value, self.go_type)
         return value
 
 
 class Id(String):
-    """The id of a filter or a subscription."""
+    """The ID of a filter or a subscription."""
 
     go_type = "rpc.ID"
 
@@ -161,16 +161,16 @@ class Anything(ParamField):
     json_type = "any"
 
     def from_json(self, value: Any) -> Any:
-        """The value."""
+        """Return the value."""
         return value
 
 
 class BlockNumber(ParamField):
-    """A block by its height or by what it is."""
+    """A block by its height or tag."""
 
     def from_json(self, value: Any) -> Height:
-        """A height or a tag."""
-        # geth: rpc/types.go reads what stands there, with quotes or without.
+        """Return a height or a tag."""
+        # geth: rpc/types.go reads the value with or without quotes.
         text = value if isinstance(value, str) else jsoncodec.encode(value).decode()
         if text in _TAGS:
             return _TAGS[text]
@@ -183,8 +183,8 @@ class BlockNumber(ParamField):
 class Members:
     """The names of an object's members.
 
-    Go's encoding/json takes a name in any letter case, and of a name given twice the last;
-    geth's own client writes ``Tracer``.
+    Go's encoding/json accepts names in upper or lower case, and uses the last of several equal
+    names; geth's own client writes ``Tracer``.
     """
 
     def __init__(self, *names: str) -> None:
@@ -208,7 +208,7 @@ class BlockId(BlockNumber):
     json_type = "any"
 
     def from_json(self, value: Any) -> Height | ByHash:  # type: ignore[override]
-        """A height, a tag, or a hash."""
+        """Return a height, a tag, or a hash."""
         if isinstance(value, dict):
             return self._object(value)
         if isinstance(value, str) and len(value) == 66:
@@ -235,7 +235,7 @@ def _hash(text: str) -> bytes:
 
 
 def mismatch(value: Any, go_type: str) -> ValueError:
-    """The error for a value of another kind."""
+    """Return the error for a value of another type."""
     return ValueError(f"json: cannot unmarshal {_kind(value)} into Go value of type {go_type}")
 
 
@@ -254,7 +254,7 @@ def _kind(value: Any) -> str:
 
 
 def positional(raw: bytes) -> list[Any]:
-    """The parameters of a call; raise :exc:`ValueError` with geth's text."""
+    """Return the parameters of a call; raise :exc:`ValueError` with geth's text."""
     if raw.count(b"[") + raw.count(b"{") > _MAX_LISTS:
         raise ValueError(f"more than {_MAX_LISTS} lists and objects")
     try:
@@ -266,7 +266,7 @@ def positional(raw: bytes) -> list[Any]:
     return values
 
 
-# alloy sends the options of anvil_reorg as an object instead of a list.
+# alloy sends the options of anvil_reorg as an object instead of an array.
 _BY_NAME = "tx_block_pairs"
 
 
@@ -286,7 +286,7 @@ def _words(position: int, name: str, error: ValueError, value: Any) -> str:
     return f"invalid argument {position}: {error}"
 
 
-# Of a host's rows, whose fields are annotated as Python's types.
+# For routes of the app, whose fields have Python types as annotations.
 _READERS: Mapping[type[ParamField], ParamField] = {
     wire.Text: String(),
     wire.Int64: Quantity(),
@@ -306,4 +306,4 @@ def _missing(position: int, name: str, kind: ParamField) -> Any:
 GETH_PARAMS = ParamRules(
     reader=_reader, members=_members, describe_error=_words, missing=_missing
 )
-"""geth's rules: an array, by position; what is left out at its end has its default."""
+"""geth's rules: an array, by position; parameters missing at its end have their defaults."""

@@ -1,7 +1,7 @@
 """Schemas of Ethereum's blocks, transactions, receipts and logs.
 
-geth: internal/ethapi; execution-apis: src/schemas. What a type of transaction does not have
-is left out; what a pending one does not have yet is null.
+geth: internal/ethapi; execution-apis: src/schemas. Members that a transaction type lacks are
+omitted; members that a pending transaction lacks are null.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _of_tx(name: str) -> Callable[[RPCTransaction], Any]:
 
 
 def _from_type(from_type: int, name: str) -> Callable[[RPCTransaction], Any]:
-    """A member of the transactions from some type on."""
+    """Return a getter of a member that transactions have from a type on."""
 
     def get(placed: RPCTransaction) -> Any:
         tx = placed.transaction
@@ -122,7 +122,7 @@ class Transaction(WireSchema):
 
 
 class FilledTransaction(WireSchema):
-    """A transaction that was made here and sent nowhere: its own fields alone."""
+    """A transaction that was made but not sent: only its own fields."""
 
     # geth: core/types/transaction_marshalling.go.
     type = Quantity()
@@ -152,7 +152,7 @@ class FilledTransaction(WireSchema):
 
 
 class Log(WireSchema):
-    """A log; none is ever removed, as no block is."""
+    """A log; it is never removed, as blocks are final."""
 
     address = Data()
     topics = ListOf(Data())
@@ -181,7 +181,7 @@ class Receipt(WireSchema):
     blob_gas_used = Quantity(
         data_key="blobGasUsed", get=attrgetter("transaction.blob_gas"), omit_none=True
     )
-    # As eth_blobBaseFee: no header has an excess of blob gas, of which its price is made.
+    # As in eth_blobBaseFee: headers have no excess blob gas, from which the price is computed.
     blob_gas_price = Quantity(
         data_key="blobGasPrice",
         get=lambda r: None if r.transaction.blob_gas is None else MIN_BLOB_FEE,
@@ -217,20 +217,20 @@ class Header(WireSchema):
 
 
 class Transactions(WireField):
-    """All of a block's transactions, complete or by their hashes."""
+    """All transactions of a block, complete or only their hashes."""
 
     json_type = "array"
     _whole = staticmethod(compiled(Transaction))
 
     def encode(self, value: BlockView) -> Json:
-        """A list."""
+        """Return a list."""
         if value.full_transactions:
             return [self._whole(tx) for tx in value.block.transactions]
         return [hex.data(tx.hash) for tx in value.block.encoded]
 
 
 def _members_of_header() -> dict[str, WireField]:
-    """The header's members, read from the header of a block."""
+    """Return the members of a header, read from the header of a block."""
     members = {}
     for name, field in Header().dump_fields.items():
         assert isinstance(field, WireField)
@@ -244,9 +244,9 @@ def _in_header(get: Callable[[Any], Any]) -> Callable[[BlockView], Any]:
 
 
 class _Block(WireSchema):
-    """A block: its header, and what is in it."""
+    """A block: its header and its transactions."""
 
-    # Gone from the specification; older clients still read it.
+    # Removed from the specification; older clients still read it.
     total_difficulty = Quantity(data_key="totalDifficulty", get=lambda _: 0)
     size = Quantity(get=attrgetter("block.size"))
     transactions = Transactions(get=lambda view: view)
@@ -257,13 +257,14 @@ Block: type[WireSchema] = type("Block", (_Block,), _members_of_header())
 
 
 def _none(view: HeadView) -> None:
-    """The value of what a header does not have."""
+    """Return the value of members that headers lack."""
 
 
 class _Head(WireSchema):
-    """A header as ``newHeads`` sends it: members of later forks are null, not left out."""
+    """A header as ``newHeads`` sends it: members of later forks are null instead of omitted."""
 
-    # geth: core/types/gen_header_json.go, which is not what eth_getHeaderByNumber answers.
+    # geth: core/types/gen_header_json.go, which differs from the result of
+    # eth_getHeaderByNumber.
     withdrawals_root = Data(data_key="withdrawalsRoot", nullable=True, get=_none)
     blob_gas_used = Quantity(data_key="blobGasUsed", nullable=True, get=_none)
     excess_blob_gas = Quantity(data_key="excessBlobGas", nullable=True, get=_none)

@@ -24,7 +24,7 @@ from .params import Index, Members, mismatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceConfig:
-    """Options of a trace as given; a tracer's name is looked up when it is needed."""
+    """Options of a trace as given; a tracer's name is resolved at its use."""
 
     logger: StructLogger = field(default_factory=StructLogger)
     tracer: str | None = None
@@ -36,14 +36,15 @@ class TraceConfig:
 
     @property
     def configured_tracer(self) -> TracerConfig:
-        """The tracer; raise :exc:`.errors.EvmError` for one that is not known."""
+        """Return the tracer; raise :exc:`.errors.EvmError` for an unknown one."""
         if self.tracer is None:
             return self.logger
         return _tracer_named(self.tracer, self.tracer_config)
 
     @property
     def seconds(self) -> float | None:
-        """The time that a message may take; raise :exc:`.errors.EvmError`."""
+        """Return the timeout in seconds, ``None`` for the default; raise
+        :exc:`.errors.EvmError`."""
         try:
             return None if self.timeout is None else duration(self.timeout)
         except ValueError as error:
@@ -57,12 +58,12 @@ _OF_CALL = Members(*_OPTIONS, "stateOverrides", "blockOverrides", "txIndex")
 
 
 class Config(ParamField):
-    """The options of a trace; members that are not known are ignored."""
+    """The options of a trace; unknown members are ignored."""
 
     json_type = "object"
 
     def from_json(self, value: Any) -> TraceConfig:
-        """The options; raise :exc:`ValueError` with geth's text."""
+        """Return the options; raise :exc:`ValueError` with geth's text."""
         return TraceConfig(**_options(_known(_OF_ANY, value, "tracers.TraceConfig")))
 
 
@@ -72,7 +73,7 @@ class CallConfig(ParamField):
     json_type = "object"
 
     def from_json(self, value: Any) -> TraceConfig:
-        """The options; raise :exc:`ValueError` with geth's text."""
+        """Return the options; raise :exc:`ValueError` with geth's text."""
         value = _known(_OF_CALL, value, "tracers.TraceCallConfig")
         found = _options(value)
         for name, member, kind in (
@@ -173,13 +174,14 @@ _TRACERS: dict[str, Callable[[Mapping[str, Any]], TracerConfig]] = {
 
 _SMALL = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3}
 _UNITS = _SMALL | {"s": 1, "m": 60, "h": 3600}
-# A duration with every unit has some 60 characters; reading a part of it takes a microsecond.
+# A duration with every unit has about 60 characters; reading a part of it takes a microsecond.
 _MAX_DURATION = 100
 _PART = re.compile(r"(\d++\.?\d*+|\.\d++)([^\d.]*+)", re.ASCII)
 
 
 def duration(text: str) -> float:
-    """Seconds of a text as Go's ``time.ParseDuration`` reads it; raise :exc:`ValueError`."""
+    """Return the seconds of a text, read like Go's ``time.ParseDuration``; raise
+    :exc:`ValueError`."""
     shown = f'"{text[:_MAX_DURATION]}"'
     if len(text) > _MAX_DURATION:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 https://getfoundry.sh/anvil/reference and https://hardhat.org/hardhat-network/docs/reference.
 
-Each makes a block of its own, from which the others follow by the chain's rules.
+Each change is made in a block of its own, and later blocks follow by the chain's rules.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from ..codec.params import Address, Bool, Hash
 from ..errors import EvmError, not_supported
 from ..reader import reader
 
-# Blocks that one call makes one by one, or shows: each takes milliseconds.
+# Maximum number of blocks that one call mines individually or returns: each takes milliseconds.
 MAX_BLOCKS = 10_000
 
-# Transactions that are looked through for those to be removed.
+# Maximum number of pending transactions to search for transactions to remove.
 _ALL_PENDING = 10_000
 
-# What is more counts milliseconds.
+# A greater number is in milliseconds.
 _LAST_SECOND = 10_000_000_000
 _LONGEST_INTERVAL = 1 << 31
-# evm_setIntervalMining counts milliseconds in hardhat and seconds in anvil: from here on the
-# former is meant.
+# evm_setIntervalMining has milliseconds in hardhat and seconds in anvil: from this number on,
+# they are milliseconds.
 _MIN_MILLISECONDS = 100
 
 
-# As texts of JSON: of hex, which may begin with zeros, and of decimals.
+# Numbers in JSON strings: in hex, which may have leading zeros, and in decimal.
 _HEX, _DECIMAL = re.compile(r"0[xX][0-9a-fA-F]{0,66}"), re.compile(r"[0-9]{1,80}", re.ASCII)
 
 
 class Number(ParamField):
-    """A number as these tools send it: JSON's own, or a text in hex or decimal."""
+    """A number as these tools send it: a JSON number, or a string in hex or decimal."""
 
     json_type = "integer"
     in_json = typed("integer", "string")
@@ -75,12 +75,12 @@ def _number(value: Any) -> int | None:
 
 
 class MineOptions(ParamField):
-    """The time of a block, or anvil's object with that and a number of blocks."""
+    """The time of a block, or anvil's object with a time and a number of blocks."""
 
     in_json = typed("integer", "string", "object")
 
     def from_json(self, value: Any) -> tuple[int | None, int]:
-        """Time and number."""
+        """Return the time and the number of blocks."""
         if not isinstance(value, dict):
             return Number().from_json(value), 1
         time, blocks = value.get("timestamp"), value.get("blocks")
@@ -110,15 +110,15 @@ class MineManyParams(Params):
 
 
 class NoFork(ParamField):
-    """Configuration to reset a chain to: here its own genesis alone."""
+    """Options of a reset: only to the chain's own genesis."""
 
     json_type = "object"
 
     def from_json(self, value: Any) -> None:
-        """Nothing."""
+        """Return nothing; raise :exc:`ValueError` for a fork."""
         fork = value.get("forking") if isinstance(value, dict) else None
         if isinstance(fork, dict):
-            # viem writes the members of no fork as null.
+            # viem sends null members to request no fork.
             fork = any(each is not None for each in fork.values())
         if fork:
             raise ValueError("the chain of another node can't be taken over here")
@@ -169,7 +169,7 @@ def control(ctx: Context) -> Control:
 
 @contextmanager
 def driving(ctx: Context) -> Iterator[Control]:
-    """The same; its refusal is the caller's error."""
+    """Return the same; raise its refusal as the caller's error."""
     try:
         yield control(ctx)
     except (TxRejected, ValueNotAllowed) as error:
@@ -177,7 +177,7 @@ def driving(ctx: Context) -> Iterator[Control]:
 
 
 def change(ctx: Context, made: Change) -> None:
-    """Make a block with a change of the state; a refusal is the caller's error."""
+    """Make a block with a change of the state; raise a refusal as the caller's error."""
     with driving(ctx) as driven:
         driven.include(patch_tx(made))
 
@@ -199,7 +199,7 @@ def mine_detailed(ctx: Context, params: MineParams) -> tuple[BlockView, ...]:
 
 
 def check_blocks(count: int) -> None:
-    """Refuse more blocks than one call makes one by one, or shows."""
+    """Refuse more blocks than one call mines individually or returns."""
     if count > MAX_BLOCKS:
         raise EvmError(f"{count} blocks are too many for one call, it makes {MAX_BLOCKS}")
 
@@ -216,7 +216,7 @@ def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> int:
 
 
 def snapshot(ctx: Context, params: NoParams) -> int:
-    """Take a snapshot of the chain; return its id."""
+    """Take a snapshot of the chain; return its ID."""
     return control(ctx).snapshot()
 
 
@@ -238,7 +238,7 @@ def increase_time(ctx: Context, params: SecondsParams) -> PlainNumber:
 
 def set_time(ctx: Context, params: SecondsParams) -> PlainNumber:
     """Set the chain's clock; return how far it is ahead."""
-    # hardhat and ganache count milliseconds, which are later than any second.
+    # hardhat and ganache send milliseconds, which are greater than any number of seconds.
     time = params.seconds
     seconds = time // 1000 if time > _LAST_SECOND else time
     with driving(ctx) as driven:
@@ -262,7 +262,7 @@ def automine(ctx: Context, params: NoParams) -> bool:
 
 
 def set_interval(ctx: Context, params: SecondsParams) -> None:
-    """Mine at an interval in milliseconds, below 100 in seconds; 0 stops it."""
+    """Mine at an interval in milliseconds, or in seconds if below 100; 0 stops it."""
     number = params.seconds
     _set_interval(ctx, number if number < _MIN_MILLISECONDS else number / 1000)
 
@@ -280,7 +280,7 @@ def _set_interval(ctx: Context, seconds: float) -> None:
 
 
 def interval(ctx: Context, params: NoParams) -> PlainNumber | None:
-    """Return the seconds between blocks that are mined at an interval; null for others."""
+    """Return the seconds between blocks that are mined at an interval; null in other modes."""
     seconds = control(ctx).interval()
     return None if seconds is None else PlainNumber(max(1, round(seconds)))
 
@@ -294,18 +294,18 @@ def set_step(ctx: Context, params: SecondsParams) -> None:
 
 
 def remove_step(ctx: Context, params: NoParams) -> bool:
-    """Remove the fixed number of seconds between blocks; return true if there was one."""
+    """Remove the fixed number of seconds between blocks; return true if it was set."""
     with driving(ctx) as driven:
         return driven.set_step(None)
 
 
 def was_dropped(ctx: Context, params: TransactionHashParams) -> bool:
-    """Remove a pending transaction; return true if there was one."""
+    """Remove a pending transaction; return true if it was pending."""
     return drop(ctx, params) is not None
 
 
 def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
-    """Remove a pending transaction; return its hash, null if there is none."""
+    """Remove a pending transaction; return its hash, or null if it is not pending."""
     for raw in ctx.backend.mempool.pending(_ALL_PENDING).txs:
         if any(tx.hash == params.hash for tx in reader(ctx).decoded(raw)):
             control(ctx).drop((raw,))
@@ -330,10 +330,10 @@ def drop_of(ctx: Context, params: SenderParams) -> None:
     control(ctx).drop(ctx.backend.mempool.pending_by_sender(params.address, _ALL_PENDING))
 
 
-# CometBFT counts gas in 64 bits with a sign.
+# CometBFT stores gas as a signed 64-bit number.
 _MAX_GAS = (1 << 63) - 1
 _MIN_GAS = 21_000
-# EIP-1559: the block before has an eighth more.
+# EIP-1559: the base fee of the parent is greater by an eighth.
 _HIGHEST_FEE = 1 << 255
 
 

@@ -1,4 +1,4 @@
-"""Handlers that take the newest blocks of a development chain back, or replace them."""
+"""Handlers that revert or replace the newest blocks of a development chain."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RollbackParams(Params):
 
 
 def rollback(ctx: Context, params: RollbackParams) -> None:
-    """Remove the newest blocks; the clock goes on."""
+    """Remove the newest blocks; the clock continues."""
     _check_depth(ctx, params.depth, "Rollback")
     with driving(ctx) as driven:
         driven.rollback(params.depth)
@@ -52,7 +52,7 @@ class PlacedTransactions(ParamField):
     json_type = "array"
 
     def from_json(self, value: Any) -> tuple[tuple[_Tx, int], ...]:
-        """The pairs; raise :exc:`ValueError`."""
+        """Return the pairs; raise :exc:`ValueError`."""
         if not isinstance(value, list):
             raise mismatch(value, "[]pair")
         if len(value) > MAX_BLOCKS:
@@ -81,7 +81,8 @@ class ReorgParams(Params):
 
 
 def reorg(ctx: Context, params: ReorgParams) -> None:
-    """Replace the newest blocks by as many others, which take the given transactions.
+    """Replace the newest blocks with the same number of new ones, which include the given
+    transactions.
 
     The blocks are made also if one of the transactions is refused.
     """
@@ -103,7 +104,7 @@ def reorg(ctx: Context, params: ReorgParams) -> None:
 
 
 def _submitted(ctx: Context, txs: Sequence[_Tx]) -> list[EvmError]:
-    """Let transactions wait for the next block; return why some are refused."""
+    """Submit transactions for the next block; return the errors of those that are refused."""
     refused = []
     for tx in txs:
         try:

@@ -1,6 +1,6 @@
 """Route table of the development methods, under their names in anvil and hardhat.
 
-Only callers on this machine may use them, as for signing.
+Only callers on this machine may use them, like signing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
 
 
 def metadata(ctx: Context, params: NoParams) -> dict[str, Any]:
-    """Return chain id and latest block; the hash of block 0 distinguishes chains."""
+    """Return chain ID and latest block; the hash of block 0 distinguishes chains."""
     header = _latest(ctx).header
     genesis = reader(ctx).at(0)
     return {
@@ -94,7 +94,7 @@ def _reasons() -> Iterator[tuple[str, str]]:
 
 
 REASONS: Mapping[str, str] = dict(_reasons())
-"""Why each of them is not here."""
+"""For each unsupported method, the reason."""
 
 
 def refusing(name: str) -> Callable[[Context, UnreadParams], NoReturn]:
@@ -115,7 +115,7 @@ class LoggingParams(Params):
 
 
 def accept_logging(ctx: Context, params: LoggingParams) -> None:
-    """Accepted without an effect: the host's logging decides what is logged."""
+    """Accepted without effect: the host's logging decides what is logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class UrlParams(Params):
 
 
 def accept_url(ctx: Context, params: UrlParams) -> None:
-    """Accepted without an effect, as on an anvil that has no fork."""
+    """Accepted without effect, as on an anvil without a fork."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class HashParams(Params):
 
 
 def blobs(ctx: Context, params: HashParams) -> None:
-    """Null: blobs are checked and not kept."""
+    """Null: blobs are checked but not stored."""
 
 
 _Call = Callable[[Context, Any], Any]
@@ -146,7 +146,7 @@ _Row = tuple[str, _Call, type, type]
 
 
 def _as_hardhat(call: _Call) -> _Call:
-    """Return a handler that answers true where anvil answers null."""
+    """Return a handler that returns true if anvil's returns null."""
 
     def answer(ctx: Context, params: Any) -> bool:
         call(ctx, params)
@@ -157,7 +157,7 @@ def _as_hardhat(call: _Call) -> _Call:
 
 
 def _rows_of_both(name: str, call: _Call, params: type) -> Iterator[_Row]:
-    """Yield the rows of a method that both nodes have, and answer in two ways."""
+    """Yield the rows of a method that hardhat and anvil have, with different results."""
     yield f"hardhat_{name}", _as_hardhat(call), params, bool
     yield f"anvil_{name}", call, params, NoneType
 

@@ -37,15 +37,15 @@ from ..queries import fees
 
 _MEMO = "evm wallet"
 
-# Two processes may take the same nonce, of which one is refused and takes another.
+# Two processes may use the same nonce; one of them is refused and tries the next nonce.
 _MAX_TRIES = 20
 _TAKEN = ("already known", "nonce too low")
 
 
 class Wallet:
-    """Keys by their addresses, and the names that others may be sent in.
+    """Keys by their addresses, and addresses that are impersonated.
 
-    The names are those of this process: its fellows know nothing of them.
+    Impersonation applies to this process only.
     """
 
     def __init__(self, keys: Iterable[Key]) -> None:
@@ -57,11 +57,11 @@ class Wallet:
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
-        """Return the addresses of the keys, in order, and those that are impersonated."""
+        """Return the addresses of the keys, in order, and the impersonated addresses."""
         return tuple(dict.fromkeys((*self._keys, *self._names)))
 
     def key(self, address: bytes) -> Key:
-        """That of an account; raise :exc:`.errors.EvmError`."""
+        """Return the key of an account; raise :exc:`.errors.EvmError`."""
         if address not in self._keys:
             raise EvmError("unknown account")
         return self._keys[address]
@@ -75,12 +75,13 @@ class Wallet:
         self._names.pop(address, None)
 
     def check(self, sender: bytes) -> None:
-        """Raise :exc:`.errors.EvmError` for one whose transactions can't be sent."""
+        """Raise :exc:`.errors.EvmError` if transactions of an account can't be sent."""
         if not self.any_name and sender not in self._names:
             self.key(sender)
 
     def sealed(self, tx: Transaction) -> Transaction:
-        """A transaction with its sender's signature, or in its name."""
+        """Return a transaction with its sender's signature, or unsigned for an impersonated
+        sender."""
         key = self._keys.get(tx.sender)
         if key is not None:
             return decode(signed(tx, key))
@@ -89,21 +90,21 @@ class Wallet:
 
 
 def unsigned(tx: Transaction) -> Transaction:
-    """A transaction in its sender's name, without a check of the sender."""
+    """Return an unsigned transaction with its sender, who is not checked."""
     return decode(in_the_name_of(tx.sender, tx), unsigned=True)
 
 
 def wallet(ctx: Context) -> Wallet:
-    """That of a mount."""
+    """Return the wallet of a mount."""
     if _MEMO not in ctx.memo:
-        # Two threads may each make one; only the first is used.
+        # Two threads may both create one; only the first is used.
         ctx.memo.setdefault(_MEMO, Wallet(DEV_KEYS if ctx.settings.dev else ()))
     found: Wallet = ctx.memo[_MEMO]
     return found
 
 
 def accounts(ctx: Context, params: NoParams) -> tuple[bytes, ...]:
-    """The accounts of a development chain, and those that are impersonated; else none."""
+    """The accounts of a development chain, and impersonated accounts; empty on other chains."""
     return wallet(ctx).addresses
 
 
@@ -120,14 +121,14 @@ def send_sync(ctx: Context, params: FillParams) -> Receipt:
 
 
 def send_unsigned(ctx: Context, params: FillParams) -> bytes:
-    """Fill in and send a transaction in the name of any account; return its hash."""
+    """Fill in and send a transaction from any account without a signature; return its hash."""
     tx = _handed_in(ctx, params.args, unsigned)
     settle(ctx, tx)
     return tx.hash
 
 
 def hand_in_filled(ctx: Context, args: CallArgs) -> Transaction:
-    """Fill in and sign a transaction, and let it wait for a block."""
+    """Fill in and sign a transaction, and add it to the mempool."""
     wallet(ctx).check(args.sender or ZERO_ADDRESS)
     return _handed_in(ctx, args, wallet(ctx).sealed)
 
@@ -146,7 +147,7 @@ def _handed_in(ctx: Context, args: CallArgs, seal: _Seal) -> Transaction:
 
 
 def _placed(ctx: Context, tx: Transaction, seal: _Seal) -> Transaction:
-    """A transaction as it was handed in, with the next nonce that is free."""
+    """Return a transaction after adding it to the mempool with the next free nonce."""
     local_wallet, submit = (
         wallet(ctx),
         partial(ctx.backend.mempool.submit_local, replaces=False),
@@ -213,7 +214,7 @@ class TypedData(ParamField):
     in_json = typed("object", "string")
 
     def from_json(self, value: Any) -> bytes:
-        """Return the transaction's signing payload."""
+        """Return the digest to sign."""
         if isinstance(value, str):
             try:
                 value = jsoncodec.decode(value.encode())

@@ -1,6 +1,7 @@
 """Handlers that change accounts, or dump and load the whole state.
 
-Each makes a block of its own, so that the state after every block is that of its root.
+Each change is made in a block of its own, so the state root of every block belongs to its
+state.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def set_storage_at(ctx: Context, params: StorageWordParams) -> bool:
     return True
 
 
-# At most, around a dump in a call of some client's, and in a transaction.
+# Maximum bytes around a dump in a client's call and in a transaction.
 _CALL_BYTES = 256
 
 
@@ -114,12 +115,12 @@ class DumpParams(Params):
     dump: bytes = param(Data(), doc="Dump from anvil_dumpState, of this server or of anvil.")
 
 
-# An account and a word in a dump, without its code.
+# Bytes of an account and of a word in a dump, without code.
 _ACCOUNT_BYTES, _WORD_BYTES = 250, 140
 
 
 def dump(ctx: Context, params: NoParams) -> bytes:
-    """All accounts with their code and storage, after the latest block, as anvil dumps them."""
+    """All accounts with their code and storage, after the latest block, in anvil's format."""
     root = root_of(ctx, Tag.LATEST)
     try:
         found = dict(_accounts(ctx, evm_state(ctx).record, root))
@@ -135,7 +136,7 @@ def dump(ctx: Context, params: NoParams) -> bytes:
             " (NODERPC_SEARCH_TIMEOUT raises it)"
         ) from None
     made = encode_dump(found)
-    # One that can't be loaded again is worth nothing.
+    # A dump that can't be loaded again would be useless.
     for limit, hint in _limits(ctx):
         if len(made) > limit:
             raise EvmError(
@@ -175,7 +176,7 @@ def _accounts(ctx: Context, record: Record, root: bytes) -> Iterator[tuple[str, 
 
 
 def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
-    """Most bytes of a dump that can be loaded, and what decides that."""
+    """Yield the maximum bytes of a dump that can be loaded, and the reason for each limit."""
     # In hex.
     body = ctx.settings.of(EthereumSettings).evm_max_body_bytes - _CALL_BYTES
     yield body // 2, "NODERPC_EVM_MAX_BODY_BYTES raises it"
@@ -189,7 +190,7 @@ def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
 
 
 def load(ctx: Context, params: DumpParams) -> bool:
-    """Set the accounts of a dump, in a block of its own."""
+    """Set the accounts of a dump, in one block."""
     limit = ctx.settings.max_response_bytes
     try:
         if is_anvil_dump(params.dump):

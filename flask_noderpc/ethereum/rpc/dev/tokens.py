@@ -1,6 +1,7 @@
 """Handlers that set balances and allowances of tokens (ERC-20) on a development chain.
 
-Tokens keep them in slots of their own choice, which the slots that ``balanceOf`` reads include.
+Each token's code decides in which slots it stores them; they are among the slots that
+``balanceOf`` reads.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .control import Number, change
 
 # "balanceOf(address)" and "allowance(address,address)".
 _BALANCE_OF, _ALLOWANCE = bytes.fromhex("70a08231"), bytes.fromhex("dd62ed3e")
-# A token of usual code reads some few; each is tried with a call.
+# Usual tokens read a few slots; each is tried with a call.
 _MAX_SLOTS = 200
 
 
@@ -50,13 +51,13 @@ def deal(ctx: Context, params: DealParams) -> None:
 
 
 def set_allowance(ctx: Context, params: AllowanceParams) -> None:
-    """Set how much of an owner's tokens a spender may move."""
+    """Set the amount of an owner's tokens that a spender may move."""
     data = _ALLOWANCE + params.owner.rjust(32, b"\0") + params.spender.rjust(32, b"\0")
     _set(ctx, CallArgs(to=params.token, data=data), params.amount, "allowance")
 
 
 def _set(ctx: Context, read: CallArgs, amount: int, what: str) -> None:
-    """Write the slot with which a call returns an amount."""
+    """Write the slot that makes a call return an amount."""
     word = amount.to_bytes(32)
     for address, slot in islice(_slots(ctx, read), _MAX_SLOTS):
         overrides = {address: AccountOverride(state_diff={slot: word})}

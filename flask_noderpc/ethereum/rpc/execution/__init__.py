@@ -1,1 +1,1 @@
-"""Handlers that read Ethereum's state or run code on it."""
+"""Handlers that read Ethereum's state or execute code on it."""

@@ -1,5 +1,5 @@
-"""Handlers that anvil and reth have beside geth's: whole accounts, code by its hash, and a
-transaction by its sender and nonce."""
+"""Handlers that anvil and reth have in addition to geth's: whole accounts, code by its hash,
+and a transaction by its sender and nonce."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_PENDING = 10_000
 
 
 def account(ctx: Context, params: AccountParams) -> dict[str, Any]:
-    """An account as the state's trie has it."""
+    """An account as the state's trie stores it."""
     found = accounts.account(evm_state(ctx).record, root_of(ctx, params.block), params.address)
     return {
         "balance": found.balance,
@@ -52,9 +52,9 @@ class CodeHashParams(Params):
 
 
 def code_by_hash(ctx: Context, params: CodeHashParams) -> bytes:
-    """Return the code with a hash; nothing for a hash that no record of the state has.
+    """Return the code with a hash; empty for a hash that no record of the state has.
 
-    Records of the state's tries are stored beside codes, and are returned by their hashes too.
+    Trie nodes are stored in the same place, and are returned by their hashes, too.
     """
     return evm_state(ctx).record(params.hash) or b""
 
@@ -70,8 +70,8 @@ class SenderAndNonceParams(Params):
 def by_sender_and_nonce(ctx: Context, params: SenderAndNonceParams) -> RPCTransaction | None:
     """A sender's transaction with a nonce, in a block or pending.
 
-    It is in the first block after which the sender's nonce is higher; nonces that were set by
-    hand on a development chain can hide it.
+    It is in the first block after which the sender's nonce is higher; nonces that were set
+    manually on a development chain can hide it.
     """
     chain = reader(ctx)
     first, latest = chain.height(Tag.EARLIEST), chain.latest

@@ -35,7 +35,7 @@ from .state import evm_state, header_and_root, state_block
 
 T = TypeVar("T")
 
-# What the plainest transaction takes.
+# Gas of the simplest transaction.
 _MIN_GAS = 21_000
 
 
@@ -85,17 +85,17 @@ class EstimateParams(Params):
 
 
 def is_settled_estimate(ctx: Context, params: EstimateParams) -> bool:
-    """True if the state is that after a block of the chain, with nothing changed in it."""
+    """Return true if the state is the state after a stored block, unchanged."""
     return is_settled(ctx, params.at_block(ctx))
 
 
 def is_settled(ctx: Context, params: CallParams | AccessListParams) -> bool:
-    """True if the state is that after a block of the chain, with nothing changed in it."""
+    """Return true if the state is the state after a stored block, unchanged."""
     return params.block is not Tag.PENDING and params.overrides is None
 
 
 def call(ctx: Context, params: CallParams) -> bytes:
-    """Return data of a call."""
+    """The data that a call returns."""
     outcome = run(ctx, prepared(ctx, params))
     raise_failure(outcome)
     return outcome.output
@@ -110,14 +110,15 @@ def estimate_gas(ctx: Context, params: EstimateParams) -> int:
         ctx, Estimate(request.root, request.environment, request.message, request.overrides)
     )
     if outcome.error.startswith(OUT_OF_GAS):
-        # It had all that the sender can pay, and used it up.
+        # The call had all the gas that the sender can pay, and used it up.
         raise EvmError(f"gas required exceeds allowance ({outcome.gas_used})")
     raise_failure(outcome)
     return outcome.gas_used
 
 
 def _only_moves_value(ctx: Context, request: Call) -> bool:
-    """True if there is no code to run, and the sender has the value and pays the gas."""
+    """Return true if the call executes no code, and the sender has the value and pays the
+    gas."""
     message = request.message
     to, gas = message.to, message.gas
     has_more = message.data or message.access_list or message.authorizations
@@ -131,12 +132,12 @@ def _only_moves_value(ctx: Context, request: Call) -> bool:
 
 
 def prepared(ctx: Context, params: CallParams, *, limit_by_block: bool = False) -> Call:
-    """A call on the state after a block, within the gas that one may have."""
+    """Return a call on the state after a block, within the gas limit of a call."""
     header, root = header_and_root(ctx, params.block)
     environment = params.block_overrides.applied(environment_of(ctx, header))
     cap, gas = ctx.settings.of(EthereumSettings).evm_gas_cap, params.call.gas or 0
     if limit_by_block:
-        # geth: eth/gasestimator: so little gas was not meant.
+        # geth: eth/gasestimator: less gas than this counts as not given.
         gas = gas if gas >= _MIN_GAS else environment.gas_limit
     message = message_of(ctx, params.call, environment, min(gas or cap, cap))
     environment = seen_by(message, params.call.max_fee_per_blob_gas, environment)
@@ -144,7 +145,7 @@ def prepared(ctx: Context, params: CallParams, *, limit_by_block: bool = False) 
 
 
 def environment_of(ctx: Context, header: Header) -> Environment:
-    """The block of a header, as code finds itself in it."""
+    """Return the environment of a header's block, as code sees it."""
     own = ctx.settings.of(EthereumSettings)
     return Environment(
         chain_id=own.evm_chain_id,
@@ -159,7 +160,7 @@ def environment_of(ctx: Context, header: Header) -> Environment:
 
 
 def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int) -> Message:
-    """A call as it runs; raise :exc:`.errors.EvmError` for one that can't."""
+    """Return a call as it is executed; raise :exc:`.errors.EvmError` if it can't be."""
     chain_id = ctx.settings.of(EthereumSettings).evm_chain_id
     if args.chain_id is not None and args.chain_id != chain_id:
         raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={chain_id})")
@@ -194,7 +195,7 @@ def executed(ctx: Context, job: Job[T]) -> T:
 
 
 def run(ctx: Context, job: Job[T]) -> T:
-    """Run a job; errors that keep a call from running have geth's texts."""
+    """Run a job; errors that prevent a call have geth's texts."""
     try:
         return executed(ctx, job)
     except ExecutionTimedOut as error:
@@ -206,7 +207,7 @@ def run(ctx: Context, job: Job[T]) -> T:
 
 
 def raise_failure(outcome: Outcome) -> None:
-    """Raise :exc:`.errors.EvmError` for an outcome that is none."""
+    """Raise :exc:`.errors.EvmError` if the call failed."""
     if outcome.reverted:
         raise reverted(outcome.output)
     if outcome.error:
@@ -214,7 +215,7 @@ def raise_failure(outcome: Outcome) -> None:
 
 
 def reverted(output: bytes) -> EvmError:
-    """The error of a contract that gave up."""
+    """Return the error of a call that a contract reverted."""
     why = reason(output)
     text = f"execution reverted: {why}" if why else "execution reverted"
     return EvmError(text, code=REVERTED, data=hex.data(output))
@@ -230,7 +231,7 @@ def create(ctx: Context, params: AccessListParams) -> dict[str, Any]:
         nonce = override.nonce if override else None
     if nonce is None:
         nonce = account(evm_state(ctx).record, request.root, message.sender).nonce
-    # geth: internal/ethapi, AccessList: these are there anyway.
+    # geth: internal/ethapi, AccessList: these are always accessed.
     target = message.to or created_address(message.sender, nonce)
     authorities = filter(None, map(authority_of, message.authorizations))
     excluded = PRECOMPILES | {message.sender, target, *authorities}

@@ -33,7 +33,7 @@ from .state import evm_state, root_of
 
 
 def header_bytes(ctx: Context, params: BlockParams) -> bytes:
-    """A header's RLP; its hash is not that of the block, which is the node's."""
+    """A header's RLP; its hash is not the block's hash, which is the node's."""
     return encode_header(_required_block(ctx, params).header)
 
 
@@ -60,12 +60,12 @@ class BlockNumberParams(Params):
 
 
 def header_at(ctx: Context, params: BlockNumberParams) -> bytes:
-    """A header's RLP, as Ethermint calls it."""
+    """A header's RLP, under Ethermint's name of the method."""
     return encode_header(_at(ctx, params).header)
 
 
 def block_at(ctx: Context, params: BlockNumberParams) -> bytes:
-    """A block's RLP, as Ethermint calls it."""
+    """A block's RLP, under Ethermint's name of the method."""
     return raw_block(_at(ctx, params))
 
 
@@ -77,7 +77,7 @@ def printed(ctx: Context, params: BlockNumberParams) -> str:
 
 
 def bad_blocks(ctx: Context, params: NoParams) -> tuple[Block, ...]:
-    """None: blocks that do not follow the chain are never stored."""
+    """Always empty: blocks that do not follow the chain are never stored."""
     return ()
 
 
@@ -160,7 +160,7 @@ def transaction(ctx: Context, params: TraceTransactionParams) -> jsoncodec.Raw:
 
 
 def block_by_number(ctx: Context, params: TraceNumberParams) -> tuple[dict[str, Any], ...]:
-    """Traces of all of a block's transactions."""
+    """Traces of all transactions of a block."""
     evm_state(ctx)
     return _block(ctx, _numbered(ctx, params.block), params.config)
 
@@ -175,7 +175,7 @@ def _numbered(ctx: Context, number: Height) -> Block:
 
 
 def block_by_hash(ctx: Context, params: TraceHashParams) -> tuple[dict[str, Any], ...]:
-    """Traces of all of a block's transactions."""
+    """Traces of all transactions of a block."""
     evm_state(ctx)
     return _block(ctx, _hashed(ctx, params.hash), params.config)
 
@@ -211,7 +211,7 @@ def _check_parent(ctx: Context, header: Header) -> None:
 
 
 def traces(ctx: Context, block: Block, config: TraceConfig) -> list[jsoncodec.Raw]:
-    """Return a trace of each of a block's transactions."""
+    """Return a trace of each transaction of a block."""
     return _traced(ctx, block.header, _raws(block), 0, config)
 
 
@@ -229,7 +229,7 @@ def _raws(block: Block) -> tuple[bytes, ...]:
 def _traced(
     ctx: Context, header: Header, txs: tuple[bytes, ...], first: int, config: TraceConfig
 ) -> list[jsoncodec.Raw]:
-    """Traces of a block's transactions from one of them on."""
+    """Return traces of a block's transactions, starting with one of them."""
     if header.number == 0:
         raise EvmError("genesis is not traceable")
     root = _root_before(ctx, header)
@@ -240,7 +240,7 @@ def _traced(
 
 
 def _root_before(ctx: Context, header: Header) -> bytes:
-    """The state that a block's transactions began with."""
+    """Return the root of the state before a block's transactions."""
     first = header.number <= reader(ctx).first
     return root_of(ctx, 0 if first else header.number - 1)
 

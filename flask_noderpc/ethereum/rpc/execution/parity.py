@@ -1,6 +1,7 @@
-"""Handlers of the ``trace`` namespace: the calls of transactions, flat.
+"""Handlers of the ``trace`` namespace: the calls of transactions as flat lists.
 
-OpenEthereum's JSONRPC-trace-module; anvil, reth and erigon have it, geth as a tracer.
+OpenEthereum's JSONRPC-trace-module; anvil, reth and erigon have it, and geth has a tracer for
+it.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ Trace = dict[str, Any]
 _FLAT = TraceConfig(tracer="flatCallTracer", tracer_config={"convertParityErrors": True})
 # anvil's limit: each block is executed again.
 _MAX_BLOCKS = 300
-# There are fewer traces in a response.
+# More than the traces of any response.
 _MOST = 1 << 32
-# Members that say where a trace is, which a replay's does not have.
+# Members with the position of a trace, which traces of a replay lack.
 _PLACE = "blockHash", "blockNumber", "transactionHash", "transactionPosition"
 
 
 def _of_block(ctx: Context, found: Block | None) -> list[Trace]:
-    """Return the traces of all of a block's transactions."""
+    """Return the traces of all transactions of a block."""
     if found is None or not found.header.number:
         return []
     evm_state(ctx)
@@ -47,7 +48,7 @@ def _of_block(ctx: Context, found: Block | None) -> list[Trace]:
 
 
 def _of_transaction(ctx: Context, tx_hash: bytes) -> list[Trace]:
-    """Return the traces of a transaction; none for one that is in no block."""
+    """Return the traces of a transaction; empty if it is in no block."""
     receipt = find(ctx, tx_hash)
     if receipt is None:
         return []
@@ -56,9 +57,9 @@ def _of_transaction(ctx: Context, tx_hash: bytes) -> list[Trace]:
 
 
 def _decoded(tx: Transaction, raw: jsoncodec.Raw) -> list[Trace]:
-    """Return the traces of a transaction from those of geth's tracer.
+    """Return the traces of a transaction from the traces of geth's tracer.
 
-    geth counts a transaction's intrinsic gas for its first call, and OpenEthereum does not.
+    geth includes a transaction's intrinsic gas in its first call, and OpenEthereum does not.
     """
     found: list[Trace] = jsoncodec.decode(bytes(raw))
     intrinsic = intrinsic_gas(tx.data, tx.to is None, tx.access_list, tx.authorizations)
@@ -70,17 +71,17 @@ def _decoded(tx: Transaction, raw: jsoncodec.Raw) -> list[Trace]:
 
 
 def _encoded(traces: object) -> jsoncodec.Raw:
-    # Heights and indices are numbers here, which the layer would write in hex.
+    # Heights and indexes are JSON numbers here, but the layer would encode them in hex.
     return jsoncodec.Raw(jsoncodec.encode(traces))
 
 
 def block(ctx: Context, params: BlockParams) -> jsoncodec.Raw:
-    """The calls of all of a block's transactions; none for a block that does not exist."""
+    """The calls of all transactions of a block; empty for a block that does not exist."""
     return _encoded(_of_block(ctx, reader(ctx).block(params.block)))
 
 
 def transaction(ctx: Context, params: TransactionParams) -> jsoncodec.Raw:
-    """The calls of a transaction; none for one that is in no block."""
+    """The calls of a transaction; empty if it is in no block."""
     return _encoded(_of_transaction(ctx, params.hash))
 
 
@@ -90,7 +91,7 @@ class TraceAddress(ParamField):
     json_type = "array"
 
     def from_json(self, value: Any) -> int:
-        """The index; raise :exc:`ValueError` for another list."""
+        """Return the index; raise :exc:`ValueError` for another list."""
         if not isinstance(value, list) or len(value) != 1:
             raise ValueError('expected a list with one index, such as ["0x0"]')
         index: int = Index().from_json(value[0])
@@ -105,7 +106,7 @@ class TraceGetParams(TransactionParams):
 
 
 def one(ctx: Context, params: TraceGetParams) -> jsoncodec.Raw:
-    """One of a transaction's calls; null if there are fewer."""
+    """One call of a transaction; null if the index is too large."""
     return _encoded(next(iter(_of_transaction(ctx, params.hash)[params.indices :]), None))
 
 
@@ -122,7 +123,8 @@ class TraceFilter:
     count: int | None = None
 
     def matches(self, trace: Trace) -> bool:
-        """True if a call has one of the senders or recipients; both with ``needs_both``."""
+        """Return true if a call has one of the senders or recipients; both with
+        ``needs_both``."""
         action, result = trace["action"], trace.get("result") or {}
         sender = action.get("from") or action.get("address")
         recipient = action.get("to") or action.get("refundAddress") or result.get("address")
@@ -139,7 +141,7 @@ class TraceFilterObject(ParamField):
     json_type = "object"
 
     def from_json(self, value: Any) -> TraceFilter:
-        """The filter; raise :exc:`ValueError`."""
+        """Return the filter; raise :exc:`ValueError`."""
         if not isinstance(value, dict):
             raise mismatch(value, "TraceFilter")
         given = {name: each for name, each in value.items() if each is not None}
@@ -209,12 +211,12 @@ def _of_range(ctx: Context, heights: Iterable[int]) -> Iterator[Trace]:
 
 
 class TraceTypes(ParamField):
-    """The kinds of traces of a replay; there are those of calls alone."""
+    """Kinds of traces of a replay; only traces of calls are supported."""
 
     json_type = "array"
 
     def from_json(self, value: Any) -> None:
-        """Nothing; raise :exc:`ValueError` for another kind."""
+        """Return nothing; raise :exc:`ValueError` for another kind."""
         if not isinstance(value, list):
             raise mismatch(value, "[]string")
         for each in value:
@@ -238,7 +240,7 @@ class ReplayTransactionParams(Params):
 
 
 def replayed_block(ctx: Context, params: ReplayParams) -> jsoncodec.Raw:
-    """The calls of each of a block's transactions, with its output."""
+    """The calls of each transaction of a block, with its output."""
     by_hash: dict[str, list[Trace]] = {}
     for trace in _of_block(ctx, reader(ctx).block(params.block)):
         by_hash.setdefault(trace["transactionHash"], []).append(trace)
@@ -257,7 +259,7 @@ def replayed(ctx: Context, params: ReplayTransactionParams) -> jsoncodec.Raw:
 
 def _replayed(traces: Iterable[Trace]) -> Trace:
     bare = [{k: v for k, v in trace.items() if k not in _PLACE} for trace in traces]
-    # The first is the transaction itself.
+    # The first call is the transaction itself.
     result = bare[0].get("result") or {}
     output = result.get("output") or result.get("code") or "0x"
     return {"output": output, "stateDiff": None, "trace": bare, "vmTrace": None}

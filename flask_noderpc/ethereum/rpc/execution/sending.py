@@ -1,6 +1,6 @@
-"""Handlers that fill in, sign and send transactions, and wait for them under automine.
+"""Handlers that fill in, sign and send transactions, and wait for their blocks under automine.
 
-hardhat: eth_sendTransaction answers when the block exists; tests read the state next.
+hardhat: eth_sendTransaction returns when the block exists; tests read the state next.
 
 geth: internal/ethapi/transaction_args.go, setDefaults.
 """
@@ -39,11 +39,11 @@ _MAX_AUTOMINE_WAIT_S = 10.0
 
 
 def settle(ctx: Context, tx: Transaction) -> None:
-    """Wait until a transaction that was sent had its turn, if it gets one at once."""
+    """Wait until a transaction is in a block or removed, if blocks are mined at once."""
     if not _at_once(ctx):
         return
     if state.transaction_count(ctx, state.AccountParams(tx.sender, Tag.PENDING)) <= tx.nonce:
-        # Others have to come before it.
+        # Earlier nonces of the sender are missing.
         return
     latest = state.AccountParams(tx.sender, Tag.LATEST)
     deadline = time.monotonic() + _MAX_AUTOMINE_WAIT_S
@@ -80,12 +80,12 @@ def fill(ctx: Context, params: FillParams) -> dict[str, Any]:
 
 
 def pending_nonce(ctx: Context, sender: bytes) -> int:
-    """The nonce after all pending transactions."""
+    """Return the sender's nonce after all pending transactions."""
     return state.transaction_count(ctx, state.AccountParams(sender, Tag.PENDING))
 
 
 def filled(ctx: Context, args: CallArgs) -> Transaction:
-    """The transaction; its nonce is 0 if none was given."""
+    """Return the transaction; its nonce is 0 if none was given."""
     chain_id = ctx.settings.of(EthereumSettings).evm_chain_id
     if args.chain_id is not None and args.chain_id != chain_id:
         raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={chain_id})")
@@ -117,16 +117,17 @@ def filled(ctx: Context, args: CallArgs) -> Transaction:
 
 
 def _estimated(ctx: Context, args: CallArgs) -> int:
-    # At its price the limit of an estimate may be more than its sender has.
+    # Without fees: at the given price, the gas limit of an estimate may cost more than the
+    # sender has.
     free = replace(args, gas_price=None, max_fee_per_gas=None, max_priority_fee_per_gas=None)
     return calls.estimate_gas(ctx, calls.EstimateParams(free))
 
 
 def _with_fees(ctx: Context, args: CallArgs) -> CallArgs:
-    """Set twice the base fee and a tip, unless fees were given.
+    """Return the arguments with a tip and twice the base fee as fees, unless fees were given.
 
-    geth refuses fees of zero. anvil takes a price of zero where the base fee is zero; here fees
-    of the newer kind are taken, too.
+    geth refuses fees of zero. anvil accepts a gas price of zero if the base fee is zero; here
+    EIP-1559 fees of zero are accepted then, too.
     """
     base_fee = fees.base_fee(ctx, NoParams())
     if args.gas_price is not None:
@@ -173,7 +174,7 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
 
 
 def hand_in_raw(ctx: Context, params: RawTransaction) -> Transaction:
-    """Add a signed transaction to the mempool, without a wait for its block."""
+    """Add a signed transaction to the mempool, without waiting for its block."""
     own = ctx.settings.of(EthereumSettings)
     refuse_long_lists(params.raw)
     tx = decode(without_blobs(params.raw))
@@ -188,9 +189,9 @@ def hand_in_raw(ctx: Context, params: RawTransaction) -> Transaction:
 
 
 def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], ExecTxResult]) -> None:
-    """Add a transaction to the mempool by a given function.
+    """Add a transaction to the mempool with ``submit``.
 
-    Raise :exc:`~flask_noderpc.errors.NonceTaken` where ``submit`` does.
+    Raise :exc:`~flask_noderpc.errors.NonceTaken` if ``submit`` does.
     """
     check_fee(ctx, tx)
     try:
@@ -206,7 +207,8 @@ def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], ExecTxResul
 
 
 def _why_known(ctx: Context, tx: Transaction) -> str:
-    """geth: one that waits is known, and one that ran has a nonce that was used."""
+    """Return geth's reason: a pending transaction is known, and an executed one has a used
+    nonce."""
     try:
         check = ctx.backend.application.check_tx(tx.raw)
     except NotSupported:
@@ -216,7 +218,7 @@ def _why_known(ctx: Context, tx: Transaction) -> str:
 
 
 def check_fee(ctx: Context, tx: Transaction) -> None:
-    """Refuse a fee that can only be a mistake; geth: internal/ethapi, checkTxFee."""
+    """Refuse a fee that must be a mistake; geth: internal/ethapi, checkTxFee."""
     fee, cap = tx.gas * tx.fee_cap / ETHER, ctx.settings.of(EthereumSettings).evm_txfee_cap
     if cap and fee > cap:
         raise EvmError(
@@ -243,7 +245,7 @@ def send_raw_sync(ctx: Context, params: RawTransactionSync) -> Receipt:
 def receipt_of(
     ctx: Context, send: Callable[[], bytes], timeout: float = _DEFAULT_WAIT_S
 ) -> Receipt:
-    """Send a transaction, and wait for its receipt."""
+    """Send a transaction, wait for its receipt and return that."""
     with ctx.waiters.acquire(ctx.client) as waiter:
         seen = ctx.backend.reads.latest_height()
         tx_hash = send()

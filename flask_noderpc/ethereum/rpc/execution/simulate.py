@@ -35,7 +35,7 @@ from ..errors import (
 from .calls import executed, reverted
 from .state import evm_state, header_and_root, state_block
 
-# geth: internal/ethapi, maxSimulateBlocks and its neighbours, and errors.go.
+# geth: internal/ethapi, maxSimulateBlocks and other limits, and errors.go.
 _MAX_BLOCKS, _MAX_CALLS, _MAX_TOTAL_CALLS = 256, 5_000, 10_000
 _SECONDS = 12
 _REFUSALS = {
@@ -66,12 +66,12 @@ _BLOCK = Members("blockOverrides", "stateOverrides", "calls")
 
 
 class SimulationPayload(ParamField):
-    """Blocks of calls; members that are not known are ignored."""
+    """Blocks of calls; unknown members are ignored."""
 
     json_type = "object"
 
     def from_json(self, value: Any) -> Simulation:
-        """The blocks; raise :exc:`ValueError` with geth's text."""
+        """Return the blocks; raise :exc:`ValueError` with geth's text."""
         if not isinstance(value, dict):
             raise mismatch(value, "ethapi.simOpts")
         value = _PAYLOAD.of(value)
@@ -100,7 +100,7 @@ def _switch(value: Any) -> bool:
 
 
 def _check_counts(blocks: Sequence[Any]) -> None:
-    """Before any is read: reading a million calls takes long."""
+    """Refuse too many calls before any is read, as reading a million takes long."""
     total = 0
     for block in blocks:
         calls = _BLOCK.of(block).get("calls") if isinstance(block, dict) else None
@@ -161,7 +161,7 @@ def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...
 
 
 def _chained(base: Header, blocks: Sequence[CallBlock]) -> Iterator[CallBlock]:
-    """The blocks with their numbers and times; empty ones where numbers are left out."""
+    """Yield the blocks with their numbers and times, and empty blocks for omitted numbers."""
     number, timestamp = base.number, base.timestamp
     for block in blocks:
         block_number = number + 1 if block.changes.number is None else block.changes.number

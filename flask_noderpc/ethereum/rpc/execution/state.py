@@ -28,7 +28,7 @@ _MAX_PENDING = 10_000
 
 
 def evm_state(ctx: Context) -> EvmState:
-    """Return the EVM state; raise :exc:`.errors.EvmError` where the backend has none."""
+    """Return the EVM state; raise :exc:`.errors.EvmError` if the backend has none."""
     try:
         return EVM_STATE.of(ctx.backend)
     except NotSupported as error:
@@ -54,7 +54,8 @@ def root_of(ctx: Context, number_or_hash: Height | ByHash) -> bytes:
 
 
 def header_and_root(ctx: Context, number_or_hash: Height | ByHash) -> tuple[Header, bytes]:
-    """A block's header and the root after it, of one block also while others come."""
+    """Return a block's header and the state root after it, both of the same block even if new
+    blocks arrive."""
     evm = evm_state(ctx)
     header = block_of(ctx, number_or_hash).header
     return header, _root_at(evm, header.number - (number_or_hash is Tag.PENDING))
@@ -82,7 +83,7 @@ class AccountParams(Params):
 
 
 def is_settled(ctx: Context, params: AccountParams | SlotParams | ProofParams) -> bool:
-    """True if the state is that after a block of the chain."""
+    """Return true if the state is the state after a stored block."""
     return params.block is not Tag.PENDING
 
 
@@ -93,11 +94,11 @@ def balance(ctx: Context, params: AccountParams) -> int:
 
 
 def transaction_count(ctx: Context, params: AccountParams) -> int:
-    """The account's next nonce; for the pending block it counts pending transactions."""
+    """The account's next nonce; at the pending block it includes pending transactions."""
     evm = evm_state(ctx)
     waiting: tuple[bytes, ...] = ()
     if params.block is Tag.PENDING:
-        # Before the state: what a block takes meanwhile is counted there.
+        # Read before the state: if a block includes them meanwhile, the state counts them.
         waiting = ctx.backend.mempool.pending_by_sender(params.address, _MAX_PENDING)
     nonce = accounts.account(evm.record, root_of(ctx, params.block), params.address).nonce
     for raw in waiting:
@@ -107,15 +108,15 @@ def transaction_count(ctx: Context, params: AccountParams) -> int:
 
 
 def code(ctx: Context, params: AccountParams) -> bytes:
-    """The code at an address; none for an account that has no contract."""
+    """The code at an address; empty for an account without a contract."""
     return accounts.code(evm_state(ctx).record, root_of(ctx, params.block), params.address)
 
 
 class StorageKey(ParamField):
-    """A storage key: hex of any length up to a word, with its zeros or without."""
+    """A storage key: hex of any length up to a word, with or without leading zeros."""
 
     def from_json(self, value: Any) -> bytes:
-        """The word."""
+        """Return the word."""
         return read_key(value)
 
 
@@ -155,16 +156,16 @@ def _word(evm: EvmState, root: bytes, address: bytes, key: bytes) -> bytes:
 
 
 class SlotsByAddress(ParamField):
-    """Places in storage, by the addresses of their accounts."""
+    """Storage slots, by the addresses of their accounts."""
 
     json_type = "object"
 
     def from_json(self, value: Any) -> dict[bytes, tuple[bytes, ...]]:
-        """The words."""
+        """Return the words by address."""
         if not isinstance(value, dict):
             raise mismatch(value, "map[common.Address][]common.Hash")
         lists = [keys for keys in value.values() if isinstance(keys, list)]
-        # Before they are read: an account without slots is work too.
+        # Checked before they are read: an account without slots needs work, too.
         if max(len(value), sum(map(len, lists))) > _MAX_SLOTS:
             raise ValueError(f"too many slots (max {_MAX_SLOTS})")
         slots = {
@@ -195,12 +196,12 @@ def storage_values(ctx: Context, params: SlotsParams) -> dict[str, Any]:
 
 
 class StorageKeys(ParamField):
-    """Storage slots, each echoed as the client wrote it."""
+    """Storage slots, each returned as the client wrote it."""
 
     json_type = "array"
 
     def from_json(self, value: Any) -> tuple[tuple[str, bytes], ...]:
-        """Return each name as it is written, and its word."""
+        """Return each key as it was written, with its word."""
         if not isinstance(value, list):
             raise mismatch(value, "[]string")
         if len(value) > _MAX_SLOTS:
@@ -211,7 +212,7 @@ class StorageKeys(ParamField):
 
 
 def _echoed_key(key: Any) -> str:
-    """geth: a whole word stays one, and anything else becomes a number."""
+    """Return the key as geth does: a whole word unchanged, and anything else as a number."""
     word = read_key(key)
     return hex.data(word) if len(key) == 66 else hex.quantity(int.from_bytes(word))
 
@@ -251,7 +252,7 @@ def _slot_proof(name: str, slot: SlotProof) -> dict[str, Any]:
     return {"key": name, "value": slot.value, "proof": slot.proof}
 
 
-# EIP-7910's names, in the order of the addresses.
+# Names from EIP-7910, in the order of the addresses.
 _NAMES = (
     "ECREC",
     "SHA256",
@@ -279,10 +280,10 @@ def config(ctx: Context, params: NoParams) -> dict[str, Any]:
     genesis = block_of(ctx, 0).header.hash or b""
     current = {
         "activationTime": PlainNumber(0),
-        # Headers count no blob gas, and no contract is there for the system's sake.
+        # Headers count no blob gas, and there are no system contracts.
         "blobSchedule": None,
         "chainId": ctx.settings.of(EthereumSettings).evm_chain_id,
-        # EIP-6122: all forks are those of the genesis.
+        # EIP-6122: all forks are active from the genesis.
         "forkId": crc32(genesis).to_bytes(4),
         "precompiles": dict(zip(_NAMES, sorted(PRECOMPILES), strict=True)),
         "systemContracts": {},
@@ -292,7 +293,7 @@ def config(ctx: Context, params: NoParams) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class UnreadParams(Params):
-    """Ignored parameters, as many as any such method has."""
+    """Ignored parameters, up to the number that any such method has."""
 
     first: Any = param(Anything(), default=None, doc="Ignored.")
     second: Any = param(Anything(), default=None, doc="Ignored.")

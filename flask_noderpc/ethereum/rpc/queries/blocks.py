@@ -68,7 +68,7 @@ class HashAndIndexParams(BlockHashParams):
 
 
 def is_committed(ctx: Context, params: AtNumberParams | BlockParams) -> bool:
-    """True if the block is in the chain, and not the pending one."""
+    """Return true if the block is committed."""
     return params.block is not Tag.PENDING
 
 
@@ -115,8 +115,8 @@ def _count(block: Block | None) -> int | None:
 
 
 def receipts(ctx: Context, params: BlockParams) -> tuple[Receipt, ...] | None:
-    """The receipts of all of a block's transactions; null for the pending one, as none of them
-    has run."""
+    """The receipts of all transactions of a block; null for the pending block, as it has not
+    been executed."""
     if params.block is Tag.PENDING:
         return None
     block = reader(ctx).block(params.block)
@@ -124,24 +124,24 @@ def receipts(ctx: Context, params: BlockParams) -> tuple[Receipt, ...] | None:
 
 
 def uncles_by_number(ctx: Context, params: AtNumberParams) -> int | None:
-    """No block has uncles."""
+    """Number of uncles: 0 for every block."""
     return None if reader(ctx).block(params.block) is None else 0
 
 
 def uncles_by_hash(ctx: Context, params: BlockHashParams) -> int | None:
-    """No block has uncles."""
+    """Number of uncles: 0 for every block."""
     return None if reader(ctx).by_hash(params.hash) is None else 0
 
 
 def uncle_by_number(ctx: Context, params: NumberAndIndexParams) -> None:
-    """No block has uncles."""
+    """Always null: blocks have no uncles."""
 
 
 def uncle_by_hash(ctx: Context, params: HashAndIndexParams) -> None:
-    """No block has uncles."""
+    """Always null: blocks have no uncles."""
 
 
-# How many waiting transactions are looked through.
+# Maximum number of pending transactions that are searched.
 _MAX_PENDING = 100
 
 
@@ -161,7 +161,8 @@ def transaction_by_hash(ctx: Context, params: TransactionParams) -> RPCTransacti
 def _waiting_with(ctx: Context, tx_hash: bytes) -> RPCTransaction | None:
     found = ctx.backend.mempool.pending_by_other_hash(tx_hash)
     for raw in (found,) if found else ctx.backend.mempool.pending(_MAX_PENDING).txs:
-        # Clients ask again and again for what is not there; senders cost more than hashes.
+        # Clients repeat requests for missing transactions; recovering senders costs more than
+        # hashing.
         if tx_hash in transaction_hashes(raw):
             matching = (tx for tx in reader(ctx).decoded(raw) if tx.hash == tx_hash)
             return next(map(pending_transaction, matching), None)
@@ -180,10 +181,10 @@ def transaction_logs(ctx: Context, params: TransactionParams) -> tuple[Log, ...]
 
 
 def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
-    """The committed transaction with an Ethereum hash, and what it gave.
+    """Return the receipt of the committed transaction with an Ethereum hash.
 
-    Of several places it is where the transaction succeeded, or else the newest: its nonce lets
-    it run once, and elsewhere it did not fit the block.
+    If it is in several blocks, it is the successful one, or else the newest: its nonce allows
+    one execution, and in the others it did not fit into the block.
     """
     newest = None
     for height in index.tx_heights(ctx.backend, tx_hash, SearchBudget(ctx.settings).limits):

@@ -36,7 +36,7 @@ def gas_price(ctx: Context, params: NoParams) -> int:
 
 
 def priority_fee(ctx: Context, params: NoParams) -> int:
-    """A suggested tip, from those of the latest blocks or else from the base fee."""
+    """A suggested tip, from the tips of the latest blocks or else from the base fee."""
     tips = sorted(_latest_tips(ctx))
     if not tips:
         return _tip(base_fee(ctx, params))
@@ -44,7 +44,7 @@ def priority_fee(ctx: Context, params: NoParams) -> int:
 
 
 def _latest_tips(ctx: Context) -> Iterator[int]:
-    """Return the lowest tips of each block."""
+    """Yield the lowest tips of each block."""
     chain = reader(ctx)
     first, block = ctx.backend.reads.base_height(), chain.block(Tag.LATEST)
     for _ in range(_SAMPLED_BLOCKS):
@@ -63,23 +63,23 @@ def base_fee(ctx: Context, params: NoParams) -> int:
 
 
 def blob_base_fee(ctx: Context, params: NoParams) -> int:
-    """Base fee of blob gas: the least (EIP-4844), as no blobs of earlier blocks raise it."""
+    """Base fee of blob gas: the minimum (EIP-4844), as no blobs of earlier blocks raise it."""
     return MIN_BLOB_FEE
 
 
 def _tip(fee: int) -> int:
-    # Ethermint: as much as the base fee may rise in a block.
+    # Ethermint: the maximum increase of the base fee in one block.
     return fee * (ELASTICITY - 1) // CHANGE_DENOMINATOR
 
 
 class Count(ParamField):
-    """A number of blocks, hex or decimal, as a text or a number."""
+    """A number of blocks, hex or decimal, as a string or a number."""
 
     json_type = "integer"
     in_json = typed("integer", "string")
 
     def from_json(self, value: Any) -> int:
-        """The number."""
+        """Return the number."""
         if isinstance(value, str) and value[:2] in ("0x", "0X"):
             return hex.read_quantity(value)
         if isinstance(value, str) and value.isascii() and value.isdecimal():
@@ -92,12 +92,12 @@ class Count(ParamField):
 
 
 class Percentiles(ParamField):
-    """Percentiles, each above the one before."""
+    """Percentiles in ascending order."""
 
     json_type = "array"
 
     def from_json(self, value: Any) -> tuple[float, ...]:
-        """The numbers."""
+        """Return the numbers."""
         if not isinstance(value, list):
             raise mismatch(value, "[]float64")
         for each in value:
@@ -121,12 +121,12 @@ class FeeHistory(Params):
 
 
 def is_committed(ctx: Context, params: FeeHistory) -> bool:
-    """True if the newest block is in the chain, and not the pending one."""
+    """Return true if the newest block is committed."""
     return params.newest is not Tag.PENDING
 
 
 def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
-    """Base fees, shares of used gas, and tips, over a range of blocks."""
+    """Base fees, ratios of used gas, and tips, over a range of blocks."""
     _check(params.percentiles)
     chain = reader(ctx)
     newest = chain.height(params.newest)
@@ -143,7 +143,7 @@ def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
             if block is not None:
                 budget.spend(1 + len(block.receipts))
                 if blocks and blocks[-1].partial_header.number != height - 1:
-                    # Block 0 is always there, and the first blocks need not be.
+                    # Block 0 always exists; the first blocks may be pruned.
                     blocks.clear()
                 blocks.append(block)
     if not blocks:
@@ -166,7 +166,7 @@ def _invalid(reason: str) -> EvmError:
 
 
 def _fee_behind(chain: Reader, newest: Header) -> int:
-    """The base fee of the following block, which a chain may have made by rules of its own."""
+    """Return the base fee of the following block, for which a chain may have its own rules."""
     following = chain.at(max(newest.number + 1, chain.first))
     return (
         fee_after(newest) or 0 if following is None else following.partial_header.base_fee or 0
@@ -195,7 +195,7 @@ def _ratio(header: Header) -> float:
 
 
 def _rewards(block: Block, percentiles: Sequence[float]) -> tuple[int, ...]:
-    """The tip up to which so much of the block's gas was used."""
+    """Return the tip of the transaction at each percentile of the block's gas."""
     fee = block.partial_header.base_fee or 0
     receipts = sorted(block.receipts, key=lambda receipt: receipt.effective_gas_price)
     used = sum(receipt.gas_used for receipt in receipts)

@@ -49,14 +49,14 @@ def logs_of(ctx: Context, log_filter: LogFilter) -> tuple[Log, ...]:
 
 
 def scan_slot(ctx: Context, span: range) -> AbstractContextManager[None]:
-    """Return the limit on searches of several blocks; one block needs none."""
+    """Return the limit on concurrent searches of several blocks; one block needs none."""
     return ctx.scans.acquire() if len(span) > 1 else nullcontext()
 
 
 def logs_by_height(
     ctx: Context, log_filter: LogFilter, span: range
 ) -> Iterator[tuple[int, tuple[Log, ...]]]:
-    """The logs of each block that may have any; raise
+    """Yield the logs of each block that may contain any; raise
     :exc:`~flask_noderpc.errors.SearchTooCostly`."""
     chain, budget = reader(ctx), SearchBudget(ctx.settings)
     search = LogSearch(log_filter.addresses, log_filter.topics, span[0], span[-1])
@@ -65,7 +65,7 @@ def logs_by_height(
         if block is None and height < ctx.backend.reads.base_height():
             raise PrunedHistory
         if block is None:
-            # A client that got no logs would not ask for this block again.
+            # Without this error the client would get no logs, and not request this block again.
             raise ResultNotFound(f"the block at height {height} can't be read yet")
         budget.spend(1 + len(block.receipts))
         yield height, _matching(block, log_filter)
@@ -88,12 +88,12 @@ def _capped(ctx: Context, blocks: Iterable[tuple[Log, ...]]) -> tuple[Log, ...]:
 
 
 def heights(ctx: Context, chain: Reader, log_filter: LogFilter) -> range:
-    """The heights of a filter; raise :exc:`~flask_noderpc.errors.InvalidParams`."""
+    """Return the heights of a filter; raise :exc:`~flask_noderpc.errors.InvalidParams`."""
     _refuse_pending(log_filter)
     first, last = chain.height(log_filter.first), chain.height(log_filter.last)
     lowest = ctx.backend.reads.lowest_readable()
     if log_filter.first is Tag.EARLIEST and first > chain.first:
-        # The store may have pruned further blocks by now, and other nodes may have them.
+        # The store may have pruned further blocks meanwhile, which upstream nodes may have.
         first = lowest
     if first > last:
         raise InvalidParams(_REVERSED)
@@ -108,9 +108,9 @@ def heights(ctx: Context, chain: Reader, log_filter: LogFilter) -> range:
 
 
 def refuse_range(ctx: Context, log_filter: LogFilter) -> None:
-    """Raise ``InvalidParams`` for a range that no filter of new logs can have.
+    """Raise ``InvalidParams`` for a range that a filter of new logs can't have.
 
-    geth: eth/filters/filter_system.go. The end of one may be in the future.
+    geth: eth/filters/filter_system.go. The end of the range may be in the future.
     """
     _refuse_pending(log_filter)
     first = 0 if log_filter.first is Tag.EARLIEST else log_filter.first
@@ -120,7 +120,7 @@ def refuse_range(ctx: Context, log_filter: LogFilter) -> None:
                 raise InvalidParams(_REVERSED)
             _refuse_long(ctx, first, last)
         case Tag(), int() | Tag.EARLIEST:
-            # New logs come after the latest block, and this ends before it.
+            # New logs come after the latest block, and the range ends before it.
             raise InvalidParams(_REVERSED)
 
 
@@ -131,7 +131,7 @@ def _refuse_pending(log_filter: LogFilter) -> None:
 
 def _refuse_long(ctx: Context, first: int, last: int) -> None:
     limit = ctx.settings.of(EthereumSettings).evm_block_range_cap
-    # Block 0 is the one before the chain's first block, whatever the height of that.
+    # Block 0 precedes the chain's first block, also if the height of that is not 1.
     if last - max(first, reader(ctx).first - 1) > limit:
         raise InvalidParams(
             f"exceed maximum block range {limit}", "NODERPC_EVM_BLOCK_RANGE_CAP raises it"

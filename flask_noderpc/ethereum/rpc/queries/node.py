@@ -23,7 +23,7 @@ from ..codec.params import Address, Data, Tag
 from ..errors import EvmError
 from ..reader import reader
 
-"""Methods that development nodes have, served with NODERPC_DEV alone."""
+"""Methods of development nodes, served only with NODERPC_DEV."""
 
 
 def client_version(ctx: Context, params: NoParams) -> str:
@@ -50,12 +50,12 @@ def sha3(ctx: Context, params: Bytes) -> bytes:
 
 
 def net_version(ctx: Context, params: NoParams) -> str:
-    """The chain id, as a decimal text."""
+    """The chain ID, as a decimal text."""
     return str(ctx.settings.of(EthereumSettings).evm_chain_id)
 
 
 def listening(ctx: Context, params: NoParams) -> bool:
-    """True if the node takes connections of peers."""
+    """True if the node accepts connections of peers."""
     return ctx.backend.network.net_info().listening
 
 
@@ -75,7 +75,7 @@ def modules(ctx: Context, params: NoParams) -> dict[str, str]:
 
 
 def chain_id(ctx: Context, params: NoParams) -> int:
-    """The chain id that transactions are signed for."""
+    """The chain ID that transactions are signed for."""
     return ctx.settings.of(EthereumSettings).evm_chain_id
 
 
@@ -119,13 +119,13 @@ def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
 
 
 def is_mining(ctx: Context, params: NoParams) -> bool:
-    """True on a development chain, as clients wait for blocks by it; else false, as there is no
-    proof of work."""
+    """True on a development chain, as clients then wait for blocks; else false, as proof of
+    work is not used."""
     return ctx.settings.dev
 
 
 def no_hashrate(ctx: Context, params: NoParams) -> int:
-    """Always 0: there is no proof of work."""
+    """Always 0: proof of work is not used."""
     return 0
 
 
@@ -138,7 +138,7 @@ Pool = dict[str, Any]
 
 
 def status(ctx: Context, params: NoParams) -> Pool:
-    """Numbers of pending transactions, and of those queued behind a nonce gap."""
+    """Number of pending transactions, and of transactions queued behind a nonce gap."""
     pending, queued = _parted(ctx)
     return {"pending": _count(pending), "queued": _count(queued)}
 
@@ -173,7 +173,8 @@ _Senders = dict[bytes, list[RPCTransaction]]
 
 
 def _parted(ctx: Context) -> tuple[_Senders, _Senders]:
-    """Return the transactions that can be next, in order, and those behind a nonce gap."""
+    """Return the transactions that can be executed next, in order, and those behind a nonce
+    gap."""
     next_nonce = _nonces(ctx)
     by_sender: _Senders = defaultdict(list)
     for tx in reader(ctx).waiting():
@@ -195,7 +196,8 @@ def _parted(ctx: Context) -> tuple[_Senders, _Senders]:
 
 
 def _nonces(ctx: Context) -> Callable[[bytes, int], int]:
-    """The next nonce of a sender; without a state, the first that waits."""
+    """Return a function for the next nonce of a sender; without a state, its lowest pending
+    nonce."""
     evm = EVM_STATE.find(ctx.backend)
     if evm is None:
         return lambda sender, first: first
@@ -223,6 +225,6 @@ def _by_nonce(
 
 
 def _line(tx: Transaction) -> str:
-    # geth: internal/ethapi, with a sign for "times".
+    # geth: internal/ethapi, with a multiplication sign.
     cost = f"{tx.value} wei + {tx.gas} gas \u00d7 {tx.fee_cap} wei"
     return f"contract creation: {cost}" if tx.to is None else f"{to_checksum(tx.to)}: {cost}"

@@ -1,7 +1,7 @@
 """Polled filters: create, poll, uninstall, and the changes since the last poll.
 
-A poll returns a limited number of blocks, logs or transactions, and the next one continues
-behind them: a client that was away for long polls more often, and misses nothing.
+A poll returns a limited number of blocks, logs or transactions, and the next poll continues
+after them: a client that was away for long must poll more often, but misses nothing.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ..queries.logs import LogFilterParams, logs_by_height, logs_of, refuse_rang
 from ..reader import reader
 
 Changes = tuple[tuple[Any, ...], int]
-"""Changes, and the cursor behind them."""
+"""Changes, and the cursor after them."""
 
-# Of one poll. Transactions are cut by their bytes as well, and read so many at a time.
+# Maximum numbers of one poll. Transactions are also limited by their bytes, and read in slices.
 _MAX_BLOCKS = 1_000
 _MAX_PENDING = 1_000
 _PENDING_SLICE = 100
 
 
 def changes(ctx: Context, polled: PolledFilter) -> Changes:
-    """Return the changes, and the cursor behind them."""
+    """Return the changes, and the cursor after them."""
     return _BY_KIND[polled.kind](ctx, polled)
 
 
@@ -56,7 +56,7 @@ def _logs(ctx: Context, polled: PolledFilter) -> Changes:
     if not span:
         return (), span.start - 1
     log_filter = criteria_of(polled.criteria)
-    # geth: new logs alone, and of these only those in the filter's own range.
+    # geth: only new logs, and only those in the filter's own range.
     low = max(span[0], log_filter.first) if isinstance(log_filter.first, int) else span[0]
     high = min(span[-1], log_filter.last) if isinstance(log_filter.last, int) else span[-1]
     if low > high:
@@ -64,12 +64,12 @@ def _logs(ctx: Context, polled: PolledFilter) -> Changes:
     span_in_range = range(low, high + 1)
     with scan_slot(ctx, span_in_range):
         found, delivered = _page(ctx, log_filter, span_in_range, polled.cursor)
-    # Blocks behind the end of its range can have no match.
+    # Blocks after the end of its range can't match.
     return found, span[-1] if delivered == high else delivered
 
 
 def _page(ctx: Context, log_filter: LogFilter, span: range, cursor: int) -> Changes:
-    """Return logs up to the limit, and the cursor behind them."""
+    """Return logs up to the limit, and the cursor after them."""
     found: list[Log] = []
     delivered = cursor
     try:
@@ -91,7 +91,8 @@ def _pending_hashes(ctx: Context, polled: PolledFilter) -> Changes:
 
 
 def _pending(ctx: Context, polled: PolledFilter) -> tuple[tuple[RPCTransaction, ...], int]:
-    """The Ethereum transactions that came after the cursor, also those in a block by now."""
+    """Return the Ethereum transactions that arrived after the cursor, including those already
+    in a block."""
     found: list[RPCTransaction] = []
     cursor, left = polled.cursor, ctx.settings.of(EthereumSettings).evm_max_body_bytes
     while len(found) < _MAX_PENDING and left > 0:
@@ -113,7 +114,7 @@ _BY_KIND: Mapping[FilterKind, Callable[[Context, PolledFilter], Changes]] = {
 }
 
 
-# How often a poll begins again when others were quicker.
+# Maximum attempts of a poll when concurrent polls change the cursor first.
 _TRIES = 5
 
 
@@ -134,18 +135,18 @@ class PendingFilterParams(Params):
 
 
 def new_filter(ctx: Context, params: LogFilterParams) -> str:
-    """Create a filter of new logs; return its id."""
+    """Create a filter of new logs; return its ID."""
     refuse_range(ctx, params.filter)
     return _add(ctx, FilterKind.LOGS, reader(ctx).latest, criteria_text(params.filter))
 
 
 def new_block_filter(ctx: Context, params: NoParams) -> str:
-    """Create a filter of the hashes of new blocks; return its id."""
+    """Create a filter of the hashes of new blocks; return its ID."""
     return _add(ctx, FilterKind.BLOCKS, reader(ctx).latest)
 
 
 def new_pending_filter(ctx: Context, params: PendingFilterParams) -> str:
-    """Create a filter of pending transactions; return its id."""
+    """Create a filter of pending transactions; return its ID."""
     kind = (
         FilterKind.PENDING_TRANSACTIONS
         if params.full_transactions
@@ -155,7 +156,7 @@ def new_pending_filter(ctx: Context, params: PendingFilterParams) -> str:
 
 
 def _add(ctx: Context, kind: FilterKind, cursor: int, criteria: str = "") -> str:
-    # geth: 16 random bytes in hex, without zeros in front.
+    # geth: 16 random bytes in hex, without leading zeros.
     filter_id = hex(secrets.randbits(128))
     added = PolledFilter(filter_id, kind, cursor, criteria, ctx.client)
     ctx.backend.filters.add(added, ctx.settings.of(EthereumSettings).evm_filter_cap)
@@ -163,7 +164,7 @@ def _add(ctx: Context, kind: FilterKind, cursor: int, criteria: str = "") -> str
 
 
 def filter_changes(ctx: Context, params: FilterIdParams) -> tuple[Any, ...]:
-    """Return the changes since the filter was made or polled last."""
+    """Return the changes since the filter was created or last polled."""
     filters = ctx.backend.filters
     for _ in range(_TRIES):
         polled = filters.get(params.id)
@@ -183,5 +184,5 @@ def filter_logs(ctx: Context, params: FilterIdParams) -> tuple[Log, ...]:
 
 
 def uninstall(ctx: Context, params: FilterIdParams) -> bool:
-    """Remove a filter; return True if it existed."""
+    """Remove a filter; return true if it existed."""
     return ctx.backend.filters.drop(params.id)

@@ -1,6 +1,6 @@
-"""Websocket of the EVM layer, and the event buffers behind its subscriptions.
+"""Websocket of the EVM layer, and the event buffers of its subscriptions.
 
-geth: rpc/subscription.go. Ids can't be guessed, and count on their own connection alone.
+geth: rpc/subscription.go. IDs can't be guessed, and are valid only on their own connection.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class EvmHub(EventBuffers[Topic]):
     def __init__(self, ctx: Context) -> None:
         super().__init__(ctx.settings.event_buffer)
         self._ctx = ctx
-        # eth_subscribe is of a namespace that a mount may leave out.
+        # A mount can disable the namespace of eth_subscribe.
         self.is_open = "eth" in ctx.settings.of(EthereumSettings).evm_api
 
     def _now(self) -> tuple[EventBuffer[Topic], ...]:
@@ -42,12 +42,12 @@ class EvmHub(EventBuffers[Topic]):
 
     @property
     def has_block_subscribers(self) -> bool:
-        """True if there are subscribers to blocks."""
+        """Return true if blocks have subscribers."""
         return any(isinstance(buffer.topic, BlockTopic) for buffer in self._now())
 
     @property
     def has_pending_subscribers(self) -> bool:
-        """True if there are subscribers to pending transactions."""
+        """Return true if pending transactions have subscribers."""
         return any(isinstance(buffer.topic, Pending) for buffer in self._now())
 
     def check_limits(self, count: int) -> None:
@@ -66,7 +66,8 @@ class EvmHub(EventBuffers[Topic]):
             )
 
     def join(self, topic: Topic, wake: Callable[[], None]) -> tuple[EventBuffer[Topic], int]:
-        """Return the topic's buffer and a cursor: of ``syncing`` before its current state."""
+        """Return the topic's buffer and a cursor; for ``syncing``, the cursor before its
+        current state."""
         buffer, cursor = super().join(topic, wake)
         if isinstance(topic, Syncing):
             try:
@@ -81,7 +82,7 @@ class EvmHub(EventBuffers[Topic]):
         """Publish the block at a height, which is encoded once for all subscribers."""
         block = reader(self._ctx).at(height)
         if block is None:
-            # The feed comes back: a foreign node may have the results a little later.
+            # The feed tries again: a foreign node may have the results a little later.
             raise ResultNotFound(f"the block at height {height} can't be read yet")
         encoded = EncodedBlock(self._ctx, block)
         found = (
@@ -89,7 +90,7 @@ class EvmHub(EventBuffers[Topic]):
             for buffer in self._now()
             if isinstance(buffer.topic, BlockTopic)
         )
-        # First, as it may fail: the feed would publish this block again.
+        # First, as it may fail: the feed would then publish this block again.
         self._publish_syncing()
         self._deliver_block({buffer: bodies for buffer, bodies in found if bodies})
 
@@ -106,7 +107,7 @@ class EvmHub(EventBuffers[Topic]):
             )
 
     def _publish_syncing(self) -> None:
-        """Publish the sync state to subscribers that last received another."""
+        """Publish the sync state to subscribers whose last one differs."""
         buffers = [buffer for buffer in self._now() if isinstance(buffer.topic, Syncing)]
         if buffers:
             status = self._ctx.encode(_status(self._ctx))
@@ -129,7 +130,7 @@ class _ById(Params):
 
 
 class EvmSession(WebSocketSession[str, Topic]):
-    """Session of the EVM layer's websocket, whose subscriptions are named by their ids."""
+    """Session of the EVM layer's websocket, whose subscriptions are named by their IDs."""
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class EvmSession(WebSocketSession[str, Topic]):
             }
 
     def receive(self, body: bytes) -> None:
-        """Answer one message, of one call or many."""
+        """Respond to a message, a call or a batch."""
         reply = self._dispatcher.post(body, self._permissions, self._methods)
         if reply.body:
             self._send(reply.body)
@@ -162,7 +163,7 @@ class EvmSession(WebSocketSession[str, Topic]):
         subscription_params = self._dispatcher.loader(kind_of(params)).from_json(params)
         topic = subscription_params.topic()
         self._hub.check_limits(len(self._subscriptions))
-        # geth: 16 bytes, leading zeros cut.
+        # geth: 16 bytes, without leading zeros.
         name = hex(secrets.randbits(128))
         shown = jsoncodec.encode(name)
         head = b'{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":'
@@ -176,9 +177,9 @@ class EvmSession(WebSocketSession[str, Topic]):
         return b"true"
 
     def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
-        """Close the connection of a slow reader, and of one whose events were refuted.
+        """Close the connection of a slow reader, or of one whose events were refuted.
 
-        geth has no message that would say that something is missing.
+        geth has no message that says that events are missing.
         """
         self._drop(subscription.buffer.reason_before(subscription.cursor) or _TOO_SLOW)
         return ()

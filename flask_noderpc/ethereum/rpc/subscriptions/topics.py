@@ -1,6 +1,6 @@
 """Kinds of subscriptions, each with the parameters that distinguish its topics.
 
-geth: eth/filters/api.go. Equal topics are one for all subscribers.
+geth: eth/filters/api.go. Subscribers with equal topics share one.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..codec import hex
 from ..codec.log_filter import FilterObject, LogFilter, ReceiptFilter
 from ..codec.params import Anything, Bool, Tag, positional
 
-# Ethermint: its clients give an empty object with every kind.
+# Ethermint: its clients send an empty object with every kind.
 _NO_EFFECT = "Has no effect."
 
 
 class BoolOrNoOptions(Bool):
-    """A flag, or an empty object of options, which is not set."""
+    """A flag, or an empty object of options, which means false."""
 
     def from_json(self, value: Any) -> bool:
-        """The flag."""
+        """Return the flag."""
         return False if value == {} else super().from_json(value)
 
 
 class EncodedBlock:
-    """A block as subscribers get it: each piece encoded once."""
+    """A block for subscribers: each part is encoded once."""
 
     def __init__(self, ctx: Context, block: Block) -> None:
         self.block = block
@@ -68,7 +68,7 @@ class BlockTopic:
     __slots__ = ()
 
     def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
-        """Return the messages of a block."""
+        """Yield the messages of a block."""
         raise NotImplementedError
 
 
@@ -77,7 +77,7 @@ class NewHeads(BlockTopic):
     """The header of each block."""
 
     def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
-        """The header."""
+        """Yield the header."""
         yield encoded.head()
 
 
@@ -90,7 +90,7 @@ class Logs(BlockTopic):
     last: int | None = None
 
     def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
-        """Return the logs that match."""
+        """Yield the logs that match."""
         block, log_filter = encoded.block, self.log_filter
         number = block.partial_header.number
         if number < self.first or (self.last is not None and number > self.last):
@@ -101,12 +101,12 @@ class Logs(BlockTopic):
 
 @dataclass(frozen=True, slots=True)
 class Receipts(BlockTopic):
-    """The receipts of some transactions, or of all: those of a block in one list."""
+    """The receipts of some transactions, or of all; one list for each block."""
 
     hashes: frozenset[bytes]
 
     def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
-        """The list, unless it has nothing."""
+        """Yield the list, unless it is empty."""
         found = [
             encoded.receipt(receipt)
             for receipt in encoded.block.receipts
@@ -132,7 +132,7 @@ class Pending:
     full_transactions: bool
 
     def of(self, ctx: Context, tx: Transaction) -> bytes:
-        """The transaction, encoded."""
+        """Return the encoded transaction."""
         if self.full_transactions:
             return ctx.encode(pending_transaction(tx))
         return jsoncodec.encode(hex.data(tx.hash))
@@ -143,7 +143,7 @@ Topic = BlockTopic | Pending
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionParams(Params):
-    """Parameters of ``eth_subscribe``: the kind, then those of that kind."""
+    """Parameters of ``eth_subscribe``: the kind, followed by its parameters."""
 
     kind: str = param(Anything(), doc="Name of the subscription.")
 
@@ -159,7 +159,7 @@ class HeadsSubscriptionParams(SubscriptionParams):
     options: object = param(Anything(), doc=_NO_EFFECT, default=None)
 
     def topic(self) -> Topic:
-        """The one for all."""
+        """Return the topic, shared by all."""
         return NewHeads()
 
 
@@ -199,7 +199,7 @@ class PendingSubscriptionParams(SubscriptionParams):
     )
 
     def topic(self) -> Topic:
-        """Return the topic by the detail that is sent of each."""
+        """Return the topic, which depends on whether transactions are complete."""
         return Pending(self.full_transactions)
 
 
@@ -210,7 +210,7 @@ class SyncingSubscriptionParams(SubscriptionParams):
     options: object = param(Anything(), doc=_NO_EFFECT, default=None)
 
     def topic(self) -> Topic:
-        """The one for all."""
+        """Return the topic, shared by all."""
         return Syncing()
 
 
@@ -224,7 +224,8 @@ KINDS: dict[str, type[SubscriptionParams]] = {
 
 
 def kind_of(raw: bytes) -> type[SubscriptionParams]:
-    """The kind that parameters name; raise ``InvalidParams`` or ``MethodNotFound``."""
+    """Return the kind that the parameters name; raise ``InvalidParams`` or
+    ``MethodNotFound``."""
     try:
         values = positional(raw or b"null")
     except ValueError as error:
@@ -238,7 +239,10 @@ def kind_of(raw: bytes) -> type[SubscriptionParams]:
 
 
 def _heights(log_filter: LogFilter) -> tuple[int, int | None]:
-    """geth: from the latest block on, or within heights, of which the last may be open."""
+    """Return the first and last height; the last may be open.
+
+    geth: from the latest block on, or within the given heights.
+    """
     if Tag.PENDING in (log_filter.first, log_filter.last):
         raise InvalidParams("pending logs are not supported")
     first = 0 if log_filter.first is Tag.EARLIEST else log_filter.first

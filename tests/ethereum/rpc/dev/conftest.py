@@ -16,8 +16,8 @@ from .fixtures import chain_of, dev_app
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
-    """One chain for all tests here, each with accounts of its own; its processes are slow to
-    begin."""
+    """One chain for all tests of a module, each with accounts of its own, as its processes
+    start slowly."""
     made = dev_app(tmp_path_factory.mktemp("dev"))
     yield made
     chain_of(made).close()

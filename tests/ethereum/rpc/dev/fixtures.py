@@ -28,28 +28,28 @@ TYPED = {
 
 
 def dev_app(folder: Path, **settings: Any) -> Flask:
-    """An app with a development chain, which makes no block by itself."""
+    """Return an app with a development chain that makes no block by itself."""
     app = Flask("dev", instance_path=str(folder))
     node = {"application": "evm", "dev": True, "json_rpc_enable": True, "produce": False}
-    # A busy machine may be slow.
+    # The timeout is high, because a busy machine may be slow.
     NodeRPC(app, **{**node, "evm_timeout": 4 * PATIENCE, **settings})
     return app
 
 
 def chain_of(app: Flask) -> EmbeddedChain:
-    """Its chain."""
+    """Return the app's chain."""
     found = mounts(app)["noderpc"].backend
     assert isinstance(found, EmbeddedChain)
     return found
 
 
 def asked(w3: Any, method: str, *params: Any) -> Any:
-    """The whole answer to a call."""
+    """Return the whole response to a call."""
     return w3.provider.make_request(method, params)
 
 
 def settled(chain: EmbeddedChain, w3: Any, tx: Any) -> Any:
-    """The receipt of a transaction that the node signs."""
+    """Return the receipt of a transaction that the node signs."""
     tx_hash = w3.eth.send_transaction(tx)
     chain.produce()
     return w3.eth.get_transaction_receipt(tx_hash)

@@ -1,4 +1,4 @@
-"""Interval mining of a development chain."""
+"""Tests of interval mining on a development chain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .fixtures import FIRST, STRANGER, asked, chain_of, dev_app
 
 @pytest.fixture(scope="module")
 def paced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedChain, Any]]:
-    """A chain with a producer, and a client of it."""
+    """Yield a chain with a producer, and a client."""
     app = dev_app(tmp_path_factory.mktemp("paced"), produce=True)
     with serve(app) as url:
         yield chain_of(app), Web3(HTTPProvider(f"{url}/evm"))
@@ -57,7 +57,7 @@ def test_automine_mines_before_send_returns(
 def test_a_transaction_does_not_wait_for_a_short_interval(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # No time goes by, so that an interval would never end.
+    # The clock stands still, so that an interval would never end.
     monkeypatch.setattr(block_scheduler, "time", SimpleNamespace(monotonic=lambda: 1000.0))
     app = dev_app(tmp_path, produce=True, block_interval=0.1)
     with serve(app) as url, closing(chain_of(app)):
@@ -104,7 +104,7 @@ def test_future_nonces_neither_block_their_sender_nor_produce_blocks(
     chain, w3 = paced
     done(w3, "evm_setAutomine", True)
     behind = sent(w3, nonce=w3.eth.get_transaction_count(FIRST) + 1)
-    # One block may be made to see that, and none after it.
+    # The producer may make one more block before it notices, and none after it.
     one_more = chain.reads.latest_height() + 1
     assert chain.reads.wait_for_height(one_more, 0.5) <= one_more
     sent(w3)
@@ -138,7 +138,7 @@ def test_interval_mining_mines_blocks(
         height += 1
         assert chain.reads.wait_for_height(height - 1, PATIENCE) >= height
     done(w3, method, 0)
-    # A block may just be made.
+    # A block may be in production.
     chain.control.mine()
     height = chain.reads.latest_height()
     assert chain.reads.wait_for_height(height, 0.3) == height

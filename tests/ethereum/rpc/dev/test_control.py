@@ -1,4 +1,5 @@
-"""Blocks, clock and snapshots of a development chain, by anvil's and hardhat's methods."""
+"""Tests of blocks, clock and snapshots of a development chain, by anvil's and hardhat's
+methods."""
 
 from __future__ import annotations
 
@@ -36,14 +37,14 @@ WORD = "0x" + "00" * 31 + "2a"
 
 
 def done(w3: Any, method: str, *params: Any) -> Any:
-    """The result of a call that has one."""
+    """Return the result of a call that succeeds."""
     answer = asked(w3, method, *params)
     assert "error" not in answer, answer
     return answer["result"]
 
 
 def latest(w3: Any) -> tuple[int, int]:
-    """Height and time."""
+    """Return height and time of the latest block."""
     block = w3.eth.get_block("latest")
     return block["number"], block["timestamp"]
 
@@ -70,14 +71,14 @@ def test_mine_methods_mine_blocks(w3: Any, method: str, params: Any, made: int) 
 
 
 def test_subscribers_see_each_of_many_blocks(w3: Any, url: str) -> None:
-    """These are stored together."""
+    """The blocks are stored together."""
     with (
         closing(WebSocketClient(url, path="/evm/ws")) as client,
         ThreadPoolExecutor(1) as thread,
     ):
         client.asked("eth_subscribe", ["newHeads"])
         height, _ = latest(w3)
-        # The client reads meanwhile, as one that is slow loses its subscription.
+        # The client reads meanwhile, as a slow client would lose its subscription.
         mined = thread.submit(done, w3, "hardhat_mine", "0x258", "0xa")
         heads = [client.json()["params"]["result"] for _ in range(600)]
         mined.result()
@@ -120,7 +121,7 @@ def test_time_is_set_let_pass_and_stepped(w3: Any) -> None:
     done(w3, "anvil_mine", 2)
     assert latest(w3)[1] == expected + 18
     assert done(w3, "anvil_removeBlockTimestampInterval") is True
-    # hardhat's milliseconds.
+    # hardhat's client passes milliseconds.
     done(w3, "evm_setTime", (expected + 1000) * 1000)
     done(w3, "evm_mine")
     assert expected + 1000 <= latest(w3)[1] < expected + 2000
@@ -151,7 +152,7 @@ ANVIL: tuple[tuple[str, list[Any], Any], ...] = (
     ("anvil_removePoolTransactions", [STRANGER], None),
     ("anvil_reset", [], None),
 )
-"""Methods with what anvil 1.7.1 answers."""
+"""Methods with anvil 1.7.1's responses."""
 HARDHAT: tuple[tuple[str, list[Any], Any], ...] = (
     *((f"hardhat_{name}", [STRANGER, "0x1"], True) for name in ("setBalance", "setNonce")),
     ("hardhat_setCode", [STRANGER, "0x00"], True),
@@ -164,7 +165,7 @@ HARDHAT: tuple[tuple[str, list[Any], Any], ...] = (
     ("hardhat_dropTransaction", ["0x" + "00" * 32], False),
     ("hardhat_reset", [], True),
 )
-"""Methods with what hardhat 2 answers; it refuses to drop what is not there."""
+"""Methods with hardhat 2's responses; it refuses to drop a transaction that does not exist."""
 
 
 @pytest.mark.parametrize(("method", "params", "expected"), [*ANVIL, *HARDHAT])
@@ -269,7 +270,7 @@ def test_the_next_block_has_the_base_fee_that_is_set(w3: Any, fee: int) -> None:
     done(w3, "evm_mine")
     made = w3.eth.get_block("latest")
     assert made["baseFeePerGas"] == fee
-    # It follows from the block before, as EIP-1559 has it.
+    # The base fee follows from the block before, as in EIP-1559.
     before = w3.eth.get_block(made["number"] - 1)
     assert (before["gasUsed"], before["transactions"]) == (0, [])
     assert before["baseFeePerGas"] - before["baseFeePerGas"] // 8 == fee
@@ -306,7 +307,7 @@ def test_another_account_has_the_tips_of_later_blocks(w3: Any, chain: EmbeddedCh
     chain_was, proposer = done(w3, "evm_snapshot"), w3.eth.get_block("latest")["miner"]
     other = Web3.to_checksum_address("0x" + "c0" * 20)
     done(w3, "hardhat_setCoinbase", other)
-    # COINBASE, PUSH0, MSTORE, MSIZE, PUSH0, RETURN: what code sees.
+    # COINBASE, PUSH0, MSTORE, MSIZE, PUSH0, RETURN: the coinbase that code sees.
     call = {"data": "0x415f52595ff3"}
     tx = {"from": FIRST, "to": STRANGER, "gas": 21_000}
     for _ in range(2):
@@ -339,7 +340,7 @@ def test_later_blocks_have_the_gas_limit_that_is_set(w3: Any, chain: EmbeddedCha
 
 def test_a_state_is_dumped_and_loaded_whole(w3: Any, chain: EmbeddedChain) -> None:
     chain_was = done(w3, "evm_snapshot")
-    # A contract with storage, and one that shares its code.
+    # A contract with storage, and one with the same code.
     one, other = (Web3.to_checksum_address("0x" + digits * 20) for digits in ("d1", "d2"))
     for address in (one, other):
         done(w3, "hardhat_setCode", address, "0x5f545f5260205ff3")
@@ -357,7 +358,7 @@ def test_a_state_is_dumped_and_loaded_whole(w3: Any, chain: EmbeddedChain) -> No
     assert w3.eth.block_number == height + 1
     assert done(w3, "eth_call", {"to": other}) == WORD
     assert w3.eth.get_storage_at(one, 19) == bytes.fromhex(WORD[2:])
-    # And it goes on from there.
+    # The account's nonce continues from there.
     receipt = settled(chain, w3, {"from": FIRST, "to": one, "value": 1, "gas": 50_000})
     assert (receipt["status"], w3.eth.get_balance(one)) == (1, 1)
     done(w3, "evm_revert", chain_was)
@@ -397,7 +398,7 @@ def test_a_state_that_could_not_be_loaded_again_is_not_dumped(
     app = dev_app(tmp_path, **settings)
     with closing(chain_of(app)) as chain, serve(app) as url:
         w3 = Web3(HTTPProvider(f"{url}/evm"))
-        # As a genesis may say.
+        # A genesis document may have these parameters.
         block = BlockParams(max_bytes=1_048_576, max_gas=30_000_000)
         done(w3, "evm_mine")
         chain.mempool.submit_local(patch_tx(Change(block=block)), replaces=False)
@@ -431,7 +432,7 @@ def test_a_dump_of_an_earlier_version_replaces_the_state(w3: Any, chain: Embedde
 
 
 def old_dump(chain: EmbeddedChain) -> bytes:
-    """The latest state as earlier versions dumped it."""
+    """Return the latest state as earlier versions dumped it."""
     application = chain.store.abci
     assert isinstance(application, EvmApplication)
     state = EVM_STATE.of(application)
@@ -510,7 +511,7 @@ def test_a_damaged_dump_of_anvil_is_refused(
 
 
 def test_a_dump_of_anvil_may_write_numbers_in_many_ways(w3: Any) -> None:
-    """Accounts that are not in it stay."""
+    """Accounts that are not in the dump stay."""
     chain_was = done(w3, "evm_snapshot")
     done(w3, "hardhat_setBalance", STRANGER, "0x7")
     first, second, third = (f"0x{digits * 20}" for digits in ("d5", "d6", "d7"))
@@ -556,7 +557,7 @@ EMPTY_ROOT, NO_CODE = keccak(rlp.encode(b"")), keccak(b"")
 def test_a_state_with_an_account_that_none_can_have_is_refused(
     w3: Any, account: list[bytes]
 ) -> None:
-    # A state of one account: a leaf with its whole path.
+    # A state of one account, whose root is a leaf with the whole path.
     leaf = rlp.encode([b"\x20" + keccak(bytes.fromhex(FIRST[2:])), rlp.encode(account)])
     dump = zlib.compress(rlp.encode([keccak(leaf), [leaf]]))
     height = w3.eth.block_number
@@ -568,7 +569,7 @@ def test_a_state_with_an_account_that_none_can_have_is_refused(
 
 
 def test_a_state_whose_addresses_are_not_known_is_not_dumped(w3: Any) -> None:
-    """A dump of an earlier version has their hashes alone."""
+    """A dump of an earlier version only has the hashes of addresses."""
     chain_was = done(w3, "evm_snapshot")
     account = rlp.encode([b"\1", b"\1", EMPTY_ROOT, NO_CODE])
     leaf = rlp.encode([b"\x20" + keccak(b"\x99" * 20), account])
@@ -711,7 +712,7 @@ def test_subscribers_get_heads_after_a_revert(url: str, w3: Any) -> None:
         own_hash: str = with_heads.json()["params"]["result"]["hash"]
         return own_hash
 
-    # It was told of none of the blocks that go.
+    # The subscriber is not notified of the blocks that were reverted.
     done(w3, "evm_revert", number)
     done(w3, "evm_mine")
     assert told() == w3.eth.get_block("latest")["hash"].to_0x_hex()
@@ -737,7 +738,7 @@ def test_node_info_shows_the_head_and_client(w3: Any) -> None:
     height, time = latest(w3)
     told, known = done(w3, "anvil_nodeInfo"), done(w3, "hardhat_metadata")
     assert int(told["currentBlockNumber"], 16) == height
-    # Numbers of JSON and of hex as in anvil.
+    # The numbers are JSON numbers or hex strings, like anvil's.
     assert told["currentBlockTimestamp"] == time
     assert told["environment"]["chainId"] == known["chainId"] == 9000
     assert int(told["environment"]["gasLimit"], 16) > 21_000

@@ -1,4 +1,5 @@
-"""Blocks that are taken back or replaced, and methods of anvil that other clients call."""
+"""Tests of blocks that are reverted or replaced, and of methods of anvil that other clients
+call."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ NEXT = Web3.to_checksum_address("0x70997970c51812dc3a010c7d01b50e0d17dc79c8")
 
 
 def done(w3: Any, method: str, *params: Any) -> Any:
-    """The result of a call that has one."""
+    """Return the result of a call that succeeds."""
     answer = asked(w3, method, *params)
     assert "error" not in answer, answer
     return answer["result"]
@@ -30,7 +31,7 @@ def transfer(sender: str = FIRST, **more: Any) -> dict[str, Any]:
 
 
 def block_of(w3: Any, tx: dict[str, Any]) -> int:
-    """The height of the only block with a transaction that is equal in these members."""
+    """Return the height of the only block with a transaction that has these members."""
     for height in range(w3.eth.block_number, -1, -1):
         for found in done(w3, "eth_getBlockByNumber", hex(height), True)["transactions"]:
             if all(found[name] == str(value).lower() for name, value in tx.items()):
@@ -163,7 +164,7 @@ def test_reorg_under_automine_makes_no_block_too_many(tmp_path: Any) -> None:
         counts = [len(w3.eth.get_block(height)["transactions"]) for height in (2, 3, 4)]
         assert counts == [3, 3, 3]
         assert done(w3, "anvil_getAutomine") is True
-        # The method answers with the receipt of a block that was made meanwhile.
+        # The response has the receipt of a block that was made meanwhile.
         assert done(w3, "eth_sendTransactionSync", transfer())["blockNumber"] == "0x5"
     chain_of(app).close()
 
@@ -236,7 +237,7 @@ def gas_limit(w3: Any) -> Any:
     ("method", "params", "result", "read", "expected"),
     [
         ("evm_setAccountNonce", [STRANGER, "0x9"], None, nonce, 9),
-        # anvil: an empty text is zero.
+        # anvil reads an empty string as zero.
         ("anvil_setNonce", [STRANGER, ""], None, nonce, 0),
         ("anvil_setBlockGasLimit", ["0x1312d00"], True, gas_limit, 20_000_000),
     ],
@@ -257,7 +258,7 @@ def test_names_of_anvil_answer_as_there(
     ("method", "params", "result"),
     [
         ("hardhat_autoImpersonateAccount", [False], True),
-        # In an anvil without a fork neither has an effect.
+        # Without a fork these have no effect in anvil.
         ("anvil_setLoggingEnabled", [True], None),
         ("hardhat_setLoggingEnabled", [False], True),
         ("anvil_setRpcUrl", ["http://127.0.0.1:1"], None),

@@ -1,4 +1,4 @@
-"""Transactions of impersonated accounts, which only the node can submit."""
+"""Tests of transactions of impersonated accounts, which only the node can submit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flask_noderpc.ethereum.protocol.transactions import decode, in_the_name_of
 
 from .fixtures import ETHER, FIRST, STRANGER, asked, settled
 
-# PUSH1 42, PUSH1 0, MSTORE, PUSH1 32, PUSH1 0, RETURN; and what deploys it.
+# PUSH1 42, PUSH1 0, MSTORE, PUSH1 32, PUSH1 0, RETURN; and the init code.
 _CODE = bytes.fromhex("602a60005260206000f3")
 _INIT = bytes.fromhex("69") + _CODE + bytes.fromhex("600052600a6016f3")
 
@@ -65,7 +65,7 @@ def test_impersonated_transactions_are_mined_after_others(
     tx = {"from": other, "to": FIRST, "gas": 21_000}
     behind = w3.eth.send_transaction({**tx, "nonce": 1})
     asked(w3, "anvil_stopImpersonatingAccount", other)
-    # It is checked again after this block.
+    # The transaction is checked again after this block.
     chain.produce()
     asked(w3, "anvil_impersonateAccount", other)
     w3.eth.send_transaction(tx)
@@ -76,7 +76,7 @@ def test_impersonated_transactions_are_mined_after_others(
 
 
 def _unsigned(w3: Any) -> bytes:
-    """A transaction in the name of one who is impersonated."""
+    """Return a transaction of an impersonated sender."""
     asked(w3, "anvil_impersonateAccount", FIRST)
     found = asked(w3, "eth_signTransaction", {"from": FIRST, "to": FIRST, "nonce": "0x63"})
     tx = decode(bytes.fromhex(found["result"]["raw"][2:]))

@@ -1,4 +1,4 @@
-"""Messages and structured data that the node signs."""
+"""Tests of messages and structured data that the node signs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions that the node fills in and signs."""
+"""Tests of transactions that the node fills in and signs."""
 
 from __future__ import annotations
 
@@ -139,11 +139,11 @@ def test_a_nonce_that_another_process_took_is_not_taken_again(
     stale = [()]
 
     def late(address: bytes, limit: int) -> tuple[bytes, ...]:
-        # As if the other's transaction came right after this look.
+        # The other transaction seems to arrive right after this read.
         return stale.pop() if stale else pending_by_sender(address, limit)
 
     monkeypatch.setattr(chain.mempool, "pending_by_sender", late)
-    # It pays enough to replace the other, and must not.
+    # The transaction pays enough to replace the other, which it must not.
     dear = {**tx, "maxFeePerGas": "0x165a0bc00", "maxPriorityFeePerGas": "0x77359400"}
     second = asked(w3, "eth_sendTransaction", dear)["result"]
 
@@ -221,7 +221,7 @@ def test_without_a_base_fee_a_transaction_may_cost_nothing(
     chain.produce()
     receipt = w3.eth.get_transaction_receipt(tx_hash)
     assert receipt["status"] == 1
-    # Without a fee the tip is that of earlier transactions.
+    # Without a fee, the tip follows earlier transactions.
     assert receipt["effectiveGasPrice"] == 0 or not fees
 
 

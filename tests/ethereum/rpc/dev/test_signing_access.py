@@ -1,4 +1,4 @@
-"""Access to development accounts."""
+"""Tests of access to development accounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Balances and allowances of tokens that are set by hand."""
+"""Tests of balances and allowances of tokens that are set by hand."""
 
 from __future__ import annotations
 

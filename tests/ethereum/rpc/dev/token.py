@@ -1,5 +1,8 @@
-"""A token's contract with balances at slot 0 and allowances at slot 1, as Solidity lays out
-mappings. It returns a balance for each selector but that of ``allowance``."""
+"""A token contract with balances at slot 0 and allowances at slot 1, as Solidity lays out
+mappings.
+
+Every selector except that of ``allowance`` returns a balance.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,18 @@ TOKEN_ADDRESS = "0x" + "70" * 20
 
 TOKEN = "0x" + "".join(
     (
-        # Memory: the first argument at 0.
+        # Memory at 0: the first argument.
         "600435600052",
-        # allowance(address,address) jumps.
+        # Jump for allowance(address,address).
         "60003560e01c63dd62ed3e14602657",
         # keccak(argument, slot 0).
         "6040600020",
         "54",
         "600052",
         "60206000f3",
-        # Filler, to where the jump goes.
+        # Padding up to the jump's destination.
         "000000",
-        # keccak(owner, slot 1), then keccak(spender, that).
+        # keccak(owner, slot 1), then keccak(spender, that hash).
         "5b",
         "6001602052",
         "6040600020602052",

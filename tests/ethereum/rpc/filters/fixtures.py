@@ -23,7 +23,7 @@ MINUTE = 60 * 10**9
 
 
 class InMemory(EmbeddedChain):
-    """Keeps its filters as a backend does that has no place for them."""
+    """A chain with the filters of a backend that can't store them."""
 
     @cached_property
     def filters(self) -> Filters:
@@ -31,7 +31,7 @@ class InMemory(EmbeddedChain):
 
 
 class Time:
-    """A clock that tests turn."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -41,7 +41,7 @@ class Time:
 
 
 def opened(folder: Path, kind: type[EmbeddedChain], clock: Clock) -> EmbeddedChain:
-    """A chain over the folder's store; several are several workers."""
+    """Open a chain on the folder's store; several stand for several workers."""
     chain = kind(folder / "noderpc.db", application=EthermintDouble, produce=False)
     chain.filters.clock = clock
     chain.start()
@@ -49,19 +49,19 @@ def opened(folder: Path, kind: type[EmbeddedChain], clock: Clock) -> EmbeddedCha
 
 
 def asking(chain: EmbeddedChain, address: str = "127.0.0.1", **settings: Any) -> Ask:
-    """Asks a worker of its own over the chain, from an address."""
+    """Return a function that calls the chain through a worker of its own, from an address."""
     return partial(asked, posting(app_for(chain, json_rpc_enable=True, **settings), address))
 
 
 def asked(say: Say, method: str, *params: Any) -> Any:
-    """The result of a call, or its error."""
+    """Return the result of a call, or its error."""
     call = {"jsonrpc": "2.0", "id": 1, "method": f"eth_{method}", "params": list(params)}
     reply = json.loads(say(json.dumps(call)))
     return reply["result"] if "result" in reply else reply["error"]
 
 
 def emit(chain: EmbeddedChain, nonce: int, *topics: bytes) -> None:
-    """A block with a log."""
+    """Make a block with a log."""
     chain.mempool.submit(emitting(nonce, EmittedLog(topics)))
     chain.produce()
 

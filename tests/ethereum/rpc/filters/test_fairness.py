@@ -1,4 +1,4 @@
-"""The limit of filters is divided fairly among clients."""
+"""Tests that the limit of filters is divided fairly among clients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def client_at(chain: EmbeddedChain, address: str) -> Ask:
 
 
 def made(answers: list[Any]) -> list[str]:
-    """The ids among the answers, of which all others say why there is none."""
+    """Return the IDs among the answers; check that all other answers are the error for too many
+    filters."""
     for answer in answers:
         if not isinstance(answer, str):
             assert answer["code"] == -32000
@@ -114,7 +115,7 @@ def test_pages_of_other_sites_take_nothing_from_the_programs_beside_them(
 
         assert len(made([asked(page) for _ in range(2 * CAP)])) == CAP
         assert len(made([asked(program)])) == 1
-        # Its own connection and a POST from the same address are the same client.
+        # The program's own connection and a POST from the same address are the same client.
         assert len(made([asking(chain, evm_filter_cap=CAP)("newBlockFilter")])) == 1
         assert len(made([asked(program) for _ in range(CAP)])) == CAP // 2 - 2
 

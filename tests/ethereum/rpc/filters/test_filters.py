@@ -1,4 +1,4 @@
-"""Polled filters: their changes, each once, and their expiry."""
+"""Tests of polled filters: each change is returned once, and filters expire."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_log_filter_returns_new_matching_logs(chain: EmbeddedChain, ask: Ask) 
     assert received["blockNumber"] == "0x3"
     assert received["topics"] == [data(TOPIC_A), data(TOPIC_B)]
     assert ask("getFilterChanges", own) == []
-    # The range is that of eth_getLogs.
+    # Only the filter's own range is searched, as by eth_getLogs.
     assert [log["blockNumber"] for log in ask("getFilterLogs", own)] == ["0x1", "0x3"]
 
 
@@ -151,7 +151,7 @@ def test_filters_over_the_cap_are_refused(chain: EmbeddedChain, clock: Time) -> 
     assert refused["message"].startswith("3 filters live already")
     assert "NODERPC_EVM_FILTER_CAP" in refused["message"]
 
-    # Those that nobody polls make room.
+    # Filters that are not polled make room for new ones.
     clock.now += 6 * MINUTE
     assert ask("newBlockFilter").startswith("0x")
 
@@ -218,7 +218,7 @@ def test_a_poll_beyond_its_limit_continues_after_the_returned_logs(
     for nonce in range(3):
         emit(chain, nonce, TOPIC_A)
 
-    # A block and its transaction are two rows.
+    # A block and its transaction count as two rows.
     with monkeypatch.context() as patch:
         patch.setattr(search, "MIN_ROWS", 1)
         patch.setattr(search, "ROWS_PER_S", 0)

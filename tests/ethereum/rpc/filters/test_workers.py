@@ -1,4 +1,5 @@
-"""Filters of one store, polled at several workers: each change is delivered once."""
+"""Tests of filters of one store that are polled at several workers: each change is returned
+once."""
 
 from __future__ import annotations
 
@@ -64,13 +65,13 @@ def test_concurrent_polls_return_each_change_once(
     changes_of = filters.changes
 
     def together(ctx: Context, polled: PolledFilter) -> filters.Changes:
-        """Both have seen the same before either tells it."""
+        """Let both polls read the same changes before either returns them."""
         found = changes_of(ctx, polled)
         if not met.is_set():
             meeting.wait()
         return found
 
-    # Another worker over the same store, or the same one where it has none.
+    # Use another worker with the same store, or the same worker if filters are in its memory.
     other = chain if isinstance(chain, InMemory) else opened(tmp_path, EmbeddedChain, clock)
     with closing(other), ThreadPoolExecutor(2) as pool:
         own = asking(chain)(method, *params)
@@ -78,7 +79,7 @@ def test_concurrent_polls_return_each_change_once(
         chain.mempool.submit(transfer(1))
         monkeypatch.setattr(filters, "changes", together)
         polls = [pool.submit(asking(each), "getFilterChanges", own) for each in (chain, other)]
-        # One transaction is in a block, and one waits.
+        # One transaction is in a block, and one is pending.
         count = 2 if "Pending" in method else 1
         assert sorted(len(poll.result()) for poll in polls) == [0, count]
 
@@ -93,7 +94,7 @@ def test_a_restart_loses_no_filter(tmp_path: Path, clock: Time) -> None:
         assert received["blockNumber"] == "0x1"
 
 
-@pytest.mark.sqlite  # Its file is looked at.
+@pytest.mark.sqlite  # The test reads the file.
 def test_a_poll_that_finds_nothing_writes_nothing(tmp_path: Path, clock: Time) -> None:
     with closing(opened(tmp_path, EmbeddedChain, clock)) as chain:
         ask = asking(chain)
