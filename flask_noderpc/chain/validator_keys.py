@@ -98,7 +98,7 @@ def _ed25519(key: _Key) -> PrivateKey:
         raise ConfigurationError(f"key file: a 64-byte {_ED25519_NAME} is needed")
     private = PrivateKey(key.value[:32])
     if private.public.value != key.value[32:]:
-        raise ConfigurationError("key file: the public half is not that of the seed")
+        raise ConfigurationError("key file: the public key does not belong to the seed")
     return private
 
 

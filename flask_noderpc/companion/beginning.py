@@ -130,4 +130,4 @@ def check_rotation(before: ValidatorSet, after: ValidatorSet, height: int) -> No
         # CometBFT rotates from the last change in one step, and rescales only once for that.
         return
     if rotated(before).validators != after.validators:
-        raise ValueError(f"the priorities at {height} do not follow those of the height before")
+        raise ValueError(f"the priorities at {height} do not follow from the height before")

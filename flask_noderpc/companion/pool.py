@@ -145,7 +145,7 @@ class Upstreams:
             elif known is reason:
                 self._asked_again_at[name] = time.monotonic() + seconds
         if known is reason:
-            log.error("the upstream %s is asked no more: %s", name, reason)
+            log.error("the upstream %s is not asked again: %s", name, reason)
             self.on_refused()
 
     def attempt(
@@ -230,7 +230,7 @@ class Upstreams:
             health.begin()
         try:
             if self.stopped.is_set():
-                raise UpstreamUnavailable(reader.name, "it is asked no more, as all ends")
+                raise UpstreamUnavailable(reader.name, "it is not asked, as the process ends")
             self._check_chain(reader)
             is_checked = self.check is not None
             found = action(reader)

@@ -33,7 +33,7 @@ class CompanionSettings:
         "companion",
         (),
         URLS,
-        "URLs of the nodes' EVM JSON-RPC, which is asked for what needs a state.",
+        "URLs of the nodes' EVM JSON-RPC, for calls that need state.",
     )
     upstream_dialect: str = setting(
         "companion",
@@ -77,7 +77,7 @@ class CompanionSettings:
         "companion",
         0.5,
         SECONDS,
-        "Seconds after which a node is asked for its height where its websocket shows none.",
+        "Seconds after which a node is asked for its height if its websocket is silent.",
     )
     trust: str = setting(
         "companion",

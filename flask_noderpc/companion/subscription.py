@@ -37,13 +37,13 @@ def reason_against(address: Address, seconds: float) -> str:
     except TimeoutError:
         return "no answer to a subscription: a proxy may not pass websockets"
     except jsoncodec.NotJSON as error:
-        return f"the answer to a subscription is none: {error}"
+        return f"invalid response to subscribe: {error}"
     except (OSError, ProtocolError) as error:
         return f"no websocket: {error or type(error).__name__}"
     if found.error:
         return f"a subscription is refused: {short_repr(found.error)}"
     if found.result is None or found.id != 1:
-        return f"the answer to a subscription is none: {short_repr(text)}"
+        return f"invalid response to subscribe: {short_repr(text)}"
     return ""
 
 

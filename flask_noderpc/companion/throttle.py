@@ -100,7 +100,7 @@ class Throttle:
                 left = 0.0
             if left <= 0:
                 raise Busy(
-                    f"the upstream {self._name} is asked as often as it may be",
+                    f"the upstream {self._name} has used up its budget of requests",
                     "NODERPC_UPSTREAM_RATE and NODERPC_UPSTREAM_CONCURRENCY raise that",
                 )
             waiter.woken.wait(left if pause is None else min(left, pause))

@@ -343,7 +343,7 @@ def _by_shape(node: Upstream) -> str:
 def _members(node: Upstream, method: str) -> dict[str, Any]:
     found = jsoncodec.decode(bytes(node.raw(method)))
     if not isinstance(found, dict):
-        raise UpstreamMismatch(node.name, f"{method} is no object")
+        raise UpstreamMismatch(node.name, f"{method} is not an object")
     return found
 
 

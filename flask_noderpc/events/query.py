@@ -249,7 +249,7 @@ def _number(text: str) -> Decimal:
 
 def _date(text: str) -> date:
     if not _DATE.fullmatch(text):
-        raise ValueError(f"{text!r} is no date")
+        raise ValueError(f"{text!r} is not a date")
     return date.fromisoformat(text)
 
 

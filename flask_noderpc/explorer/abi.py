@@ -161,7 +161,9 @@ class Abi:
         if isinstance(found, dict):
             found = found.get("abi")
         if not isinstance(found, list):
-            raise ValueError("it is no list of functions and events, and has none as 'abi'")
+            raise ValueError(
+                "expected a list of functions and events, or an object with one as 'abi'"
+            )
         if len(found) > _MAX_ENTRIES:
             raise ValueError(f"it has more than {_MAX_ENTRIES} entries")
         return cls(list(_entries(found)))
@@ -211,7 +213,7 @@ def _entries(found: list[Any]) -> Iterator[tuple[str, _Entry]]:
     left = iter(range(_MAX_TYPES))
     for row in found:
         if not isinstance(row, dict):
-            raise ValueError("an entry is no object")
+            raise ValueError("an entry is not an object")
         # Solidity: functions may omit the type.
         kind = row.get("type", "function")
         if kind in ("event", "function") and not row.get("anonymous"):
@@ -220,13 +222,13 @@ def _entries(found: list[Any]) -> Iterator[tuple[str, _Entry]]:
 
 def _parameters(rows: Any, depth: int, left: Iterator[int]) -> tuple[Parameter, ...]:
     if not isinstance(rows, list) or depth > _MAX_DEPTH:
-        raise ValueError("parameters are no list, or nested too deeply")
+        raise ValueError("parameters are not a list, or are nested too deeply")
     if len(rows) > _MAX_ENTRIES:
         raise ValueError(f"there are more than {_MAX_ENTRIES} parameters")
     found = []
     for row in rows:
         if not isinstance(row, dict):
-            raise ValueError("a parameter is no object")
+            raise ValueError("a parameter is not an object")
         kind, decoder = _type(_text(row, "type"), row.get("components", []), depth, left)
         name, is_indexed = str(row.get("name", "")), row.get("indexed") is True
         found.append(Parameter(name, kind, decoder, is_indexed))
@@ -273,4 +275,4 @@ def _base(name: str) -> tuple[str, decoding.BaseDecoder]:
             return canonical, _DECODERS.get_decoder(canonical)
     except ValueError:
         pass
-    raise ValueError(f"{name[:40]!r} is no type")
+    raise ValueError(f"{name[:40]!r} is not a type")

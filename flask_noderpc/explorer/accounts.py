@@ -57,7 +57,7 @@ def account(address: str) -> str | Response:
     roles = next((roles for kind, roles in _ROLES.items() if kind.fullmatch(address)), None)
     if roles is None or len(address) > _MAX_ADDRESS:
         raise ValueNotAllowed(
-            "this is no address: 0x and 40 hex digits, or a bech32 address, is needed"
+            "not an address: expected 0x and 40 hex digits, or a bech32 address"
         )
     ethereum, trouble = _ethereum(node, address)
     return render_template(

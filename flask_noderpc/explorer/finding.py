@@ -109,7 +109,7 @@ def _check(text: str) -> None:
         parse(text)
     except QuerySyntaxError as error:
         raise ValueNotAllowed(
-            f"this is no event query: {error.text}",
+            f"not an event query: {error.text}",
             "write KEY = 'TEXT' or KEY > NUMBER, joined by AND, such as app.key = 'name'",
         ) from None
 

@@ -48,11 +48,15 @@ class Denied:
         headers = dict(self.headers)
         for name, value in headers.items():
             if not (isinstance(name, str) and _FIELD_NAME.fullmatch(name)):
-                raise ValueError(f"Denied(headers=...): {short_repr(name)} is no header's name")
+                raise ValueError(
+                    f"Denied(headers=...): {short_repr(name)} is not a header name"
+                )
             if name.lower() in _OF_THE_SERVER:
                 raise ValueError(f"Denied(headers=...): {name} is set by the server")
             if not (isinstance(value, str) and value.isascii() and value.isprintable()):
-                raise ValueError(f"Denied(headers=...): {short_repr(value)} is no header text")
+                raise ValueError(
+                    f"Denied(headers=...): {short_repr(value)} is not a header value"
+                )
         if not isinstance(self.message, str):
             raise ValueError(f"Denied(message={short_repr(self.message)}): a text is needed")
         # Raises UnicodeEncodeError for half a surrogate pair, which JSON can't have.

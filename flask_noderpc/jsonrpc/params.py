@@ -35,7 +35,7 @@ def check_text(what: str, escaped: bytes) -> None:
 
 def not_utf8(what: str) -> InvalidParams:
     """Return the error for bytes that are not UTF-8."""
-    return InvalidParams(f"the {what} is no UTF-8; write other bytes as hex behind 0x")
+    return InvalidParams(f"the {what} is not UTF-8; write other bytes as hex behind 0x")
 
 
 def is_utf8(text: bytes) -> bool:

@@ -147,11 +147,11 @@ def _is_schema(schema: object) -> bool:
 
 def _checked(route: object, name: str) -> Route[Any]:
     if not isinstance(route, Route):
-        raise ConfigurationError(f"{name}: {short_repr(route)} is no Route")
+        raise ConfigurationError(f"{name}: {short_repr(route)} is not a Route")
     if not (isinstance(route.params, type) and is_dataclass(route.params)):
         raise ConfigurationError(
             f"route {route.name!r}: its parameters are a dataclass, not"
-            f" {short_repr(route.params)}; flask_noderpc.NoParams is that of none"
+            f" {short_repr(route.params)}; flask_noderpc.NoParams is for no parameters"
         )
     if route.chain_only and route.params.__hash__ is None:
         raise ConfigurationError(

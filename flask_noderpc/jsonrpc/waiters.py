@@ -100,7 +100,7 @@ class WaiterLimit:
                 evicted = self._limit.acquire(waiter, client)
             except LimitReached as reached:
                 raise Busy(
-                    f"{reached.count} calls wait already, {self._setting} raises this"
+                    f"{reached.count} calls are already waiting; {self._setting} raises this"
                 ) from None
             if evicted is not None:
                 evicted.evicted = self._eviction(evicted.client)
@@ -110,8 +110,9 @@ class WaiterLimit:
     def _eviction(self, client: str) -> str:
         count = self._limit.owned(client) + 1
         return (
-            f"{self._limit.limit} calls wait already, {count} of this client, and so this one"
-            f" gave way; what it sent may still get into a block ({self._setting} raises this)"
+            f"{self._limit.limit} calls are already waiting, {count} of this client, so this"
+            " call was dropped; its transaction may still get into a block"
+            f" ({self._setting} raises the limit)"
         )
 
     def close(self) -> None:

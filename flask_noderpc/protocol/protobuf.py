@@ -180,7 +180,7 @@ class Message:
         """A varint; 0 where it is absent."""
         value = self._last(number, 0)
         if not isinstance(value, int):
-            raise Malformed(f"field {number} is no number")
+            raise Malformed(f"field {number} is not a number")
         return value
 
     def blob(self, number: int) -> bytes:

@@ -157,8 +157,8 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
     except ssl.SSLError as error:
         why = (error.reason or "no certificate or no key").lower().replace("_", " ")
         raise ConfigurationError(
-            f"{certificate} and {key} are no pair for TLS: {why}; name a certificate in PEM and"
-            " its key"
+            f"{certificate} and {key} are not a pair for TLS: {why}; name a certificate in PEM"
+            " and its key"
         ) from None
     except OSError as error:
         # It does not say which of the two.

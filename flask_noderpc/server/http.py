@@ -178,7 +178,7 @@ def _parsed(lines: list[bytes]) -> Fields:
     for line in lines:
         header = _HEADER.fullmatch(line)
         if header is None:
-            raise ValueError("a line that is no header")
+            raise ValueError("malformed header line")
         name, value = header.groups()
         value = value.strip(_BLANKS)
         found.setdefault(name.decode().lower(), []).append(value.decode("latin-1"))
@@ -189,7 +189,7 @@ def read_trailers(source: BinaryIO) -> None:
     """Read what follows the last chunk, and leave it; raise :exc:`ValueError`."""
     for line in _lines(source, ends=(b"\r\n",)):
         if not (_HEADER.fullmatch(line) and line.endswith(b"\r\n")):
-            raise ValueError("a line that is no trailer")
+            raise ValueError("malformed trailer line")
 
 
 def _lines(source: BinaryIO, ends: tuple[bytes, ...] = _EMPTY) -> Iterator[bytes]:
@@ -211,7 +211,7 @@ def _check(found: Fields, version: str) -> None:
     if not all(
         length.isascii() and length.isdigit() and len(length) < 20 for length in lengths
     ):
-        raise ValueError("a length that is no number")
+        raise ValueError("Content-Length is not a number")
     if codings and (version == "HTTP/1.0" or codings[0].lower() != "chunked"):
         raise ValueError("a transfer coding other than HTTP/1.1's chunked")
     hosts = found.get("host", [])

@@ -160,7 +160,7 @@ def _origins(value: object) -> tuple[str, ...]:
         # Browsers send scheme, host and port, and a list without them allows nobody.
         if not _ORIGIN.fullmatch(name):
             raise ValueError(
-                f"{short_repr(name)} is no origin: https://wallet.example, http://localhost:3000"
+                f"{short_repr(name)} is not an origin: https://wallet.example, http://localhost:3000"
             )
     return names
 

@@ -281,7 +281,7 @@ class Settings:
         NAMES,
         "Hosts that requests may name, without ports; ``*`` stands for any part of a name. When"
         " not given all, but at loopback addresses of ``noderpc start`` only ``localhost`` and"
-        " IP addresses, which are served there whatever is listed.",
+        " IP addresses, which are always served there.",
     )
     allow_methods: tuple[str, ...] = setting(
         "access",
@@ -310,7 +310,7 @@ class Settings:
         ("*",),
         ORIGINS,
         "Origins, such as ``https://wallet.example``, whose pages may read and subscribe;"
-        " ``*`` is any. Those of this site always may, and programs that are no browsers.",
+        " ``*`` is any. Those of this site always may, and programs other than browsers.",
     )
     write_origins: tuple[str, ...] = setting(
         "access", (), ORIGINS, "Origins of other sites whose pages may also send transactions."

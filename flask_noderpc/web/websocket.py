@@ -47,7 +47,7 @@ _SERVERS = (
     " websockets"
 )
 _ONE_THREAD = (
-    "the server's process has one thread, which would serve nobody else: give gunicorn"
+    "the server's process has one thread, which would serve no other client: give gunicorn"
     " --threads 64 or -k gevent, and `flask run` its threads"
 )
 

@@ -204,7 +204,7 @@ def _event_of(tag: abci.EventAttribute) -> abci.Event:
     try:
         return abci.Event(kind.decode(), (abci.EventAttribute(key, tag.value, tag.index),))
     except UnicodeDecodeError:
-        raise ValueError("the type of a tag is no UTF-8 text") from None
+        raise ValueError("the type of a tag is not UTF-8") from None
 
 
 def query_result(

@@ -164,7 +164,7 @@ class WireField(fields.Field[Any]):
 
 def _integer(value: int) -> int:
     if not _MIN <= value <= _MAX:
-        raise ValueError(f"{short_repr(value)} is no integer of 64 bits")
+        raise ValueError(f"{short_repr(value)} is not an integer of 64 bits")
     return value
 
 
@@ -177,7 +177,7 @@ class IntString(WireField):
 
     def decode(self, value: Json) -> int:
         if not isinstance(value, str) or not _INTEGER.fullmatch(value):
-            raise ValueError(f"{short_repr(value)} is no integer in text")
+            raise ValueError(f"{short_repr(value)} is not an integer in a string")
         return _integer(int(value))
 
 
@@ -191,7 +191,7 @@ class Cursor(WireField):
     def decode(self, value: Json) -> tuple[int, int]:
         match = _CURSOR.fullmatch(value) if isinstance(value, str) else None
         if match is None:
-            raise ValueError(f"{short_repr(value)} is no cursor")
+            raise ValueError(f"{short_repr(value)} is not a cursor")
         return int(match[1], 16), int(match[2], 16)
 
 
@@ -214,7 +214,7 @@ class Number(WireField):
 
     def decode(self, value: Json) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise ValueError(f"{short_repr(value)} is no integer")
+            raise ValueError(f"{short_repr(value)} is not an integer")
         return _integer(value)
 
 
@@ -227,9 +227,9 @@ class Text(WireField):
 
     def decode(self, value: Json) -> str:
         if not isinstance(value, str):
-            raise ValueError(f"{short_repr(value)} is no text")
+            raise ValueError(f"{short_repr(value)} is not a string")
         if not value.isascii():
-            # Half a surrogate pair, which some decoders of JSON let through, is no text.
+            # Half a surrogate pair, which some decoders of JSON let through, is not a string.
             value.encode()
         return value
 
@@ -243,7 +243,7 @@ class Utf8(WireField):
 
     def decode(self, value: Json) -> bytes:
         if not isinstance(value, str):
-            raise ValueError(f"{short_repr(value)} is no text")
+            raise ValueError(f"{short_repr(value)} is not a string")
         return value.encode()
 
 

@@ -255,7 +255,7 @@ def nullable_decode(field: WireField) -> Load:
 
 def _checked_list(value: Json) -> list[Json]:
     if not isinstance(value, list):
-        raise ValueError(f"{short_repr(value)} is no list")
+        raise ValueError(f"{short_repr(value)} is not a list")
     return value
 
 
@@ -323,7 +323,7 @@ def compiled_load(schema: type[WireSchema]) -> Load:
 
     def load(value: Json) -> Any:
         if not isinstance(value, dict):
-            raise DecodeError(f"{short_repr(value)} is no object")
+            raise DecodeError(f"{short_repr(value)} is not an object")
         members: dict[str, Any] = {}
         key = ""
         try:

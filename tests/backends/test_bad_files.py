@@ -47,7 +47,7 @@ def test_garbage_is_refused_and_left_as_it_is(
 ) -> None:
     path.write_bytes(content)
 
-    with pytest.raises(StoreError, match=r"chain\.db: .*(no SQLite database|corrupt|file)"):
+    with pytest.raises(StoreError, match=r"chain\.db: .*(not a SQLite database|corrupt|file)"):
         open_store().reads.latest_height()
 
     assert path.read_bytes() == content

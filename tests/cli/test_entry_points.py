@@ -183,7 +183,7 @@ def test_help_of_start_shows_settings_by_group_and_the_ten_for_a_newcomer_first(
 
 @pytest.mark.parametrize("former", ["POLL_INTERVAL", "INDEX", "CORS_METHODS"])
 def test_a_setting_that_became_a_constant_is_unknown(former: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=f"NODERPC_{former} is no setting"):
+    with pytest.raises(ConfigurationError, match=f"NODERPC_{former} is not a setting"):
         read_settings({f"NODERPC_{former}": "1"}, {})
     home = ("--home", str(tmp_path), "--rpc.laddr", "x")
     asked = run("noderpc", "start", *home, **{f"NODERPC_{former}": "1"})
@@ -466,7 +466,7 @@ def test_a_backup_that_is_interrupted_goes_on_with_its_verification(
 
 @pytest.mark.parametrize(
     ("content", "text"),
-    [(b"", "no chain here"), (b"no database" * 500, "the file is no SQLite database")],
+    [(b"", "no chain here"), (b"no database" * 500, "the file is not a SQLite database")],
 )
 def test_a_file_that_is_no_store_is_reported_in_one_line_with_its_path(
     tmp_path: Path, content: bytes, text: str

@@ -252,9 +252,9 @@ def test_a_key_shows_its_value_and_the_transactions_that_name_it(site: Site) -> 
         ("/blocks?to=x", 400, "to must be a number, not 'x'"),
         ("/blocks?to=" + "9" * 30, 400, "to must be a number"),
         ("/block/1?page=-1", 400, "page must be a number"),
-        ("/account/nobody", 400, "this is no address"),
+        ("/account/nobody", 400, "not an address"),
         ("/search?q=nothing", 404, "an event query such as tx.height > 5"),
-        ("/search?q=a%3D", 400, "this is no event query"),
+        ("/search?q=a%3D", 400, "not an event query"),
         ("/validators?page=9", 400, "page should be within"),
     ],
 )
@@ -375,7 +375,7 @@ def test_pages_show_a_node_of_any_dialect(make_site: MakeSite, dialect: str) -> 
     for unknown in ("block", "tx"):
         found = page(site.client, f"/{unknown}/{'00' * 32}", 404)
         assert f"({'00' * 32}) not found" in found.text
-    assert "this is no event query" in page(site.client, "/search?q=a%3D", 400).text
+    assert "not an event query" in page(site.client, "/search?q=a%3D", 400).text
 
 
 def test_the_index_page_of_the_node_links_to_its_explorer(site: Site) -> None:

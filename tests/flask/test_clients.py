@@ -138,11 +138,11 @@ def test_one_client_cannot_take_all_waiter_slots(
     guest = server.waiting(GUEST)
 
     received = hogs[0].result(PATIENCE)["error"]["data"]
-    assert "3 calls wait already, 3 of this client, so this one was dropped" in received
+    assert "3 calls are already waiting, 3 of this client, so this call was dropped" in received
     assert "NODERPC_MAX_WAITING_CALLS raises this" in received
     # Two more clients with one call each would leave the hog no more than they have.
     again = server.post(call("events", LONG), HOG)["error"]["data"]
-    assert again == "3 calls wait already, NODERPC_MAX_WAITING_CALLS raises this"
+    assert again == "3 calls are already waiting; NODERPC_MAX_WAITING_CALLS raises this"
     node.produce()
     for each in (*hogs[1:], guest):
         assert "result" in each.result(PATIENCE)

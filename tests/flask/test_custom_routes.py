@@ -162,7 +162,7 @@ class Unknown:
 
 ROWS: dict[str, Any] = {
     "'status' is declared twice": [Route("status", greet, Greeting, dict)],
-    "'greet' is no Route": ["greet"],
+    "'greet' is not a Route": ["greet"],
     "its parameters are a dataclass, not <class": [Route("own", greet, cast(Any, Plain), dict)],
     "its parameters are a dataclass, not None": [Route("own", greet, cast(Any, None), dict)],
     "Unknown.when: no parameter is read as": [Route("own", greet, cast(Any, Unknown), dict)],

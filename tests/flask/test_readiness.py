@@ -174,7 +174,7 @@ def newer(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda path: path.write_bytes(b"no database" * 1000), "no SQLite database"),
+        (lambda path: path.write_bytes(b"no database" * 1000), "not a SQLite database"),
         (lambda path: path.unlink(), "gone|can't be opened|no chain"),
         (newer, "made by a newer flask-noderpc"),
     ],

@@ -216,7 +216,7 @@ def test_a_store_that_can_t_be_opened_is_an_error_object_of_each_call(
     assert (by_get.status_code, by_get.content_type) == (500, "application/json")
     error = by_get.get_json()["error"]
     assert error["code"] == -32603
-    assert "the file is no SQLite database" in error["data"]
+    assert "the file is not a SQLite database" in error["data"]
     assert by_post.get_json() == [
         {"jsonrpc": "2.0", "id": request_id, "error": error} for request_id in (7, 8)
     ]

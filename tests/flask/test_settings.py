@@ -111,10 +111,10 @@ def test_a_number_of_any_size_is_refused_in_one_line(name: str, digits: int) -> 
         ("database", "/\udcff/x", "surrogates"),
         ("exclude_routes", 5, "a list of names"),
         ("exclude_routes", [5], "a list of names"),
-        ("write_origins", "wallet.example", "'wallet.example' is no origin: https://"),
-        ("write_origins", ["https://a.example", "localhost:3000"], "is no origin"),
-        ("read_origins", "https://wallet.example/", "is no origin"),
-        ("cors_origins", "wallet.example", "is no origin"),
+        ("write_origins", "wallet.example", "'wallet.example' is not an origin: https://"),
+        ("write_origins", ["https://a.example", "localhost:3000"], "is not an origin"),
+        ("read_origins", "https://wallet.example/", "is not an origin"),
+        ("cors_origins", "wallet.example", "is not an origin"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_refused_with_its_key(
@@ -154,7 +154,8 @@ def test_the_names_that_settings_take_are_those_that_there_are() -> None:
 
 def test_a_key_that_is_no_setting_is_refused() -> None:
     with pytest.raises(
-        ConfigurationError, match="NODERPC_DATABSE is no setting; did you mean NODERPC_DATABASE"
+        ConfigurationError,
+        match="NODERPC_DATABSE is not a setting; did you mean NODERPC_DATABASE",
     ):
         read(databse="x")
 
@@ -205,7 +206,7 @@ def test_a_prefix_that_is_no_path_is_refused_where_a_blueprint_is_registered(
 
 
 def test_an_option_that_is_no_setting_is_refused(make_app: MakeApp) -> None:
-    with pytest.raises(ConfigurationError, match="NODERPC_COLOUR is no setting"):
+    with pytest.raises(ConfigurationError, match="NODERPC_COLOUR is not a setting"):
         make_app().register_blueprint(noderpc_bp, colour="red")
 
 

@@ -55,7 +55,7 @@ class HttpResponse:
 
 
 def _refuse_constant(text: str) -> None:
-    raise AssertionError(f"{text} is no JSON")
+    raise AssertionError(f"{text} is not JSON")
 
 
 def connection_to(

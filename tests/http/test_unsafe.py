@@ -69,7 +69,7 @@ def test_dial_peers_without_network_is_refused(tmp_path: Path) -> None:
     for name, param in (("dial_seeds", "seeds"), ("dial_peers", "peers")):
         reply = client.get(f'/{name}?{param}=["{PEER}"]')
         assert reply.status_code == 500
-        assert "this node stands alone" in reply.get_json()["error"]["data"]
+        assert "this node has no P2P network" in reply.get_json()["error"]["data"]
     alone.close()
 
 

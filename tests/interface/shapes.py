@@ -63,7 +63,7 @@ def _fields(
     value: object, fields: Mapping[str, Kind], extras: Mapping[str, Kind], where: str
 ) -> Iterator[str]:
     if not isinstance(value, dict):
-        yield f"{where}: {value!r} is no object"
+        yield f"{where}: {value!r} is not an object"
         return
     expected = _first_names(fields)
     for name in expected:

@@ -156,7 +156,7 @@ def test_an_unexpected_nested_field_is_named() -> None:
 def test_a_scalar_where_an_object_belongs_is_named() -> None:
     value = BLOCK_ID | {"parts": 1}
 
-    assert check(value, {"shape": "BlockID"}) == ["result.parts: 1 is no object"]
+    assert check(value, {"shape": "BlockID"}) == ["result.parts: 1 is not an object"]
 
 
 def test_an_element_is_named_by_its_place() -> None:
@@ -180,7 +180,7 @@ def test_the_id_of_a_node_is_lower_case() -> None:
 def test_the_proof_of_a_transaction_is_an_object() -> None:
     value = TX | {"proof": ""}
 
-    assert check(value, {"shape": "TxLookup"}) == ["result.proof: '' is no object"]
+    assert check(value, {"shape": "TxLookup"}) == ["result.proof: '' is not an object"]
 
 
 def test_only_a_transaction_has_a_proof_beside_its_fields() -> None:

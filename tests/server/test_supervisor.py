@@ -139,7 +139,7 @@ def test_a_running_node_with_an_unusable_store_stays_up_and_reports_it(tmp_path:
 
         def says_why() -> bool:
             status, text = answered(url + "/readyz")
-            return status == 503 and "the file is no SQLite database" in text
+            return status == 503 and "the file is not a SQLite database" in text
 
         until(says_why, "an answer of the one in its place")
         assert answered(url + "/health")[0] == 200

@@ -128,9 +128,9 @@ def test_subscribers_over_tls_get_events_and_close_1001(
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("other", "are no pair for TLS: key values mismatch"),
+        ("other", "are not a pair for TLS: key values mismatch"),
         ("secret", "the key for TLS must have no passphrase"),
-        ("certificate", "are no pair for TLS: no certificate or no key"),
+        ("certificate", "are not a pair for TLS: no certificate or no key"),
         ("none", "for TLS: No such file or directory"),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_single_threaded_server_refuses_websockets(app: Flask) -> None:
         status, text = asked(port, "/websocket", HANDSHAKE)
         assert asked(port, "/health")[0] == 200
     assert status == 503
-    assert "has one thread, which would serve nobody else: give gunicorn --threads" in text
+    assert "has one thread, which would serve no other client: give gunicorn --threads" in text
 
 
 def test_hypercorn_is_reported_in_the_log(

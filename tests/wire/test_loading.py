@@ -280,7 +280,7 @@ def test_no_json_at_all_is_a_typed_error(dialect: Dialect, value: Any) -> None:
         (b'{"last_height":1e400,"block_metas":[]}', ""),
         (b'{"last_height":"1","block_metas":[{}]}', "block_metas.0.block_id: is missing"),
         (b'{"last_height":"1","block_metas":[null]}', "block_metas.0: is null"),
-        (b'{"last_height":"1","block_metas":"x"}', "block_metas: 'x' is no list"),
+        (b'{"last_height":"1","block_metas":"x"}', "block_metas: 'x' is not a list"),
     ],
 )
 @EVERY_DIALECT

@@ -185,13 +185,13 @@ class Network:
 
     def dial_seeds(self, addresses: Sequence[str]) -> None:
         """Begin to ask these nodes, each ``id@host:port``, for others."""
-        raise NotSupported("this node stands alone, it dials nobody")
+        raise NotSupported("this node has no P2P network")
 
     def dial_peers(
         self, addresses: Sequence[str], *, persistent: bool, unconditional: bool, private: bool
     ) -> None:
         """Begin to connect to these nodes, each ``id@host:port``."""
-        raise NotSupported("this node stands alone, it dials nobody")
+        raise NotSupported("this node has no P2P network")
 
 
 MAX_MINED = 100_000

@@ -167,7 +167,9 @@ def _check_evidence(at: Connection, header: Header, pieces: Sequence[Evidence]) 
         return
     # A chain may compute it in its own way, but not that of nothing.
     if not pieces or "evidence_hash" not in unchecked(at, header.height):
-        raise DamagedRow("evidence", header.height, "it is missing, or not that of the header")
+        raise DamagedRow(
+            "evidence", header.height, "it is missing, or differs from the header's hash"
+        )
 
 
 def events(at: Connection, height: int) -> tuple[Event, ...]:
@@ -318,7 +320,7 @@ def check_validators(at: Connection, height: int, found: ValidatorSet) -> None:
         return
     header = packed.unpack_meta(row[0], height, "").header
     if validators_hash(found) != header.validators_hash:
-        raise DamagedRow("validator set", height, "it is not that of the header")
+        raise DamagedRow("validator set", height, "it differs from the header's hash")
 
 
 def unchecked(at: Connection, height: int) -> frozenset[str]:

@@ -166,7 +166,7 @@ def check_counts(at: Connection) -> None:
     waiting = "SELECT count(*), CAST(coalesce(sum(size), 0) AS BIGINT) FROM mempool"
     if mempool.count(at) != PendingCount(*at.execute(waiting).fetchone()):
         raise InvalidBlock(
-            "mempool_totals: the counts are not those of the mempool: restore a backup"
+            "mempool_totals: the counts differ from the mempool's content: restore a backup"
         )
     lowest = at.engine.lowest_kept
     bases = {index.TX: f"{lowest} << {POSITION_BITS}", index.BLOCK: lowest}
@@ -180,7 +180,7 @@ def check_counts(at: Connection) -> None:
             at, f"(SELECT * FROM ({one}) AS a EXCEPT SELECT * FROM ({other}) AS b) AS c", ()
         ):
             raise InvalidBlock(
-                "tx_counts: the counts are not those of the transactions: restore a backup"
+                "tx_counts: the counts differ from the number of transactions: restore a backup"
             )
     for kind in (index.TX, index.BLOCK):
         places = f"SELECT count(DISTINCT place) FROM {kind}_hits"

@@ -145,7 +145,7 @@ def _cause(error: sqlite3.Error) -> str:
         sqlite3.SQLITE_FULL: f"{FULL}: make space",
         sqlite3.SQLITE_READONLY: "the database is read-only",
         sqlite3.SQLITE_CORRUPT: "the file is corrupt, restore a backup",
-        sqlite3.SQLITE_NOTADB: "the file is no SQLite database, restore a backup",
+        sqlite3.SQLITE_NOTADB: "the file is not a SQLite database, restore a backup",
         sqlite3.SQLITE_CANTOPEN: "the file can't be opened: is its folder there, writable?",
         sqlite3.SQLITE_IOERR: "the disk reports an error",
     }.get(code & 0xFF)

@@ -115,7 +115,7 @@ def begin_migration(connection: Connection) -> int | None:
     migrated."""
     if not _is_v1(connection):
         if not CORE.taken(connection):
-            raise StoreError("this is no store of flask-noderpc")
+            raise StoreError("not a flask-noderpc database")
         return None
     if _COPYING not in CORE.taken(connection):
         for table in (*v1.RENAMED, *_OLD_INDEX):

@@ -302,7 +302,7 @@ class MerkleKVStore(KeyValueApplication):
     def _required_tree(self, height: int) -> TreeState:
         tree = self._tree(height)
         if tree is None:
-            raise StoreError(f"the state at height {height} is that of another application")
+            raise StoreError(f"the state at height {height} belongs to another application")
         return tree
 
     def _position(self, key: bytes) -> int | None:

@@ -36,7 +36,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
 @main.command(
     "import",
     examples=[
-        ("noderpc import http://node:26657 --database chain.db", "All blocks that it has."),
+        ("noderpc import http://node:26657 --database chain.db", "All its blocks."),
         (
             "noderpc import http://one:26657 http://two:26657 --from 1000 --to 2000",
             "A range from two nodes, into ~/.noderpc.",

@@ -25,7 +25,7 @@ def parse_prices(text: str) -> Prices:
             check_denom(match[3])
         except InvalidCoins as error:
             raise InvalidSetting(
-                f"min_gas_prices: {short_repr(part)} is no price: {error}"
+                f"min_gas_prices: {short_repr(part)} is not a price: {error}"
             ) from None
         fraction = match[2] or ""
         if price := int(match[1] + fraction):

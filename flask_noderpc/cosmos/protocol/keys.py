@@ -199,7 +199,7 @@ def from_json(given: Mapping[str, Any], depth: int = _MAX_DEPTH) -> Key:
             try:
                 return known(b64decode(given["key"], validate=True))
             except NotBase64:
-                raise InvalidMessage(f"key {short_repr(given['key'])} is no base64") from None
+                raise InvalidMessage(f"key {short_repr(given['key'])} is not base64") from None
     raise InvalidMessage(f"a key of type {short_repr(kind)} is not known")
 
 

@@ -299,7 +299,7 @@ class EvmApplication(Application):
     def _head(self) -> EvmHead:
         latest = head(self._state)
         if latest is None:
-            raise StoreError("the state is that of another application")
+            raise StoreError("the state belongs to another application")
         return latest
 
     def _account(self, latest: EvmHead, address: bytes) -> Account:

@@ -61,7 +61,7 @@ def _amount(tx: Message, number: int) -> int:
     if not text:
         return 0
     if len(text) > _MAX_DIGITS or not (text.isascii() and text.isdecimal()):
-        raise ValueError(f"field {number} is no amount")
+        raise ValueError(f"field {number} is not an amount")
     return int(text)
 
 

@@ -67,7 +67,7 @@ class OriginPolicy:
         return _BROWSER_HEADERS if self.restrict_reading else ()
 
     def serves(self, host: str) -> bool:
-        """Return true if there is no list, or it has the host that a request names."""
+        """Return true if no list is set, or the list contains the host that a request names."""
         return not self.hosts or self._has(host)
 
     def serves_on_loopback(self, host: str | None) -> bool:

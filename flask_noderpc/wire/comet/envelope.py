@@ -131,7 +131,7 @@ def _why(document: bytes, error: jsoncodec.NotJSON) -> GoError:
         return reason
     if gojson.kind_of(document) == "object":
         # Go accepts invalid UTF-8 and lone surrogates.
-        return GoError("a text in it is no Unicode")
+        return GoError("a string is not valid Unicode")
     return gojson.mismatch(document, _REQUEST)
 
 

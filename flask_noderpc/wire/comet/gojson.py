@@ -182,7 +182,7 @@ def _check_long(document: bytes, reason: str) -> None:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _check(document: bytes) -> None:
@@ -241,7 +241,7 @@ def elements(document: bytes) -> list[bytes]:
     except jsoncodec.NotJSON:
         # Go accepts lone surrogates.
         if len(document) > MAX_EXPLAINED:
-            raise GoError("a text in it is no Unicode") from None
+            raise GoError("a string is not valid Unicode") from None
         return _elements(document)
 
 
