@@ -112,7 +112,7 @@ class WaiterLimit:
         return (
             f"{self._limit.limit} calls are already waiting, {count} of this client, so this"
             " call was dropped; its transaction may still get into a block"
-            f" ({self._setting} raises the limit)"
+            f" ({self._setting} raises this)"
         )
 
     def close(self) -> None:
