@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     __version__: str
     explorer_bp: Blueprint
 
-# Where each public name lives. They are loaded when they are asked for: pytest and flask
-# import this package in every run, for its plugins, whether it is used or not.
+# Module of each public name. They are imported at first use: pytest and flask import this
+# package in every run, for its plugins, whether it is used or not.
 _HOMES = {
     "COMETBFT_ROUTES": "cometbft.routes",
     "DIALECTS": "wire.dialects",

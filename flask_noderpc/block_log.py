@@ -1,4 +1,4 @@
-"""Log of blocks: a line for each, and where they are many one line for the rest of a second."""
+"""Log of blocks: a line for each, or at most one line per second if there are many."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TEXTS = {
 
 
 def is_enabled() -> bool:
-    """Return true if anybody reads the lines, so that amounts need be known."""
+    """Return true if the lines are logged, so that the amounts must be computed."""
     return log.isEnabledFor(logging.INFO)
 
 
@@ -63,7 +63,7 @@ class BlockLog:
 
 def _sum(one: Amounts, other: Amounts) -> Amounts:
     added = {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
-    # It does not add up.
+    # Lags are not summed.
     return {**added, "lag_seconds": other["lag_seconds"]} if "lag_seconds" in other else added
 
 

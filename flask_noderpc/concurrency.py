@@ -1,7 +1,7 @@
 """Native threads, locks and yields that work the same with and without gevent.
 
-The only module outside ``server`` that knows gevent. It never imports gevent by itself: a
-host that has patched the standard library has loaded it already.
+The only module outside ``server`` that depends on gevent. It never imports gevent by itself: an
+app that has patched the standard library has already imported it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def is_patched() -> bool:
-    """True if gevent has replaced the blocking parts of the standard library."""
+    """Return true if gevent has replaced the blocking parts of the standard library."""
     monkey = sys.modules.get("gevent.monkey")
     return monkey is not None and bool(monkey.is_module_patched("threading"))
 
@@ -34,20 +34,21 @@ _PATCHED_FIRST = is_patched()
 
 
 def is_patched_late() -> bool:
-    """True if locks may have been created before gevent patched them: those stop the hub."""
+    """Return true if locks may have been created before gevent patched them: such locks stop
+    the hub."""
     return is_patched() and not _PATCHED_FIRST
 
 
 # libev: EV_READ.
 _READ = 1
 
-# libev: of what is due in one iteration of the loop, each is called once. With this priority
-# gevent.idle() returns in the next one.
+# libev: one iteration of the loop calls each due watcher once. With this priority gevent.idle()
+# returns in the next iteration.
 _IN_EACH_ITERATION = 2
 
 
 def next_turn() -> None:
-    """Yield to other threads, or to other greenlets and those whose socket is ready.
+    """Yield to other threads, or to other greenlets and to those whose socket is ready.
 
     gevent's ``sleep(0)`` returns before sockets are polled, up to fifty times.
     """
@@ -59,12 +60,12 @@ def next_turn() -> None:
         time.sleep(0)
 
 
-# Reading 200 overridden accounts, the slowest items, takes some 15 ms.
+# Reading 200 overridden accounts, the slowest items, takes about 15 ms.
 _IN_A_TURN = 200
 
 
 def in_turns(items: Iterable[T]) -> Iterator[T]:
-    """Yield items that take long to read, and let others run after each 200 of them."""
+    """Yield items that take long to read, and let other requests run after each 200 of them."""
     for number, item in enumerate(items, 1):
         yield item
         if number % _IN_A_TURN == 0:
@@ -72,7 +73,7 @@ def in_turns(items: Iterable[T]) -> Iterator[T]:
 
 
 def has_input(sock: socket.socket) -> bool:
-    """Return true if reading from a socket would not wait."""
+    """Return true if reading from a socket would not block."""
     if isinstance(sock, ssl.SSLSocket) and sock.pending():
         return True
     poll = select.poll
@@ -85,7 +86,7 @@ def has_input(sock: socket.socket) -> bool:
     try:
         poller.register(sock, select.POLLIN)
     except ValueError:
-        # Closed meanwhile: a read reports it.
+        # Closed meanwhile: the next read raises the error.
         return True
     return bool(poller.poll(0))
 
@@ -93,7 +94,7 @@ def has_input(sock: socket.socket) -> bool:
 def wait_until_readable(descriptor: int, seconds: float) -> bool:
     """Let other greenlets run until a socket has input; without gevent just wait.
 
-    Return false if it has none after so many seconds.
+    Return false if it has none after ``seconds``.
     """
     if not is_patched():
         poller = select.poll()
@@ -103,11 +104,11 @@ def wait_until_readable(descriptor: int, seconds: float) -> bool:
     from gevent.timeout import Timeout
 
     hub = get_hub()
-    # gevent's select and poll make many objects for a socket that is ready soon.
+    # gevent's select and poll create many objects for a socket that is ready soon.
     watcher = hub.loop.io(descriptor, _READ)
     is_readable = False
     try:
-        # With false as its exception the timeout ends the block, and raises nothing.
+        # With false as its exception, the timeout ends the block without an error.
         with Timeout(seconds, False):
             hub.wait(watcher)
             is_readable = True
@@ -127,7 +128,7 @@ def native_lock() -> threading.Lock:
 
 
 def in_thread(function: Callable[[], T]) -> T:
-    """Return a function's result; under gevent from a thread, so that its hub goes on."""
+    """Return a function's result; under gevent from a thread, so that its hub continues."""
     if not is_patched():
         return function()
     from gevent.hub import get_hub
@@ -138,12 +139,14 @@ def in_thread(function: Callable[[], T]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Pending(Generic[T]):
-    """Work that has begun, or is queued."""
+    """Work that has begun or is queued."""
 
     result: Callable[[], T]
-    """Waits for the result; returns it, or raises what the work raised. To be called once."""
+    """Function that waits for the result and returns it, or raises the error of the work. Call
+    it once."""
     is_done: Callable[[float], bool] = lambda seconds: True
-    """Returns true as soon as :attr:`result` would not wait, or false so many seconds on."""
+    """Function that waits up to ``seconds`` and returns true as soon as :attr:`result` would
+    not block."""
 
 
 class _Done(Protocol):
@@ -160,7 +163,8 @@ class _Runner(Protocol):
 
 
 class _Job(Generic[T]):
-    """A job and its result or error; gevent's threads print what a job raises."""
+    """A job and its result or error; gevent's threads would print an error that the job
+    raises."""
 
     def __init__(self, function: Callable[[], T]) -> None:
         self._function = function
@@ -180,7 +184,7 @@ class _Job(Generic[T]):
             try:
                 raise self._error
             finally:
-                # Its traceback holds this frame, which holds it.
+                # The error's traceback references this frame, which references the error.
                 self._error = None
         return self._values[0]
 
@@ -206,8 +210,8 @@ class NativeThread:
         with self._lock:
             if self._runner is None:
                 self._runner = _GeventRunner() if is_patched() else _ThreadRunner(self._name)
-            # Under the lock, before another thread can stop the runner: a job queued after
-            # that never runs.
+            # Under the lock, before another thread can stop the runner: a job queued later
+            # would never run.
             done = self._runner.spawn(queued.work)
 
         def result() -> T:
@@ -233,10 +237,10 @@ _idle_pools: list[ThreadPool] = []
 
 
 class _GeventRunner:
-    """A thread pool of gevent with one thread; those of the main thread's hub are reused.
+    """A thread pool of gevent with one thread; pools of the main thread's hub are reused.
 
-    gevent reports a thread as gone while it still shuts down, and an interpreter that exits
-    then may crash or hang.
+    gevent reports a thread as ended while it still shuts down, and an interpreter that exits at
+    that moment may crash or hang.
     """
 
     def __init__(self) -> None:
@@ -245,7 +249,7 @@ class _GeventRunner:
 
         hub = get_hub()
         for pool in tuple(_idle_pools):
-            # A fork leaves the thread behind.
+            # A forked process does not have the thread.
             if pool.hub is hub and pool.pid == os.getpid() and not len(pool):
                 _idle_pools.remove(pool)
                 self._pool = pool
@@ -268,8 +272,8 @@ class _GeventRunner:
 class _ThreadRunner:
     """A daemon thread with a queue.
 
-    ThreadPoolExecutor would do, but it refuses work at interpreter exit, when a producer
-    still has to release its lease.
+    ThreadPoolExecutor refuses work at interpreter exit, when a producer still has to release
+    its lease.
     """
 
     def __init__(self, name: str) -> None:
@@ -290,5 +294,5 @@ class _ThreadRunner:
             job, done = item
             job()
             done.set()
-            # An idle thread must not hold a reference to the last result.
+            # An idle thread must not reference the last result.
             del item, job, done

@@ -5,24 +5,24 @@
     NodeRPCError
     ├── ConfigurationError          raised at start, never on the wire
     │   └── InvalidSetting          a setting whose value is wrong wherever the node runs
-    ├── BackendError                raised by backends and the chain; knows no code
+    ├── BackendError                raised by backends and the chain; has no code
     │   ├── NotFound                the requested object does not exist
     │   │   ├── HeightNotAvailable(height, lowest, latest)
     │   │   ├── BlockNotFound(hash)
     │   │   ├── TxNotFound(hash)
     │   │   ├── FilterNotFound()
     │   │   └── ResultNotFound(what)
-    │   ├── Refused                 the request can't be granted
+    │   ├── Refused                 the request is not allowed
     │   │   ├── ValueNotAllowed(reason)
     │   │   ├── GenesisTooLarge(size, limit)
-    │   │   ├── Forbidden           this caller may not do this
+    │   │   ├── Forbidden           the caller may not do this
     │   │   │   ├── OriginRefused() · HostRefused() · NotAuthorized(method)
-    │   │   │   └── SigningRefused()    only local callers may sign with its keys
+    │   │   │   └── SigningRefused()    its keys sign only for local callers
     │   │   ├── KeyProtected(wish)  a validator key must not sign a height twice
     │   │   ├── TxRejected(reason)
     │   │   │   ├── TxInCache · TxTooLarge(size, limit) · NonceTaken()
     │   │   ├── InvalidEvidence(reason)
-    │   │   ├── InvalidTransaction(reason)  no signed Ethereum transaction
+    │   │   ├── InvalidTransaction(reason)  not a signed Ethereum transaction
     │   │   ├── QuerySyntaxError(reason, at)
     │   │   └── NotSupported(what)
     │   ├── MempoolFull(txs, max_txs, size, max_bytes)
@@ -30,18 +30,18 @@
     │   ├── WaitTimedOut(what)
     │   ├── Busy(what, setting)     a limit of this server is reached
     │   ├── SearchTooCostly(reason) the search exceeds its limits
-    │   ├── ExecutionFailed         the code was not executed to its end
+    │   ├── ExecutionFailed         the execution of the code was aborted
     │   │   └── ExecutorsBusy(count) · ExecutionTimedOut() · ExecutorDied() · TraceStopped
     │   ├── InvalidBlock(reason)    append_block refused it
     │   ├── BlockNotExecuted(height, txs, reason)  the next proposal has fewer txs
     │   ├── LeaseLost(reason)       another producer took over
-    │   ├── ChainHalted(reason)     our keys can't commit a block
+    │   ├── ChainHalted(reason)     the keys can't commit a block
     │   ├── DecodeError(reason, path)   JSON of another node does not fit its schema
     │   ├── ForwardedCallFailed(error)  error object of another node
     │   ├── UpstreamError           another node can't be used
     │   │   ├── UpstreamUnavailable(name, reason)   it gave no usable response
-    │   │   ├── UpstreamRefused(name, code, message, data)  its JSON-RPC error
-    │   │   └── UpstreamMismatch(name, reason)      what it said is refuted
+    │   │   ├── UpstreamRefused(name, code, message, data)  it responded with an error
+    │   │   └── UpstreamMismatch(name, reason)      its data is refuted
     │   └── StoreError(reason, path) the store is missing, corrupt or too new
     │       └── StoreUnavailable    it is locked or full, or its database can't be reached
     └── RPCError(code, message, text)   the JSON-RPC error object
@@ -67,14 +67,14 @@ def short_repr(value: object) -> str:
     try:
         return _SHORT.repr(value)
     except ValueError:
-        # CPython writes no integer of more than 4,300 digits.
+        # CPython refuses to print integers with more than 4,300 digits.
         return f"<{type(value).__name__}>"
 
 
 class NodeRPCError(Exception):
     """Root of every error that this package raises on purpose.
 
-    ``text`` is a real node's message; ``hint`` adds what to do about it.
+    ``text`` is a real node's message; ``hint`` says how to fix the problem.
     """
 
     def __init__(self, text: str = "", hint: str = "") -> None:
@@ -84,7 +84,7 @@ class NodeRPCError(Exception):
 
 
 class ConfigurationError(NodeRPCError):
-    """A setting, a home or a mount is wrong; the message names the fix."""
+    """A setting, a home or a mount is wrong; the message says how to fix it."""
 
 
 class InvalidSetting(ConfigurationError):
@@ -144,7 +144,7 @@ class ResultNotFound(NotFound):
 
 
 class GenesisNotAvailable(NotFound):
-    """The chain was begun at a trusted height, without its genesis document."""
+    """The chain began at a trusted height, without its genesis document."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -154,7 +154,7 @@ class GenesisNotAvailable(NotFound):
 
 
 class FilterNotFound(NotFound):
-    """No filter has this id, or it expired because it was not polled."""
+    """No filter has this ID, or it expired because it was not polled."""
 
     def __init__(self) -> None:
         # geth: eth/filters/api.go.
@@ -162,7 +162,7 @@ class FilterNotFound(NotFound):
 
 
 class Refused(BackendError):
-    """The request is valid and can't be granted."""
+    """The request is valid but is not allowed."""
 
 
 class ValueNotAllowed(Refused):
@@ -184,7 +184,7 @@ class Forbidden(Refused):
 
 
 class OriginRefused(Forbidden):
-    """The caller is a page of an origin that may not do this."""
+    """The caller is a web page whose origin is not allowed to do this."""
 
 
 class HostRefused(Forbidden):
@@ -195,7 +195,7 @@ class HostRefused(Forbidden):
 
 
 class NotAuthorized(Forbidden):
-    """The host's ``authorize`` function denied the call of a method."""
+    """The app's ``authorize`` function denied the call of a method."""
 
     def __init__(
         self,
@@ -209,7 +209,8 @@ class NotAuthorized(Forbidden):
 
 
 class SigningRefused(Forbidden):
-    """The caller is not local; the node's keys sign for local callers only."""
+    """The caller is not on this machine; the node's keys sign only for callers on this
+    machine."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -219,7 +220,7 @@ class SigningRefused(Forbidden):
 
 
 class KeyProtected(Refused):
-    """The call needs a validator key that may sign a height again."""
+    """The call would let a validator key sign a height twice."""
 
     def __init__(self, wish: str) -> None:
         super().__init__(
@@ -264,7 +265,7 @@ class InvalidEvidence(Refused):
 
 
 class InvalidTransaction(Refused):
-    """The bytes are no signed Ethereum transaction; the text is geth's."""
+    """The bytes are not a signed Ethereum transaction; the text is geth's."""
 
 
 class QuerySyntaxError(Refused):
@@ -276,7 +277,7 @@ class QuerySyntaxError(Refused):
 
 
 class NotSupported(Refused):
-    """This backend does not offer the role that the call needs."""
+    """The backend does not support what the call needs."""
 
 
 class MempoolFull(BackendError):
@@ -320,7 +321,7 @@ class SearchTooCostly(BackendError):
 
     @classmethod
     def by_time(cls, seconds: float) -> SearchTooCostly:
-        """Return the error of a search that took, or waited, too long."""
+        """Return the error of a search that took too long, including its time in the queue."""
         return cls(
             f"the search was not done within {seconds:g} s: narrow it by height, by cursor or"
             " by an equality (NODERPC_SEARCH_TIMEOUT raises this)"
@@ -336,7 +337,7 @@ class SearchTooCostly(BackendError):
 
 
 class SearchIncomplete(BackendError):
-    """The index lacks heights of the search, and no node that has them answers."""
+    """The index lacks heights of the search, and no upstream node that has them responds."""
 
 
 class InvalidBlock(BackendError):
@@ -344,7 +345,7 @@ class InvalidBlock(BackendError):
 
 
 class ExecutionFailed(BackendError):
-    """The code was not executed to its end, through no fault of its own."""
+    """The execution of the code was aborted, through no fault of the code."""
 
 
 class ExecutorsBusy(ExecutionFailed):
@@ -375,23 +376,24 @@ class ExecutorDied(ExecutionFailed):
 
 
 class BlockNotExecuted(BackendError):
-    """A proposed block was not executed to its end; the next proposal has fewer."""
+    """A proposed block was not completely executed; the next proposal has fewer
+    transactions."""
 
     def __init__(self, height: int, txs: int, reason: str) -> None:
         super().__init__(f"block {height} with {txs} transactions was not executed: {reason}")
 
 
 class LeaseLost(BackendError):
-    """Another process holds the lease and produces blocks."""
+    """Another process has the lease and produces blocks."""
 
 
 class ChainHalted(BackendError):
-    """The keys of this home can't commit a block: they hold too little voting power, or have
-    signed this height already."""
+    """The keys of this home can't commit a block: they have too little voting power, or have
+    already signed this height."""
 
 
 class NotReady(BackendError):
-    """Blocks are due but not produced."""
+    """Blocks are due but are not produced."""
 
 
 class UpstreamError(BackendError):
@@ -403,9 +405,9 @@ class UpstreamError(BackendError):
 
 
 class UpstreamUnavailable(UpstreamError):
-    """The upstream gave no usable response; another may, or the same one later.
+    """The upstream gave no usable response; another upstream may, or the same one later.
 
-    ``retry_after`` are the seconds that it asked to wait, if it did.
+    ``retry_after`` is the number of seconds that it asked to wait, if any.
     """
 
     def __init__(self, name: str, reason: str, retry_after: float | None = None) -> None:
@@ -414,7 +416,7 @@ class UpstreamUnavailable(UpstreamError):
 
 
 class UpstreamRefused(UpstreamError):
-    """The upstream answered a call with a JSON-RPC error."""
+    """The upstream responded to a call with a JSON-RPC error."""
 
     def __init__(self, name: str, code: int, message: str, data: str = "") -> None:
         self.code, self.message, self.data = code, message, data
@@ -422,7 +424,7 @@ class UpstreamRefused(UpstreamError):
 
 
 class ForwardedCallFailed(BackendError):
-    """Another node answered a forwarded call with an error object."""
+    """Another node responded to a forwarded call with an error object."""
 
     def __init__(self, error: Mapping[str, Any]) -> None:
         self.error = error
@@ -430,7 +432,7 @@ class ForwardedCallFailed(BackendError):
 
 
 class UpstreamMismatch(UpstreamError):
-    """A hash, a signature or another upstream refutes what the upstream said."""
+    """A hash, a signature or another upstream refutes the upstream's data."""
 
     def __init__(self, name: str, reason: str) -> None:
         self.reason = reason
@@ -450,7 +452,7 @@ class StoreError(BackendError):
 
 
 class StoreUnavailable(StoreError):
-    """The store can't be used now, and may be later: the same call may succeed then."""
+    """The store can't be used at the moment; the same call may succeed later."""
 
 
 class RPCError(NodeRPCError):

@@ -1,6 +1,7 @@
-"""Aliases of event types, and values that are compared without case, for queries.
+"""Aliases of event types, and values that are compared case-insensitively, for queries.
 
-Features declare them: Ethermint's events have two names, and Ethereum's addresses no case.
+Features declare them: Ethermint's events have two names, and Ethereum's addresses may be in
+upper or lower case.
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ from .feature import EventAliases, features
 
 
 def with_aliases(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events of a transaction as queries see them."""
+    """Return the events of a transaction as queries find them."""
     for aliases in {id(each): each for each in _of(events)}.values():
         events = aliases.with_aliases(events)
     return events
 
 
 def searchable(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events of a transaction as they are indexed: with aliases, and values as they
-    are compared."""
+    """Return the events of a transaction as they are indexed: with aliases, and values in the
+    form in which they are compared."""
     if not any(_of(events)):
         return events
     return tuple(map(_comparable, with_aliases(events)))
 
 
 def has_aliases(key: str) -> bool:
-    """Return true for a key whose values may have to be compared without case."""
+    """Return true for a key whose values may be compared case-insensitively."""
     return _of_key(key) is not None
 
 
 def comparable(key: str, value: str) -> str:
-    """Return a value of a key as it is compared."""
+    """Return a key's value in the form in which it is compared."""
     aliases = _of_key(key)
     return value.lower() if aliases is not None and aliases.ignores_case(value) else value
 

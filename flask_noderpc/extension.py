@@ -1,7 +1,7 @@
 """The Flask extension: mounts of the node RPC on an app.
 
-Registering opens nothing: the store, the lease and the producer start at the first
-request that a process answers.
+Registering a mount opens nothing: the store, the lease and the producer start at the first
+request of a process.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from .wire.dialects import dialect_named
 class NodeRPC:
     """Serves a node's RPC from a Flask app.
 
-    ``backend`` answers the calls; without one the app gets an embedded chain in its
-    instance folder. ``routes`` are rows of your own, beside those of the node. ``authorize`` is
+    ``backend`` handles the calls; without one the app gets an embedded chain in its
+    instance folder. ``routes`` are your own routes, in addition to the node's. ``authorize`` is
     called with Flask's request and the method of every call, and returns ``True`` or
-    :class:`~flask_noderpc.Denied`. ``dialect`` is a name or a dialect of your own. Further
-    keywords are settings of this mount alone, such as ``max_batch``.
+    :class:`~flask_noderpc.Denied`. ``dialect`` is a name or your own dialect. Further
+    keywords are settings of this mount only, such as ``max_batch``.
 
-    ``settings`` has those of features, as instances of the classes that declare them:
-    ``EthereumSettings(json_rpc_enable=True)``. ``rows`` has rows for the APIs of features, such
-    as ``{"evm_routes": [...]}`` beside the methods of Ethereum's JSON-RPC. Both may be keywords
-    as well, which type checkers do not know.
+    ``settings`` are the settings of features, as instances of the classes that declare them:
+    ``EthereumSettings(json_rpc_enable=True)``. ``rows`` has routes for the APIs of features,
+    such as ``{"evm_routes": [...]}`` in addition to the methods of Ethereum's JSON-RPC. Both
+    may also be given as keywords, which type checkers do not know.
     """
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
@@ -81,14 +81,14 @@ class NodeRPC:
 
     def init_app(self, app: Flask) -> None:
         """Mount on an app; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
-        # A blueprint of the host's registers others, too.
+        # A blueprint of the app may register this one.
         if not isinstance(app, Flask | Blueprint):
             raise _unfit("app", app, "a Flask app is needed")
         app.register_blueprint(self.blueprint())
 
     def blueprint(self) -> Blueprint:
         """Return a blueprint that mounts the node where it is registered: under its
-        ``url_prefix`` unless another is given there."""
+        ``url_prefix``, unless another is given at registration."""
         blueprint = Blueprint(
             self._name,
             __name__,
@@ -108,7 +108,7 @@ class NodeRPC:
         backend = _own_chain(app, settings, memory) if backend is None else _checked(backend)
         if isinstance(backend, EmbeddedChain) and dialect.behaviours.proves_each_block:
             backend.prove_blocks()
-        # "/node/" is "/node", and "/" is none: the rules below bring their own slash.
+        # "/node/" means "/node", and "/" means no prefix: the rules below begin with a slash.
         url_prefix = (_checked_prefix(state.url_prefix) or "").rstrip("/")
         mount = Mount(
             backend,
@@ -124,13 +124,13 @@ class NodeRPC:
         mounts(app)[name] = mount
         state.url_prefix = url_prefix or None
         _add_rules(state, mount)
-        # Each costs every request some time.
+        # Each hook slows down every request.
         views = mount.views
         if views.policy.refuses_hosts:
             app.before_request_funcs.setdefault(name, []).append(views.refuse_host)
         if views.policy.adds_headers:
             app.after_request_funcs.setdefault(name, []).append(views.add_headers_to)
-            # CometBFT: its own 404 has them too.
+            # CometBFT: its own 404 responses have these headers, too.
             app.after_request_funcs.setdefault(None, []).append(
                 views.adder_to_unmatched(url_prefix)
             )
@@ -141,8 +141,8 @@ class NodeRPC:
 def _row_tables(
     rows: Mapping[str, Iterable[Route[Any]]], keywords: dict[str, Any]
 ) -> dict[str, RouteTable]:
-    """Return the rows for APIs of features by their names; those among the keywords are taken
-    out."""
+    """Return the routes for APIs of features by their names, and remove them from the
+    keywords."""
     if not rows and not keywords:
         return {}
     known = {api.rows for api in apis() if api.rows}
@@ -161,14 +161,14 @@ def _read(app: Flask, given: dict[str, Any], *, has_backend: bool) -> tuple[Sett
         if not has_backend and not is_named and (source := _source(app, settings)):
             settings = replace(settings, dialect=source.dialect())
         return settings, dialect_named(settings.dialect)
-    # An error in it is raised here, and not at a first answer or event.
+    # An error in it is raised here, not at the first response or event.
     dialect.compile()
     settings = read_settings(app.config, {**given, "dialect": None})
     return replace(settings, dialect=dialect.name), dialect
 
 
 def _add_rules(state: BlueprintSetupState, mount: Mount) -> None:
-    # Browsers ask by OPTIONS what CORS allows, also where the host's routes have none.
+    # Browsers send OPTIONS for CORS, also to the app's routes that have no such rule.
     asked, answers = (["OPTIONS"], True) if mount.settings.cors_origins else ([], None)
     refuse_taken_names(
         (*(path.endpoint for path in mount.paths), *(name for _, name, _ in mount.websockets))
@@ -186,7 +186,7 @@ def _add_rules(state: BlueprintSetupState, mount: Mount) -> None:
 
 
 class _Rules:
-    """Stand-in for a blueprint, as flask-sock expects one: something with a ``route``."""
+    """Stand-in for a blueprint with the method ``route``, which flask-sock needs."""
 
     def __init__(self, state: BlueprintSetupState) -> None:
         self._state = state
@@ -195,7 +195,7 @@ class _Rules:
         return lambda view: self._state.add_url_rule(path, endpoint, view, **options)
 
 
-# What Flask itself takes in register_blueprint().
+# Arguments of Flask's register_blueprint().
 _BLUEPRINT_OPTIONS = {
     "url_prefix",
     "subdomain",
@@ -207,22 +207,22 @@ _BLUEPRINT_OPTIONS = {
 
 
 def mounts(app: Flask) -> dict[str, Mount]:
-    """The mounts of an app by the names of their blueprints."""
+    """Return the mounts of an app by the names of their blueprints."""
     found: dict[str, Mount] = app.extensions.setdefault("noderpc", {})
     return found
 
 
 def hang_up(app: Flask) -> None:
-    """Close the websockets of all mounts and answer waiting calls, before a server stops.
+    """Close the websockets of all mounts and end waiting calls, before a server stops.
 
-    There is no way back: later websocket connections are refused with 503.
+    This can't be undone: later websocket connections are refused with 503.
     """
     for mount in mounts(app).values():
         mount.hang_up()
 
 
 def get_backend(name: str = "noderpc") -> ChainBackend:
-    """The backend of a mount of the current app, started; for the app's own views."""
+    """Return the backend of a mount of the current app, started; for the app's own views."""
     mount = mount_named(name)
     mount.start()
     return mount.backend
@@ -230,7 +230,7 @@ def get_backend(name: str = "noderpc") -> ChainBackend:
 
 def may_write(name: str = "noderpc") -> bool:
     """Return true if the sender of the current request may change state, by the origins that a
-    mount of the current app allows; for the app's own views that do."""
+    mount of the current app allows; for the app's own views that change state."""
     return mount_named(name).views.permissions().may_write
 
 
@@ -264,7 +264,8 @@ def _checked_prefix(prefix: object) -> str | None:
 
 
 def _cache_memory(app: Flask, limit: int) -> CacheMemory:
-    """The cache memory that all mounts of an app share: the largest of their settings."""
+    """Return the cache memory that all mounts of an app share, with the largest of their
+    settings."""
     found = [mount.memory for mount in mounts(app).values()]
     memory = found[0] if found else CacheMemory(limit)
     memory.limit = max(memory.limit, limit)
@@ -272,7 +273,7 @@ def _cache_memory(app: Flask, limit: int) -> CacheMemory:
 
 
 def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBackend:
-    """Return the backend of a mount to which none was given, by its settings."""
+    """Return the backend of a mount without a given one, by its settings."""
     if source := _source(app, settings):
         return source.backend()
     return _embedded(app, settings, memory)
@@ -283,7 +284,7 @@ def _source(app: Flask, settings: Settings) -> ChainSource | None:
 
 
 def _embedded(app: Flask, settings: Settings, memory: CacheMemory) -> EmbeddedChain:
-    """The app's embedded chain; mounts with the same database share it."""
+    """Return the app's embedded chain; mounts with the same database share it."""
     folder = Path(app.instance_path)
     path = chain_path(settings, folder)
     for name, mount in mounts(app).items():
@@ -306,4 +307,4 @@ def _embedded(app: Flask, settings: Settings, memory: CacheMemory) -> EmbeddedCh
 
 
 noderpc_bp = NodeRPC().blueprint()
-"""The whole integration: ``app.register_blueprint(noderpc_bp)``."""
+"""The complete integration: ``app.register_blueprint(noderpc_bp)``."""

@@ -1,4 +1,4 @@
-"""Limits that clients share: the largest client is evicted first."""
+"""Limits that clients share: if one is reached, the client with the most entries loses one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class LimitReached(Exception):
 
 
 class FairLimit(Generic[E]):
-    """Entries of clients: at most ``limit``, and ``per_client`` of each if that is given.
+    """Entries of clients: at most ``limit``, and ``per_client`` of each client if given.
 
-    A client that would exceed the limit evicts an entry of the largest client, if that has more
-    than it would have. Clients without a name are many: they have no limit of their own. It has
-    no lock: its user holds one.
+    A client that would exceed the limit evicts an entry of the client with the most entries, if
+    that client has more than the new one would. Clients without a name count as many different
+    clients, and have no limit each. It has no lock; callers must hold one.
     """
 
     def __init__(
@@ -44,7 +44,8 @@ class FairLimit(Generic[E]):
         return self._owned[client]
 
     def acquire(self, entry: E, client: str = "", *, evict: bool = True) -> E | None:
-        """Add an entry and return the one evicted for it, if any; raise :exc:`LimitReached`."""
+        """Add an entry and return the entry evicted for it, if any; raise
+        :exc:`LimitReached`."""
         owned = self._owned[client]
         if client and self.per_client is not None and owned >= self.per_client:
             raise LimitReached(owned, of_client=True)
@@ -77,7 +78,8 @@ class FairLimit(Generic[E]):
 
 
 def largest_owner(owned: Mapping[str, int], newcomer: str) -> str | None:
-    """Return the owner with the most entries; ``None`` if the newcomer would have as many."""
+    """Return the owner with the most entries; ``None`` if the newcomer would have the same
+    number."""
     owner = max(owned, key=lambda name: owned[name], default=None)
     if owner is None or owned.get(newcomer, 0) + 1 >= owned[owner]:
         return None

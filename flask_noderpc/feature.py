@@ -1,9 +1,10 @@
-"""Features: the parts that each adds to the core.
+"""Features, and the parts that they add to the core.
 
 A feature is a folder of this package with a ``feature.py``, whose ``FEATURE`` declares what the
 feature adds; other distributions name theirs by an entry point of the group
-``flask_noderpc.features``. The core imports no feature: it asks :func:`features`. A
-``feature.py`` holds declarations alone, and names what is loaded when it is used.
+``flask_noderpc.features``. The core imports no feature; it calls :func:`features`. A
+``feature.py`` contains only declarations, with names of modules that are imported at their
+first use.
 """
 
 from __future__ import annotations
@@ -27,93 +28,95 @@ if TYPE_CHECKING:
 class EventAliases:
     """Aliases of event types, and how the values of their keys are compared.
 
-    Blocks that were stored without the feature are found by the names of their events alone.
-    Their index has other entries than with the feature, so ``noderpc verify`` refuses it.
+    Blocks that were stored without the feature are found only by the original names of their
+    events. Their index has other entries than with the feature, so ``noderpc verify`` refuses
+    it.
     """
 
     types: frozenset[str]
-    """The types, such as ``transfer``, with their aliases."""
+    """Event types, such as ``transfer``, that have aliases."""
     with_aliases: Callable[[Sequence[Event]], Sequence[Event]]
-    """Return the events of a transaction, with a copy under its other name beside each event of
-    these types."""
+    """Function that returns the events of a transaction, with each event of these types
+    followed by a copy under its other name."""
     ignores_case: Callable[[str], bool]
-    """Return true for a value that is compared without case."""
+    """Function that returns true for a value that is compared case-insensitively."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitIndex:
-    """An index that SQL stores keep of each block: which values occur where.
+    """An index that SQL stores maintain of each block: which values occur where.
 
     The capability ``flask_noderpc.backends.sql.capabilities.HITS`` of a backend searches it.
     """
 
     event_types: frozenset[str]
-    """Transactions without an event of these types have no hits, and are not looked at."""
+    """Transactions without an event of these types have no hits, and are skipped."""
     hits: str
-    """Function that is given such transactions of a block, each with its result. It yields
-    pairs: a key, which is a hash of a value as a signed integer of at most 64 bits, and the
-    number of its place in the block, such as the number of a log. Numbers above 2**20 - 1 count
-    as that one. An error that it raises stops the block."""
+    """Function that gets such transactions of a block, each with its result. It yields pairs: a
+    key, which is a hash of a value as a signed integer of at most 64 bits, and the number of
+    its position in the block, such as the index of a log. Numbers above 2**20 - 1 count as that
+    number. An error that it raises stops the block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """A part of an API that ``noderpc start`` serves at addresses of its own."""
+    """A part of an API that ``noderpc start`` serves at separate addresses."""
 
     name: str
     title: str
     address: str
-    """Setting of its addresses."""
+    """Setting with its addresses."""
     tls: tuple[str, str] = ("tls_cert_file", "tls_key_file")
-    """Settings of its certificate and key."""
+    """Settings with its certificate and key."""
     endpoint: str
     """Endpoint that is served at the root of these addresses."""
     scheme: str = "http"
     is_rpc: bool = False
-    """True if the path takes bodies of JSON-RPC and nothing else."""
+    """True if the path accepts only bodies of JSON-RPC."""
     middleware: str = "flask_noderpc.server.app:PrefixMiddleware"
-    """Class of a WSGI application, made of the mount's application and of the path of the
+    """Class of a WSGI application, created from the mount's application and the path of the
     endpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """An API that mounts serve beside the node's RPC."""
+    """An API that mounts serve in addition to the node's RPC."""
 
     setting: str
     """Setting that enables it."""
     layer: str
     """Function that returns its :class:`~flask_noderpc.web.layers.Layer`."""
     prefixes: tuple[str, ...] = ()
-    """How the names of its methods begin: the settings of allowed and denied methods may name
+    """Prefixes of the names of its methods: the settings of allowed and denied methods may name
     them, also in a mount that does not serve the API."""
     rows: str = ""
-    """Keyword argument of ``NodeRPC`` that takes further methods for this API; empty where it
-    takes none."""
+    """Keyword argument of ``NodeRPC`` that accepts further methods for this API; empty if none
+    are accepted."""
     check: str = ""
-    """Function that checks the settings of the API where it is not enabled."""
+    """Function that checks the settings of the API if it is not enabled."""
     drives_chain: bool = False
-    """True if it has methods that drive a development chain: the node RPC's own are left out
-    then."""
+    """True if it has methods that control a development chain: the node RPC's own methods for
+    that are then omitted."""
     about: str = ""
-    """Function that returns what ``noderpc start`` shows of an embedded chain for this API,
+    """Function that returns what ``noderpc start`` prints about an embedded chain for this API,
     given the settings."""
     clients: str = ""
     """Function that yields lines of ``noderpc start`` for users of clients, each a title and a
-    text. Its arguments are the settings, the URL of the first surface, empty where there is
-    none, and a function that returns how a setting is given, such as ``--dev`` for ``dev``."""
+    text. Its arguments are the settings, the URL of the first surface (empty without one), and
+    a function that returns how a setting is given, such as ``--dev`` for ``dev``."""
     surfaces: tuple[Surface, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlStore:
-    """A store of chains that URLs of a scheme name.
+    """A store of chains, chosen by the scheme of a URL.
 
-    Its parts are named as ``package.module:name``, and loaded when they are used.
+    Its parts are named as ``package.module:name``, and imported at first use.
     """
 
     location: str
-    """Class of a :class:`~flask_noderpc.backends.base.location.Location`, made of a URL."""
+    """Class of a :class:`~flask_noderpc.backends.base.location.Location`, created from a
+    URL."""
     open: str
     """Function that returns the store at a location, with the options ``replica``,
     ``read_only``, ``limits`` and ``poll_s``."""
@@ -121,32 +124,33 @@ class UrlStore:
     """Function that returns the identity of the chain at a location without opening it, or
     ``None``."""
     replica_setting: str = ""
-    """Setting that names a replica of the store; empty for a store that has no replicas."""
+    """Setting with a replica of the store; empty if replicas are not supported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationKind:
     """An application that NODERPC_APPLICATION names.
 
-    Its functions and classes are named as ``package.module:name``, and loaded when they are
-    used.
+    Its functions and classes are named as ``package.module:name``, and imported at first use.
     """
 
     make: str
-    """Function that returns a factory, which makes the application from its committed state.
-    The arguments of the function are the settings, the store's path, and the memory that the
-    caches of a process share."""
+    """Function that returns a factory, which creates the application from its committed state.
+    The arguments of the function are the settings, the store's path, and the memory limit that
+    the caches of a process share."""
     dev_accounts: str = ""
-    """Subclass of :class:`~flask_noderpc.chain.source.DevAccounts`: the funded accounts
-    that NODERPC_DEV brings. Without one, NODERPC_DEV is refused."""
+    """Subclass of :class:`~flask_noderpc.chain.source.DevAccounts`: the funded accounts of
+    NODERPC_DEV. Without one, NODERPC_DEV is refused."""
     state_key: bytes = b""
-    """A key that is in the committed state of this application's chains, and of no others."""
+    """A key in the committed state of this application's chains, and of no other
+    application's."""
     blocks_needed: int = 1
-    """How many of the latest blocks such a chain needs: ``noderpc prune`` retains them."""
+    """Number of latest blocks that such a chain needs: ``noderpc prune`` retains them."""
     genesis_members: frozenset[str] = frozenset()
     """Members of ``app_state`` by which ``noderpc genesis check`` recognizes its documents."""
     makes_first_block: bool = False
-    """True to make a first block at once: its clients can't use a chain without one."""
+    """True to produce a first block at once, because clients can't use a chain without
+    blocks."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Defaults of settings of ``noderpc start`` with this application."""
     dev_defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -157,24 +161,24 @@ class ApplicationKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSet:
-    """Pages for people about the chain of a mount, as a blueprint of Flask.
+    """Web pages about the chain of a mount, as a Flask blueprint.
 
-    An app registers the blueprint itself; ``noderpc start`` does so if a flag asks for it.
+    An app registers the blueprint itself; ``noderpc start`` does so if a flag is given.
     """
 
     blueprint: str
-    """The blueprint, named as ``package.module:name`` and made with ``__name__``, by which
+    """The blueprint, named as ``package.module:name`` and created with ``__name__``, by which
     ``flask noderpc start`` finds it in an app. The endpoint of its first page is ``overview``.
-    One that stores its name and the mount that it shows in
-    ``app.extensions["noderpc_explorers"]`` when it is registered is linked by the index."""
+    If it stores its name and the mount that it shows in ``app.extensions["noderpc_explorers"]``
+    when it is registered, the index page links to it."""
     path: str
     """Path of its first page under ``noderpc start``."""
     help: str
-    """Sentence of the flag in ``noderpc start --help``."""
+    """Sentence about the flag in ``noderpc start --help``."""
 
 
 def load(name: str) -> Any:
-    """Return what a feature names as ``package.module:name``.
+    """Return the object that a feature names as ``package.module:name``.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the module has no such name, and
     :exc:`ModuleNotFoundError` without the module or a package that it imports.
@@ -196,58 +200,59 @@ class Feature:
 
     name: str
     settings: type[Any] | None = None
-    """Frozen dataclass of its settings, whose fields are made by
+    """Frozen dataclass of its settings, whose fields are created by
     :func:`flask_noderpc.settings.setting`."""
     title: str = ""
     """Title of the group of its settings; the group has the feature's name."""
     apis: tuple[Api, ...] = ()
-    """APIs beside the node's RPC."""
+    """APIs in addition to the node's RPC."""
     applications: Mapping[str, ApplicationKind] = field(default_factory=dict)
-    """Applications of the embedded chain by the names that NODERPC_APPLICATION takes."""
+    """Applications of the embedded chain by their names in NODERPC_APPLICATION."""
     event_aliases: EventAliases | None = None
-    """How queries find the events of its transactions."""
+    """Aliases of event types, for queries."""
     routes: str = ""
-    """Rows of the node RPC, named as ``package.module:name``."""
+    """Routes of the node RPC, named as ``package.module:name``."""
     dev_routes: str = ""
-    """Further rows of development chains, which only callers on the node's machine may use."""
+    """Further routes of development chains, for callers on the node's machine only."""
     abci_query: str = ""
-    """Function that answers a call of ``abci_query`` before the application does. Its arguments
+    """Function that handles a call of ``abci_query`` before the application does. Its arguments
     are the context, the path, the data and the height; it returns ``None`` to leave the query
     to the application."""
     page_sets: Mapping[str, PageSet] = field(default_factory=dict)
-    """Pages for people, by the names of their flags of ``noderpc start``."""
+    """Web pages, by the names of their flags of ``noderpc start``."""
     other_hashes: str = ""
-    """Function that returns further hashes by which a transaction is known, given its bytes:
-    Ethereum's hash, for one. It returns an empty tuple for bytes that it does not know."""
+    """Function that returns further hashes of a transaction, such as Ethereum's, given its
+    bytes. It returns an empty tuple for bytes of another kind."""
     hit_indexes: Mapping[str, HitIndex] = field(default_factory=dict)
-    """Indexes that SQL stores keep, by the names of their tables."""
+    """Indexes that SQL stores maintain, by the names of their tables."""
     stores: Mapping[str, UrlStore] = field(default_factory=dict)
-    """Stores by the schemes of the URLs that name them."""
+    """Stores by the schemes of their URLs."""
     chain_sources: Mapping[str, str] = field(default_factory=dict)
     """Classes of :class:`~flask_noderpc.chain.source.ChainSource`, named as
-    ``package.module:name``, by the settings that ask for them: a mount without a backend that
-    has a value for such a setting serves the chain of that source, not an embedded one."""
+    ``package.module:name``, by the settings that select them: a mount without a backend, in
+    which such a setting has a value, serves the chain of that source instead of an embedded
+    chain."""
     commands: tuple[str, ...] = ()
     """Modules that add commands to ``flask_noderpc.cli.node.main`` (``noderpc …``) or
     ``flask_noderpc.cli.app.cli`` (``flask noderpc …``) when they are imported."""
 
 
 GROUP = "flask_noderpc.features"
-"""Entry points by which other distributions bring features."""
+"""Group of entry points by which other distributions add features."""
 
 
 @cache
 def features() -> tuple[Feature, ...]:
-    """Return the features of this package and then those of other distributions, both in the
-    order of their names.
+    """Return the features of this package, followed by those of other distributions, each
+    sorted by name.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for one that can't be loaded, and for
-    two parts of one name.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if one can't be loaded, or two parts
+    have the same name.
     """
     package = Path(__file__).parent
     names = sorted(each.parent.name for each in package.glob("*/feature.py"))
     own = tuple(import_module(f".{name}.feature", __package__).FEATURE for name in names)
-    # Imported here, as importlib.metadata takes longer to load than all of these files.
+    # Imported here, as importlib.metadata takes longer to import than all of these files.
     from importlib.metadata import entry_points
 
     found = own + tuple(_loaded(each) for each in sorted(entry_points(group=GROUP)))
@@ -267,17 +272,17 @@ _NAMED = {
     "hit_indexes": "index",
     "stores": "store",
 }
-"""Parts whose names are those of one feature only, by their fields of :class:`Feature`."""
+"""Kinds of parts whose names must be unique, by their fields of :class:`Feature`."""
 
 _OF_CORE = (
     ("application", "kvstore"),
     ("application", "merkle"),
-    # The indexes of events have tables of these names.
+    # The indexes of events have tables with these names.
     ("index", "tx"),
     ("index", "block"),
 )
 
-# Part of the names of tables, which need no quotes.
+# Part of table names that are not quoted.
 _INDEX_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 
 

@@ -1,4 +1,4 @@
-"""Strict JSON decoding and compact encoding, by ``msgspec.json``, and bytes as text."""
+"""Strict JSON decoding and compact encoding with ``msgspec.json``, and bytes as text."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Document = bytes | bytearray
 _LARGE_BYTES = 1 << 20
 
 
-# msgspec nests up to Python's recursion limit, which a library of the host may have raised
-# beyond the size of the stack (py_ecc does).
+# msgspec nests up to Python's recursion limit, which another library may have raised beyond the
+# size of the stack (py_ecc does).
 _SAFE_LIMIT = 10_000
 _MAX_DEPTH = 1_000
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _NO_BRACKETS = re.compile(r"[^][{}]+")
-# msgspec 0.22: its metadata of a dataclass is on the class before it is complete; a decoder
-# that another thread creates meanwhile reads uninitialized memory.
+# msgspec 0.22: it stores its metadata of a dataclass on the class before it is complete; a
+# decoder that another thread creates at that moment reads uninitialized memory.
 _DECODER_LOCK = native_lock()
 # A child forked while the lock is held would wait for its parent's thread forever.
 os.register_at_fork(
@@ -57,8 +57,8 @@ def decode(document: Document | str, kind: Any = ...) -> Any: ...
 def decode(document: Document | str, kind: Any = Any) -> Any:
     """Decode a document as ``kind``; raise :exc:`NotJSON` for anything else.
 
-    msgspec skips over the text of ``Raw`` values without reading their strings,
-    so bytes are checked to be UTF-8 first.
+    msgspec skips the text of ``Raw`` values without reading their strings, so bytes are first
+    checked to be UTF-8.
     """
     try:
         text = document if isinstance(document, str) else _checked(document)
@@ -74,8 +74,8 @@ def decode(document: Document | str, kind: Any = Any) -> Any:
 def _checked(document: Document) -> Document | str:
     """Return a document that is UTF-8; raise ``UnicodeDecodeError`` for any other.
 
-    A large one is checked piece by piece and returned as it is: as a ``str`` it could take four
-    times as much memory.
+    A large document is checked piece by piece and returned unchanged: as a ``str`` it could
+    take four times as much memory.
     """
     size = len(document)
     if size <= _LARGE_BYTES:
@@ -88,9 +88,9 @@ def _checked(document: Document) -> Document | str:
 
 
 def _is_deep(text: Document | str) -> bool:
-    """True if lists and objects are nested deeper than ``_MAX_DEPTH``."""
+    """Return true if lists and objects are nested deeper than ``_MAX_DEPTH``."""
     if not isinstance(text, str):
-        # Every byte becomes a character; brackets and quotes are bytes of their own in UTF-8.
+        # Every byte becomes a character; in UTF-8, brackets and quotes are single bytes.
         text = str(text, "latin-1")
     if text.count("[") + text.count("{") <= _MAX_DEPTH:
         return False
@@ -112,7 +112,7 @@ def encode(value: object) -> bytes:
 
 def pretty(value: object) -> bytes:
     """Encode a value as JSON indented by two spaces, as in CometBFT's files; raise
-    :exc:`NotJSON` for a ``Raw`` that is none."""
+    :exc:`NotJSON` for a ``Raw`` that is not JSON."""
     try:
         return msgspec.json.format(msgspec.json.encode(value), indent=2)
     except RecursionError:
@@ -126,12 +126,12 @@ _UNPACKER = msgspec.msgpack.Decoder()
 
 
 def pack(value: object) -> bytes:
-    """Encode lists, bytes, texts and integers of 64 bits as MessagePack."""
+    """Encode lists, bytes, strings and integers of 64 bits as MessagePack."""
     return _PACKER.encode(value)
 
 
 def unpack(packed: bytes | memoryview) -> Any:
-    """Decode MessagePack; raise :exc:`ValueError` for bytes that are none."""
+    """Decode MessagePack; raise :exc:`ValueError` for other bytes."""
     try:
         return _UNPACKER.decode(packed)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

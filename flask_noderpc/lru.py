@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-# Overhead of an OrderedDict per entry: its slot in a table that grows by doubling, and its
-# node of the linked list. Measured: 85 to 120 bytes, and malloc rounds up.
+# Overhead of an OrderedDict per entry: its slot in a table that grows by doubling, and its node
+# in the linked list. Measured: 85 to 120 bytes, which malloc rounds up.
 ENTRY_BYTES = 160
 DEFAULT_BYTES = 64 << 20
 # Calling ``watch`` for each entry would take longer than caching it.
@@ -34,7 +34,7 @@ class CacheMemory:
         self._caches: list[LRUCache[Any, Any]] = []
 
     def join(self, cache: LRUCache[Any, Any]) -> None:
-        """Add a cache to those that share the limit."""
+        """Add a cache to the caches that share the limit."""
         with self.lock:
             self._caches.append(cache)
 
@@ -57,10 +57,10 @@ class CacheMemory:
 
 
 class LRUCache(Generic[K, V]):
-    """LRU cache bounded by entries and bytes; it holds at least the newest entry.
+    """LRU cache bounded by entries and bytes; it contains at least the newest entry.
 
-    ``weigh`` returns the bytes of a value's objects and of its key; the overhead of an entry
-    is added.
+    ``weigh`` returns the bytes of a value's objects and of its key; the overhead of an entry is
+    added.
     """
 
     def __init__(

@@ -1,5 +1,8 @@
-"""One mount of the node RPC in an app: its paths, in one list that Flask's rules and the calls
-without Flask follow; and the backend, dialect, APIs, views and websockets that it composes."""
+"""One mount of the node RPC in an app.
+
+It combines the backend, dialect, APIs, views and websockets, and lists their paths once, both
+for Flask's rules and for calls without Flask.
+"""
 
 from __future__ import annotations
 
@@ -78,13 +81,14 @@ class _Paths:
             yield from layer.paths(self._views, self._excluded)
 
     def _prefixes(self) -> Iterator[tuple[str, str]]:
-        """Yield the prefixes under which the dialect serves all paths, and what they add to
+        """Yield the prefixes under which the dialect serves all paths, each with its suffix for
         endpoints."""
         return ((prefix, prefix.replace("/", "_")) for prefix in self._http.mounts)
 
     def _roots(self, prefix: str, suffix: str) -> Iterator[Path]:
         posts = [method for method in self._methods if method != "GET"] or ["POST"]
-        # With a prefix, its bare form answers too: a client's base URL has no slash.
+        # With a prefix, the path without a slash is served too: base URLs of clients have no
+        # slash.
         has_bare = self._url_prefix or prefix
         roots = [(f"{prefix}/", suffix), (prefix, f"{suffix}_bare")][: 2 if has_bare else 1]
         for rule, end in roots:
@@ -109,7 +113,7 @@ class _Paths:
             yield f"{prefix}/websocket", f"{WEBSOCKET}{suffix}"
 
     def check_excluded(self, routes: Iterable[str], pages: Iterable[str]) -> None:
-        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if one is unknown."""
+        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown name."""
         of_layers = (name for layer in self._layers for name in layer.excludable)
         names = {*routes, *self._websocket_names(), *pages, _INDEX, *of_layers}
         for name in self._excluded:
@@ -154,7 +158,7 @@ class Mount:
             for layer in self._layers
             for endpoint, found in layer.dispatchers.items()
         }
-        """Dispatchers of other JSON-RPC, by the endpoints of their bodies."""
+        """Dispatchers of other JSON-RPC APIs, by the endpoints of their bodies."""
         guard.check_names(
             self._comet.methods.union(*(layer.methods for layer in self._layers)),
             tuple(
@@ -243,7 +247,7 @@ class Mount:
         """Rules of websockets to register: rule, endpoint, handler."""
 
     def calls(self) -> Iterator[tuple[tuple[str, str], str]]:
-        """Yield the methods and paths of calls, and their endpoints of the HTTP rules."""
+        """Yield the methods and paths of calls, and their endpoints in the HTTP rules."""
         for path in self.paths:
             if path.call is not None:
                 method, endpoint = path.call
@@ -255,12 +259,13 @@ class Mount:
             layer.prepare(serves=serves)
 
     def limit(self, websockets: int, waiting: int) -> None:
-        """Lower the limits to those of a server with few open files."""
+        """Lower the limits, on a server with few file descriptors."""
         self._connections.lower(websockets)
         self._waiters.lower(waiting)
 
     def hang_up(self) -> None:
-        """Close all websockets, refuse new ones, answer waiting calls before it stops."""
+        """Close all websockets, refuse new ones, and end waiting calls before the server
+        stops."""
         self._waiters.close()
         self._connections.close()
         self._comet.stop()

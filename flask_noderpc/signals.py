@@ -1,7 +1,7 @@
-"""blinker signals of the node, for the app that hosts it.
+"""blinker signals of the node, for the app that serves it.
 
-The sender is always the mount's backend. Receivers run in the thread of the event, so they
-must be quick; an exception of a receiver is logged and has no other effect.
+The sender is always the mount's backend. Receivers run in the thread of the event, so they must
+be quick; an exception of a receiver is logged and has no other effect.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ log = logging.getLogger("flask_noderpc.signals")
 _signals = Namespace()
 
 rpc_called = _signals.signal("rpc-called")
-"""A call was answered: ``method`` (``unknown`` for a method that does not exist);
-``seconds``; ``outcome``, 0 or the code of the error; ``transport``: ``get``, ``post``,
-``websocket`` or ``rest``."""
+"""A call was executed: ``method`` (``unknown`` for a method that does not exist); ``seconds``;
+``outcome``, 0 or the code of the error; ``transport``: ``get``, ``post``, ``websocket`` or
+``rest``."""
 
 block_committed = _signals.signal("block-committed")
 """This process committed a block: ``height``."""
@@ -41,14 +41,13 @@ websocket_closed = _signals.signal("websocket-closed")
 """A websocket was closed."""
 
 async_tx_refused = _signals.signal("async-tx-refused")
-"""The store rejected a transaction after ``broadcast_tx_async`` had answered:
-``error``."""
+"""The store rejected a transaction after ``broadcast_tx_async`` had returned: ``error``."""
 
 wait_began = _signals.signal("wait-began")
-"""A call began to wait for a block; NODERPC_MAX_WAITING_CALLS limits these."""
+"""A call started waiting for a block; NODERPC_MAX_WAITING_CALLS limits these calls."""
 
 wait_ended = _signals.signal("wait-ended")
-"""A call ended its wait."""
+"""A call stopped waiting."""
 
 
 def emit(signal: NamedSignal, sender: object, **values: Any) -> None:

@@ -1,6 +1,7 @@
 """Python source of functions that dump objects, generated from declarations of their fields.
 
-A call per member would take longer than the encodings (``python -m benchmarks.costs``).
+Calling a function for each member would take longer than the encodings (``python -m
+benchmarks.costs``).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Scope:
         self._count = 0
 
     def bind(self, value: object) -> str:
-        """Return a new name of a value."""
+        """Return a new name for a value."""
         name = self.variable()
         self.names[name] = value
         return name
@@ -43,25 +44,25 @@ class Scope:
 
 
 def inline(encoding: str, value: str) -> str:
-    """Return an encoding with an expression in the place of its ``value``."""
+    """Return an encoding with an expression instead of its ``value``."""
     return _VALUE.sub(lambda _: value, encoding)
 
 
 def or_null(encoded: Callable[[str], str], value: str, scope: Scope) -> str:
-    """Return the encoded expression, or ``None`` where its value is ``None``."""
+    """Return the encoded expression, or ``None`` if its value is ``None``."""
     name = scope.variable()
     return f"(None if ({name} := {value}) is None else {encoded(name)})"
 
 
 def attribute(path: str, get: Callable[[Any], Any] | None, scope: Scope) -> str:
-    """Return the expression of an object's attribute, or of what ``get`` reads from it."""
+    """Return the expression of an object's attribute, or of the result of ``get``."""
     if get is None and _is_plain(path):
         return f"value.{path}"
     return f"{scope.bind(get or attrgetter(path))}(value)"
 
 
 def _is_plain(path: str) -> bool:
-    # Python would normalize identifiers beyond ASCII.
+    # Python would normalize identifiers with non-ASCII characters.
     return path.isascii() and all(
         name.isidentifier() and not iskeyword(name) for name in path.split(".")
     )
@@ -73,7 +74,7 @@ def function(
     """Return the function whose body has these lines."""
     source = "\n    ".join([f"def dump({parameters}):", *lines])
     file = f"<dump of {name} {next(_numbers)}>"
-    # Tracebacks show the lines.
+    # For tracebacks.
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     exec(compile(source, file, "exec"), scope.names)
     made: Callable[..., Any] = scope.names["dump"]

@@ -45,7 +45,7 @@ try:
     _check_flags()
     _load_commands_of_features()
 except ConfigurationError as error:
-    # All commands have parts of features, so none can report a broken one.
+    # Every command has parts of features, so none can report a broken feature.
     Failed(str(error)).show()
     sys.exit(exit_status(error))
 

@@ -61,7 +61,7 @@ def show_routes() -> None:
 
     app = _app()
     collisions = leave_to_host(app, lambda _: None)
-    # Rules left to the host have no methods.
+    # Rules that the app itself has are without methods.
     paths = {rule.endpoint: rule.rule for rule in app.url_map.iter_rules() if rule.methods}
     for name, mount in app_mounts().items():
         posts = paths.get(f"{name}.rpc", "is the app's own")
@@ -86,7 +86,7 @@ def show_routes() -> None:
 def show_config() -> None:
     """List the settings of every mount.
 
-    A star marks those that are not the default.
+    A star marks values that differ from the default.
     """
     for name, mount in app_mounts().items():
         click.echo(f"{name}:")
@@ -125,7 +125,7 @@ def init_home() -> None:
 
 
 def _backends() -> Iterator[tuple[ChainBackend, ChainStore]]:
-    """Yield each backend of the app once, with its store: mounts may share one."""
+    """Yield each backend of the app once, with its store; mounts may share one."""
     from ..backends.sql.store import STORE
 
     for backend in {
@@ -248,12 +248,12 @@ def start_app(mount: str, logs: LogOptions, **given: str | None) -> None:
 
 
 def _pages(mount: str) -> Pages:
-    """Return the pages of a mount, and those of page sets that show it."""
+    """Return the pages of a mount, and of page sets that show it."""
     from ..web.pages import EXPLORERS
 
     found = {}
     for rule in _app().url_map.iter_rules():
-        # Those that are left to the host have no methods.
+        # Rules that the app itself has are without methods.
         if "GET" in (rule.methods or ()) and not rule.arguments:
             found[rule.endpoint] = rule.rule
     explorers = _app().extensions.get(EXPLORERS, {})

@@ -1,5 +1,5 @@
-"""Commands whose help has examples and groups, and whose errors are one line each; options of
-those that run until a signal, which say how their lines are written."""
+"""Commands with examples and groups in their help, and one-line errors; and logging options of
+commands that run until a signal."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from ..server.output import (
 from ..settings import by_group
 
 _WIDTH = 100
-# Only standard output and error are written by no name.
+# Only standard output and error are written without a file name.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 Example = tuple[str, str]
-"""A command line and what it does."""
+"""A command line and its description."""
 
 
 def printable(text: str) -> str:
-    """Return one line of text: names of files and values may have line feeds, and escapes of
-    terminals."""
+    """Return text as one line: names of files and values may contain line feeds, and escape
+    sequences of terminals."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
@@ -85,8 +85,8 @@ def one_line_errors() -> Iterator[None]:
 
 
 def _forget_output() -> None:
-    """Drop what standard output could not write: Python would try it again at the exit, and end
-    with 120 (docs.python.org, sys.exit)."""
+    """Drop the rest of standard output that could not be written: Python would try again at
+    exit, and return the status 120 (docs.python.org, sys.exit)."""
     with suppress(OSError), open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
@@ -119,7 +119,7 @@ class GroupedCommand(Command):
     """A command whose help shows the options of settings by group."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the settings for a newcomer, the command's own options, and the groups."""
+        """Write the settings for newcomers, the command's own options, and the groups."""
         shown = {
             str(option.name): record
             for option in self.get_params(ctx)
@@ -138,7 +138,8 @@ class GroupedCommand(Command):
 
 
 class OneLineGroup(Command, click.Group):
-    """A group whose commands end with one line for an error, and with a status for its kind."""
+    """A group whose commands end with a one-line error, and with an exit status for each kind
+    of error."""
 
     command_class = Command
 
@@ -163,7 +164,7 @@ class OneLineGroup(Command, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is named, or raise the error that names the closest."""
+        """Return the named command, or raise an error that suggests the closest name."""
         name = args[0]
         if self.get_command(ctx, name) is None and not ctx.resilient_parsing:
             like = get_close_matches(name, self.list_commands(ctx), 1)
@@ -173,7 +174,7 @@ class OneLineGroup(Command, click.Group):
 
 
 class OneLineAppGroup(OneLineGroup, AppGroup):
-    """Such a group of the commands of an app."""
+    """A group with one-line errors for commands of an app."""
 
 
 log = logging.getLogger("flask_noderpc.start")
@@ -198,11 +199,11 @@ _quiet = click.option(
     help="Write errors alone: no addresses at the start, and no line for each block.",
 )
 VARIABLES = ("NODERPC_LOG_FORMAT", "NODERPC_QUIET")
-"""Variables of the environment that are no settings."""
+"""Environment variables that are not settings."""
 
 
 def log_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options; the command gets ``logs``, and its lines are written by them."""
+    """Add the options; the command gets ``logs``, and logs accordingly."""
 
     @_format
     @_quiet

@@ -1,4 +1,4 @@
-"""``noderpc genesis check``: what a node understands of a genesis document."""
+"""``noderpc genesis check``: what a node would read from a genesis document."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from ..domain.genesis import Genesis, GenesisValidator
     from ..protocol.comet.genesis import Reading
 
-# Reading takes a multiple of it as memory.
+# Reading needs several times this size as memory.
 _MAX_BYTES = 1 << 30
 _SHOWN = 20
-# A name that is refused, too, may have any length.
+# A refused name may have any length, too.
 _MAX_LINE = 20_000
 _VERSIONS = ("0.34", "0.37", "0.38", "0.39", "0.40", "1.0")
 DIALECT_NAMES = ("document", *(f"comet-{name}" for name in _VERSIONS))
@@ -39,13 +39,13 @@ DIALECT_NAMES = ("document", *(f"comet-{name}" for name in _VERSIONS))
     ],
 )
 def genesis_group() -> None:
-    """Look at genesis documents."""
+    """Check genesis documents."""
 
 
 @genesis_group.command(
     "check",
     examples=[
-        ("noderpc genesis check genesis.json", "By the version whose members it has."),
+        ("noderpc genesis check genesis.json", "Its members show its version."),
         (
             "noderpc genesis check genesis.json --application bank --dialect comet-0.38",
             "As `noderpc start` reads it with these flags.",
@@ -94,7 +94,7 @@ def check(file: str, application: str | None, dialect: str) -> None:
 
 
 def _problems(reading: Reading, complaint: str) -> Iterator[str]:
-    """Yield all that is refused, also by the application."""
+    """Yield everything that is refused, also by the application."""
     yield from reading.problems
     if complaint:
         yield complaint
@@ -118,7 +118,7 @@ def _content(file: str) -> bytes:
 
 
 def _application_of(app_state: bytes) -> str:
-    """Return the application whose members a state has, or else the default one."""
+    """Return the application that the members of a state indicate, or the default."""
     from .. import jsoncodec
 
     try:
@@ -135,7 +135,7 @@ def _described(application: str, genesis: Genesis) -> Mapping[str, str]:
 
     settings = read_settings({}, {"application": application})
     with TemporaryDirectory(prefix="noderpc-genesis-") as folder:
-        # It is never started, so that nothing is stored.
+        # It is never started, so nothing is stored.
         chain = chain_from_settings(settings, Path(folder))
         try:
             assert chain.store.abci is not None

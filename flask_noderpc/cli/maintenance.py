@@ -33,7 +33,7 @@ class StoreName(click.Path):
 
 
 class Interrupted(Failed):
-    """Work that can go on later."""
+    """Work that can continue later."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, INTERRUPTED)
@@ -78,8 +78,8 @@ def verify(store: ChainStore, first: int = 0) -> None:
 
 
 def _add_application(store: ChainStore) -> str:
-    """Give the store the application that proves its state by the app hash; return why that is
-    not possible, if so."""
+    """Add the application to the store, which proves its state by the app hash; return the
+    reason if that is impossible."""
     from ..chain.from_settings import application_named
     from ..lru import CacheMemory
     from ..settings import Settings
@@ -110,14 +110,14 @@ def _verify(store: ChainStore, first: int) -> int:
         try:
             return store.verify(show, first)
         except StoreError as error:
-            # Not the store that refuses, but the check that it does not pass.
+            # The verification failed; the store itself could be read.
             raise Failed(str(error)) from None
         except KeyboardInterrupt:
             raise Interrupted(f"interrupted: --from {verified} goes on from there") from None
 
 
 def read_only(path: str) -> ChainStore:
-    """Return the store of a file or URL, which is not written to."""
+    """Open the store of a file or URL read-only."""
     from ..backends import open_store
 
     return open_store(path, read_only=True)
@@ -165,6 +165,6 @@ def backup(store: ChainStore, target: Path, first: int = 0) -> None:
 def _copy(store: ChainStore, target: Path) -> None:
     with closing(store), Progress("copying", unit="pages") as bar:
         check_chain(store)
-        # Of a verification that was interrupted.
+        # Left over from an interrupted verification.
         target.unlink(missing_ok=True)
         store.backup(target, lambda remaining, total: bar.show(total - remaining, total))

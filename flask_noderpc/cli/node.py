@@ -29,8 +29,10 @@ def main() -> None:
 
 
 def _warn_of_environment() -> None:
-    """Warn of variables that look like settings but are none. They are no errors: Kubernetes
-    names some after a service, which may be called noderpc."""
+    """Warn about variables that look like settings but are not.
+
+    They are not errors: Kubernetes creates such variables for a service with the name noderpc.
+    """
     known = {*VARIABLES, *(row.key for row in all_settings())}
     known |= {PREFIX + name.upper() for name in DROPPED}
     for name in sorted(os.environ):
@@ -76,7 +78,7 @@ def _page_flags(command: Callable[..., None]) -> Callable[..., None]:
 def start_node(logs: LogOptions, **given: Any) -> None:
     """Run a node with a chain of its own.
 
-    It runs until Ctrl-C or SIGTERM. What no flag sets is read from the environment
+    It runs until Ctrl-C or SIGTERM. Settings without a flag are read from the environment
     (NODERPC_CHAIN_ID for --chain-id), then from config/noderpc.toml in the home. A flag without
     a value is a switch: --dev switches it on, --dev=false off. docs/settings has all settings.
     """

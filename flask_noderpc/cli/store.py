@@ -32,7 +32,7 @@ _file = click.argument("database", required=False, type=StoreName(exists=True, d
 
 
 def _store_path(database: str | None, home: Path | None) -> str:
-    """Return the path or URL of the store that is named, or of the home; never create it."""
+    """Return the path or URL of the named store, or of the home's store; never create it."""
     if (database is None) == (home is None):
         raise click.UsageError("name a store, or a node's folder with --home")
     if home is None:
@@ -62,7 +62,7 @@ def verify_at(database: str | None, home: Path | None, first: int) -> None:
 
     DATABASE is its SQLite file, or a postgresql:// URL.
     """
-    # Read-only, so that a file of something else is not made into a store.
+    # Read-only, so that another file is not turned into a store.
     verify(read_only(_store_path(database, home)), first)
 
 
@@ -83,7 +83,7 @@ def prune_at(database: str | None, home: Path | None, retain: int) -> None:
     path = _store_path(database, home)
     readable = read_only(path)
     check_chain(readable)
-    # The store of an application that is derived from a known one has another name.
+    # The store of a subclass of a known application has another name.
     state = readable.app_state
     minimum = max(
         kind.blocks_needed

@@ -1,4 +1,4 @@
-"""Test kit for users: a node on a free port, sample chains, the contract of backends.
+"""Test kit for users: a node on a free port, sample chains, and the contract of backends.
 
 Importing this package imports neither gevent nor pytest; :mod:`.plugin` and :mod:`.contract`
 are for pytest.
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .chains import SampleChain, make_chain
     from .node import Node, run_node
 
-# Loaded when asked for: pytest imports this package in every run, for the plugin.
+# Imported at first use: pytest imports this package in every run, for the plugin.
 _HOMES = {"Node": "node", "SampleChain": "chains", "make_chain": "chains", "run_node": "node"}
 
 __all__ = ["Node", "SampleChain", "make_chain", "run_node"]

@@ -1,4 +1,5 @@
-"""A cassette: what a node answered to a test, recorded once and replayed without the node."""
+"""A cassette: a node's responses to the requests of a test, recorded once and replayed without
+the node."""
 
 from __future__ import annotations
 
@@ -22,14 +23,14 @@ _TIMEOUT_S = 60.0
 
 
 class NotRecorded(AssertionError):
-    """A test has sent requests that its cassette does not have."""
+    """A test has sent requests that its cassette does not contain."""
 
 
 class Cassette:
-    """Answers by request, in the order of their recording; the last one is repeated.
+    """Responses by request, in the order of their recording; the last one is repeated.
 
-    It is recorded from ``upstream`` while there is no file. Raise :exc:`NotRecorded` without
-    both.
+    They are recorded from ``upstream`` if the file does not exist. Raise :exc:`NotRecorded`
+    without a file and an upstream.
     """
 
     def __init__(self, path: Path, upstream: str = "") -> None:
@@ -48,7 +49,7 @@ class Cassette:
     def __call__(
         self, environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
-        """Answer a request."""
+        """Respond to a request."""
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         if environ["REQUEST_METHOD"] == "POST":
             found = {"status": 200, "body": self._post(json.loads(body))}
@@ -101,7 +102,7 @@ class Cassette:
         return answers[min(place, len(answers) - 1)]
 
     def finish(self) -> None:
-        """Write what was recorded; raise :exc:`NotRecorded` if a request was missing."""
+        """Write the recorded responses; raise :exc:`NotRecorded` if a request was missing."""
         if self._records:
             self._path.write_text(json.dumps(self._answers, indent=1) + "\n")
         elif self.missing:
@@ -114,7 +115,7 @@ class Cassette:
 
 @contextmanager
 def play(path: Path, upstream: str = "") -> Iterator[str]:
-    """Serve a cassette until the end of the block; its URL."""
+    """Serve a cassette until the end of the block; yield its URL."""
     cassette = Cassette(path, upstream)
     server = make_server("127.0.0.1", 0, cassette, threaded=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)

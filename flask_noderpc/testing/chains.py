@@ -1,4 +1,4 @@
-"""Chains made without a store: real blocks, hashes and signatures, at any length."""
+"""Chains created without a store: real blocks, hashes and signatures, of any length."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GENESIS_TIME = 1_700_000_000 * SECOND
 
 
 class DictState(dict[bytes, bytes]):
-    """An application's committed state in a dictionary; no transactions wait."""
+    """An application's committed state in a dictionary; its mempool is empty."""
 
     def range(
         self, prefix: bytes, after: bytes | None = None, limit: int = 1000
@@ -43,7 +43,7 @@ class DictState(dict[bytes, bytes]):
         return Waiting()
 
     def apply(self, changes: Mapping[bytes, bytes | None]) -> None:
-        """Write what a block changes."""
+        """Apply the changes of a block."""
         for key, value in changes.items():
             if value is None:
                 self.pop(key, None)
@@ -53,7 +53,7 @@ class DictState(dict[bytes, bytes]):
 
 @dataclass(frozen=True, slots=True)
 class SampleChain:
-    """A chain as a backend author gets it: genesis, initial state, and blocks."""
+    """A chain for authors of backends: genesis, initial state, and blocks."""
 
     genesis: Genesis
     state: InitChain
@@ -61,9 +61,9 @@ class SampleChain:
 
 
 class ChainMaker:
-    """Makes block after block; one second of chain time each.
+    """Creates blocks, one second of chain time apart.
 
-    There are as many ``keys`` as ``powers``; by default they are of ed25519.
+    ``keys`` has one key for each of ``powers``; by default they are ed25519 keys.
     """
 
     def __init__(
@@ -99,11 +99,11 @@ class ChainMaker:
         self._now = GENESIS_TIME
 
     def add_key(self, key: PrivateKey) -> None:
-        """Sign with this key too, once it is in the set."""
+        """Sign with this key too, once it is in the validator set."""
         self.keys.append(key)
 
     def block(self, *txs: bytes, evidence: Sequence[Evidence] = ()) -> CommittedBlock:
-        """The next block, with these transactions as they are."""
+        """Return the next block, with these transactions unchanged."""
         head, by_address = self.head, {key.address: key for key in self.keys}
         round_number, proposer = proposal.first_signable_round(head.validators, by_address)
         block = proposal.next_block(head, txs, proposer, 1, evidence)
@@ -119,7 +119,7 @@ class ChainMaker:
         return CommittedBlock(block, commit, results, execution.changes)
 
     def double_vote(self, index: int, height: int, time: int) -> DuplicateVoteEvidence:
-        """Two signed votes of one of our validators for different blocks at a height."""
+        """Return two signed votes of one of the validators for different blocks at a height."""
         key = self.keys[index]
         position, member = self.head.validators.by_address[key.address]
         votes = []
@@ -141,7 +141,7 @@ class ChainMaker:
 
 
 def make_blocks(maker: ChainMaker, count: int, txs_per_block: int) -> Iterator[CommittedBlock]:
-    """Blocks of distinct ``key=value`` transactions."""
+    """Yield blocks of distinct ``key=value`` transactions."""
     for _ in range(count):
         height = maker.head.height + 1
         yield maker.block(*(b"k%d.%d=v%d" % (height, i, i) for i in range(txs_per_block)))
@@ -150,7 +150,7 @@ def make_blocks(maker: ChainMaker, count: int, txs_per_block: int) -> Iterator[C
 def make_chain(
     heights: int = 10, txs_per_block: int = 2, powers: Sequence[int] = (10, 7, 3)
 ) -> SampleChain:
-    """A chain with everything a backend must keep: several validators, a change of the
+    """Return a chain with everything a backend must store: several validators, a change of the
     set, a block without transactions, a failing transaction, and evidence."""
     maker = ChainMaker(powers)
     blocks = [maker.block(), *make_blocks(maker, max(1, heights - 4), txs_per_block)]

@@ -3,8 +3,8 @@
 .. code-block:: python
 
     class TestMine(ChainBackendContract):
-        def make_backend(self, chain):
-            return MyBackend(chain.genesis, chain.blocks, state=chain.state)
+       def make_backend(self, chain):
+           return MyBackend(chain.genesis, chain.blocks, state=chain.state)
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SEARCHES = (
 )
 
 
-# A busy machine takes long for what it finds.
+# Searches may take long on a busy machine.
 _LIMITS = SearchLimits(seconds=60.0)
 
 
@@ -59,7 +59,7 @@ class ChainBackendContract(ABC):
 
     @abstractmethod
     def make_backend(self, chain: SampleChain) -> ChainBackend:
-        """A backend that holds this chain."""
+        """Return a backend with this chain."""
 
     @pytest.fixture
     def chain(self) -> SampleChain:
@@ -75,13 +75,13 @@ class ChainBackendContract(ABC):
 
     @pytest.fixture
     def empty(self, chain: SampleChain) -> Iterator[ChainBackend]:
-        """A backend of the same genesis with no block yet."""
+        """A backend with the same genesis and no blocks."""
         backend = self.make_backend(SampleChain(chain.genesis, chain.state, ()))
         yield backend
         backend.close()
 
     def test_heights_span_the_chain(self, backend: ChainBackend, chain: SampleChain) -> None:
-        """The base and the latest height are those of the first and the last block."""
+        """The base and latest heights are the heights of the first and last block."""
         base = chain.blocks[0].block.header.height
         assert backend.reads.base_height() == base
         assert backend.reads.base_meta() == backend.reads.block_meta(base)
@@ -90,7 +90,7 @@ class ChainBackendContract(ABC):
     def test_blocks_come_back_as_they_went_in(
         self, backend: ChainBackend, chain: SampleChain
     ) -> None:
-        """Every block, id and meta is the one that was given."""
+        """Every block, block ID and block meta is returned as it was stored."""
         for item in chain.blocks:
             height = item.block.header.height
             block_id, size = hashes.block_id(item.block)
@@ -102,7 +102,7 @@ class ChainBackendContract(ABC):
             assert backend.reads.height_of(block_id.hash) == height
 
     def test_metas_come_highest_first(self, backend: ChainBackend) -> None:
-        """A range of metas holds both ends, from high to low."""
+        """A range of metas includes both ends, from high to low."""
         low, high = backend.reads.base_height(), backend.reads.latest_height()
         metas = backend.reads.block_metas(low, high)
         assert [meta.header.height for meta in metas] == list(range(high, low - 1, -1))
@@ -111,7 +111,8 @@ class ChainBackendContract(ABC):
     def test_commits_are_those_of_the_next_block(
         self, backend: ChainBackend, chain: SampleChain
     ) -> None:
-        """A block's commit is what its child carries; the last one's is what was seen."""
+        """A block's commit is the one in the next block; the last block's is the seen
+        commit."""
         for item, child in zip(chain.blocks, chain.blocks[1:], strict=False):
             assert backend.reads.commit(item.block.header.height) == child.block.last_commit
         assert backend.reads.commit(backend.reads.latest_height()) == chain.blocks[-1].commit
@@ -126,7 +127,7 @@ class ChainBackendContract(ABC):
     def test_transactions_are_found_by_hash(
         self, backend: ChainBackend, chain: SampleChain
     ) -> None:
-        """Each transaction is found with its place and its result."""
+        """Each transaction is found with its position and its result."""
         for item in chain.blocks:
             for index, tx in enumerate(item.block.txs):
                 found = backend.reads.tx(hashes.tx_hash(tx))
@@ -138,7 +139,7 @@ class ChainBackendContract(ABC):
     def test_a_search_finds_what_a_scan_finds(
         self, backend: ChainBackend, search: Search, window: Page
     ) -> None:
-        """An index of the backend's own finds neither more nor less, in the same order."""
+        """An index of the backend returns the same results as a scan, in the same order."""
         for prove in (False, True):
             found = backend.reads.search_txs(search, window, _LIMITS, prove)
             assert found == scan_txs(backend.reads, search, window, _LIMITS, prove)
@@ -146,11 +147,11 @@ class ChainBackendContract(ABC):
         assert backend.reads.search_blocks(search, window, _LIMITS) == looked
 
     def test_the_whole_chain_verifies(self, backend: ChainBackend, chain: SampleChain) -> None:
-        """Hashes, signatures, validator sets and parameters follow from each other."""
+        """Hashes, signatures, validator sets and parameters are consistent."""
         assert verify_chain(backend.reads) == len(chain.blocks)
 
     def test_validators_are_known_two_heights_ahead(self, backend: ChainBackend) -> None:
-        """Sets are known for every height up to two above the latest, and not beyond."""
+        """Sets are known for every height up to two above the latest, and for no other."""
         low, high = backend.reads.base_height(), backend.reads.latest_height()
         for height in range(low, high + 3):
             assert backend.reads.validators(height).total_power > 0
@@ -159,7 +160,8 @@ class ChainBackendContract(ABC):
                 backend.reads.validators(height)
 
     def test_parameters_are_known_one_height_ahead(self, backend: ChainBackend) -> None:
-        """Parameters are known for every height up to one above the latest."""
+        """Parameters are known for every height up to one above the latest, and for no
+        other."""
         low, high = backend.reads.base_height(), backend.reads.latest_height()
         assert backend.reads.consensus_params(low) == backend.reads.genesis().consensus_params
         backend.reads.consensus_params(high + 1)
@@ -168,11 +170,11 @@ class ChainBackendContract(ABC):
                 backend.reads.consensus_params(height)
 
     def test_the_genesis_is_stored(self, backend: ChainBackend, chain: SampleChain) -> None:
-        """The genesis comes back whole."""
+        """The genesis is returned completely."""
         assert backend.reads.genesis() == chain.genesis
 
     def test_what_is_not_there_is_a_typed_error(self, backend: ChainBackend) -> None:
-        """Heights and hashes that are not there raise, and never give ``None``."""
+        """Reads of missing heights and hashes raise errors, and never return ``None``."""
         for height in (-1, 0, backend.reads.latest_height() + 1, (1 << 63) - 1):
             for read in (
                 backend.reads.block,
@@ -210,12 +212,12 @@ class ChainBackendContract(ABC):
         assert backend.reads.wait_for_height(latest - 1, timeout=60) == latest
 
     def test_a_wait_ends_at_its_timeout(self, backend: ChainBackend) -> None:
-        """Waiting without news gives the latest height after the timeout."""
+        """Waiting without news returns the latest height after the timeout."""
         latest = backend.reads.latest_height()
         assert backend.reads.wait_for_height(latest, timeout=0.01) == latest
 
     def test_a_filter_moves_once(self, backend: ChainBackend) -> None:
-        """Of two polls from the same cursor one returns the changes."""
+        """If two polls start from the same cursor, only one returns the changes."""
         filters, made = backend.filters, PolledFilter("0x1", FilterKind.BLOCKS, 3, "{}")
         filters.add(made, 1)
         with pytest.raises(Busy, match="NODERPC_EVM_FILTER_CAP"):
@@ -227,7 +229,7 @@ class ChainBackendContract(ABC):
             filters.get("0x1")
 
     def test_the_filter_limit_is_divided_among_clients(self, backend: ChainBackend) -> None:
-        """The client with most of them is evicted, until the newcomer has its share."""
+        """The client with the most filters loses one, until the new client has its share."""
         filters = backend.filters
         made = PolledFilter("0x1", FilterKind.BLOCKS, 3, "{}", owner="one")
         for request_id in ("0x1", "0x2", "0x3"):
@@ -241,7 +243,7 @@ class ChainBackendContract(ABC):
         assert filters.get("0x4").owner == "other"
 
     def test_the_node_introduces_itself(self, backend: ChainBackend) -> None:
-        """The card names the chain; the key and the peers have their types."""
+        """The node info contains the chain ID; the key and the peers have their types."""
         assert backend.network.node_info().network == backend.reads.chain_id()
         assert len(backend.network.validator_key().value) == 32
         assert isinstance(backend.network.net_info().peers, tuple)

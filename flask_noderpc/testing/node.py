@@ -1,4 +1,5 @@
-"""A whole node on a free port of the loopback, in this process, in under a second."""
+"""A whole node on a free port of the loopback interface, in this process, started in under a
+second."""
 
 from __future__ import annotations
 
@@ -36,12 +37,13 @@ class Node:
         return self.chain.produce()
 
 
-# For the requests that are answered at the end.
+# For requests that are still executed at the end.
 _PATIENCE_S = 10.0
 
 
 class _Requests:
-    """A WSGI application that can be closed: it would open again the store its owner closes."""
+    """A WSGI application that can be closed: a later request would open the closed store
+    again."""
 
     def __init__(self, app: Flask) -> None:
         self._app = app
@@ -69,7 +71,7 @@ class _Requests:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Refuse the requests whose threads have begun no earlier, and wait for the others."""
+        """Refuse new requests, and wait for those that have begun."""
         with self._changed:
             self._closed = True
             self._changed.wait_for(lambda: not self._count, _PATIENCE_S)
@@ -77,10 +79,11 @@ class _Requests:
 
 @contextmanager
 def serve(app: Flask, port: int = 0) -> Iterator[str]:
-    """Serve an app with threads, on a free port unless one is given; its base URL."""
+    """Serve an app with threads, on a free port unless one is given; yield its base URL."""
     requests = _Requests(app)
     server = make_server("127.0.0.1", port, requests, threaded=True)
-    # It notices its shutdown at the next poll, so tests would wait half a second each.
+    # The server notices its shutdown at the next poll, and tests would wait half a second for
+    # it.
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
@@ -97,7 +100,7 @@ def serve(app: Flask, port: int = 0) -> Iterator[str]:
 def run_node(folder: Path | None = None, **settings: Any) -> Iterator[Node]:
     """Run a node with a manual clock and no producer thread: the test produces blocks.
 
-    ``settings`` are those of the mount, such as ``dialect``.
+    ``settings`` are settings of the mount, such as ``dialect``.
     """
     with tempfile.TemporaryDirectory() as scratch:
         clock = ManualClock()
@@ -117,7 +120,7 @@ def run_node(folder: Path | None = None, **settings: Any) -> Iterator[Node]:
 
 
 def app_for(backend: ChainBackend, **settings: Any) -> Flask:
-    """A Flask app that serves this backend at its root."""
+    """Return a Flask app that serves this backend at its root."""
     app = Flask("noderpc_test")
     NodeRPC(app, backend=backend, **settings)
     return app

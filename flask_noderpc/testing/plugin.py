@@ -1,6 +1,6 @@
-"""pytest plugin: ``noderpc_chain``, ``noderpc_url``, ``noderpc_node`` and those of features.
+"""pytest plugin: ``noderpc_chain``, ``noderpc_url``, ``noderpc_node`` and fixtures of features.
 
-``noderpc_cassette`` replays what a node answered.
+``noderpc_cassette`` replays a node's responses.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-# Every pytest run in the environment loads this file, so it loads nothing more.
+# Every pytest run in the environment loads this file, so other modules are imported only when
+# needed.
 if TYPE_CHECKING:
     from ..chain.embedded import EmbeddedChain
     from .node import Node
@@ -26,13 +27,13 @@ pytest_plugins = [
 
 @pytest.fixture
 def noderpc_settings() -> dict[str, Any]:
-    """The settings of this test's node, such as ``dialect``; to be overridden."""
+    """The settings of this test's node, such as ``dialect``; override it to change them."""
     return {}
 
 
 @pytest.fixture
 def noderpc_node(noderpc_settings: dict[str, Any]) -> Iterator[Node]:
-    """A node of its own for this test: ``url``, ``chain``, ``clock``, ``produce()``."""
+    """A separate node for this test: ``url``, ``chain``, ``clock``, ``produce()``."""
     from .node import run_node
 
     with run_node(**noderpc_settings) as node:
@@ -53,10 +54,10 @@ def noderpc_url(noderpc_node: Node) -> str:
 
 @pytest.fixture
 def noderpc_cassette(request: pytest.FixtureRequest) -> Iterator[Callable[..., str]]:
-    """Serve a file beside the test, ``noderpc_cassette("file.json", upstream="http://…")``;
+    """Serve a file next to the test, ``noderpc_cassette("file.json", upstream="http://…")``;
     return its URL.
 
-    What the upstream answers is recorded while there is no file.
+    If the file does not exist, the upstream's responses are recorded.
     """
     from .cassette import play
 
