@@ -1,1 +1,2 @@
-"""The sans-I/O core: routes, parameters, messages, dispatch. No socket and no Flask."""
+"""The sans-I/O core: routes, parameters, messages, dispatch. It uses neither sockets nor
+Flask."""

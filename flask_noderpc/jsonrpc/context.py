@@ -1,5 +1,5 @@
-"""Context of a handler: the backend and its start, once in each process; the time and the view
-of the chain that the calls of a body share; and the permissions of their sender."""
+"""Context of a handler: the backend and its start, once in each process; the time budget and
+the view of the chain that the calls of a body share; and the sender's permissions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class BatchView:
         self._read_view.close()
 
 
-# geth: as long as its HTTP server lets a response take.
+# geth: the time that its HTTP server allows for a response.
 BATCH_S = 30.0
 """Maximum seconds of a batch."""
 
@@ -62,13 +62,13 @@ class BatchBudget:
         self._bytes = settings.max_response_bytes
 
     def spent(self) -> RPCError | None:
-        """Return the error for all further calls once the budget is spent, else ``None``."""
+        """Return the error for all further calls once the budget is used up, else ``None``."""
         if self._bytes <= 0:
             return AnswerTooLarge()
         return BatchTimedOut(BATCH_S) if time.monotonic() > self._until else None
 
     def consume(self, size: int) -> bool:
-        """Take an answer of so many bytes from the budget; return true if it fits."""
+        """Subtract the size of a response from the budget; return true if it fits."""
         self._bytes -= size
         return self._bytes > 0
 
@@ -77,24 +77,25 @@ _NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Permissions(NamedTuple):
-    """Permissions of the sender of a request or message, and the client it counts for."""
+    """Permissions of the sender of a request or message, and the client that it counts for."""
 
     may_read: bool = True
     may_write: bool = True
     may_sign: bool = False
-    """True if the node signs for it with the node's keys."""
+    """True if the node signs for the sender with its own keys."""
     client: str = ""
     """Key of the client, for limits that are divided among clients."""
     denial: Callable[[str], Denied | None] | None = None
-    """The host's decision about a method: ``None``, or its refusal."""
+    """Function that returns the app's decision about a method: ``None``, or a refusal."""
     fields: Mapping[str, Any] = _NO_FIELDS
     """Header fields of the request, or of the websocket's handshake, by their CGI names."""
 
     def check(self, method: str) -> None:
-        """Raise :exc:`~flask_noderpc.errors.NotAuthorized` unless the host lets the sender call
+        """Raise :exc:`~flask_noderpc.errors.NotAuthorized` unless the app lets the sender call
         a method.
 
-        Everybody may call ``health``: load balancers do, and its result says nothing.
+        Every sender may call ``health``: load balancers need it, and its result contains no
+        data.
         """
         denied = self.denial(method) if self.denial and method != HEALTH else None
         if denied is not None:
@@ -105,7 +106,7 @@ ANONYMOUS = Permissions()
 
 
 class Start:
-    """Called before each answer; raises what the backend's ``start`` raises."""
+    """Called before each call; raises the errors of the backend's ``start``."""
 
     def __init__(self, backend: ChainBackend) -> None:
         self._backend = backend
@@ -116,7 +117,7 @@ class Start:
         _exit_at_sigterm()
 
     def __call__(self) -> None:
-        """Start the backend, unless this process has."""
+        """Start the backend, unless this process has already started it."""
         if self._done_in == os.getpid():
             # It may have been closed since then.
             self._backend.start()
@@ -128,7 +129,8 @@ class Start:
 
     def _start(self, arrived: float) -> None:
         if self._failure is not None and self._failed_at >= arrived:
-            # It failed while this call waited; with a locked store each would wait again.
+            # Starting failed while this call waited; with a locked store each call would wait
+            # again.
             raise self._failure
         try:
             self._backend.start()
@@ -140,10 +142,10 @@ class Start:
 
 
 def _exit_at_sigterm() -> None:
-    """Let SIGTERM end the commands of ``flask`` as Ctrl-C does.
+    """Let SIGTERM end the commands of ``flask`` like Ctrl-C.
 
-    By default it kills the process, whose lease another machine then waits for. Servers that
-    have a handler of their own keep it.
+    By default it kills the process, and another machine would have to wait until its lease
+    expires. A handler that a server has installed stays.
     """
     is_command = os.environ.get("FLASK_RUN_FROM_CLI") == "true"
     is_main = threading.current_thread() is threading.main_thread()
@@ -159,7 +161,7 @@ def _close(reference: weakref.ref[ChainBackend]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One mount as its handlers see it."""
+    """One mount, for its handlers."""
 
     backend: ChainBackend
     settings: Settings
@@ -171,12 +173,15 @@ class Context:
     scans: ScanLimit
     async_txs: AsyncTxs
     propagates: Callable[[], bool] = lambda: False
-    """Returns true if other exceptions than our errors are raised to the server or test."""
+    """Function that returns true if exceptions other than our errors are raised to the server
+    or test."""
     log_call: Callable[..., None] | None = None
-    """Called after each call with the values of ``rpc_called``, where this mount logs calls."""
+    """Function called after each call with the values of ``rpc_called``, if this mount logs
+    calls."""
     client: str = ""
     """Key of the client, for limits that are divided among clients."""
     memory: CacheMemory = field(default_factory=CacheMemory)
-    """The process's memory for caches."""
+    """The memory limit that all caches of the process share."""
     memo: dict[str, Any] = field(default_factory=dict)
-    """Objects that are made once for a mount: constant documents, readers of the backend."""
+    """Objects that are created once for a mount, such as constant documents and readers of the
+    backend."""

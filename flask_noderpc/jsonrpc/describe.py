@@ -1,6 +1,6 @@
 """API descriptions of a mount, derived from its route table and its dialect.
 
-OpenAPI 3.1 describes GET, OpenRPC 1.2 the methods. Examples of parameters are what a chain has.
+OpenAPI 3.1 describes GET, OpenRPC 1.2 the methods. Examples of parameters come from the chain.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _ERROR = {
     "required": ["jsonrpc", "error"],
 }
 
-# What every method may answer with; further codes are of single methods.
+# Errors of every method; some methods have further codes.
 _ERRORS = {
     "InvalidParams": (InvalidParams(), "A parameter can't be read; the text names it."),
     "CallFailed": (CallFailed(), "The call failed; the text says why."),
 }
 
-# A host that is not served is refused before anything else, as plain text.
+# A host that is not served is refused first, in plain text.
 _HOST_REFUSED = {"text/plain": {"schema": {"type": "string"}}}
 
 
@@ -106,7 +106,8 @@ def openrpc(routes: Iterable[Route[Any]], dialect: Dialect) -> Json:
 def with_discover(
     routes: RouteTable, dialect: Dialect, has: Callable[[str], bool]
 ) -> RouteTable:
-    """Return the table with ``rpc.discover``, which lists the methods that ``has`` admits."""
+    """Return the table with ``rpc.discover``, which lists the methods for which ``has`` returns
+    true."""
 
     def discover(ctx: Context, params: NoParams) -> jsoncodec.Raw:
         """This interface, as an OpenRPC document."""
@@ -182,19 +183,19 @@ def _method_param(spec: ParamSpec, dialect: Dialect) -> Json:
 
 
 def _default(spec: ParamSpec, form: Json) -> dict[str, Json]:
-    # A text's is the empty one, which may be left out; in a URI it would stand in quotes.
+    # A string's default is empty and may be omitted; in a URI it would have quotes.
     is_plain = isinstance(spec.default, int) and form.get("type") != "string"
     return {"default": spec.default} if is_plain else {}
 
 
 Values = Mapping[str, Any]
-"""Values by the names of parameters: hashes as bytes, other bytes as the text that they are."""
+"""Values by the names of parameters: hashes as bytes, other bytes as texts."""
 
 _PEER = "1f8a5e2c3b4d6a7988c0e1d2f3a4b5c6d7e8f901@127.0.0.1:26656"
 
 
 def of_chain(backend: ChainBackend) -> dict[str, Values | None]:
-    """Return values for the routes that need some, ``None`` where the chain has none yet."""
+    """Return values for the routes that require some; ``None`` if the chain has none yet."""
     latest = backend.reads.latest_height()
     by_hash = {"hash": backend.reads.block_meta(latest).block_id.hash} if latest else None
     recent = backend.reads.latest_txs(1)
@@ -225,7 +226,7 @@ def of_chain(backend: ChainBackend) -> dict[str, Values | None]:
 
 def examples_of(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
     """Return parameters of GET from the chain, by route, for those that require any; ``None``
-    of a route that has nothing to show."""
+    for a route without an example."""
     return {
         route: None if values is None else {name: in_uri(each) for name, each in values.items()}
         for route, values in of_chain(backend).items()
@@ -233,15 +234,15 @@ def examples_of(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
 
 
 def in_uri(value: Json) -> str:
-    """Return a value as it stands in a URI of every dialect."""
+    """Return a value as it is written in a URI, for every dialect."""
     if isinstance(value, bytes):
         return "0x" + value.hex().upper()
     return as_text(value) if not isinstance(value, str) else jsoncodec.encode(value).decode()
 
 
 def in_json(value: Json, form: Json) -> str:
-    """Return a value as the text of a JSON parameter with the schema ``form``: of a string its
-    content, else JSON."""
+    """Return a value as the text of a JSON parameter with the schema ``form``: a string's
+    content, or JSON."""
     if form in (forms.BASE64, forms.HASH, forms.HEX):
         content = value if isinstance(value, bytes) else str(value).encode()
         return content.hex() if form == forms.HEX else base64.b64encode(content).decode()
@@ -249,5 +250,5 @@ def in_json(value: Json, form: Json) -> str:
 
 
 def as_text(value: Json) -> str:
-    """Return a string as it is, and any other value as JSON."""
+    """Return a string unchanged, and any other value as JSON."""
     return value if isinstance(value, str) else jsoncodec.encode(value).decode()

@@ -1,9 +1,8 @@
 """Dispatch of a call to its handler, the same for every transport.
 
-1. A transport reads bytes, or the name and values of a GET.
-2. The dialect's envelope makes calls of a body.
-3. The dispatcher finds the route's endpoint, reads its parameters, and calls the handler.
-4. The dialect encodes the result, and the envelope is put around it.
+1. A transport reads bytes, or the name and values of a GET. 2. The dialect's envelope parses
+the calls in a body. 3. The dispatcher finds the route's endpoint, reads its parameters, and
+calls the handler. 4. The dialect encodes the result, and the envelope adds what surrounds it.
 
 Exceptions of handlers and backends become error objects by
 :func:`.reply.to_rpc_error`. Only this module catches every exception, except those that
@@ -43,7 +42,7 @@ from .route import CachedResult, ResultCache, Route, RouteTable
 _CALLS_BEFORE_YIELD = 20
 
 
-# A client's is the same for each of its calls.
+# Maximum contexts to cache; all calls of a client share one.
 _MAX_CONTEXTS = 1024
 
 _EXCLUDED = "NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS leave it out"
@@ -61,15 +60,16 @@ class Endpoint:
 
 
 SessionMethods = Mapping[str, Callable[[bytes, bytes], bytes]]
-"""Methods of one connection: the request's id and parameters to the encoded result."""
+"""Methods of one connection: functions that get the request's ID and parameters, and return the
+encoded result."""
 
 _NO_METHODS: SessionMethods = MappingProxyType({})
 
 Given = bytes | Mapping[str, str]
-"""Parameters as they came: JSON, a query string, or the values of a URI and a form."""
+"""Parameters as received: JSON, a query string, or the values of a URI and a form."""
 
 _Steps = Generator[Pending[Any], None, Answer]
-"""Steps of a call: what it waits for, if it waits, and then its answer."""
+"""Steps of a call: the work that it waits for, if any, and finally its response."""
 
 
 class _Caller(NamedTuple):
@@ -82,13 +82,13 @@ class _Caller(NamedTuple):
     view: BatchView | None = None
 
     def look_again(self) -> None:
-        """Let calls of a batch see a newer chain."""
+        """Let the next calls of a batch see a newer chain."""
         if self.view is not None:
             self.view.close()
 
 
 class Dispatcher:
-    """Answers calls of one mount; ``ready`` is called before each, and may raise.
+    """Executes the calls of one mount; ``ready`` is called before each, and may raise.
 
     ``hints`` has, for methods that are not served, the setting that enables them.
     """
@@ -115,7 +115,7 @@ class Dispatcher:
         )
         self.backend = context.backend
         self.ready = ready
-        """Starts the backend, unless it has begun in this process."""
+        """Starts the backend, unless this process has already started it."""
         self._hints = hints or {}
         cache_bytes = context.settings.cache_bytes
         self._cache = ResultCache(cache_bytes, context.memory) if cache_bytes else None
@@ -129,7 +129,7 @@ class Dispatcher:
 
     def _endpoint_of(self, route: Route[Any]) -> Endpoint:
         loader = self.loader(route.params, self._dialect.ignored.get(route.name, ()))
-        # Cached results are found by their parameters: those are plain values.
+        # Cached results are found by their parameters, if these are plain values.
         readers = (loader.from_query, loader.from_json)
         from_query, from_json = (
             map(self._memoized.reader, readers) if route.chain_only else readers
@@ -138,14 +138,15 @@ class Dispatcher:
         return Endpoint(route, loader, from_query, from_json, error_member)
 
     def loader(self, params: type[P], ignored: tuple[str, ...] = ()) -> ParamLoader[P]:
-        """Return the loader that reads parameters as the dialect does; cached."""
+        """Return the cached loader that reads parameters by the dialect's rules."""
         key = (params, ignored)
         if key not in self._loaders:
             self._loaders[key] = ParamLoader(params, self._dialect.params, ignored)
         return self._loaders[key]
 
     def get(self, name: str, values: Given, permissions: Permissions = ANONYMOUS) -> Reply:
-        """Answer a GET with a query string, or with the values of a URI and a form."""
+        """Execute a GET with a query string, or with the values of a URI and a form; return the
+        response."""
         try:
             caller = _Caller(permissions, "get")
             answer = _finished(self._execute(name, values, URI_ID, caller))
@@ -155,18 +156,18 @@ class Dispatcher:
             return self._get_error_reply(URI_ID, error)
 
     def _get_error_reply(self, request_id: bytes | None, error: Exception) -> Reply:
-        """Return the reply to a GET that failed or is forbidden."""
+        """Return the response to a GET that failed or is forbidden."""
         if isinstance(error, NotAuthorized):
             return self._denied(error, self.envelope.failure(request_id, to_rpc_error(error)))
         status = self._dialect.status_of(error)
         return Reply(status, self.envelope.failure(request_id, to_rpc_error(error)))
 
     def _denied(self, error: NotAuthorized, body: bytes) -> Reply:
-        """Return a reply with the status and headers of the host's refusal."""
+        """Return a response with the status and headers of the app's refusal."""
         return Reply(HTTPStatus(error.status), body, headers=tuple(error.headers.items()))
 
     def _reply(self, answer: Answer, caller: _Caller, *, is_cacheable: bool) -> Reply:
-        """Return the reply to a single call."""
+        """Return the response to a single call."""
         if answer.denied is not None:
             return self._denied(answer.denied, answer.body)
         etag, reproducible = "", None
@@ -189,13 +190,14 @@ class Dispatcher:
         )
 
     def error_reply(self, error: NodeRPCError, request_id: bytes | None = None) -> Reply:
-        """Return the reply to a request that is no call, or is forbidden before it is read."""
+        """Return the response to a request that is not a call, or is refused before it is
+        read."""
         if isinstance(error, InvalidRequest | ParseError):
             return self._invalid_reply(error)
         return self._get_error_reply(request_id, error)
 
     def _invalid_reply(self, error: RPCError, request_id: bytes | None = None) -> Reply:
-        """Return the reply to a body that is no call."""
+        """Return the response to a body that is not a call."""
         return Reply(self.envelope.status_of(error), self.envelope.failure(request_id, error))
 
     def post(
@@ -204,7 +206,8 @@ class Dispatcher:
         permissions: Permissions = ANONYMOUS,
         session_methods: SessionMethods | None = None,
     ) -> Reply:
-        """Answer a JSON-RPC body; the reply is empty if it has only notifications.
+        """Execute a JSON-RPC body; return the response, which is empty if it has only
+        notifications.
 
         Only a websocket has session methods.
         """
@@ -241,7 +244,7 @@ class Dispatcher:
         return Reply(HTTPStatus.OK, body, cacheable, headers=headers)
 
     def _is_cacheable(self, caller: _Caller) -> bool:
-        # What one sender may read is not for another.
+        # A response for one sender may not be sent to another.
         return self._posts_cacheable and caller.permissions.denial is None
 
     def _answer_single(self, item: Call | BadCall, caller: _Caller) -> Reply:
@@ -258,7 +261,7 @@ class Dispatcher:
         budget = BatchBudget(self._context.settings)
         for number, item in enumerate(calls.items):
             if number and number % _CALLS_BEFORE_YIELD == 0:
-                # A snapshot of the store is open for no longer than that.
+                # A snapshot of the store is not open for longer than this.
                 caller.look_again()
                 next_turn()
             if isinstance(item, BadCall):
@@ -274,7 +277,7 @@ class Dispatcher:
     ) -> Answer:
         refusal = budget.spent()
         if refusal is not None:
-            # No further result is computed, as it would be dropped.
+            # Further results are not computed, as they would be dropped.
             return Answer(self.envelope.failure(request_id, refusal))
         answer = self._answer(call, request_id, caller)
         if budget.consume(len(answer.body)):
@@ -294,7 +297,7 @@ class Dispatcher:
             return self._failed(error, request_id, caller)
 
     def _failed(self, error: Exception, request_id: bytes, caller: _Caller) -> Answer:
-        """Return the answer to a call that raised an error."""
+        """Return the response to a call that raised an error."""
         denied = error if isinstance(error, NotAuthorized) else None
         rpc_error = to_rpc_error(error)
         if caller.transport == "websocket":
@@ -302,8 +305,11 @@ class Dispatcher:
         return Answer(self.envelope.failure(request_id, rpc_error), denied=denied)
 
     def _propagate(self, error: Exception) -> None:
-        """Raise an unexpected exception where the app propagates exceptions; calls of a
-        websocket are answered, as the others of that connection would be lost."""
+        """Raise an unexpected exception if the app propagates exceptions.
+
+        Calls of a websocket get a response instead, as the other calls of the connection would
+        be lost.
+        """
         if not isinstance(error, NodeRPCError) and self._context.propagates():
             raise error
 
@@ -319,8 +325,8 @@ class Dispatcher:
         permissions: Permissions,
         session_methods: SessionMethods,
     ) -> Pending[bytes]:
-        """Execute one call of a websocket, up to where it waits for the store; return its
-        reply."""
+        """Execute one call of a websocket, up to the point where it waits for the store; return
+        its pending response."""
         caller = _Caller(permissions, "websocket", session_methods)
         steps = self._execute(call.method, call.params, request_id, caller)
 
@@ -341,7 +347,7 @@ class Dispatcher:
         return Pending(lambda: body)
 
     def _execute(self, name: str, given: Given, request_id: bytes, caller: _Caller) -> _Steps:
-        """Execute a call, whichever way it came; raise what it raises."""
+        """Execute a call of any transport; raise its errors."""
         method = caller.session_methods.get(name)
         endpoint = self._endpoints.get(name)
         waits = endpoint is not None and endpoint.route.waits
@@ -354,7 +360,7 @@ class Dispatcher:
         ):
             if method is not None:
                 self._check_session_method(name, caller.permissions)
-                # A subscription begins now, whatever earlier calls have read.
+                # A subscription begins at the current chain, also if earlier calls have read an older one.
                 caller.look_again()
                 assert isinstance(given, bytes)
                 result = method(request_id, given)
@@ -410,13 +416,13 @@ class Dispatcher:
             return cached
         encoded = self._compute(caller, route, params)
         if reads.version() != version or encoded.marks:
-            # A block was committed meanwhile: the version of the result is not known.
+            # A block was committed meanwhile: the version of the result is unknown.
             return encoded
         around = self.envelope.around(URI_ID, endpoint.error_member)
         return self._cache.put(route.name, params, version, encoded, around)
 
     def _compute(self, caller: _Caller, route: Route[Any], params: Params) -> CachedResult:
-        # Before the read: a block that comes meanwhile may replace what was provisional.
+        # Decided before the read: a block that arrives meanwhile may replace provisional data.
         cacheable = route.cache.allows(params, self.backend.reads)
         reads.begin_reads()
         answer = route.call(self._context_of_client(caller.permissions.client), params)
@@ -430,16 +436,16 @@ class Dispatcher:
     def admit(self, name: str, permissions: Permissions) -> tuple[Route[Any], Context]:
         """Return a route and the context of its caller, for a page that shows its result.
 
-        Raise what a call of the route by this caller raises before its handler runs.
+        Raise the errors that a call of the route by this caller raises before its handler runs.
         """
         endpoint = self._permitted(name, self._endpoints.get(name), permissions)
         self._make_ready(endpoint)
         return endpoint.route, self._context_of_client(permissions.client)
 
     def call(self, name: str, params: Params, permissions: Permissions, transport: str) -> Any:
-        """Return the result of a call that came in another protocol than JSON-RPC.
+        """Return the result of a call by another protocol than JSON-RPC.
 
-        Raise what the call raises.
+        Raise the errors of the call.
         """
         with self.instrumented(name, transport, permissions):
             route, ctx = self.admit(name, permissions)
@@ -448,7 +454,7 @@ class Dispatcher:
 
     def _check_session_method(self, name: str, permissions: Permissions) -> None:
         """Raise unless a session method is served, and the sender may call it."""
-        # First: who may not call learns nothing of the methods that there are.
+        # First, so that a sender without permission can't find out which methods exist.
         permissions.check(name)
         if not self.guard.has(name):
             raise self.envelope.unknown_method(name, _EXCLUDED)
@@ -472,7 +478,7 @@ class Dispatcher:
 
 
 def _finished(steps: _Steps) -> Answer:
-    """Return the answer, after what the call waits for."""
+    """Return the response, after waiting for the call's work."""
     try:
         while True:
             next(steps)

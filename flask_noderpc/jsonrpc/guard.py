@@ -1,4 +1,4 @@
-"""Access control of methods: allow and deny lists, and the host's ``authorize``."""
+"""Access control of methods: allow and deny lists, and the app's ``authorize``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from ..errors import InvalidSetting, short_repr
 log = logging.getLogger("flask_noderpc.guard")
 
 Authorize = Callable[[Any, str], "bool | Denied"]
-"""Decides about a call by the request that it came with, Flask's, and its method; for the
-handshake of a websocket the method is ``websocket``, and the calls of its messages come with
+"""Function that decides about a call, given its request, which is Flask's, and its method. For
+the handshake of a websocket the method is ``websocket``, and calls in its messages come with
 the handshake's request."""
 
 WEBSOCKET, HEALTH = "websocket", "health"
 STATUS = "status"
-"""Method whose permission pages need that show examples from the chain, or its state."""
+"""Method whose permission is needed for pages with examples from the chain, or with its
+state."""
 
 # RFC 9110, 5.1.
 _FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -33,8 +34,8 @@ _OF_THE_SERVER = {"connection", "content-length", "transfer-encoding"}
 class Denied:
     """Refusal of a call by ``authorize``.
 
-    ``status`` and ``headers`` are those of the HTTP response if all its calls are denied; the
-    JSON-RPC error has ``message``.
+    The HTTP response has ``status`` and ``headers`` if all its calls are denied; the JSON-RPC
+    error has ``message``.
     """
 
     status: int = 403
@@ -42,7 +43,7 @@ class Denied:
     message: str = ""
 
     def __post_init__(self) -> None:
-        """Raise ``ValueError`` for what no HTTP response can have."""
+        """Raise ``ValueError`` for values that an HTTP response can't have."""
         if not 400 <= HTTPStatus(self.status) < 600:
             raise ValueError(f"Denied(status={self.status}): from 400 to 599 is needed")
         headers = dict(self.headers)
@@ -59,16 +60,17 @@ class Denied:
                 )
         if not isinstance(self.message, str):
             raise ValueError(f"Denied(message={short_repr(self.message)}): a text is needed")
-        # Raises UnicodeEncodeError for half a surrogate pair, which JSON can't have.
+        # Raises UnicodeEncodeError for half a surrogate pair, which JSON can't contain.
         self.message.encode()
         # A copy: a later change would not be checked.
         object.__setattr__(self, "headers", headers)
 
 
 def bound(authorize: Authorize, request: object) -> Callable[[str], Denied | None]:
-    """Return the decision about the calls of one request; ``None`` lets a call go on.
+    """Return a function that decides about the calls of one request; ``None`` allows a call.
 
-    Only ``True`` does; an exception is logged, and denies.
+    A call is allowed only if ``authorize`` returns ``True``; an exception is logged and denies
+    it.
     """
 
     def denial(method: str) -> Denied | None:
@@ -77,7 +79,7 @@ def bound(authorize: Authorize, request: object) -> Callable[[str], Denied | Non
         except Exception:
             log.exception("the host's authorize failed, and so %s is refused", method)
             return Denied()
-        # Truthy values are not enough.
+        # Other true values are not enough.
         if found is True:
             return None
         return found if isinstance(found, Denied) else Denied()
@@ -103,8 +105,9 @@ class Guard:
         return _lists(self._allow, method) and not _lists(self._deny, method)
 
     def check_names(self, known: Collection[str], unchecked: tuple[str, ...] = ()) -> None:
-        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a name that is of no known
-        method, which a mistake would leave open; not for those that begin as ``unchecked``."""
+        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a name that matches no
+        known method, as a misspelled name would deny nothing; not for names that begin with one
+        of ``unchecked``."""
         for setting, patterns in (("ALLOW", self._allow), ("DENY", self._deny)):
             for pattern in patterns:
                 if pattern.startswith(unchecked) or any(

@@ -28,7 +28,7 @@ def check_text(what: str, escaped: bytes) -> None:
     """Raise :exc:`~flask_noderpc.errors.InvalidParams` if unescaped bytes are not UTF-8."""
     if escaped.isascii() and b"%" not in escaped:
         return
-    # Werkzeug would leave such an escape as it is, and a transaction would be another.
+    # Werkzeug would leave such an escape unchanged, and the transaction would have other bytes.
     if not (is_utf8(escaped) and is_utf8(unquote_to_bytes(escaped))):
         raise not_utf8(what)
 
@@ -60,18 +60,18 @@ DOCUMENT_RULES = ParamRules()
 def param(
     kind: ParamField, *, doc: str, default: Any = MISSING, wire: str | None = None
 ) -> Any:
-    """Declare one parameter; without a default it must be given."""
+    """Declare one parameter; it is required without a default."""
     return field(default=default, metadata={"kind": kind, "doc": doc, "wire": wire})
 
 
 @dataclass(frozen=True, slots=True)
 class NoParams(Params):
-    """Parameters of routes that have none."""
+    """Parameters of routes without parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParamSpec:
-    """One parameter as callers see it."""
+    """One parameter in the API."""
 
     name: str
     wire: str
@@ -92,9 +92,9 @@ _KINDS: Mapping[Any, ParamField] = {
 
 
 def specs(params: type[DataclassInstance]) -> tuple[ParamSpec, ...]:
-    """The parameters of a dataclass, in positional order.
+    """Return the parameters of a dataclass, in positional order.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a field whose kind is not known.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a field of unknown kind.
     """
     return tuple(_spec(params, row) for row in fields(params))
 
@@ -118,7 +118,7 @@ def _kind_of(params: type[DataclassInstance], name: str) -> ParamField:
         hint = get_type_hints(params)[name]
     except NameError as error:
         raise ConfigurationError(f"{params.__name__}.{name}: {error}") from None
-    # A type, or one that may be None.
+    # A type, or a union of it and None.
     others = [one for one in get_args(hint) if one is not NoneType]
     if NoneType in get_args(hint) and len(others) == 1:
         hint = others[0]
@@ -131,10 +131,11 @@ def _kind_of(params: type[DataclassInstance], name: str) -> ParamField:
 
 
 class ParamLoader(Generic[P]):
-    """Reads a route's parameters; every failure is an :exc:`InvalidParams` that names one.
+    """Reads a route's parameters; every failure is an :exc:`InvalidParams` that names the
+    parameter.
 
-    Empty and null values count as not given, as on CometBFT; unknown names are ignored, and
-    so are those of ``ignored``, which have places in an array after the others.
+    Empty and null values count as not given, as in CometBFT. Unknown names are ignored, and
+    also the names in ``ignored``, which come after the others in an array.
     """
 
     def __init__(
@@ -207,12 +208,12 @@ class ParamLoader(Generic[P]):
         return self._params(**given)
 
 
-# Longer ones are seldom sent twice. These take at most 2 MB for a dispatcher.
+# Longer texts are seldom sent twice. These take at most 2 MB for a dispatcher.
 _MAX_MEMOIZED_BYTES, _MAX_MEMOIZED = 512, 1_024
 
 
 class MemoizedLoader:
-    """LRU cache of parameters by the text that they were read from."""
+    """LRU cache of parameters by their texts."""
 
     def __init__(self) -> None:
         self._cached = lru_cache(_MAX_MEMOIZED)(lambda read, raw: read(raw))

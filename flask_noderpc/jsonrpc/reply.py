@@ -1,4 +1,4 @@
-"""Replies of a dispatcher, errors included, and those that a response cache may store; and the
+"""Responses of a dispatcher, errors included, and those that a response cache may store; and
 reports of its calls to the signal ``rpc_called``, the log of calls and a tracer."""
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _FORBIDDEN = -32001
 
 
 def to_rpc_error(error: Exception) -> RPCError:
-    """Return the error object of an exception, and log the exception; only our own
-    exceptions show their text."""
+    """Return the error object of an exception, and log the exception; only our own exceptions
+    show their text."""
     match error:
         case StoreError():
-            # The path of the store is for the operator only.
+            # The path of the store is only for the operator.
             log.error("%s", error)
         case ConfigurationError():
             log.error("the node can't start: %s", error)
@@ -61,7 +61,7 @@ def as_rpc_error(error: Exception) -> RPCError:
         case ConfigurationError():
             return InternalError("the node can't start; the server's log says why")
         case Forbidden():
-            # JSON-RPC 2.0: -32000 to -32099 are the server's own.
+            # JSON-RPC 2.0: codes from -32000 to -32099 are for servers.
             return CallFailed(error.text, error.hint, code=_FORBIDDEN, message="Forbidden")
         case NodeRPCError():
             return CallFailed(error.text, error.hint)
@@ -73,37 +73,37 @@ _EMPTY_RESULT = CachedResult(b"")
 
 
 class Reply(NamedTuple):
-    """Reply to a request: status and body."""
+    """Response to a request: status and body."""
 
     status: HTTPStatus
     body: bytes
     cacheable: bool = False
     etag: str = ""
-    """ETag of the result; empty where there is none."""
+    """ETag of the result; empty without one."""
     reproducible: Reproducible | None = None
     headers: tuple[tuple[str, str], ...] = ()
-    """Further headers: of a host's refusal, or the marks of a result."""
+    """Further headers: of the app's refusal, or the marks of a result."""
 
 
 class Answer(NamedTuple):
-    """Reply to one call, with its result and its route unless it failed."""
+    """Response to one call, with its result and its route unless it failed."""
 
     body: bytes
     encoded: CachedResult = _EMPTY_RESULT
     route: Route[Any] | None = None
     denied: NotAuthorized | None = None
-    """The host's refusal of the call."""
+    """The app's refusal of the call."""
 
 
 class Reproducible(NamedTuple):
-    """Result of one call, with what is needed to decide if it is still valid."""
+    """Result of one call, with the data needed to decide whether it is still valid."""
 
     route: Route[Any]
     encoded: CachedResult
     transport: str
     reads: ChainReads
     instrumented: Callable[[str, str], AbstractContextManager[None]]
-    """Returns the context of a call, by its method and transport."""
+    """Function that returns the context of a call, given its method and transport."""
 
     @property
     def may_hold(self) -> bool:
@@ -125,7 +125,7 @@ _NO_REPORT = nullcontext()
 
 
 class Instrumentation:
-    """Reports the calls of one dispatcher when they are answered.
+    """Reports the calls of one dispatcher when they end.
 
     ``names`` are its methods, and ``code`` returns the code of an error.
     """
@@ -135,7 +135,7 @@ class Instrumentation:
     ) -> None:
         self._context, self._names, self._code = context, names, code
         self._tracing: Any = None
-        # Without opentelemetry-api nothing is traced.
+        # Without opentelemetry-api there are no traces.
         with suppress(ModuleNotFoundError):
             self._tracing = import_module(".tracing", __package__)
 
@@ -150,13 +150,13 @@ class Instrumentation:
     ) -> AbstractContextManager[None]:
         """Return the context of a call.
 
-        ``is_session_method`` is true of a method that is not in the table, ``in_steps`` of a
-        call between whose steps others run.
+        ``is_session_method`` is true for a method that is not in the table, ``in_steps`` for a
+        call between whose steps other calls run.
         """
         context = self._context
         is_known = is_session_method or method in self._names
         span: CallSpan | None = None
-        # Asked here, as most processes set no tracer provider.
+        # Checked here, as most processes set no tracer provider.
         if (tracing := self._tracing) and not isinstance(
             tracing.trace.get_tracer_provider(), tracing.trace.ProxyTracerProvider
         ):
@@ -177,7 +177,7 @@ class Instrumentation:
         current: AbstractContextManager[object],
     ) -> Iterator[None]:
         began, outcome = time.perf_counter(), 0
-        # Around the log and the receivers, too: what they report belongs to the call.
+        # Includes the log and the receivers: their reports belong to the call.
         with current:
             try:
                 yield
@@ -191,7 +191,7 @@ class Instrumentation:
                     "outcome": outcome,
                     "transport": transport,
                 }
-                # Not by the signal: its sender is the backend, which other mounts may share.
+                # Not with the signal: its sender is the backend, which other mounts may share.
                 if self._context.log_call is not None:
                     self._context.log_call(**report)
                 emit(rpc_called, self._context.backend, **report)

@@ -1,6 +1,6 @@
 """Routes of the RPC, the table of a mount, and the cache of their encoded results.
 
-Nothing is ever invalidated in that: a chain that has changed has other keys.
+Cached results are never invalidated: after a change of the chain, the keys are different.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Conditions under which HTTP caches may store an answer."""
+    """Conditions under which HTTP caches may store a response."""
 
     always: bool = False
     given: str | None = None
-    """Name of the parameter that makes the answer immutable when it is given."""
+    """Name of the parameter that makes the response immutable when it is given."""
     final: Callable[[Any], bool] | None = None
-    """Returns true if an answer is final."""
+    """Function that returns true if a result is final."""
     of_results: bool = False
-    """True for what follows from the results of a height, which may be provisional."""
+    """True if the response depends on the results of a height, which may be provisional."""
 
     def may_allow(self, params: Params) -> bool:
-        """Return true if some answers to these parameters may be cached."""
+        """Return true if some responses to these parameters may be cached."""
         return self.always or (
             self.given is not None and getattr(params, self.given) is not None
         )
 
     def allows(self, params: Params, reads: ChainReads) -> bool:
-        """Return true if answers to these parameters may be cached, those that are final: what
-        is read at a given height may still be provisional."""
+        """Return true if final responses to these parameters may be cached; data of the given
+        height may still be provisional."""
         if not self.may_allow(params):
             return False
         height = getattr(params, self.given) if self.given == "height" else None
@@ -57,7 +57,8 @@ WHEN_FOUND = Cache(always=True, final=lambda answer: answer is not None)
 
 @dataclass(frozen=True, slots=True)
 class Route(Generic[P]):
-    """One method of the interface; mypy holds its handler to its parameters and result."""
+    """One method of the interface; mypy checks its handler against its parameters and
+    result."""
 
     name: str
     call: Callable[[Context, P], Any]
@@ -65,32 +66,32 @@ class Route(Generic[P]):
     result: type
     cache: Cache = NEVER
     chain_only: Callable[[Context, Any], bool] | bool = False
-    """True if its answer depends on its parameters and the chain alone; a callable decides
-    by the backend and the parameters."""
+    """True if its response depends only on its parameters and the chain; a function decides by
+    the context and the parameters."""
     reads_index: bool = False
     """True if it reads the current index, not the snapshot of a batch."""
     is_immutable: bool = False
-    """True if its answer never changes."""
+    """True if its response never changes."""
     writes: bool = False
-    """True if it changes state, which not every sender may."""
+    """True if it changes state, which not every sender is allowed to do."""
     waits: bool = False
     """True if its handler returns a :class:`~flask_noderpc.concurrency.Pending`, which waits
     for the store: a websocket is read meanwhile."""
     signs: bool = False
-    """True if it uses the node's keys, which only senders on its machine may."""
+    """True if it uses the node's keys, which is only allowed for senders on its machine."""
     schema: type[WireSchema] | None = None
-    """Schema of a result of the host's own, which no dialect has."""
+    """Schema of a result of the app's own type, for which dialects have none."""
     tag: str = ""
-    """The group in which documents and pages list it."""
+    """Group in which documents and pages list it."""
 
     @property
     def doc(self) -> str:
-        """The handler's first sentence."""
+        """First sentence of the handler's docstring."""
         return (getdoc(self.call) or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def tagged(tag: str, rows: Iterable[Route[Any]]) -> tuple[Route[Any], ...]:
-    """Return the rows in the group ``tag``."""
+    """Return the routes in the group ``tag``."""
     return tuple(replace(row, tag=tag) for row in rows)
 
 
@@ -100,7 +101,7 @@ class RouteTable(tuple[Route[Any], ...]):
     __slots__ = ()
 
     def __new__(cls, routes: Iterable[Route[Any]]) -> RouteTable:
-        """Build a table; raise :exc:`ConfigurationError` for a name that occurs twice."""
+        """Return a table; raise :exc:`ConfigurationError` for a name that occurs twice."""
         table = super().__new__(cls, routes)
         seen: set[str] = set()
         for route in table:
@@ -110,10 +111,10 @@ class RouteTable(tuple[Route[Any], ...]):
         return table
 
     def with_custom(self, more: Iterable[Route[Any]], name: str = "routes") -> RouteTable:
-        """Return the table with the host's routes, without those that it already has.
+        """Return the table with the app's routes, without those that it already has.
 
-        Raise :exc:`ConfigurationError` for a row that can't be served; ``name`` is the
-        argument that it was given as.
+        Raise :exc:`ConfigurationError` for a route that can't be served; ``name`` is the
+        argument in which it was given.
         """
         if isinstance(more, Route):
             more = (more,)
@@ -125,7 +126,7 @@ class RouteTable(tuple[Route[Any], ...]):
         return RouteTable((*self, *more))
 
     def schemas(self) -> dict[type, type[WireSchema]]:
-        """The schemas that stand beside rows, by their class of result."""
+        """Return the schemas of routes, by their result types."""
         found: dict[type, type[WireSchema]] = {}
         for route in self:
             if route.schema is None:
@@ -137,7 +138,7 @@ class RouteTable(tuple[Route[Any], ...]):
         return found
 
     def by_name(self) -> dict[str, Route[Any]]:
-        """The routes by their names."""
+        """Return the routes by their names."""
         return {route.name: route for route in self}
 
 
@@ -168,7 +169,8 @@ def _checked(route: object, name: str) -> Route[Any]:
     return replace(route, result=get_origin(route.result) or route.result)
 
 
-# The key, the entry and its objects, beside the bytes of the answer and the parameters.
+# The key, the entry and its objects, in addition to the bytes of the response and the
+# parameters.
 _OVERHEAD_BYTES = 1_000
 _MAX_ENTRIES = 1_000_000
 
@@ -179,15 +181,15 @@ class CachedResult(NamedTuple):
     result: bytes | memoryview
     cacheable: bool = False
     etag: str = ""
-    """ETag of the result; empty where there is none."""
+    """ETag of the result; empty without one."""
     version: ChainVersion | None = None
-    """Version of the chain that it was computed from, if it depends on the chain alone."""
+    """Version of the chain from which it was computed, if it depends only on the chain."""
     reply: bytes = b""
-    """Complete body for a GET, of a cached result: copying a large one takes long."""
+    """Complete body for a GET of a cached result, as copying a large one takes long."""
     params_bytes: int = 0
     """Approximate bytes of the parameters of a cached result."""
     marks: Marks = ()
-    """Headers that say what is not proven or not complete; a result with any is not cached."""
+    """Headers that say what is not proven or incomplete; a result with any is not cached."""
 
     def holds(self, version: ChainVersion | None) -> bool:
         """Return true if the result is valid for a version of the chain."""
@@ -210,7 +212,7 @@ class ResultCache:
 
     def __init__(self, max_bytes: int, memory: CacheMemory | None = None) -> None:
         memory = memory or CacheMemory(max_bytes)
-        # A quarter for the head: results of one block's time seldom take more.
+        # A quarter for the head: results of one block seldom take more.
         head_bytes = max_bytes // 4
         self._final: _Answers = LRUCache(_MAX_ENTRIES, max_bytes - head_bytes, _weight, memory)
         self._head: _Answers = LRUCache(_MAX_ENTRIES, head_bytes, _weight, memory)
@@ -236,7 +238,7 @@ class ResultCache:
     ) -> CachedResult:
         """Cache a result: until evicted if it is final, else until the next block.
 
-        ``around`` is the JSON before and after it in the answer to a GET.
+        ``around`` is the JSON before and after it in the response to a GET.
         """
         etag = blake2b(encoded.result, digest_size=16).hexdigest()
         before, behind = around

@@ -1,4 +1,4 @@
-"""Websocket sessions: the base of both APIs, and the session of the node RPC."""
+"""Websocket sessions: the base class of both APIs, and the session of the node RPC."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Peer(Protocol):
         """Send messages."""
 
     def wake(self) -> None:
-        """Signal that the session has something to pull."""
+        """Signal that the session has messages to send."""
 
     def drop(self, reason: str) -> None:
         """Close the connection of a slow peer."""
 
 
 class WebSocketSession(ABC, Generic[K, T]):
-    """Answers one connection's messages, and gathers its notifications.
+    """Executes the messages of one connection, and collects its notifications.
 
-    Subscriptions have names ``K``, and events of topics ``T``. ``follow`` starts the reading of
-    a topic's events.
+    Subscriptions have names of type ``K``, and topics the type ``T``. ``follow`` starts reading
+    the events of a topic.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class WebSocketSession(ABC, Generic[K, T]):
 
     @abstractmethod
     def receive(self, body: bytes) -> None:
-        """Answer a message."""
+        """Execute a message."""
 
     @abstractmethod
     def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
@@ -82,12 +82,12 @@ class WebSocketSession(ABC, Generic[K, T]):
         self._subscriptions.add(name, Subscription(request_id, buffer, cursor, head))
 
     def settle(self, seconds: float) -> bool:
-        """Answer the calls that wait for the store, within so many seconds; return true if any
-        still wait."""
+        """Send the responses of calls that wait for the store, for at most ``seconds``; return
+        true if any still wait."""
         return False
 
     def pull(self) -> Iterator[bytes]:
-        """Return the events to send; a subscription that fell behind ends."""
+        """Yield the events to send; a subscription that fell behind ends."""
         return self._subscriptions.pull(self.overflowed)
 
     def cancel(self) -> Iterable[bytes]:
@@ -102,9 +102,9 @@ class WebSocketSession(ABC, Generic[K, T]):
 # CometBFT: the code of a notice that a subscription has ended.
 _SERVER_ERROR = -32000
 _EMPTY = b"{}"
-# Messages, and their bytes, that are read while the store takes those before them.
+# Maximum messages, and their bytes, to read while the store handles earlier ones.
 _MAX_STARTED, _MAX_STARTED_BYTES = 512, 1 << 18
-# Those that the store takes together, where more are read meanwhile.
+# Maximum messages to pass to the store together, if more are read meanwhile.
 _GROUP = 64
 
 
@@ -120,7 +120,7 @@ WEBSOCKET_METHODS: dict[str, type[Params]] = {
     "unsubscribe": QueryParams,
     "unsubscribe_all": NoParams,
 }
-"""Methods that only a websocket has, with their parameters."""
+"""Methods that exist only on a websocket, with their parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +134,8 @@ class Limits:
 class Session(WebSocketSession[Query, Query]):
     """Session of the node's websocket, whose subscriptions are named by their queries.
 
-    A subscription begins once its reply is sent, so the reply is always read before the first
-    event.
+    A subscription begins after its response is sent, so the client always reads the response
+    before the first event.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Session(WebSocketSession[Query, Query]):
         self._methods = dict(zip(WEBSOCKET_METHODS, steps, strict=True))
 
     def receive(self, body: bytes) -> None:
-        """Answer one message, or start its call; a notification gets no answer."""
+        """Execute one message, or start its call; a notification gets no response."""
         try:
             # CometBFT: no batches on a websocket.
             call = self._envelope.parse_one(body)
@@ -194,8 +194,8 @@ class Session(WebSocketSession[Query, Query]):
             self.settle(0)
 
     def settle(self, seconds: float = inf) -> bool:
-        """Answer the calls that have started, in order, once the store has taken them or after
-        so many seconds; return true if any still wait."""
+        """Send the responses of calls that have started, in order, when the store has handled
+        them or after ``seconds``; return true if any still wait."""
         count = len(self._started)
         if seconds != inf:
             timeouts = chain((seconds,), repeat(0.0))
@@ -209,7 +209,7 @@ class Session(WebSocketSession[Query, Query]):
 
     def _subscribe(self, request_id: bytes, params: bytes) -> bytes:
         text = self._query_params.from_json(params).query
-        # CometBFT: in this order.
+        # CometBFT: checks in this order.
         if not self._subscriptions and self._hub.clients >= self._limits.clients:
             raise Busy(
                 f"max_subscription_clients {self._limits.clients} reached",

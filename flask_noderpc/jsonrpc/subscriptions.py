@@ -1,8 +1,8 @@
 """Event buffers by topic, shared by all subscribers, and the subscriptions of a connection.
 
 A message is encoded once for all subscribers. Each distinct topic, such as a query, has one
-buffer of encoded events; a subscription is a cursor on that buffer. Nothing is copied to a
-subscriber before its writer pulls.
+buffer of encoded events; a subscription is a cursor in that buffer. Nothing is copied for a
+subscriber before its writer reads it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..signals import emit, subscription_closed, subscription_opened
 K = TypeVar("K", bound=Hashable)
 
 MAX_BUFFER_BYTES = 8_000_000
-"""Maximum bytes of a topic's events besides the newest batch."""
+"""Maximum bytes of a topic's events, in addition to the newest batch."""
 
 
 class EventBuffer(Generic[K]):
     """The last events of a topic, bounded in number and in bytes.
 
-    The newest batch, which is one block's, is always complete: a subscriber that keeps up
-    with blocks is never cut off, however many events a block has.
+    The newest batch, the events of one block, is always complete: a subscriber that keeps up
+    with blocks loses no events, regardless of their number.
     """
 
     def __init__(self, topic: K, max_events: int, max_bytes: int) -> None:
@@ -47,7 +47,7 @@ class EventBuffer(Generic[K]):
 
     @property
     def newest(self) -> bytes | None:
-        """The newest event; ``None`` if there is none."""
+        """The newest event; ``None`` without events."""
         with self._lock:
             return self._entries[-1] if self._entries else None
 
@@ -73,7 +73,8 @@ class EventBuffer(Generic[K]):
             return None if cursor < self.first else self._entries[cursor - self.first :]
 
     def cancel(self, reason: str) -> None:
-        """Evict all events and cut off all subscribers; those that come later go on."""
+        """Remove all events and end the subscriptions of all current subscribers; new
+        subscriptions are not affected."""
         with self._lock:
             self._entries.clear()
             self._bytes = 0
@@ -81,7 +82,7 @@ class EventBuffer(Generic[K]):
             self._cancelled = self.first, reason
 
     def reason_before(self, cursor: int) -> str:
-        """Return why a subscriber was cut off; empty for one that fell behind."""
+        """Return the reason why a subscription was canceled; empty if it fell behind."""
         cancelled_at, reason = self._cancelled
         return reason if cursor < cancelled_at else ""
 
@@ -94,7 +95,7 @@ class EventBuffers(Generic[K]):
         self._buffers: dict[K, EventBuffer[K]] = {}
         self._lock = threading.Lock()
         self._newest: tuple[EventBuffer[K], ...] = ()
-        """Those that have events of the newest block."""
+        """Buffers with events of the newest block."""
         self._clients: Counter[Callable[[], None]] = Counter()
 
     def __len__(self) -> int:
@@ -111,7 +112,7 @@ class EventBuffers(Generic[K]):
         return self._clients.total()
 
     def join(self, topic: K, wake: Callable[[], None]) -> tuple[EventBuffer[K], int]:
-        """Subscribe to a topic; return its buffer, and the end of it as a cursor.
+        """Subscribe to a topic; return its buffer, and the buffer's end as a cursor.
 
         ``wake`` is called at each batch; it also identifies the client.
         """
@@ -161,7 +162,7 @@ class EventBuffers(Generic[K]):
             wake()
 
     def cancel_newest(self, reason: str) -> None:
-        """Cut off the subscribers that had events of the newest block."""
+        """Cancel the subscriptions that had events of the newest block."""
         for buffer in self._newest:
             buffer.cancel(reason)
         self._wake(self._newest)
@@ -186,15 +187,15 @@ class Subscription:
         if bodies is None:
             return None
         self.cursor += len(bodies)
-        # Joined one by one as they are written: all subscribers share the bodies.
+        # Joined when they are written: all subscribers share the bodies.
         return (self.head + body + b"}}" for body in bodies)
 
 
 class ClientSubscriptions(Generic[K]):
     """A connection's subscriptions by their names.
 
-    They deliver nothing before :meth:`begin`, which is called when the reply to the
-    subscribe call is sent: clients read it before the first event. ``sender`` is that of
+    They deliver nothing before :meth:`begin`, which is called when the response to the
+    subscribe call is sent: clients read it before the first event. ``sender`` is the sender of
     the signals.
     """
 
@@ -228,7 +229,7 @@ class ClientSubscriptions(Generic[K]):
             self._wake()
 
     def end(self, name: K, reason: str) -> bool:
-        """End a subscription; return true if there was one."""
+        """End a subscription; return true if it existed."""
         with self._lock:
             ended = self._subscriptions.pop(name, None)
         if ended is not None:
@@ -247,10 +248,12 @@ class ClientSubscriptions(Generic[K]):
         return [notice(each) for name, each in subscriptions if self.end(name, _TOO_SLOW)]
 
     def pull(self, overflowed: Callable[[Subscription], Iterable[bytes]]) -> Iterator[bytes]:
-        """Return the messages to send. A subscription that fell behind is ended, and gets those
-        that ``overflowed`` returns."""
+        """Yield the messages to send.
+
+        A subscription that fell behind is ended; its messages are the result of ``overflowed``.
+        """
         waiting: list[Iterable[bytes]] = []
-        # The copy is made in one step, so it needs no lock.
+        # The copy is made in one step, so no lock is needed.
         for name, subscription in tuple(self._subscriptions.items()):
             if not subscription.has_begun:
                 continue
@@ -286,9 +289,10 @@ class QueryHub(EventBuffers[Query]):
         return self._others if value is None else self._by_value.setdefault(value, [])
 
     def publish(self, messages: Iterable[Message]) -> None:
-        """Deliver a block's messages to the matching buffers, and wake their subscribers.
+        """Append a block's messages to the matching buffers, and wake their subscribers.
 
-        Messages are read and encoded without the lock: subscribing never waits for either.
+        Messages are read and encoded without the lock, so subscribing does not have to wait for
+        that.
         """
         block = list(messages)
         with self._lock:
@@ -318,8 +322,8 @@ def _comparable_values(key: str, values: Iterable[str]) -> set[str]:
 
 
 def _index_key(query: Query) -> tuple[str, str] | None:
-    """Return the equality that indexes a query, preferring any to the category."""
-    # An empty text also matches an event type without attributes, which is no key.
+    """Return the equality that indexes a query, preferring any other to the event type."""
+    # An empty text also matches an event type without attributes, which is not a key.
     equalities = [
         (c.key, comparable(c.key, c.text)) for c in query.conditions if c.is_equality and c.text
     ]

@@ -1,7 +1,7 @@
 """OpenTelemetry spans of calls, by the semantic conventions of JSON-RPC, version 1.44.
 
 The app, or the command ``opentelemetry-instrument``, sets a tracer provider; without one no
-span is made. Parameters, results and messages of errors are never in a span: they may be
+spans are created. Parameters, results and error messages are never in a span: they may be
 transactions or private queries.
 """
 
@@ -17,7 +17,7 @@ from opentelemetry.propagate import extract
 from opentelemetry.propagators.textmap import Getter
 
 _SCHEMA = "https://opentelemetry.io/schemas/1.44.0"
-# Of a method that does not exist, which may be as long as a body.
+# Maximum characters of an unknown method's name, which may be as long as a body.
 _MAX_NAME = 100
 
 
@@ -43,11 +43,11 @@ class CallSpan:
         self._span = span
 
     def current(self) -> AbstractContextManager[object]:
-        """Return a context in which spans that begin are children of this one."""
+        """Return a context in which new spans are children of this one."""
         return trace.use_span(self._span, record_exception=False, set_status_on_exception=False)
 
     def end(self, outcome: int) -> None:
-        """End it with 0 or the code of the call's error."""
+        """End the span with 0 or the code of the call's error."""
         if outcome:
             self._span.set_attributes(
                 {"rpc.response.status_code": str(outcome), "error.type": str(outcome)}
@@ -64,11 +64,11 @@ def _tracer(provider: trace.TracerProvider) -> trace.Tracer:
 def start_span(
     method: str, original: str, transport: str, fields: Mapping[str, Any]
 ) -> CallSpan:
-    """Start the span of a call, where a tracer provider is set.
+    """Start the span of a call, for the tracer provider that is set.
 
-    ``method`` is empty for one that does not exist, and ``original`` what the client wrote.
-    The parent is the span that is current, such as that of an instrumented Flask, or else the
-    one that the header fields name.
+    ``method`` is empty for a method that does not exist, and ``original`` is the client's text.
+    The parent is the current span, such as one of an instrumented Flask, or else the span that
+    the header fields name.
     """
     attributes = {
         "rpc.system.name": "jsonrpc",

@@ -1,5 +1,5 @@
-"""Calls that wait for the store: their limits, which are divided fairly among clients, and
-transactions of ``broadcast_tx_async``, which is answered before the store has them."""
+"""Calls that wait for the store, with limits that are divided fairly among clients, and
+transactions of ``broadcast_tx_async``, which returns before the store has them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Waiter:
     def __init__(self, client: str) -> None:
         self.client = client
         self.evicted = ""
-        """The reason of its eviction; empty while it may wait."""
+        """Reason of its eviction; empty while it may wait."""
 
     def wait_for_block(self, backend: ChainBackend, after: int, seconds: float) -> int:
-        """Wait like :meth:`wait_for_height`, for a transaction; raise also if the disk has no
+        """Wait for a transaction like :meth:`wait_for_height`; raise also if the disk has no
         space for the block."""
         return self.wait_for_height(backend.reads, after, seconds, backend.check_disk_space)
 
@@ -41,7 +41,7 @@ class Waiter:
         check: Callable[[], None] = lambda: None,
     ) -> int:
         """Wait like the method of ``reads``; raise :exc:`~flask_noderpc.errors.Busy` when
-        evicted, and what ``check`` raises while there is no new height."""
+        evicted, and the errors of ``check`` while no new height arrives."""
         deadline = time.monotonic() + seconds
         while not self.evicted:
             remaining = deadline - time.monotonic()
@@ -55,7 +55,7 @@ class Waiter:
 class WaiterLimit:
     """Maximum number of calls that wait at the same time, divided fairly among clients.
 
-    A waiter occupies a thread of the server, which ``reserve`` reserves.
+    A waiting call occupies a thread of the server, which ``reserve`` reserves.
     """
 
     def __init__(
@@ -73,15 +73,15 @@ class WaiterLimit:
         self._lock = threading.Lock()
 
     def lower(self, limit: int) -> None:
-        """Lower the limit to what a server with fewer resources can hold."""
+        """Lower the limit, on a server with fewer resources."""
         self._limit.limit = min(self._limit.limit, limit)
 
     @contextmanager
     def acquire(self, client: str = "") -> Iterator[Waiter]:
         """Register a waiter; raise :exc:`~flask_noderpc.errors.Busy` when the limit is reached.
 
-        But if another client has more waiters than this one would have, that client's
-        oldest waiter is evicted instead.
+        But if another client has more waiters than this one would have, that client's oldest
+        waiter is evicted instead.
         """
         with self._reserve():
             waiter = self._acquire(client)
@@ -131,7 +131,7 @@ _POLL_S = 0.25
 
 
 class ScanLimit:
-    """Limit of calls that scan many blocks: two at a time, the others wait."""
+    """Limit of concurrent calls that scan many blocks: two at a time, further calls wait."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -152,17 +152,18 @@ log = logging.getLogger("flask_noderpc.mempool")
 
 # Maximum queue size; further callers wait until the store has stored some.
 _MAX_QUEUED = 500
-# The caller waits for a larger transaction, which bounds the bytes of the queue.
+# Maximum bytes of a queued transaction, which bounds the bytes of the queue; the caller waits
+# for a larger one.
 _MAX_BYTES = 1 << 14
-# The thread ends after so long without work.
+# Seconds without work after which the thread ends.
 _IDLE_S = 1.0
-# Transactions that arrive within so long are waited for in one batch.
+# Seconds during which transactions are collected for one batch.
 _GATHER_S = 0.01
 _LOG_EVERY_S = 10.0
 
 
 class AsyncTxs:
-    """Waits for the store after ``broadcast_tx_async`` has answered.
+    """Waits for the store after ``broadcast_tx_async`` has returned.
 
     Refused transactions are logged, at most every ten seconds, and emitted by
     :data:`~flask_noderpc.signals.async_tx_refused`.
@@ -182,15 +183,16 @@ class AsyncTxs:
         self._next_log = 0.0
 
     def add(self, submission: Pending[ExecTxResult], size: int) -> None:
-        """Queue a submission, of so many bytes of transaction, to wait for its result."""
+        """Queue a submission to wait for its result; ``size`` is the transaction's size in
+        bytes."""
         if size > _MAX_BYTES:
             self._finish(submission)
             return
         with self._lock:
             if self._process != os.getpid():
-                # Transactions that were queued at a fork are the parent's.
+                # Transactions that were queued before a fork belong to the parent.
                 self._begin()
-        # Without the lock: the thread that drains a full queue needs it too.
+        # Without the lock: the thread that drains a full queue needs it, too.
         self._submissions.put(submission)
         with self._lock:
             if not self._is_running:
@@ -222,7 +224,7 @@ class AsyncTxs:
             self._report(error)
 
     def _may_end(self) -> bool:
-        # Decided under the lock: a caller that puts one after this starts a new thread.
+        # Decided under the lock: a caller that adds a transaction later starts a new thread.
         with self._lock:
             self._is_running = not self._submissions.empty()
             return not self._is_running

@@ -1,9 +1,9 @@
 """One open websocket: the handler's thread reads frames, a writer thread writes them.
 
-wsproto parses incoming frames. Outgoing text frames are encoded here, a header of at most ten
-bytes before the text, so that many can be joined into one write. Nothing waits for ever and
-nothing grows without bound: a message is answered before the next one is read,
-a write has a deadline, a silent peer is dropped, and closing closes the socket.
+wsproto parses incoming frames. Outgoing text frames are encoded here, with a header of at most
+ten bytes before the text, so that many can be joined into one write. All waits and buffers are
+bounded: a message is executed before the next one is read, a write has a deadline, a silent
+peer is dropped, and closing closes the socket.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from .frames import (
     reserve_send_buffer,
 )
 
-# Read in one go.
+# Maximum bytes of one read.
 _READ_BYTES = 4096
-# Seconds of answering before a yield to other greenlets.
+# Seconds of executing messages before a yield to other greenlets.
 _SLICE_S = 0.0005
 # Seconds between two polls for more messages, while earlier calls wait.
 _POLL_S = 0.01
-# Written in one go.
+# Maximum bytes of one write.
 _WRITE = 65536
 
 _TOO_SLOW = "too slow: nothing was read for long"
@@ -48,17 +48,17 @@ _OPEN_STATES = (ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING)
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds; all but the last are CometBFT's."""
+    """Seconds; all except the last are CometBFT's."""
 
     ping_s: float = 27.0
     read_s: float = 30.0
     write_s: float = 10.0
     close_s: float = 2.0
-    """Maximum wait for the peer's Close."""
+    """Maximum wait for the peer's Close frame."""
 
 
 def text_frame(payload: bytes) -> bytes:
-    """The header of an unmasked text frame, and the payload."""
+    """Return the header of an unmasked text frame, and the payload."""
     size = len(payload)
     if size < 126:
         return b"\x81" + bytes((size,)) + payload
@@ -68,15 +68,15 @@ def text_frame(payload: bytes) -> bytes:
 
 
 class Connection:
-    """The frames of one websocket, from a socket whose handshake is done; ``early`` are the
-    first bytes of it, where the server has read them."""
+    """The frames of one websocket, from a socket whose handshake is done; ``early`` are its
+    first bytes, if the server has already read them."""
 
     def __init__(
         self, sock: socket.socket, timing: Timing, max_message: int, early: bytes = b""
     ) -> None:
-        # The clock has the deadlines: reading and writing have one each, and a socket with TLS,
-        # which is only one, has none at all in OpenSSL. But without any timeout a reader may
-        # keep the writer out of OpenSSL.
+        # The deadlines are checked by the clock: reading and writing have one each, but a
+        # socket has only one timeout, and with TLS OpenSSL applies none. But without any
+        # timeout a reader may keep the writer out of OpenSSL.
         self._sock = sock
         self._early = early
         sock.settimeout(timing.read_s + timing.write_s)
@@ -94,14 +94,15 @@ class Connection:
         self._lock = threading.Lock()
         self._wakeup = threading.Event()
         self._written = threading.Condition(self._lock)
-        # Messages that send() was given, that the writer has taken, and that it has written.
+        # Number of messages given to send(), taken by the writer, and written.
         self._given = self._taken = self._done = 0
         self._next_ping = time.monotonic() + timing.ping_s
         self._close_by = inf
         self._is_taking = False
         self._is_broken = self._has_read = self._has_ended = self._is_slow = False
         self._has_left = False
-        """True if the peer has closed its socket; what it sent before may still be there."""
+        """True if the peer has closed its socket; data that it sent before may still be
+        readable."""
 
     def run(
         self,
@@ -110,12 +111,13 @@ class Connection:
         cancel: Callable[[], Iterable[bytes]] = tuple,
         settle: Callable[[float], bool] = lambda seconds: False,
     ) -> None:
-        """Serve the connection to its end; the socket is shut when this returns.
+        """Serve the connection until its end; the socket is shut down when this returns.
 
-        ``receive`` is called with each message, ``pull`` by the writer for the messages
-        that wait, first and after each :meth:`wake`, and ``cancel`` for the last messages to
-        a peer that reads nothing. ``settle`` is called while no more messages are there, to
-        answer in so many seconds those that ``receive`` has not; it says whether any are left.
+        ``receive`` is called with each message, ``pull`` by the writer for pending messages,
+        first and after each :meth:`wake`, and ``cancel`` for the last messages to a peer that
+        reads nothing. ``settle`` is called while no more messages arrive, to send, within the
+        given seconds, responses of calls that ``receive`` has started; it returns whether any
+        are left.
         """
         self._pull, self._cancel, self._settle = pull, cancel, settle
         writer = threading.Thread(target=self._write, name="noderpc-websocket", daemon=True)
@@ -129,26 +131,27 @@ class Connection:
             writer.join()
 
     def send(self, *payloads: bytes) -> None:
-        """Send messages; they are written when this returns, so a flood waits at its peer."""
+        """Send messages; return when they are written, so that a peer that sends too fast has
+        to wait."""
         with self._lock:
-            # A Close is the last that is sent.
+            # After a Close frame nothing may be sent.
             if self._close_by != inf or self._has_ended:
                 return
             self._frames += map(text_frame, payloads)
             self._given += len(payloads)
             last = self._given
         self._wakeup.set()
-        # The writer has the deadline, and notifies at its end too.
+        # The writer has the deadline, and notifies when it ends, too.
         with self._written:
             self._written.wait_for(lambda: self._done >= last or self._has_ended)
 
     def wake(self) -> None:
-        """Wake the writer: there is something to pull."""
+        """Wake the writer: messages are ready."""
         self._wakeup.set()
 
     def close(self, code: int = CloseReason.NORMAL_CLOSURE, reason: str = "") -> None:
-        """Send a Close; the peer has a short while to answer."""
-        # It may be closed already, by the peer or by its own thread.
+        """Send a Close frame, and give the peer a short time to respond."""
+        # The peer or its own thread may already have closed it.
         with suppress(LocalProtocolError), self._lock:
             self._frames.append(self._protocol.send(CloseConnection(code, reason)))
             self._close_by = time.monotonic() + self._timing.close_s
@@ -159,10 +162,10 @@ class Connection:
         self.close(CloseReason.TRY_AGAIN_LATER, reason)
 
     def look_at_clock(self) -> None:
-        """Ping, or give up a peer that is past a deadline; called a few times a second."""
+        """Ping, or drop a peer that exceeds a deadline; called a few times a second."""
         now = time.monotonic()
         if now >= self._read_by and self._is_taking:
-            # Silent, and busy with what it is sent: our ping stands in that queue.
+            # The peer is silent, but still receives earlier data: our ping is queued behind it.
             self._is_taking = False
             self._read_by = now + self._timing.read_s
         if now >= min(self._read_by, self._close_by):
@@ -171,7 +174,7 @@ class Connection:
             self._cut_off(now)
         elif self._close_by != inf:
             if self._write_by == self._last_write_by != inf:
-                # The same write since the last look: the Close would come too late.
+                # The same write as at the last check: a Close frame would arrive too late.
                 self._stop_events()
             self._last_write_by = self._write_by
         elif now >= self._next_ping:
@@ -181,8 +184,8 @@ class Connection:
             self._wakeup.set()
 
     def _cut_off(self, now: float) -> None:
-        """Send a peer that reads nothing what its buffer still takes, behind the message that
-        is being sent: that its subscriptions are cancelled, and a Close."""
+        """Send a peer that reads nothing what its buffer still accepts: after the current
+        message, the notices that its subscriptions are canceled, and a Close frame."""
         if self._is_slow:
             self._end()
             return
@@ -199,11 +202,11 @@ class Connection:
         release_send_buffer(self._sock)
 
     def _end(self) -> None:
-        """Shut the socket, so that the reader and the writer notice."""
+        """Shut the socket down, so that the reader and the writer notice."""
         self._has_ended = True
         self._wakeup.set()
         with suppress(OSError):
-            # What TLS makes of this would let the others go on in plain text.
+            # The method of TLS sockets would let the other threads continue in plain text.
             socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
 
     # Reading.
@@ -218,7 +221,7 @@ class Connection:
                 if not isinstance(event, TextMessage | BytesMessage):
                     self._answer(event)
                 elif self._protocol.state is not ConnectionState.OPEN:
-                    # We have sent a Close: later messages are dropped.
+                    # After our Close frame, later messages are dropped.
                     message.clear()
                 else:
                     message += _bytes(event.data)
@@ -227,7 +230,8 @@ class Connection:
                         message.clear()
 
     def _is_over(self) -> bool:
-        # Who sends transactions and leaves without a look at the answers has sent them.
+        # A client may send transactions and leave without reading the responses; they still
+        # count.
         return self._has_ended and not (self._has_left and has_input(self._sock))
 
     def _events(self) -> Iterator[Event]:
@@ -240,13 +244,13 @@ class Connection:
         except TimeoutError:
             return
         except OSError:
-            # Cut off.
+            # Connection reset.
             received = b""
         self._read_by, self._early = inf, b""
         if not (received and self._is_broken):
             self._protocol.receive_data(received or None)
             yield from self._yielding(self._protocol.events())
-        # Under gevent a socket that has more to read lets nobody else run.
+        # Under gevent a socket with more data to read lets no other greenlet run.
         next_turn()
 
     def _yielding(self, events: Iterable[Event]) -> Iterator[Event]:
@@ -259,15 +263,15 @@ class Connection:
 
     def _answer(self, event: Event) -> None:
         if isinstance(event, Ping):
-            # RFC 6455, 5.5.3: the last of several pings may be the only one to be answered.
+            # RFC 6455, 5.5.3: after several pings, a pong for the last one is enough.
             with suppress(LocalProtocolError), self._lock:
                 self._pong = self._protocol.send(event.response())
             self._wakeup.set()
         elif isinstance(event, CloseConnection):
-            # What came before it is answered first.
+            # Earlier messages get their responses first.
             self._settle(inf)
-            # wsproto makes one of a broken frame, with the code that says what is broken.
-            # gorilla/websocket gives no reason for a message that is too big.
+            # wsproto creates a Close event for a malformed frame, with a code that says what is
+            # wrong. gorilla/websocket gives no reason for a message that is too big.
             reason = "" if event.code == CloseReason.MESSAGE_TOO_BIG else event.reason or ""
             if self._protocol.state in _OPEN_STATES:
                 self._refuse(event.code, reason)
@@ -275,8 +279,8 @@ class Connection:
                 self.close(event.code, reason)
 
     def _refuse(self, code: int, reason: str) -> None:
-        """Close, and read no more frames: what comes after a broken one can't be understood,
-        and after too many it is not wanted."""
+        """Close the connection, and read no more frames: after a malformed one the next can't
+        be parsed, and after too many they are unwanted."""
         self._is_broken = True
         self.close(code, reason)
 
@@ -286,7 +290,7 @@ class Connection:
         try:
             while not self._has_ended:
                 self._wakeup.clear()
-                # Before what waits is taken: the reader's last frame is there by then.
+                # Read before the queue: the reader's last frame is in it by then.
                 has_read = self._has_read
                 if self._write_waiting():
                     with self._written:
@@ -299,7 +303,7 @@ class Connection:
         except (ConnectionResetError, BrokenPipeError):
             self._has_left = not self._has_ended
         except OSError:
-            # Past its deadline.
+            # Deadline exceeded.
             pass
         finally:
             self._end()
@@ -307,19 +311,19 @@ class Connection:
                 self._written.notify_all()
 
     def _write_waiting(self) -> bool:
-        """Write the queued messages, if there are any."""
+        """Write the queued messages, if any; return true if there were some."""
         anything = False
         for piece in _pieces(self._waiting()):
             anything = True
             self._transmit(piece)
-            # A ping that the kernel takes is no sign of life.
+            # A ping that the kernel accepts does not show that the peer reads.
             self._is_taking |= len(piece) == _WRITE
         return anything
 
     def _transmit(self, piece: bytes) -> None:
         self._write_by = time.monotonic() + self._timing.write_s
-        # Mostly all of it is taken at once, and gevent's sendall() asks the kernel first how
-        # much that will be.
+        # Usually all of it is sent at once, and gevent's sendall() first asks the kernel how
+        # much it accepts.
         sent = self._sock.send(piece)
         if sent < len(piece):
             self._sock.sendall(piece[sent:])
@@ -341,7 +345,7 @@ class Connection:
 
 
 def _pieces(frames: Iterator[bytes]) -> Iterator[bytes]:
-    """The frames in writes of one size: a deadline is that of one write."""
+    """Yield the frames as writes of one size: a deadline is for one write."""
     waiting = bytearray()
     for frame in frames:
         waiting += frame

@@ -1,7 +1,7 @@
-"""The open websockets of one mount: a slot, a connection and a session for each, and the one
-clock they share.
+"""The open websockets of one mount: a slot, a connection and a session for each, and a common
+clock.
 
-A deadline of its own would cost each connection a timer for every event it is sent.
+With a clock of its own, each connection would need a timer for every event.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _GOING_AWAY = "the server goes away"
 
 
 class Connections:
-    """Checks the deadlines of open websockets, and closes all of them at the end.
+    """Checks the deadlines of open websockets, and finally closes all of them.
 
-    ``per_client`` is the maximum of each client.
+    ``per_client`` is the maximum for each client.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Connections:
         if not self._per_client.counts(client):
             client = ""
         try:
-            # A websocket is there to stay: it is not evicted for another.
+            # Websockets are long-lived: none is evicted for another.
             self._slots.acquire(slot, client, evict=False)
         except LimitReached as reached:
             if reached.of_client:
@@ -92,17 +92,17 @@ class Connections:
             ) from None
 
     def lower(self, limit: int) -> None:
-        """Lower the limit to what a server with fewer resources can hold."""
+        """Lower the limit, on a server with fewer resources."""
         self._limit = self._slots.limit = min(self._limit, limit)
 
     def _begin_after_fork(self) -> None:
         if self._process != os.getpid():
-            # What was open at a fork is the parent's, and so is its lock.
+            # Connections that were open at a fork belong to the parent, and so does its lock.
             self._begin()
 
     @contextmanager
     def one(self, connection: Connection) -> Iterator[None]:
-        """Check a connection's deadlines for as long as it is open."""
+        """Check a connection's deadlines while it is open."""
         self._begin_after_fork()
         with self._lock:
             self._open.add(connection)
@@ -129,12 +129,12 @@ class Connections:
                 try:
                     connection.look_at_clock()
                 except Exception:
-                    # The others must not be without a clock.
+                    # The other connections need the clock.
                     log.exception("a websocket can't be looked after")
             pause.wait(self._tick_s)
 
     def _goes_on(self) -> bool:
-        # Decided under the lock: a connection after this starts a new clock.
+        # Decided under the lock: a later connection starts a new clock.
         with self._lock:
             self._is_ticking = bool(self._open)
             return self._is_ticking
@@ -156,9 +156,9 @@ OpenSession = Callable[[Peer, Permissions], WebSocketSession[Any, Any]]
 
 
 class WebSocketServer:
-    """Serves the websockets of one mount, each on a thread of its own.
+    """Serves the websockets of one mount, each on a separate thread.
 
-    ``threads`` is the size of the server's pool, if that is known.
+    ``threads`` is the size of the server's pool, if known.
     """
 
     timing = Timing()
@@ -173,15 +173,15 @@ class WebSocketServer:
     def reserve(self) -> Iterator[None]:
         """Reserve a thread and a slot for the client of the current request.
 
-        Raise :exc:`~flask_noderpc.errors.Busy` where a limit is reached.
+        Raise :exc:`~flask_noderpc.errors.Busy` when a limit is reached.
         """
         client = self._views.permissions().client
         with reserve_thread(self._threads), self._connections.slot(client):
             yield
 
     def handler(self, endpoint: str, open_session: OpenSession, max_bytes: int) -> Handler:
-        """Return the handler of an endpoint's websockets, whose messages have at most so many
-        bytes."""
+        """Return the handler of an endpoint's websockets, whose messages have at most
+        ``max_bytes``."""
 
         def serve(sock: socket.socket, early: bytes) -> None:
             connection = Connection(sock, self.timing, max_bytes, early)
@@ -193,7 +193,7 @@ class WebSocketServer:
         app = current_app._get_current_object()  # type: ignore[attr-defined]
 
         def receive(message: bytes) -> None:
-            # The connection may last for hours; what a call leaves behind must not.
+            # The connection may stay open for hours; the data of a call must be released.
             with app.app_context():
                 session.receive(message)
 

@@ -1,7 +1,8 @@
-"""Limits of one websocket: its frames, and its send buffer, in part reserved for a Close.
+"""Limits of one websocket: its frames, and its send buffer, part of which is reserved for a
+Close frame.
 
-To a peer that reads nothing a server writes until that buffer is full. Linux takes a few
-megabytes for one connection, and then not even a Close.
+If a peer reads nothing, a server can write until that buffer is full. Linux buffers a few
+megabytes for one connection, and then accepts not even a Close frame.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from wsproto.events import BytesMessage, Event, Ping, Pong, TextMessage
 from wsproto.extensions import Extension
 from wsproto.frame_protocol import CloseReason, FrameDecoder, FrameProtocol, Opcode, RsvBits
 
-# Frames that cost more to read than to send. A message, whatever its size, is limited by its
-# answer, and so is its last fragment.
+# Frames that cost more to read than to send. A message of any size is limited by its response,
+# and so is its last fragment.
 _SMALL_BYTES = 64
 SMALL_PER_S = 100
 TOO_MANY_SMALL = (
@@ -26,9 +27,9 @@ _NO_BITS = RsvBits(False, False, False)
 
 
 class SizeLimit(Extension):
-    """A limit to the size of a message, checked when the header of a frame is read.
+    """Limit for the size of a message, checked when the header of a frame is read.
 
-    It is not negotiated: wsproto asks extensions about headers.
+    It is not negotiated: wsproto passes headers to extensions.
     """
 
     name = "size-limit"
@@ -38,7 +39,7 @@ class SizeLimit(Extension):
         self._size = 0
 
     def enabled(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     def offer(self) -> bool:
@@ -52,7 +53,7 @@ class SizeLimit(Extension):
         rsv: RsvBits,
         payload_length: int,
     ) -> CloseReason | RsvBits:
-        """No bits of the header, or the code to close with."""
+        """Return no bits of the header, or the code with which to close."""
         if not opcode.iscontrol():
             earlier = self._size if opcode is Opcode.CONTINUATION else 0
             self._size = earlier + payload_length
@@ -68,10 +69,10 @@ class SmallFrames:
         self._second = 0.0
         self._count = 0
         self._size = 0
-        """Bytes of the fragment that is being read."""
+        """Bytes of the current fragment."""
 
     def are_too_many(self, event: Event) -> bool:
-        """Return true if a frame that was read is one too many."""
+        """Return true if the frame exceeds the limit of small frames."""
         return self._is_small(event) and self._count_one() > SMALL_PER_S
 
     def _is_small(self, event: Event) -> bool:
@@ -91,15 +92,15 @@ class SmallFrames:
         return self._count
 
 
-# Bytes that the kernel takes and has not sent; those on their way are not counted.
+# Bytes in the kernel that are not sent yet, without those on their way.
 _MAX_UNSENT = 1 << 17
-# As setsockopt(2) takes it; the kernel has a limit of its own, net.core.wmem_max.
+# As setsockopt(2) expects them; the kernel has another limit, net.core.wmem_max.
 _SMALL, _LARGE = 1 << 15, 1 << 20
 _UNLIMITED = 0
 
 
 def reserve_send_buffer(sock: socket.socket) -> None:
-    """Limit what the kernel takes."""
+    """Limit the bytes that the kernel buffers."""
     _set(sock, _MAX_UNSENT, _SMALL)
 
 
@@ -109,7 +110,7 @@ def release_send_buffer(sock: socket.socket) -> None:
 
 
 def _set(sock: socket.socket, unsent: int, whole: int) -> None:
-    # It may be shut, and not all systems know the option.
+    # The socket may be shut down, and not all systems have the option.
     with suppress(OSError, AttributeError):
         if sock.family == socket.AF_UNIX:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, whole)

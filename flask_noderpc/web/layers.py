@@ -1,4 +1,4 @@
-"""Layers: the APIs that a mount serves beside the node's RPC, over the same backend."""
+"""Layers: the APIs that a mount serves in addition to the node's RPC, over the same backend."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from .rules.admit import Admission
 from .views import View, Views
 
 EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-"""Methods of HTTP that a path may answer."""
+"""HTTP methods that a path may support."""
 
 Json = Any
 Ask = Callable[..., Json]
-"""Calls a method with parameters, and returns the reply."""
+"""Function that calls a method with parameters, and returns the response."""
 Example = Callable[[str, Json], str]
-"""Gives an example by the name of a method and a parameter as it is described."""
+"""Function that returns an example, given the name of a method and the description of a
+parameter."""
 
 
 class Path(NamedTuple):
@@ -32,11 +33,11 @@ class Path(NamedTuple):
 
     rule: str
     endpoint: str
-    """Endpoint of Flask's rule, without the name of the blueprint."""
+    """Endpoint of Flask's rule, without the blueprint's name."""
     methods: list[str]
     view: View
     call: tuple[str, str] | None = None
-    """Method and endpoint by the HTTP rules of its calls, which can do without Flask."""
+    """Method and endpoint in the HTTP rules, for calls that can be executed without Flask."""
 
 
 class Websocket(NamedTuple):
@@ -46,11 +47,11 @@ class Websocket(NamedTuple):
     endpoint: str
     open_session: OpenSession
     max_bytes: int
-    """Most bytes of a message."""
+    """Maximum bytes of a message."""
 
 
 class Mounted(NamedTuple):
-    """Arguments of the function that makes a layer."""
+    """Arguments of the function that creates a layer."""
 
     context: Context
     start: Callable[[], None]
@@ -59,49 +60,49 @@ class Mounted(NamedTuple):
     node: Dispatcher
     """Dispatcher of the node's RPC."""
     rows: RouteTable = RouteTable(())
-    """Rows of the host's for this layer."""
+    """The app's routes for this layer."""
 
 
 class Layer:
-    """An API of a mount; a feature makes one where its setting says so."""
+    """An API of a mount, created by a feature if its setting enables it."""
 
     methods: Set[str] = frozenset()
-    """The names of all methods that it can have, under any settings."""
+    """Names of all methods that it can have, under any settings."""
     dispatchers: Mapping[str, Dispatcher] = MappingProxyType({})
     """Dispatchers of JSON-RPC, by the endpoints of their bodies."""
     admissions: Mapping[str, Admission] = MappingProxyType({})
-    """How requests are admitted, by endpoints."""
+    """Functions that admit requests, by endpoints."""
     excludable: tuple[str, ...] = ()
-    """Names by which ``NODERPC_EXCLUDE_ROUTES`` leaves paths to the host."""
+    """Names for ``NODERPC_EXCLUDE_ROUTES``, which leaves their paths to the app."""
     title: ClassVar[str] = ""
-    """Title of its forms on the page that tries calls; empty without forms."""
+    """Title of its forms on the page on which calls can be tried; empty without forms."""
 
     def paths(self, views: Views, excluded: Iterable[str]) -> Iterable[Path]:
-        """Return its paths, without those that are excluded."""
+        """Return its paths, without excluded ones."""
         return ()
 
     def websockets(self) -> Iterable[Websocket]:
-        """Return its paths of websockets."""
+        """Return its websocket paths."""
         return ()
 
     def examples(self, ask: Ask) -> Example:
-        """Return what gives examples for its forms."""
+        """Return a function that gives examples for its forms."""
         return lambda method, param: ""
 
     def prepare(self, *, serves: bool) -> None:
-        """Start in the background what calls or blocks need, before the first of them; a
-        process that ``serves`` nothing answers no calls."""
+        """Start in the background what calls or blocks need, before the first of them; without
+        ``serves``, the process executes no calls."""
 
     def stop(self) -> None:
-        """Stop what runs beside the calls."""
+        """Stop what runs in the background."""
 
 
 def layers_of(mounted: Mounted, rows: Mapping[str, RouteTable]) -> Iterator[Layer]:
-    """Yield the layers that the settings of a mount enable, with rows of the host's by the
+    """Yield the layers that the settings of a mount enable, with routes of the app by the
     keywords of the layers.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for settings that don't fit, or
-    packages that are missing.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for invalid settings, or missing
+    packages.
     """
     for api in apis():
         key = PREFIX + api.setting.upper()

@@ -1,7 +1,7 @@
 """Prometheus metrics, counted from the signals of :mod:`flask_noderpc.signals`.
 
-They are in ``prometheus_client``'s default registry, which a host may serve itself. With
-``PROMETHEUS_MULTIPROC_DIR`` the values are those of all processes together.
+They are in ``prometheus_client``'s default registry, which an app may serve itself. With
+``PROMETHEUS_MULTIPROC_DIR`` the values are summed over all processes.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Resident(Collector):
     """Resident size of each process, on systems with ``/proc``."""
 
     def collect(self) -> Iterator[Metric]:
-        """The sizes now, by process id."""
+        """Return the current sizes, by process ID."""
         found = GaugeMetricFamily("noderpc_resident_bytes", "Resident memory.", labels=["pid"])
         for pid in _pids():
             with suppress(OSError):
@@ -87,17 +87,17 @@ class _Resident(Collector):
 
 
 def _pids() -> list[str]:
-    """The processes that count together."""
+    """Return the IDs of the processes that count together."""
     folder = os.environ.get(_MULTIPROCESS)
     if folder is None:
         return [str(os.getpid())]
-    # mark_process_dead removes those of processes that ended.
+    # mark_process_dead removes the files of processes that have ended.
     names = Path(folder).glob("gauge_liveall_*.db")
     return sorted(name.stem.rpartition("_")[2] for name in names)
 
 
 class _Measures(Collector):
-    """Measures that the backends' health reports, by name and labels."""
+    """Measures from the health of backends, by name and labels."""
 
     def __init__(self) -> None:
         self._last: dict[str, dict[tuple[tuple[str, str], ...], Measure]] = {}
@@ -109,7 +109,7 @@ class _Measures(Collector):
             by_labels[tuple(measure.labels.items())] = measure
 
     def collect(self) -> Iterator[Metric]:
-        """The last values of each name."""
+        """Return the last values of each name."""
         for name, by_labels in list(self._last.items()):
             measures = list(by_labels.values())
             kind = CounterMetricFamily if measures[0].is_counter else GaugeMetricFamily
@@ -120,7 +120,7 @@ class _Measures(Collector):
 
 
 _MEASURES = _Measures()
-# Those that are not counted by processes.
+# Collectors that are not counted for each process.
 _COLLECTORS = (_Resident(), _MEASURES)
 for _collector in _COLLECTORS:
     REGISTRY.register(_collector)
@@ -167,7 +167,7 @@ def _show_cache(memory: CacheMemory) -> None:
 
 
 def count(backend: ChainBackend, memory: CacheMemory) -> None:
-    """Count what happens from now on; once for each backend, however many mounts it has."""
+    """Start counting events; once for each backend, regardless of the number of its mounts."""
     memory.watch = _show_cache
     _show_cache(memory)
     for signal, receiver in (
@@ -213,9 +213,10 @@ def _show_heights(backend: ChainBackend) -> None:
 
 
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
-    """Choose what a scraper accepts, OpenMetrics or Prometheus's own text."""
+    """Return the encoder for the formats that a scraper accepts, OpenMetrics or Prometheus's
+    own text."""
     try:
         return choose_encoder(accept)
     except (TypeError, ValueError):
-        # Of a version that is no number.
+        # For a version that is not a number.
         return choose_encoder("")

@@ -1,6 +1,7 @@
-"""Pages beside the RPC: the index at ``GET /``, readiness, OpenAPI and metrics.
+"""Pages in addition to the RPC: the index at ``GET /``, readiness, OpenAPI and metrics.
 
-What changes state is no link: crawlers, prefetching browsers and curious readers follow links.
+Calls that change state are not linked: crawlers, prefetching browsers and curious readers
+follow links.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class PageRule(NamedTuple):
     endpoint: str
     page: Page
     method: str = ""
-    """Method whose permission the page needs; empty if everybody may read it."""
+    """Method whose permission the page needs; empty if everyone may read it."""
 
 
 def service_pages(
@@ -77,7 +78,8 @@ def descriptions(
 ) -> Callable[[str], bytes]:
     """Return a function that encodes the OpenAPI document below a base path."""
 
-    # Each base path under which the mount is seen has one; a host's prefix may have variables.
+    # One for each base path under which clients see the mount; the url_prefix may have
+    # variables.
     @lru_cache(maxsize=8)
     def described(base: str) -> bytes:
         return jsoncodec.encode(openapi(routes(), dialect, base))
@@ -85,16 +87,17 @@ def descriptions(
     return described
 
 
-# ``?full`` alone has an empty value.
+# ``?full`` without a value has an empty one.
 _YES = ("", "1", "true")
 
 
 class Readiness:
     """The page at ``GET /readyz`` of one mount.
 
-    Everybody may read its status code. ``may_see`` says if the sender of the current request
-    may also read why it is so: only callers who may call ``status`` learn about the chain.
-    ``GET /readyz?full`` is ready only if nothing is missing, as it is during a backfill.
+    Everyone may read its status code. ``may_see`` returns true if the sender of the current
+    request may also read the reason: only callers who may call ``status`` learn about the
+    chain. ``GET /readyz?full`` is ready only if nothing is missing; during a backfill, for
+    example, it is not.
     """
 
     def __init__(
@@ -103,7 +106,7 @@ class Readiness:
         self._start, self._backend, self._may_see = start, backend, may_see
 
     def page(self) -> Response:
-        """Return the page: one line, without details that are for the log alone."""
+        """Return the page: one line, without details that are only for the log."""
         try:
             self._start()
             self._backend.check_ready()
@@ -124,7 +127,7 @@ class Readiness:
 
 
 def _missing(backend: ChainBackend) -> Iterator[str]:
-    """Yield what is not stored although the node is ready, each as a phrase."""
+    """Yield, as phrases, the data that is not stored although the node is ready."""
     base, results, index = (
         backend.reads.base_height(),
         backend.reads.lowest_results(),
@@ -136,7 +139,7 @@ def _missing(backend: ChainBackend) -> Iterator[str]:
 
 
 def _description(described: Callable[[str], bytes]) -> Response:
-    """The page at ``GET /openapi.json``, whose paths stand beside it."""
+    """Return the page at ``GET /openapi.json``, whose paths are relative to it."""
     return Response(described(base_path()), mimetype="application/json")
 
 
@@ -153,9 +156,9 @@ class Link:
     doc: str
     parameters: str
     href: str | None
-    """``None`` of what changes state, and while the chain has nothing that it could show."""
+    """``None`` if the route changes state, or the chain has no example yet."""
     note: str = ""
-    """Why there is no link."""
+    """Reason why there is no link."""
 
 
 class Index:
@@ -176,7 +179,7 @@ class Index:
         self._excluded = excluded
 
     def page(self) -> Response | str:
-        """Return the page, as the dialect has it."""
+        """Return the page, in the dialect's form."""
         left_out = self._left_out()
         if self._dialect.http.plain_index:
             base = request.host + url_for(".rpc", **(request.view_args or {}))
@@ -188,7 +191,8 @@ class Index:
             return index_page(self._routes, None, left_out, to_rpc_error(error).text_with_hint)
 
     def _left_out(self) -> tuple[str, ...]:
-        """Return the routes whose path is the host's, by a setting or by a rule of its own."""
+        """Return the routes whose path belongs to the app, by a setting or by a rule of the
+        app."""
         names = [route.name for route in self._routes if route.name not in self._excluded]
         taken = (
             name for name in names if not has_get(current_app, f"{request.blueprint}.{name}")
@@ -220,7 +224,7 @@ def index_page(
 
 
 def _explorer() -> str:
-    """Return the path of the explorer of the current mount; empty if it has none."""
+    """Return the path of the explorer of the current mount; empty without one."""
     for name, mount in current_app.extensions.get(EXPLORERS, {}).items():
         if mount == request.blueprint:
             with suppress(BuildError):
@@ -234,7 +238,8 @@ def plain_index(
     left_out: tuple[str, ...],
     ignored: Mapping[str, tuple[str, ...]],
 ) -> Response:
-    """CometBFT's page: one line, a link for each method, those of the websocket too.
+    """Return CometBFT's page: one line, with a link for each method, including those of the
+    websocket.
 
     ``base`` is host and path of the mount, with a slash at the end.
     """
@@ -264,12 +269,12 @@ def _link(route: Route[Any], examples: Mapping[str, dict[str, Any] | None]) -> L
     names = ", ".join(spec.wire for spec in found)
     if route.writes:
         return Link(route.name, route.doc, names, None, "changes state")
-    # For a route of the host's own there is no example.
+    # Routes of the app have no examples.
     needs_more = any(spec.required for spec in found)
     values = examples.get(route.name, None if needs_more else {})
     if values is None:
         return Link(route.name, route.doc, names, None, "nothing to show")
-    # A url_prefix may have variables, which the links keep.
+    # A url_prefix may have variables, which the links need.
     values = {**(request.view_args or {}), **values}
     return Link(
         route.name, route.doc, names, url_for(f"{request.blueprint}.{route.name}", **values)

@@ -1,8 +1,8 @@
 """Rules of an app that match the same requests, or have the same name.
 
-Werkzeug lets the rule win that was added first. Here the host's wins, whenever it was added:
-before the first request is dispatched, and before a server starts, the methods that it takes
-are removed from our rule. Our other rules are served as before.
+In Werkzeug the rule that was added first wins. Here the app's rule always wins: before the
+first request is dispatched, and before a server starts, its methods are removed from our rule.
+Our other rules are served as before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger("flask_noderpc.rules")
 
 _SETTLED = "noderpc_collisions"
 _lock = Lock()
-# Werkzeug answers these by itself, where a rule has GET or any method at all.
+# Werkzeug handles these methods itself, if a rule has GET or any method at all.
 _AUTOMATIC = {"HEAD", "OPTIONS"}
 _VARIABLE = re.compile(r"\w+>")
 _HINT = (
@@ -35,7 +35,7 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class RuleConflict:
-    """Requests that a rule of a mount and one of the host match."""
+    """Requests that both a rule of a mount and one of the app match."""
 
     methods: frozenset[str]
     path: str
@@ -43,29 +43,30 @@ class RuleConflict:
     endpoint: str
     """Endpoint of the mount's rule, without the name of its blueprint."""
     host: str
-    """The endpoint of the host's rule."""
+    """Endpoint of the app's rule."""
 
     @property
     def is_common(self) -> bool:
-        """True for ``GET /`` and ``/health``, which many apps have of their own, and for pages
-        at the path of a websocket, which works beside them."""
+        """True for ``GET /`` and ``/health``, which many apps have, and for pages at the path
+        of a websocket, which does not conflict with them."""
         name = self.endpoint.removesuffix("_bare").removesuffix("_v1")
         return name in ("index", "health") or name.endswith(PLAIN)
 
     def __str__(self) -> str:
         asked = ", ".join(sorted(self.methods))
         answered = f"{asked} {self.path} is answered by the app's own {self.host!r}"
-        # As was meant: there is nothing to be done about it.
+        # Intended: the user need not do anything.
         if self.is_common:
             return answered
         return f"{answered}, not by '{self.mount}.{self.endpoint}': {_HINT}"
 
 
 def leave_to_host(app: Flask, report: Callable[[str], object]) -> tuple[RuleConflict, ...]:
-    """Remove from the rules of the mounts what rules of the host match, once for each app.
+    """Remove the methods of the app's rules from matching rules of the mounts, once for each
+    app.
 
-    ``report`` then gets a line for each that the host may not have meant. Rules that are added
-    later are not seen: Flask takes none after the first request.
+    ``report`` then gets a line for each conflict that may be a mistake. Later rules need no
+    check: Flask accepts none after the first request.
     """
     with _lock:
         found: tuple[RuleConflict, ...] | None = app.extensions.get(_SETTLED)
@@ -79,7 +80,7 @@ def leave_to_host(app: Flask, report: Callable[[str], object]) -> tuple[RuleConf
 
 def check_request(app: Flask, **_: object) -> None:
     """Receive ``request_started``: the first request was matched before rules were compared,
-    and is matched again where its rule is no longer ours."""
+    and is matched again if its rule is no longer ours."""
     if _SETTLED not in app.extensions:
         leave_to_host(app, log.warning)
     rule = request.url_rule
@@ -93,7 +94,7 @@ def has_get(app: Flask, endpoint: str) -> bool:
 
 
 def refuse_overlap(app: Flask) -> None:
-    """Raise ``ConfigurationError`` when two mounts of the app want the same requests."""
+    """Raise ``ConfigurationError`` when two mounts of the app match the same requests."""
     seen: dict[tuple[object, ...], str] = {}
     for rule in app.url_map.iter_rules():
         if not _mount_of(app, rule):
@@ -110,7 +111,7 @@ def refuse_overlap(app: Flask) -> None:
 def refuse_taken_names(endpoints: Iterable[str]) -> None:
     """Raise ``ConfigurationError`` when two rules of a mount would have the same name.
 
-    A row of the host's own may be called as what a mount has beside its table.
+    A route of the app may have the same name as a page of the mount.
     """
     seen: set[str] = set()
     for name in endpoints:
@@ -139,7 +140,7 @@ def _left(app: Flask) -> Iterator[RuleConflict]:
 
 
 def _take(rule: Rule, host: Rule) -> frozenset[str]:
-    """Remove from our rule the methods of the host's; those that it had."""
+    """Remove from our rule the methods of the app's; return those that were removed."""
     methods = rule.methods or set()
     taken = (methods if host.methods is None else methods & host.methods) - _AUTOMATIC
     left = methods - taken - ({"HEAD"} if "GET" in taken else set())
@@ -148,19 +149,20 @@ def _take(rule: Rule, host: Rule) -> frozenset[str]:
 
 
 def _mount_of(app: Flask, rule: Rule) -> str:
-    """The mount that a rule is of; empty for a rule of the host."""
+    """Return the mount of a rule; empty for a rule of the app."""
     name = str(rule.endpoint).rpartition(".")[0]
     return name if name in app.extensions.get("noderpc", ()) else ""
 
 
 def _target(rule: Rule) -> tuple[object, ...]:
-    # Variables have names of their own in each rule.
+    # Variables may have different names in each rule.
     path = _VARIABLE.sub(">", rule.rule)
     return path, rule.subdomain or "", rule.host or "", bool(rule.websocket)
 
 
 def _targets(rule: Rule) -> Iterator[tuple[object, ...]]:
-    """Yield the targets that a rule matches: also without its last slash, as redirects do."""
+    """Yield the targets that a rule matches, including the one without its last slash, as Flask
+    redirects it."""
     path, *others = _target(rule)
     yield path, *others
     if isinstance(path, str) and path.endswith("/"):
@@ -168,7 +170,7 @@ def _targets(rule: Rule) -> Iterator[tuple[object, ...]]:
 
 
 def _match_again(app: Flask) -> None:
-    # As Flask's own RequestContext.match_request.
+    # As in Flask's RequestContext.match_request.
     adapter = app.create_url_adapter(request)
     assert adapter is not None
     try:

@@ -1,6 +1,7 @@
-"""Reservation of the server's threads: websockets, waiting and forwarded calls occupy one each.
+"""Reservation of the server's threads: each websocket and each waiting or forwarded call
+occupies one.
 
-Some are reserved for other requests, so that ``/health`` is always answered.
+Some are reserved for other requests, so that ``/health`` always responds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from flask import has_request_context
 from ..concurrency import is_patched
 from ..errors import Busy
 
-# One thread in four is reserved for requests, and at most so many.
+# One thread in four is reserved for requests, up to this maximum.
 _RESERVED_OF, _MAX_RESERVED = 4, 8
 
 # gunicorn 23: Worker.init_signals; with SIGABRT the arbiter ends a worker that hangs.
@@ -39,15 +40,15 @@ os.register_at_fork(after_in_child=_begin)
 
 @contextmanager
 def reserve_thread(threads: int | None, least: int = 0) -> Iterator[None]:
-    """Occupy the current thread; raise :exc:`~flask_noderpc.errors.Busy` where too many are.
+    """Occupy the current thread; raise :exc:`~flask_noderpc.errors.Busy` when too many are
+    occupied.
 
-    ``threads`` is the size of the server's pool; without it, it is that of gunicorn's
-    worker, if this is one, and otherwise there is no limit. ``least`` may be occupied in any
-    case.
+    ``threads`` is the size of the server's pool; without it, the size of the pool of gunicorn's
+    worker, and outside gunicorn there is no limit. ``least`` threads may always be occupied.
     """
     ident = threading.get_ident()
     count = _gunicorn_threads() if threads is None else threads
-    # A call that waits on a websocket has the thread of the websocket.
+    # A call that waits on a websocket uses the websocket's thread.
     if count is None or ident in _occupied:
         yield
         return
@@ -69,17 +70,20 @@ def reserve_thread(threads: int | None, least: int = 0) -> Iterator[None]:
 
 
 def reserve_request_thread(threads: int | None) -> AbstractContextManager[None]:
-    """Occupy the thread of the current request while it waits for another node, if there is
-    one: threads of the package's own are not the server's."""
+    """Occupy the thread of the current request while it waits for another node.
+
+    Without a request nothing is occupied: threads of this package are not the server's.
+    """
     return reserve_thread(threads, least=1) if has_request_context() else nullcontext()
 
 
 def _gunicorn_threads() -> int | None:
-    """Return the number of threads of gunicorn's worker, if this is one with threads."""
+    """Return the number of threads of gunicorn's worker, if this process is one with
+    threads."""
     if is_patched():
         return None
-    # No request refers to the worker, but its handlers of signals are its methods. A
-    # host may have replaced some of them.
+    # A request has no reference to the worker, but the worker's methods handle signals. An app
+    # may have replaced some of them.
     for number in _HANDLED:
         worker: Any = getattr(signal.getsignal(number), "__self__", None)
         if hasattr(worker, "tpool"):

@@ -1,7 +1,7 @@
-"""The page at ``GET /try``: a form for each call, made from the documents of a mount.
+"""The page at ``GET /try``: a form for each call, created from the API descriptions of a mount.
 
-The forms of GET are those of ``/openapi.json``; those of JSON-RPC are what ``rpc.discover``
-answers to the reader, so it lists what this reader may call.
+The forms of GET come from ``/openapi.json``; the forms of JSON-RPC come from the reader's
+result of ``rpc.discover``, so they are the methods that this reader may call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ POLICY = (
     " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 FILES = {"try_style": "try.css", "try_script": "try.js", "try_icon": "try.svg"}
-"""Files of the page by the names of their endpoints; each is beside the page."""
+"""Files of the page by the names of their endpoints."""
 
 _FOLDER = Path(__file__).parent / "static"
 
@@ -50,7 +50,7 @@ class Field:
 
     @property
     def types(self) -> list[str]:
-        """The JSON types that it may have; none of a parameter that may have any."""
+        """The JSON types that it may have; empty if all types are allowed."""
         found = self.schema.get("type", [])
         return [found] if isinstance(found, str) else found
 
@@ -65,7 +65,7 @@ class Field:
 
     @property
     def default(self) -> str:
-        """The default as JSON; empty where there is none."""
+        """The default as JSON; empty without one."""
         return jsoncodec.encode(self.schema["default"]).decode() if self.has_default else ""
 
     @property
@@ -83,7 +83,7 @@ _WORDS = {"string": "text", "array": "list"}
 _NAMES = {
     form["pattern"]: name
     for form, name in (
-        # The form puts it in quotes where the dialect wants that.
+        # The form adds quotes if the dialect requires them.
         (forms.DIGITS, "integer"),
         (forms.BASE64, "base64"),
         (forms.HEX, "hex"),
@@ -97,7 +97,7 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One form: a GET or a method, its parameters, and what it may answer."""
+    """One form: a GET or a method, its parameters, and its possible responses."""
 
     name: str
     doc: str
@@ -112,14 +112,14 @@ class Content:
     """Content of one view of the page."""
 
     url: str
-    """Where calls are sent; the names of GET routes are added to it."""
+    """URL to which calls are sent; for GET the name of the route is appended."""
     operations: Iterable[Operation] = ()
     about: str = ""
     trouble: str = ""
-    """Why there are no forms or examples."""
+    """Reason why there are no forms or examples."""
 
     def groups(self) -> dict[str, list[Operation]]:
-        """The forms by their groups, in the order of the document."""
+        """Return the forms by their groups, in the order of the document."""
         found: dict[str, list[Operation]] = {}
         for operation in self.operations:
             found.setdefault(operation.tag or "Others", []).append(operation)
@@ -176,7 +176,7 @@ class TryPage:
             "Content-Security-Policy": POLICY,
             "X-Content-Type-Options": "nosniff",
             "Referrer-Policy": "same-origin",
-            # What one reader may call is not for another.
+            # A page for one reader may not be shown to another.
             "Cache-Control": "private, no-cache",
         }
         return Response(html, headers=headers)
@@ -205,7 +205,7 @@ class TryPage:
         return self._discovered(endpoint, dispatcher, example)
 
     def _known(self) -> tuple[Mapping[str, describe.Values | None], str]:
-        """Return the chain's examples, or why there are none."""
+        """Return the chain's examples, or the reason for their absence."""
         try:
             self._start()
             return describe.of_chain(self._backend), ""
@@ -225,7 +225,7 @@ class TryPage:
 
 
 def _ask(dispatcher: Dispatcher, permissions: Permissions, method: str, *params: Json) -> Json:
-    """Return the reply to a call of the page's reader."""
+    """Return the response to a call of the page's reader."""
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return jsoncodec.decode(dispatcher.post(jsoncodec.encode(call), permissions).body)
 
@@ -281,7 +281,7 @@ def _resolved(found: Json, components: Json) -> Json:
 
 
 def _plain(text: str) -> str:
-    # Docstrings are written for Sphinx.
+    # Docstrings contain the markup of Sphinx.
     return text.replace("``", "")
 
 
@@ -290,7 +290,7 @@ def _first(tags: list[str] | None) -> str:
 
 
 def _url(endpoint: str, **values: str) -> str:
-    # A url_prefix may have variables, which the links keep.
+    # A url_prefix may have variables, which the links need.
     return url_for(f".{endpoint}", **{**(request.view_args or {}), **values})
 
 

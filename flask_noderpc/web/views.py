@@ -40,16 +40,18 @@ from .rules.render import added_headers, render_refusal, render_reply
 log = logging.getLogger("flask_noderpc.calls")
 
 LOOPBACK = "noderpc.loopback"
-"""Set in the environ by a server whose address only this machine reaches, and no proxy."""
+"""Key in the environ that a server sets if only this machine, and no proxy, can reach its
+address."""
 
 _PART = 1 << 16
-"""Bytes of a discarded body that are read at once."""
+"""Bytes of a discarded body to read at once."""
 
 
 def head_of(endpoint: str = "", *, has_body: bool = False) -> rules.Head:
-    """Return the head of the current request; with what describes its body if it may have one.
+    """Return the head of the current request, with the description of its body if it may have
+    one.
 
-    Host and client are those that the application's own middleware left.
+    Host and client are those that the app's own middleware has set.
     """
     environ = request.environ
     head = rules.Head(
@@ -70,18 +72,18 @@ def head_of(endpoint: str = "", *, has_body: bool = False) -> rules.Head:
 
 
 class _Response(Response):
-    # The rules say of what type a body is; an empty one has none.
+    # The rules set the type of a body; an empty body has none.
     default_mimetype = None
 
 
 def to_flask(response: rules.Response) -> Response:
-    """Return a response as Flask's."""
+    """Return a response as a Flask response."""
     return _Response(response.body, status_line(response.status), response.headers)
 
 
 @cache
 def status_line(status: HTTPStatus) -> str:
-    """Return the status with its phrase as in RFC 9110; Werkzeug's is upper case."""
+    """Return the status with its phrase as in RFC 9110; Werkzeug's phrase is in upper case."""
     return f"{status.value} {HTTP_STATUS_CODES.get(status.value, status.phrase)}"
 
 
@@ -96,14 +98,14 @@ def refuse(
 
 def read_body(limit: int, *, cache: bool = False) -> bytes:
     """Return the request's body; raise :exc:`~flask_noderpc.errors.InvalidRequest`."""
-    # One more, as werkzeug cuts a body that came without a length, and does not say so.
+    # One more byte, as werkzeug cuts off a body without a length silently.
     request.max_content_length = limit + 1
     try:
         body = request.get_data(cache=cache)
     except RequestEntityTooLarge:
         raise BodyTooLarge(limit) from None
     except Exception:
-        # Each server has errors of its own, gunicorn plain ones for broken chunks.
+        # Each server raises different errors, gunicorn its own for malformed chunks.
         raise InvalidRequest("the body could not be read to its end") from None
     if len(body) > limit:
         raise BodyTooLarge(limit)
@@ -111,7 +113,7 @@ def read_body(limit: int, *, cache: bool = False) -> bytes:
 
 
 def read_form(limit: int) -> Mapping[str, str]:
-    """Return the values of the URL and the form, those of the URL first.
+    """Return the values of the URL and the form; values of the URL take precedence.
 
     Raise :exc:`~flask_noderpc.errors.InvalidRequest`, or
     :exc:`~flask_noderpc.errors.InvalidParams` for values that are not UTF-8.
@@ -119,7 +121,7 @@ def read_form(limit: int) -> Mapping[str, str]:
     body = read_body(limit, cache=True)
     if request.mimetype == FORM:
         check_text("form", body)
-        # Flask bounds the parts of the other kind alone.
+        # Flask limits only the parts of multipart forms.
         if body.count(b"&") >= (request.max_form_parts or len(body)):
             raise BodyTooLarge(limit)
     elif not is_utf8(body):
@@ -131,34 +133,34 @@ def read_form(limit: int) -> Mapping[str, str]:
 
 
 def discard(size: int) -> None:
-    """Read so many bytes of the body of the current request."""
+    """Read and discard ``size`` bytes of the body of the current request."""
     if not size:
         return
-    # Werkzeug knows what is left, where a host has read of it.
+    # Werkzeug knows how much is left, if the app has read a part.
     request.max_content_length = size
     with suppress(Exception):
         while request.stream.read(_PART):
             pass
 
 
-# Maximum bytes that are read of a body.
+# Maximum bytes of a body to read.
 _MAX_BYTES = 5 * 1024 * 1024
 
 
 def request_cost() -> int:
-    """Return the number of calls in the current request, for a host's rate limits.
+    """Return the number of calls in the current request, for an app's rate limits.
 
-    One that can't be read counts as one.
+    A request that can't be read counts as one call.
     """
     given = request.max_content_length
-    # Whatever the method is: CometBFT and geth also answer a body that comes by GET.
+    # For every HTTP method: CometBFT and geth also execute a body that comes with GET.
     request.max_content_length = _MAX_BYTES if given is None else given
     try:
         return max(1, len(jsoncodec.decode(request.get_data(), list[jsoncodec.Raw])))
     except (jsoncodec.NotJSON, RequestEntityTooLarge):
         return 1
     finally:
-        # The host's views may take more.
+        # The app's views may accept more.
         request.max_content_length = given
 
 
@@ -166,7 +168,7 @@ View = Callable[..., Response | str]
 
 
 class Views:
-    """Flask's views of one mount; ``index`` is the page for a person."""
+    """Flask's views of one mount; ``index`` is the page for people."""
 
     def __init__(
         self,
@@ -180,7 +182,7 @@ class Views:
         self._index = self.page(index, STATUS)
         self._authorize = authorize
 
-    # The variables of a url_prefix are the host's business; its hooks see them.
+    # Variables of a url_prefix belong to the app; its hooks get them.
 
     def route(self, name: str) -> View:
         """Return the view of a route's path."""
@@ -203,7 +205,8 @@ class Views:
         return self._dispatcher.get(name, values, self.bound(admitted.permissions))
 
     def page(self, page: Callable[[], Response | str], method: str) -> View:
-        """Return the view of a page for callers who may call a method; empty for everybody."""
+        """Return the view of a page for callers who may call a method; with an empty name, for
+        everyone."""
 
         def view(**_: object) -> Response | str:
             return (method and self.refuse(method)) or page()
@@ -211,25 +214,25 @@ class Views:
         return view
 
     def rpc(self, **_: object) -> Response | str:
-        """Answer a JSON-RPC body; its content type does not matter."""
+        """Execute a JSON-RPC body; its content type is ignored."""
         empty = self._index if self.policy.page_for_empty_body else None
         return self._body(RPC, self._dispatcher, empty)
 
     def index(self, **_: object) -> Response | str:
-        """Answer a GET of the root."""
-        # CometBFT: it is the body that makes a call, not the method.
+        """Respond to a GET of the root."""
+        # CometBFT: the body makes it a call, not the HTTP method.
         return self.rpc() if self.policy.takes_forms else self._index()
 
     def body(
         self, endpoint: str, dispatcher: Dispatcher, empty: Callable[[], Response | str]
     ) -> View:
-        """Return the view of JSON-RPC bodies; an empty body is answered with a page."""
+        """Return the view of JSON-RPC bodies; the response to an empty body is a page."""
         return lambda **_: self._body(endpoint, dispatcher, empty)
 
     def _body(
         self, endpoint: str, dispatcher: Dispatcher, empty: Callable[[], Response | str] | None
     ) -> Response | str:
-        """Answer a body, an empty one with the page ``empty`` if there is one."""
+        """Execute a body; for an empty one, return the page ``empty`` if given."""
         head = head_of(endpoint, has_body=True)
         found = admit(self.policy, head)
         if isinstance(found, Refusal):
@@ -248,7 +251,7 @@ class Views:
         return to_flask(render_reply(self.policy, head, reply))
 
     def bound(self, permissions: Permissions) -> Permissions:
-        """Add the host's decision about the calls of the current request."""
+        """Add the app's decision about the calls of the current request."""
         if self._authorize is None:
             return permissions
         current = request._get_current_object()  # type: ignore[attr-defined]
@@ -272,8 +275,8 @@ class Views:
         return None
 
     def permissions(self, endpoint: str = "") -> Permissions:
-        """Return what the sender of the current request may do at an endpoint of the HTTP
-        rules; only at those of some layers it may have keys of the node sign."""
+        """Return the permissions of the sender of the current request at an endpoint of the
+        HTTP rules; keys of the node sign only at the endpoints of some layers."""
         return self.bound(permissions_of(self.policy, head_of(endpoint)))
 
     def refuse_host(self) -> Response | None:
@@ -296,7 +299,8 @@ class Views:
         return response
 
     def adder_to_unmatched(self, url_prefix: str) -> Callable[[Response], Response]:
-        """Return a function that adds them to the 404 of a path below a ``url_prefix``."""
+        """Return a function that adds the same headers to the 404 response of a path below a
+        ``url_prefix``."""
 
         def add(response: Response) -> Response:
             is_unmatched = request.url_rule is None
@@ -319,13 +323,13 @@ def log_call(*, method: str, seconds: float, outcome: int, transport: str) -> No
         "transport": transport,
         "client": (request.remote_addr if has_request_context() else None) or "-",
     }
-    # As text for readers of lines, and as attributes for JSON formatters.
+    # As text for people, and as attributes for JSON formatters.
     log.info(" ".join(f"{name}=%s" for name in record), *record.values(), extra=record)
 
 
 def propagates_exceptions() -> bool:
     """Return true if Flask raises exceptions of views to the server or test."""
-    # As Flask itself decides.
+    # Flask's own rule.
     setting = current_app.config["PROPAGATE_EXCEPTIONS"]
     return bool(current_app.testing or current_app.debug if setting is None else setting)
 

@@ -1,7 +1,7 @@
 """Handshake of a websocket, and access to its socket under each server.
 
-flask-sock registers the route. Its own connection is not used: it drops
-what does not fit the socket's buffer, and reads without bound.
+flask-sock registers the route. Its own connection is not used: it drops data that does not fit
+into the socket's buffer, and reads without a limit.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from ..errors import Busy
 log = logging.getLogger("flask_noderpc.websocket")
 
 Handler = Callable[[socket.socket, bytes], None]
-"""Gets the socket, and what was read of it behind the handshake."""
+"""Function that gets the socket, and the bytes that the server has read after the handshake."""
 
 PLAIN = "-plain"
-"""Ends the names of endpoints for requests to a websocket's path that ask for none."""
+"""Suffix of endpoints for requests to a websocket's path without an upgrade."""
 
 _GUNICORN = "gunicorn.socket"
 """Key of the connection's socket in gunicorn's environ."""
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
-# Seconds: websockets end all the time, and a server that goes away has a successor.
+# Seconds: websockets end all the time, and a server that stops has a successor.
 _RETRY = {"Retry-After": "1"}
 
 
@@ -53,10 +53,10 @@ _ONE_THREAD = (
 
 
 class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
-    """flask-sock's ``route``, for handlers that get a socket whose handshake is done.
+    """flask-sock's ``route``, for handlers that get a socket after the handshake.
 
     ``refuse`` returns the response to a handshake whose sender may not connect, or ``None``;
-    ``reserve`` reserves a slot among those that are open, and raises
+    ``reserve`` reserves a slot for an open websocket, and raises
     :exc:`~flask_noderpc.errors.Busy`.
     """
 
@@ -68,7 +68,7 @@ class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
     ) -> None:
         super().__init__()
         if "hypercorn.app_wrappers" in sys.modules:
-            # It answers handshakes by itself: nothing can be said there.
+            # It responds to handshakes itself: the app can't say anything there.
             log.warning("hypercorn refuses websockets without asking the app: %s", _SERVERS)
         self._refuse = refuse
         self._reserve = reserve
@@ -102,7 +102,8 @@ class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
 
 
 def _no_handshake(**_: object) -> Response:
-    # gorilla/websocket. Werkzeug would raise an error, which the host's handlers may answer.
+    # As in gorilla/websocket. Werkzeug would raise an error, which the app's handlers may
+    # handle.
     version = {"Sec-WebSocket-Version": "13"}
     return Response("Bad Request\n", "400 Bad Request", version, mimetype="text/plain")
 
@@ -113,10 +114,10 @@ def _serve(handler: Handler) -> Response:
         name = request.environ.get("SERVER_SOFTWARE") or "this server"
         return _failed(f"{name} gives its apps no socket: {_SERVERS}")
     if _is_gevent() and not is_patched():
-        # One socket would stop the whole server.
+        # One socket would block the whole server.
         return _failed("gevent without monkey.patch_all(): patch before everything else")
     if not (request.environ["wsgi.multithread"] or is_patched()):
-        # Of gunicorn's sync workers and of `flask run --without-threads`.
+        # In gunicorn's sync workers and `flask run --without-threads`.
         return _failed(_ONE_THREAD, HTTPStatus.SERVICE_UNAVAILABLE)
     key = request.headers["Sec-WebSocket-Key"].encode()
     early = _read_ahead(request.environ["wsgi.input"], sock)
@@ -132,7 +133,7 @@ def _serve(handler: Handler) -> Response:
 
 
 def _refusal(wrong_version: HTTPStatus) -> Response | None:
-    """The answer to a handshake that is none."""
+    """Return the response to an invalid handshake, else ``None``."""
     if request.headers.get("Sec-WebSocket-Version") != "13":
         answer = Response("websocket version 13 is needed\n", wrong_version)
         answer.headers["Sec-WebSocket-Version"] = "13"
@@ -156,7 +157,7 @@ def _is_gevent() -> bool:
 
 
 def _socket(environ: dict[str, Any]) -> socket.socket | None:
-    """Return the connection's socket, where each server has it."""
+    """Return the connection's socket, which each server stores in a different place."""
     found: socket.socket | None = environ.get("werkzeug.socket") or environ.get(_GUNICORN)
     if found is not None:
         return found
@@ -168,8 +169,8 @@ def _socket(environ: dict[str, Any]) -> socket.socket | None:
 
 
 def _read_ahead(body: Any, sock: socket.socket) -> bytes:
-    """Take the bytes that the server has read behind the handshake: some clients and proxies
-    send frames before they are answered."""
+    """Return the bytes that the server has read after the handshake: some clients and proxies
+    send frames before the response."""
     unreader = getattr(getattr(body, "reader", None), "unreader", None)
     if unreader is not None:
         # gunicorn.
@@ -177,7 +178,7 @@ def _read_ahead(body: Any, sock: socket.socket) -> bytes:
     rfile = getattr(body, "rfile", body)
     if not hasattr(rfile, "peek"):
         return b""
-    # Only what is there: an empty buffer asks the socket.
+    # Only buffered bytes: with an empty buffer this would read from the socket.
     sock.settimeout(0)
     with suppress(OSError):
         return bytes(rfile.read(len(rfile.peek())))
@@ -185,7 +186,8 @@ def _read_ahead(body: Any, sock: socket.socket) -> bytes:
 
 
 class _Ended(Response):
-    """Response of a connection that was answered on its own socket, which is shut down."""
+    """Response of a connection whose response was sent on its own socket, which is shut
+    down."""
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
         if "werkzeug.socket" in environ:
@@ -193,5 +195,5 @@ class _Ended(Response):
         if environ.get(_GUNICORN) is not None:
             # gunicorn 23: its workers catch this, and send nothing.
             raise StopIteration
-        # noderpc start and pywsgi would parse what a client still sends as its next request.
+        # noderpc start and pywsgi would parse later data of the client as its next request.
         raise ConnectionResetError(errno.ECONNRESET, "the websocket has ended")

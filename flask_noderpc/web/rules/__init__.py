@@ -1,5 +1,5 @@
 """HTTP rules as functions of plain values: no Flask, no gevent, no I/O.
 
-An adapter makes a :class:`.head.Head` of a request, asks :func:`.admit.admit` before it reads
-the body, calls the dispatcher, and sends what :func:`.render.render` returns.
+An adapter creates a :class:`.head.Head` from a request, calls :func:`.admit.admit` before it
+reads the body, calls the dispatcher, and sends the result of :func:`.render.render`.
 """

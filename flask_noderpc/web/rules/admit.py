@@ -35,19 +35,19 @@ class Policy:
     cors: Cors
     max_body: int
     takes_forms: bool = False
-    """True if routes read parameters from forms too."""
+    """True if routes also read parameters from forms."""
     page_for_empty_body: bool = False
-    """True if a request without a body is answered with the index page."""
+    """True if the response to a request without a body is the index page."""
     server_time: bool = False
     """True if responses have ``X-Server-Time``."""
     admissions: Mapping[str, Admission] = field(default_factory=lambda: NODE_ADMISSIONS)
-    """How requests are admitted, by endpoints; all others are routes."""
+    """Functions that admit requests, by endpoints; all other endpoints are routes."""
 
     @classmethod
     def of(
         cls, settings: Settings, dialect: Dialect, admissions: Mapping[str, Admission]
     ) -> Policy:
-        """Return the rules that settings and a dialect make, with the admissions of layers."""
+        """Return the rules for settings and a dialect, with the admissions of layers."""
         has_index = "index" not in settings.exclude_routes
         return cls(
             OriginPolicy(
@@ -71,60 +71,61 @@ class Policy:
 
     @property
     def refuses_hosts(self) -> bool:
-        """True if there may be hosts that are not served."""
+        """True if some hosts are not served."""
         return ANY not in self.origins.hosts
 
 
 class Admitted(NamedTuple):
-    """Request whose body, if it has one, may be read and answered."""
+    """A request that is allowed, and whose body, if any, may be read."""
 
     policy: Policy
     head: Head
     permissions: Permissions
     max_body: int = 0
-    """Bytes that the body may have; 0 if it is not read."""
+    """Maximum bytes of the body; 0 if it is not read."""
 
 
 class Refusal(NamedTuple):
-    """Request that is answered without its body: with a response, or with an error that the
-    dialect's envelope shows."""
+    """A request that is refused without reading its body: with a response, or with an error for
+    the dialect's envelope."""
 
     response: Response | None = None
     error: NodeRPCError | None = None
     request_id: bytes | None = None
     max_body: int = 0
-    """Limit of the body, of which at most twice as much is discarded; 0 for none."""
+    """Limit of the body, of which at most twice that size is discarded; 0 to discard
+    nothing."""
 
     def bytes_to_discard(self, head: Head) -> int:
-        """Return the length of the body if it is read, to be discarded.
+        """Return the length of the body if it must be read to be discarded.
 
-        A server that is to close while somebody sends cuts the connection, and then a proxy
-        answers its client with a bad gateway instead.
+        A server that closes a connection while the client still sends resets it, and then a
+        proxy would respond to its client with a bad gateway instead.
         """
         size = head.content_length or 0
-        # A client that expects 100-continue gets the answer now.
+        # A client that expects 100-continue gets the response now.
         if size > 2 * self.max_body or "HTTP_EXPECT" in head.fields:
             return 0
         return size
 
 
 class Admission(NamedTuple):
-    """How requests to one endpoint are admitted."""
+    """Functions that admit requests to one endpoint."""
 
     admit: Callable[[Policy, Head], Refusal | Admitted]
     signs: bool = False
-    """True where keys of the node may sign for the sender."""
+    """True if keys of the node may sign for the sender."""
     unreadable: Callable[[NodeRPCError], NodeRPCError] = lambda error: error
-    """Returns the error that is shown for a body that is too long, or ends too early."""
+    """Function that returns the error to show for a body that is too long or ends too early."""
 
 
 def admit(policy: Policy, head: Head) -> Refusal | Admitted:
-    """Admit a request by the rules of its endpoint."""
+    """Admit or refuse a request by the rules of its endpoint."""
     return policy.admissions.get(head.endpoint, _ROUTE).admit(policy, head)
 
 
 def admit_host(policy: Policy, head: Head) -> Refusal | None:
-    """Return the refusal of a request for a host that is not served."""
+    """Return the refusal of a request for a host that is not served, else ``None``."""
     if head.on_loopback:
         is_served = policy.origins.serves_on_loopback(head.fields.get("HTTP_HOST"))
     else:
@@ -137,7 +138,7 @@ def admit_host(policy: Policy, head: Head) -> Refusal | None:
 
 def permissions_of(policy: Policy, head: Head) -> Permissions:
     """Return the permissions of a request's sender; only some layers and development chains
-    have keys to sign."""
+    have keys that sign."""
     may_sign = policy.origins.dev or policy.admissions.get(head.endpoint, _ROUTE).signs
     if not may_sign and head.fields.keys().isdisjoint(BROWSER_HEADERS):
         client = _client_of(head.address, may_write=True)
@@ -150,8 +151,8 @@ def permissions_of(policy: Policy, head: Head) -> Permissions:
 def _client_of(address: str, *, may_write: bool) -> str:
     """Return the client that a request from an address counts for.
 
-    Pages of other sites that are open at an address are a client of their own: they take
-    nothing from the programs beside them.
+    Pages of other sites that are open at an address count as a separate client, so they can't
+    use up the limits of programs at that address.
     """
     key = client_key(address)
     # Senders over a Unix socket have no address, and are not distinguished.
@@ -181,7 +182,7 @@ def _admit_rpc(policy: Policy, head: Head) -> Refusal | Admitted:
 
 
 def admit_body(policy: Policy, head: Head, *, is_page: bool = False) -> Refusal | Admitted:
-    """Admit a request with a body; one for a page may come from any origin."""
+    """Admit or refuse a request with a body; a request for a page may come from any origin."""
     limit = body_limit(policy.max_body, head)
     coding = coding_of(head)
     if coding:
@@ -196,7 +197,7 @@ def admit_body(policy: Policy, head: Head, *, is_page: bool = False) -> Refusal 
 
 
 def admit_handshake(policy: Policy, head: Head) -> Refusal | Admitted:
-    """Admit the handshake of a websocket."""
+    """Admit or refuse the handshake of a websocket."""
     permissions = permissions_of(policy, head)
     if not permissions.may_read:
         return Refusal(Response(HTTPStatus.FORBIDDEN, [HTML], f"{ORIGIN_DENIED}\n".encode()))
@@ -204,17 +205,17 @@ def admit_handshake(policy: Policy, head: Head) -> Refusal | Admitted:
 
 
 def unreadable(policy: Policy, head: Head, error: NodeRPCError) -> NodeRPCError:
-    """Return the error of a body that is too long, or ends too early."""
+    """Return the error for a body that is too long or ends too early."""
     return policy.admissions.get(head.endpoint, _ROUTE).unreadable(error)
 
 
 def body_limit(max_body: int, head: Head) -> int:
-    """Return the most bytes that a body may have, which the host may have lowered."""
+    """Return the maximum bytes of a body, which the app may have lowered."""
     return min(max_body, head.max_body or max_body)
 
 
 def coding_of(head: Head) -> str:
-    """Return the coding of an encoded body; empty of a plain one."""
+    """Return the content coding of a body; empty without one."""
     coding: str = head.fields.get("HTTP_CONTENT_ENCODING", "identity")
     return "" if coding.lower() == "identity" else coding
 
@@ -225,4 +226,4 @@ NODE_ADMISSIONS: Mapping[str, Admission] = {
     RPC: Admission(_admit_rpc),
     WEBSOCKET: Admission(admit_handshake),
 }
-"""How requests to the endpoints of the node's RPC are admitted."""
+"""Functions that admit requests to the endpoints of the node's RPC."""

@@ -15,8 +15,8 @@ RPC = "rpc"
 """Endpoint of JSON-RPC bodies."""
 
 WEBSOCKET = "websocket"
-"""Endpoint of handshakes. Layers have endpoints of their own; every other endpoint is the name
-of a route."""
+"""Endpoint of handshakes. Layers have their own endpoints; every other endpoint is the name of
+a route."""
 
 # The default type of Flask's responses.
 HTML = "Content-Type", "text/html; charset=utf-8"
@@ -31,23 +31,24 @@ class Head(NamedTuple):
     endpoint: str
     method: str
     host: str
-    """Host that the request names, with its port unless that is the scheme's."""
+    """Host in the request, with its port unless that is the default of the scheme."""
     address: str
-    """Address of the client; empty where it has none, as by a Unix socket."""
+    """Address of the client; empty without one, for example on a Unix socket."""
     fields: Mapping[str, Any]
     """Header fields by their CGI names (RFC 3875), such as ``HTTP_ORIGIN``."""
     content_length: int | None = None
-    """``None`` without the field, and of a body in chunks."""
+    """``None`` without the field, and for a chunked body."""
     mimetype: str = ""
     """Media type of the body in lower case, without parameters."""
     max_body: int | None = None
-    """Limit of the body that the host application sets."""
+    """Limit of the body that the app sets."""
     on_loopback: bool = False
-    """True if it came to an address that only this machine reaches, and not by a proxy."""
+    """True if the request came to an address that only this machine can reach, and not through
+    a proxy."""
 
     @property
     def has_body(self) -> bool:
-        """True unless there is no body."""
+        """True if the request has a body."""
         return bool(self.content_length) or "HTTP_TRANSFER_ENCODING" in self.fields
 
 
@@ -62,7 +63,8 @@ class Response(NamedTuple):
 
 
 class Compressed(NamedTuple):
-    """A gzip body, whose opening is stored: replies with other ids share the rest."""
+    """A gzip body, whose beginning is stored uncompressed: responses with other IDs share the
+    rest."""
 
     opening: bytes
     rest: bytes
@@ -90,10 +92,10 @@ _CONNECTIONS_PER_CLIENT = 256
 
 @dataclass(frozen=True, slots=True)
 class ClientLimit:
-    """Maximum connections of one client, of ``NODERPC_MAX_CONNECTIONS_PER_CLIENT``.
+    """Maximum connections of one client, from ``NODERPC_MAX_CONNECTIONS_PER_CLIENT``.
 
-    The default does not count clients of this machine, which proxies and the node's own user
-    are; a limit that is given does.
+    The default does not count clients on this machine, such as proxies and the node's own user;
+    a given limit does.
     """
 
     given: int | None = None
@@ -104,7 +106,7 @@ class ClientLimit:
         return _CONNECTIONS_PER_CLIENT if self.given is None else self.given
 
     def counts(self, client: str) -> bool:
-        """Return true if a client has a limit; one without an address has not."""
+        """Return true if a client has a limit; a client without an address has none."""
         return bool(client) and (self.given is not None or not is_loopback(client))
 
 
@@ -117,24 +119,24 @@ def client_key(address: str) -> str:
     try:
         wide = IPv6Address(host)
     except ValueError:
-        # What a proxy or a socket of the system calls it.
+        # The address is a name that a proxy or a system socket uses.
         return host
     if wide.is_loopback:
         return str(wide)
-    # RFC 4291: a host with one address has the 64 bits behind the network's.
+    # RFC 4291: a host with one address has the 64 bits after the network's.
     network = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)
     return str(network)
 
 
 def unmapped(address: str) -> str:
-    """Return the IPv4 address of a client that came to a socket of both families."""
+    """Return the IPv4 address of a client on a socket for both families."""
     # RFC 4291, 2.5.5.2: an IPv4-mapped IPv6 address.
     mapped = address.removeprefix("::ffff:")
     return mapped if "." in mapped else address
 
 
 def _without_port(address: str) -> str:
-    # Some proxies name the port too, and each connection has another.
+    # Some proxies add the port, which is different for each connection.
     if address.startswith("["):
         return address[1:].partition("]")[0]
     return address.partition(":")[0] if address.count(":") == 1 else address
@@ -151,7 +153,7 @@ def is_ip(name: str) -> bool:
 
 @lru_cache
 def is_loopback(address: str | None) -> bool:
-    """Return true for an IP address of this machine alone."""
+    """Return true for an IP address that only this machine can reach."""
     try:
         found = ip_address(address or "")
     except ValueError:

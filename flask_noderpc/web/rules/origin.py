@@ -1,10 +1,11 @@
-"""Permissions of a client by its address and headers, and CORS headers as CometBFT's.
+"""Permissions of a client by its address and headers, and CORS headers like CometBFT's.
 
-Anybody may read a chain. But a page that somebody happens to open must not send
-transactions through a node that this browser can reach; on real nodes it can. Programs
-other than browsers send neither header and are not concerned.
+Everyone may read a chain. But a web page must not send transactions through a node that its
+user's browser can reach; on real nodes it can. Programs other than browsers send neither header
+and are not affected.
 
-Only programs of this machine may have its keys sign, and pages that may send transactions.
+Only programs on this machine may have the node's keys sign, and pages that may send
+transactions.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ ANY = "*"
 
 _BROWSER_HEADERS = ("Sec-Fetch-Site", "Origin", "Referer")
 BROWSER_HEADERS = tuple(f"HTTP_{name.upper().replace('-', '_')}" for name in _BROWSER_HEADERS)
-"""CGI names of the headers by which browsers identify the page; programs send none."""
+"""CGI names of the headers by which browsers identify the page; other programs send none."""
 
-# Headers of proxies: the clients behind them are not of this machine.
+# Headers of proxies: their clients are not on this machine.
 _FORWARDED = (
     "HTTP_FORWARDED",
     "HTTP_VIA",
@@ -34,21 +35,21 @@ _FORWARDED = (
     "HTTP_X_REAL_IP",
 )
 
-# RFC 6454: an origin is a scheme, a host and maybe a port, and nothing else.
+# RFC 6454: an origin is a scheme, a host and an optional port, and nothing else.
 _HOST = re.compile(r"([a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?")
 _ORIGIN = re.compile(rf"(https?)://{_HOST.pattern}")
 _END_OF_HOST = re.compile("[/?#]")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
-# Their pages are programs that this browser's owner installed.
+# Their pages are programs that the browser's user installed.
 _EXTENSIONS = ("chrome-extension://", "moz-extension://")
 
 
 @dataclass(frozen=True, slots=True)
 class OriginPolicy:
-    """Origins whose pages may read, and may change state; those of this site always may.
+    """Origins whose pages may read, and may change state; pages of this site always may.
 
-    With ``dev``, pages of this machine and browser extensions change state and have its keys
-    sign, where they come from this machine.
+    With ``dev``, pages on this machine and browser extensions on this machine may change state
+    and have the node's keys sign.
     """
 
     readers: tuple[str, ...] = (ANY,)
@@ -71,9 +72,12 @@ class OriginPolicy:
         return not self.hosts or self._has(host)
 
     def serves_on_loopback(self, host: str | None) -> bool:
-        """The same for addresses that only this machine reaches: without a list, names that
-        are not its own lead here by another site's DNS."""
-        # geth 1.16: virtualHostHandler. A browser always names a host.
+        """Return true if a host is served at an address that only this machine can reach.
+
+        Without a list, other host names are refused, as another site's DNS may resolve its name
+        to this address.
+        """
+        # geth 1.16: virtualHostHandler. A browser always sends a host.
         if not host:
             return True
         name = _name(f"//{host}") or ""
@@ -89,7 +93,7 @@ class OriginPolicy:
         self, fields: Mapping[str, Any], host: str, address: str = ""
     ) -> Permissions:
         """Return the permissions of the sender of these header fields, by their CGI names, to
-        this host; without an address it may not sign."""
+        this host; without an address the sender may not sign."""
         is_local = bool(address) and _is_of_this_machine(fields, host, address)
         relation = _relation(fields, host)
         if relation == "same-origin":
@@ -102,7 +106,7 @@ class OriginPolicy:
 
 
 def _bare(host: str) -> str:
-    # The brackets of an IPv6 address would be a set of characters.
+    # fnmatch would read the brackets of an IPv6 address as a set of characters.
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
@@ -111,8 +115,8 @@ def _lists(allowed: tuple[str, ...], origin: str) -> bool:
 
 
 def _is_of_this_machine(fields: Mapping[str, Any], host: str, address: str) -> bool:
-    # geth: --http.vhosts. A site may give its own name this machine's address, and its page
-    # is then of the same site.
+    # geth: --http.vhosts. A site's DNS may resolve its own name to this machine's address, and
+    # its page is then of the same site.
     return (
         is_loopback(address)
         and not any(name in fields for name in _FORWARDED)
@@ -139,20 +143,19 @@ def _relation(fields: Mapping[str, Any], host: str) -> str:
         return relation
     sender = fields.get("HTTP_ORIGIN")
     if relation is None and sender is None:
-        # Browsers say less to addresses that are neither https nor local.
+        # Browsers send less to addresses that are neither https nor local.
         page = fields.get("HTTP_REFERER")
         if page is None:
             return "same-origin"
         sender = _origin_of(page)
     if _is_same_origin(sender or "", host):
         return "same-origin"
-    # Of a request without Origin, such as an image's, only the site is known.
+    # Without Origin, as for images, only the site is known.
     return "same-site" if relation == "same-site" else "cross-site"
 
 
 def _is_same_origin(origin: str, host: str) -> bool:
-    """Compare an origin, as a whole, with the host; a proxy with TLS may not forward
-    the scheme."""
+    """Return true if an origin equals the host; a proxy with TLS may not forward the scheme."""
     sender, served = _ORIGIN.fullmatch(origin.lower()), _HOST.fullmatch(host.lower())
     if sender is None or served is None:
         return False
@@ -176,7 +179,7 @@ _REQUESTED_METHOD = "Access-Control-Request-Method"
 _REQUESTED_HEADERS = "Access-Control-Request-Headers"
 # CometBFT: cors_allowed_methods.
 _METHODS = ("HEAD", "GET", "POST")
-# Fetch: scripts of other sites see no other headers of a response.
+# Fetch: scripts of other sites can read only these headers of a response.
 _EXPOSED = (
     "Access-Control-Expose-Headers",
     "ETag, Retry-After, X-Cosmos-Block-Height, X-NodeRPC-Coverage, X-NodeRPC-Provenance,"
@@ -192,18 +195,18 @@ _METHOD_FIELD, _HEADERS_FIELD = (
 class Cors:
     """Origins and headers that pages may use; without origins, no headers are sent.
 
-    An origin may have one ``*`` in it, such as ``https://*.example.com``.
+    An origin may contain one ``*``, such as ``https://*.example.com``.
     """
 
     origins: tuple[str, ...]
     headers: tuple[str, ...]
 
     def is_preflight(self, head: Head) -> bool:
-        """Return true if a browser asks what it may send."""
+        """Return true if the request is a preflight."""
         return bool(self.origins) and head.method == "OPTIONS" and _METHOD_FIELD in head.fields
 
     def vary(self, head: Head) -> tuple[str, ...]:
-        """Return the headers by which the response varies."""
+        """Return the headers on which the response depends."""
         if not self.origins:
             return ()
         requested = (_REQUESTED_METHOD, _REQUESTED_HEADERS) if self.is_preflight(head) else ()
@@ -228,7 +231,7 @@ class Cors:
     def _admits(self, head: Head, method: str) -> bool:
         origin = head.fields.get("HTTP_ORIGIN", "").lower()
         known = any(_matches(origin, allowed.lower()) for allowed in self.origins)
-        # CometBFT: whatever is listed, a preflight may ask for OPTIONS.
+        # CometBFT: a preflight may always request OPTIONS.
         return bool(origin) and known and method in (*_METHODS, "OPTIONS")
 
     def _takes(self, asked: str | None) -> bool:
@@ -242,7 +245,7 @@ class Cors:
 
 
 def _matches(origin: str, allowed: str) -> bool:
-    # Manually: fnmatch would take the brackets of an IPv6 address for a set of characters.
+    # Without fnmatch, which would read the brackets of an IPv6 address as a set of characters.
     start, star, end = allowed.partition(ANY)
     if not star:
         return origin == allowed

@@ -15,10 +15,10 @@ from ...jsonrpc.reply import Reply
 from .admit import Admitted, Policy, Refusal
 from .head import Compressed, Head, Response, is_loopback
 
-# RFC 9110, 8.8.3; some clients leave the quotes out.
+# RFC 9110, 8.8.3; some clients omit the quotes.
 _TAG = re.compile(r'(?:W/)?"([^"]*)"|([^",\s]+)')
 _JSON = "Content-Type", "application/json"
-# CometBFT: the header of cacheable answers.
+# CometBFT: the header of cacheable responses.
 _CACHE_CONTROL = "Cache-Control", "public, max-age=86400"
 
 
@@ -34,7 +34,7 @@ def render_reply(policy: Policy, head: Head, reply: Reply) -> Response:
 
 
 def _plain(head: Head, reply: Reply) -> Response:
-    # CometBFT: notifications are answered with nothing, not even a type.
+    # CometBFT: the response to notifications is empty and has no type.
     headers = [_JSON, *reply.headers] if reply.body else []
     if reply.cacheable:
         headers.append(_CACHE_CONTROL)
@@ -57,15 +57,15 @@ def render_refusal(
 
 
 def _is_known(head: Head, etag: str) -> bool:
-    """Return true if the client has this result."""
-    # RFC 9110, 13.1.2: a proxy that compresses makes the tag a weak one.
+    """Return true if the client already has this result."""
+    # RFC 9110, 13.1.2: a proxy that compresses makes the tag weak.
     field = head.fields["HTTP_IF_NONE_MATCH"].strip()
     tags = [quoted or bare for quoted, bare in _TAG.findall(field)]
     return head.method in ("GET", "HEAD") and (field == "*" or etag in tags)
 
 
 def added_headers(policy: Policy, head: Head, now: int) -> Iterator[tuple[str, str]]:
-    """Yield the headers that every response of a mount has, also Flask's own errors."""
+    """Yield the headers that every response of a mount has, including Flask's own errors."""
     if policy.server_time:
         yield "X-Server-Time", str(now)
     vary = dict.fromkeys((*policy.cors.vary(head), *policy.origins.vary))
@@ -90,11 +90,12 @@ def add_headers(policy: Policy, head: Head, response: Response, now: int) -> Res
 VARY = "Vary", "Accept-Encoding"
 
 MIN_BYTES = 16_384
-"""Size of the smallest response that is compressed, in bytes."""
+"""Minimum size of compressed responses, in bytes."""
 
 # Level 1 takes a third of the time of the usual 6, for a tenth more bytes.
 _LEVEL = 1
-# It takes as long as a handful of requests, longer than the way to a thread.
+# Compressing this size takes as long as a handful of requests, longer than handing it to a
+# thread.
 _LARGE = 128 * 1024
 # RFC 9110, 12.5.3: refused with a weight of 0.
 _GZIP = re.compile(
@@ -106,15 +107,15 @@ _OPENING = re.compile(rb'\{"jsonrpc":"2\.0","id":[^,]{0,60}')
 def _compress(head: Head, response: Response, size: int) -> Response:
     """Return a response that is compressed if it is large and its client accepts that.
 
-    ``size`` is that of the body in bytes, which a 304 leaves out.
+    ``size`` is the size of the body in bytes, which a 304 omits.
     """
     if size < MIN_BYTES:
         return response
-    # Caches on the way need to know, whatever this client accepts.
+    # Caches in between need it for any client.
     headers = [*response.headers, VARY]
     if not _is_accepted(head):
         return response._replace(headers=headers)
-    # RFC 9110, 8.8.3.3: its bytes are others.
+    # RFC 9110, 8.8.3.3: its bytes differ.
     headers = [(name, f"W/{value}" if name == "ETag" else value) for name, value in headers]
     if response.status is HTTPStatus.NOT_MODIFIED:
         # RFC 9110, 15.4.5: with the fields ETag and Vary of the 200.
@@ -129,7 +130,7 @@ def _compress(head: Head, response: Response, size: int) -> Response:
 
 
 def _is_accepted(head: Head) -> bool:
-    # On one machine it takes longer to compress than to send; that is true of its proxies too.
+    # On one machine, compressing takes longer than sending; the same is true for its proxies.
     if not head.address or is_loopback(head.address):
         return False
     return _GZIP.search(head.fields.get("HTTP_ACCEPT_ENCODING", "")) is not None
@@ -144,5 +145,5 @@ def _compressed(body: bytes) -> Compressed:
 
 def _deflated(data: bytes) -> bytes:
     compress = partial(zlib.compress, data, _LEVEL, -zlib.MAX_WBITS)
-    # zlib lets other threads run.
+    # zlib releases the GIL.
     return compress() if len(data) < _LARGE else in_thread(compress)
