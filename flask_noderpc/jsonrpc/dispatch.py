@@ -360,7 +360,8 @@ class Dispatcher:
         ):
             if method is not None:
                 self._check_session_method(name, caller.permissions)
-                # A subscription begins at the current chain, also if earlier calls have read an older one.
+                # A subscription begins at the current chain, even if earlier calls have read an
+                # older one.
                 caller.look_again()
                 assert isinstance(given, bytes)
                 result = method(request_id, given)

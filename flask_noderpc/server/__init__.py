@@ -1,1 +1,1 @@
-"""Processes and servers of its own, for the addresses that a node has."""
+"""Processes and servers of ``noderpc start``, at the addresses that a node has."""

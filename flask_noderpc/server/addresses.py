@@ -1,5 +1,5 @@
-"""Addresses as nodes write them, sockets that listen there, and their TLS; the surfaces of
-``noderpc start`` that are served there: the node's RPC, and those of enabled APIs."""
+"""Addresses in the notation of nodes, sockets that listen there, and their TLS; and the
+surfaces that ``noderpc start`` serves there: the node's RPC, and those of enabled APIs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from ..feature import Surface, apis
 from ..settings import Settings
 from ..web.rules.head import is_loopback
 
-# CometBFT: net.Listen's queue is the system's; more wait in it than one accepts at once.
+# CometBFT: net.Listen uses the system's queue, which holds more connections than one turn
+# accepts.
 _BACKLOG = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``tcp://host:port`` or ``unix:///path``; port 0 is any that is free.
+    """``tcp://host:port`` or ``unix:///path``; port 0 is any free port.
 
-    Without a host it is every address of this machine, of IPv4 and IPv6, as in Go.
+    Without a host it is every IPv4 and IPv6 address of this machine, as in Go.
     """
 
     host: str = ""
@@ -40,21 +41,22 @@ class Address:
         return f"tcp://{host}:{self.port}"
 
     def url(self, scheme: str) -> str:
-        """As a client on this machine writes it."""
+        """Return the URL for a client on this machine."""
         here = self.host in ("", "0.0.0.0", "::", "127.0.0.1")
         return (replace(self, host="localhost") if here else self).as_url(scheme)
 
     def as_url(self, scheme: str) -> str:
-        """The address itself."""
+        """Return the address with another scheme."""
         return str(self).replace("tcp", scheme, 1)
 
     def on_loopback(self) -> Address:
-        """The same port, for callers on this machine alone."""
+        """Return the same port, but only for callers on this machine."""
         return self if self.path else replace(self, host="127.0.0.1")
 
 
 def parse(text: str, setting: str) -> tuple[Address, ...]:
-    """The addresses in a comma list; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    """Return the addresses in a comma-separated list; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`."""
     return tuple(_one(part.strip(), setting) for part in text.split(",") if part.strip())
 
 
@@ -75,7 +77,7 @@ def _one(text: str, setting: str) -> Address:
 
 
 def listen(bound: socket.socket) -> None:
-    """Let clients connect; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    """Start listening; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
     try:
         bound.listen(_BACKLOG)
     except OSError as error:
@@ -83,8 +85,9 @@ def listen(bound: socket.socket) -> None:
 
 
 def bind(address: Address, flag: str) -> socket.socket:
-    """A socket that has the address, and does not listen yet; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError`, which names the flag that sets another."""
+    """Return a socket that is bound to the address, and does not listen yet; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`, which names the flag for another address.
+    """
     try:
         return _unix(address.path) if address.path else _tcp(address)
     except OSError as error:
@@ -94,7 +97,7 @@ def bind(address: Address, flag: str) -> socket.socket:
 
 
 def is_on_loopback(sock: socket.socket) -> bool:
-    """Return true if only this machine reaches a socket that listens."""
+    """Return true if only this machine can connect to a listening socket."""
     if sock.family == socket.AF_UNIX:
         return False
     return is_loopback(sock.getsockname()[0])
@@ -131,7 +134,7 @@ def _unix(path: str) -> socket.socket:
 
 
 def _remove_dead(path: str) -> None:
-    """Remove a socket that nobody listens at any more."""
+    """Remove a socket file without a listener."""
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             return
@@ -147,7 +150,7 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 
     def refuse() -> str:
-        # Nobody is there to be asked, each time that a process begins.
+        # Nobody can be asked for it when a process starts.
         raise ConfigurationError(f"{key}: the key for TLS must have no passphrase")
 
     try:
@@ -161,7 +164,7 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
             " and its key"
         ) from None
     except OSError as error:
-        # It does not say which of the two.
+        # The error does not say which of the two.
         raise ConfigurationError(
             f"{certificate} or {key}, for TLS: {error.strerror or error}; name files that can"
             " be read"

@@ -1,8 +1,8 @@
-"""Apps of a node: its own, and one path of it at the root of an address of its own; and the
-export of its spans, as OpenTelemetry's own environment variables say.
+"""Apps of a node: its own app, and a middleware that serves one path of it at the root of a
+separate address; and the export of its spans, by OpenTelemetry's environment variables.
 
-The SDK has threads, which must begin after gevent has patched them: so each process sets it up
-by itself, and not ``opentelemetry-instrument``, which comes before.
+The SDK has threads, which must start after gevent has patched them: each process therefore sets
+it up itself, as ``opentelemetry-instrument`` would run too early.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .wsgi import WSGI
 
 
 def node_app(folder: Path, settings: Mapping[str, Any], *, pages: Iterable[str] = ()) -> Flask:
-    """An app that serves a chain of its own at its root; nothing is opened yet.
+    """Return an app that serves its own chain at its root; nothing is opened yet.
 
-    ``pages`` are names of page sets, each at its path.
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError`.
+    ``pages`` are names of page sets, each served at its path. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`.
     """
     app = Flask("flask_noderpc.cometbft", instance_path=str(folder), static_folder=None)
     NodeRPC(app, **settings)
@@ -47,13 +47,13 @@ _NOT_FOUND = b"not found\n"
 
 
 class PrefixMiddleware:
-    """Shows one path of an app at ``/``, and nothing else of it."""
+    """Serves one path of an app at ``/``, and no other path."""
 
     def __init__(self, app: WSGI, path: str) -> None:
         self._app, self._path = app, path
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Answer a request."""
+        """Respond to a request."""
         if environ.get("PATH_INFO", "") not in ("", "/"):
             headers = [("Content-Type", "text/plain"), ("Content-Length", "10")]
             start_response("404 Not Found", headers)
@@ -63,7 +63,7 @@ class PrefixMiddleware:
 
 
 _VARIABLE = "OTEL_TRACES_EXPORTER"
-# OpenTelemetry: SDK configuration. The protocol by default is http/protobuf.
+# OpenTelemetry: SDK configuration. The default protocol is http/protobuf.
 _EXPORTERS = {"otlp": "otlp_proto_http"}
 _LAST_EXPORT_S = 3.0
 
@@ -71,7 +71,7 @@ _LAST_EXPORT_S = 3.0
 def export_spans() -> None:
     """Set the tracer provider of this process, if ``OTEL_TRACES_EXPORTER`` names an exporter.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if that is not installed.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if it is not installed.
     """
     name = os.environ.get(_VARIABLE) or "none"
     if name == "none":
@@ -93,14 +93,14 @@ def export_spans() -> None:
 
 
 def end_export() -> None:
-    """Export the last spans, also those of an app's own provider; for some seconds at most."""
+    """Export the last spans, also those of an app's own provider, for some seconds at most."""
     if "opentelemetry.sdk.trace" not in sys.modules:
         return
     from opentelemetry import trace
 
     shutdown = getattr(trace.get_tracer_provider(), "shutdown", None)
     if shutdown is not None:
-        # A collector that is away would hold up the end of the node.
+        # An unreachable collector would delay the end of the node.
         last = threading.Thread(target=shutdown, daemon=True)
         last.start()
         last.join(_LAST_EXPORT_S)

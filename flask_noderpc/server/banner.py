@@ -1,4 +1,5 @@
-"""Lines of ``noderpc start`` when its node is ready: where it is, and how to begin."""
+"""Lines that ``noderpc start`` prints when its node is ready: its addresses, and how to
+begin."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from ..feature import ApplicationKind, PageSet, Surface, apis, features, load
 from ..settings import Settings, flag_of
 from .addresses import NODE, Address
 
-# Pages that a node of its own serves, by the names under which they can be excluded.
+# Pages of a node without an app, by the names with which they can be excluded.
 _PAGES = {"index": "/", "try": "/try", "openapi": "/openapi.json"}
 
 
@@ -44,9 +45,9 @@ class Pages:
     """Paths of pages for people."""
 
     own: tuple[str, ...] = ()
-    """Those of the mount."""
+    """Pages of the mount."""
     of_features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Pages of features that show its chain, by the names of their sets."""
+    """Pages of features that show its chain, by the names of their page sets."""
 
 
 def page_sets() -> dict[str, PageSet]:
@@ -55,7 +56,7 @@ def page_sets() -> dict[str, PageSet]:
 
 
 def pages_of(settings: Settings, chosen: Iterable[str]) -> Pages:
-    """Return the pages of a node without an app, with page sets that were chosen."""
+    """Return the pages of a node without an app, with the chosen page sets."""
     excluded = settings.exclude_routes
     own = tuple(path for name, path in _PAGES.items() if name not in excluded)
     known = page_sets()
@@ -64,21 +65,21 @@ def pages_of(settings: Settings, chosen: Iterable[str]) -> Pages:
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """The node that is ready."""
+    """A node that is ready."""
 
     settings: Settings
     bound: Sequence[tuple[Place, socket.socket]]
     path: str
-    """File or URL of its database; empty if it has none."""
+    """File or URL of its database; empty without one."""
     pages: Pages
     base: str = ""
-    """The path below which the node is."""
+    """Path below which the node is served."""
     is_app: bool = False
-    """True if the settings are those of a host's app."""
+    """True if the settings are an app's."""
     home: Path | None = None
-    """Folder of its embedded chain; ``None`` if it has none."""
+    """Folder of its embedded chain; ``None`` without one."""
     kind: ApplicationKind | None = None
-    """The kind of that chain's application, if it is a known one or derived from one."""
+    """Kind of that chain's application, if it is a known one or a subclass of one."""
     source: ChainSource | None = None
     """Source of a chain that is not embedded."""
 
@@ -87,7 +88,7 @@ class Banner:
         lines, before = [], ""
         titles = {place.surface.title for place, _ in self.bound}
         for title, text in self._rows():
-            # Programs look for each address by its title.
+            # Programs find each address by its title.
             is_repeated = title == before and title not in titles
             shown = "" if is_repeated else title
             lines.append(f"{click.style(f'{shown:14}', fg='cyan')} {text}")
@@ -144,14 +145,14 @@ class Banner:
     def _accounts(self) -> Iterator[tuple[str, str]]:
         if not self.settings.dev or self.home is None or self.kind is None:
             return
-        # Only development chains need what signs.
+        # Only development chains import the packages for signing.
         from ..chain.source import dev_accounts_of
 
         if accounts := dev_accounts_of(self.kind):
             yield from accounts.banner(self.settings, self.home, self._curl("/"))
 
     def _client_url(self, surface: str) -> str:
-        """Return the URL of the first address of an API that has one, as clients write it."""
+        """Return the URL of the first TCP address of an API, as clients write it."""
         for place, sock in self.bound:
             if place.surface.name == surface and not place.address.path:
                 base = self.base if surface == "node" else ""
@@ -199,7 +200,7 @@ def _url(place: Place, sock: socket.socket) -> str:
 
 
 def _own(sock: socket.socket) -> Address:
-    """The address that it has, also where the port was any."""
+    """Return the address of a socket, with the actual port."""
     host, port, *_ = sock.getsockname()
     return Address(host, port)
 

@@ -1,4 +1,4 @@
-"""One connection of a client: its requests one after the other, each with a deadline."""
+"""One connection of a client: its requests one after the other, each with deadlines."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _BAD_REQUEST = _last_response("400 Bad Request")
 _TOO_LONG = _last_response("414 Request URI Too Long")
 _EXPECTATION_FAILED = _last_response("417 Expectation Failed")
 _ERRORS = {"400 Bad Request": b"", "500 Internal Server Error": b"Internal Server Error"}
-# A socket that was shut down while a greenlet waited at it, too.
+# Also of a socket that was shut down while a greenlet waited for it.
 _GONE = (errno.EPIPE, errno.ECONNRESET, errno.EBADF)
-# Read at the end, so that the client gets the response before the connection is reset.
+# Bytes to read at the end, so that the client gets the response before the connection is reset.
 _LINGER_BYTES = 16_384
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds that a client may take for each thing, and how many may be connected."""
+    """Seconds that a client may take for each phase, and the maximum of connections."""
 
     header_s: float = 10.0
     body_s: float = 10.0
@@ -69,7 +69,7 @@ class Service:
     response_cache: ResponseCache | None
     direct: DirectAdapter | None
     proxy_fix: ProxyFix | None
-    """Puts what trusted proxies say of the client into a WSGI environ."""
+    """Sets the client's data from trusted proxies in a WSGI environ."""
     ending: bool = False
 
 
@@ -78,7 +78,7 @@ class Connection(Place):
 
     def __init__(self, sock: Any, address: Any, service: Service) -> None:
         if sock.family != socket.AF_UNIX:
-            # The client may have left.
+            # The client may have disconnected.
             with suppress(OSError):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().__init__(client_of(address))
@@ -89,7 +89,7 @@ class Connection(Place):
         self._heads = HeadReader(self._rfile)
 
     def serve(self) -> None:
-        """Answer requests until one is the last; close the socket."""
+        """Respond to requests until the last one; close the socket."""
         try:
             while self._serve_one():
                 self.phase = Phase.NOTHING
@@ -104,18 +104,19 @@ class Connection(Place):
         inner = self._sock._sock
         with suppress(OSError):
             inner.recv(_LINGER_BYTES)
-        # Copies of it too, as simple-websocket has one and waits for its client.
+        # Copies of the socket are closed as well: simple-websocket has one and waits for its
+        # client.
         self.drop()
         with suppress(OSError):
             inner.close()
             self._sock.close()
 
     def _serve_one(self) -> bool:
-        """Answer the next request; return true if there may be another."""
+        """Respond to the next request; return true if another may follow."""
         try:
             if not self._has_next():
                 return False
-            # With a request the connection is not idle while it waits.
+            # A connection with a request is not idle while it waits.
             self.phase = Phase.NOTHING
             self._service.places.await_turn(self)
             raw_request = self._repeatable()
@@ -125,15 +126,15 @@ class Connection(Place):
             return False
 
     def _repeatable(self) -> RawRequest | None:
-        """Return the next request, if all of it is there and it may be a repeated one."""
+        """Return the next request, if it is complete and may be a repeated one."""
         if self._service.response_cache is None:
             return None
         return RawRequest.read(self._rfile.peek(1))
 
     def _cached(self, raw_request: RawRequest | None) -> tuple[bytes, ...]:
-        """Return the cached response to a repeated request, and leave out the request."""
+        """Return the cached response to a repeated request, and skip the request."""
         direct, response_cache = self._service.direct, self._service.response_cache
-        # While the store is read, the client is not waited for.
+        # While the store is read, the client has no deadline.
         self.phase = Phase.NOTHING
         if not (raw_request and direct and response_cache) or direct.is_bypassed():
             return ()
@@ -148,7 +149,7 @@ class Connection(Place):
         return True
 
     def _has_next(self) -> bool:
-        """Wait for a request; return true if there is one."""
+        """Wait for a request; return true if one has arrived."""
         self.await_(Phase.REQUEST, self._service.limits.idle_s)
         return not self._service.ending and bool(self._rfile.peek(1))
 
@@ -163,7 +164,7 @@ class Connection(Place):
         return head is not None and self._answer(head, raw_request)
 
     def _answer(self, head: RequestHead, raw_request: RawRequest | None) -> bool:
-        """Answer a request; return true if another may follow."""
+        """Respond to a request; return true if another may follow."""
         environ = self._environ(head)
         body: Body = environ["wsgi.input"]
         response = WSGIResponse(self._send, head, body)
@@ -173,10 +174,10 @@ class Connection(Place):
             finally:
                 body.discard()
         except BaseException as error:
-            # Others than Exception too, as gevent.Timeout: they would end the process or leave
-            # the client without a response.
+            # Not only Exception: for example gevent.Timeout would end the process or leave the
+            # client without a response.
             return self._fail(error, head, response, body)
-        # Where the body was not read, what comes now is no request.
+        # If the body was not read, the next bytes are not a request.
         return not response.close and body.is_read
 
     def _respond(
@@ -186,7 +187,7 @@ class Connection(Place):
         environ: dict[str, Any],
         raw_request: RawRequest | None,
     ) -> None:
-        """Answer a call of the node directly; everything else is the application's."""
+        """Respond to a call of the node directly; the application handles everything else."""
         direct = self._service.direct
         answer = direct.answer(environ) if direct else None
         if answer is None:
@@ -204,7 +205,7 @@ class Connection(Place):
         elif isinstance(error, OSError) and error.args and error.args[0] in _GONE:
             return False
         else:
-            # The server ends its greenlets in this way when it stops.
+            # The server ends its greenlets with this error when it stops.
             if not isinstance(error, GreenletExit):
                 log.exception("%s %.200s failed", head.method, head.path)
             status = "500 Internal Server Error"
@@ -229,8 +230,8 @@ class Connection(Place):
             environ["REMOTE_PORT"] = str(self._address[1])
         if self._service.proxy_fix is not None:
             self._service.proxy_fix(environ, lambda *_: lambda _: None)
-        # Also where an upgrade is asked for: what an app would read past the body's end is
-        # the next request.
+        # Also with an upgrade: bytes that an app reads after the body's end would be the next
+        # request.
         sock = self._sock if head.expects_continue else None
         environ["wsgi.input"] = Body(self._rfile, head, self._await_body, sock)
         environ["wsgi.input_terminated"] = True
@@ -251,7 +252,8 @@ class Connection(Place):
             and answer.reproducible is not None
             and head.version == "HTTP/1.1"
             and not response.close
-            # 100 Continue goes first to a client that expects it, and is no part of it.
+            # A client that expects 100 Continue gets it first, and it is not part of the
+            # response.
             and "expect" not in head.fields
         ):
             response_cache.store(raw_request, answer.response, answer.reproducible)
@@ -264,9 +266,10 @@ class Connection(Place):
             if sent < len(data):
                 self._sock.sendall(memoryview(data)[sent:])
         except OSError as error:
-            # Those of TLS have numbers of their own.
+            # TLS sockets have other error numbers.
             raise ConnectionResetError(errno.ECONNRESET, str(error)) from error
-        # Who was answered before all was read has as long as before for the rest.
+        # If the response was sent before the whole body was read, the rest has the earlier
+        # deadline.
         self.phase, self.deadline, self.since = before
 
     def _await_body(self) -> None:
@@ -276,7 +279,7 @@ class Connection(Place):
     def is_awaited(self) -> bool:
         """True if the server waits for the client."""
         if self.phase is Phase.BODY:
-            # Only while it is read: an application may leave it for later.
+            # Only during a read: an application may read it later.
             return self._bytes.is_waiting
         return self.phase is not Phase.NOTHING
 
@@ -293,5 +296,5 @@ def _response_to(error: ValueError) -> bytes:
 
 
 def client_of(address: Any) -> str:
-    """Return the client's address; empty for one that has none, as by a unix socket."""
+    """Return the client of an address; empty without one, for example on a Unix socket."""
     return client_key(address[0]) if isinstance(address, tuple) else ""

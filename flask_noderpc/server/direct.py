@@ -1,12 +1,12 @@
-"""Answers calls of the node's own app by the HTTP rules, without Flask's views.
+"""Responds to calls of the node's own app by the HTTP rules, without Flask's views.
 
-Every other path, and every request that is no plain call, goes to Flask: pages, other
+Flask handles every other path, and every request that is not a plain call: pages, other
 methods, forms, websockets, and Flask's own errors.
 
-Repeated requests are not even parsed. The first of its kind is answered with every rule. The
-response is cached where its result followed from its parameters and the chain alone: under all
-bytes of the request, headers too, but for the id of a call. The same bytes get the same
-response while the chain is the same.
+Repeated requests are not even parsed. The first of its kind goes through all rules. If its
+result depends only on its parameters and the chain, the response is cached, with all bytes of
+the request, including headers, as the key, except the ID of a call. The same bytes get the same
+response while the chain is unchanged.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from ..web.views import LOOPBACK
 from .addresses import NODE
 from .wsgi import head_of, parts_of
 
-# Headers that name the trace of one request: no other has the same bytes. They are those of
-# W3C's Trace Context, B3, Jaeger and AWS X-Ray.
+# Headers with the trace of one request, so that no other request has the same bytes: W3C's
+# Trace Context, B3, Jaeger and AWS X-Ray.
 _TRACE_FIELDS = frozenset(
     (
         "HTTP_TRACEPARENT",
@@ -51,19 +51,19 @@ _TRACE_FIELDS = frozenset(
     )
 )
 _SIGNALS = (request_started, request_finished, request_tearing_down)
-# What check_request does was done when the server started.
+# The work of check_request was done when the server started.
 _WITHOUT_EFFECT = {id(check_request)}
 
 
 class Answer(NamedTuple):
-    """Response to a call, with its result if that may be cached."""
+    """Response to a call, with its result if it may be cached."""
 
     response: Response
     reproducible: Reproducible | None = None
 
 
 class DirectAdapter:
-    """Answers the calls of one mount at one address, which serves a ``surface``."""
+    """Responds to the calls of one mount at one address, which serves a ``surface``."""
 
     def __init__(self, app: Flask, mount: Mount, surface: Surface = NODE) -> None:
         self._app = app
@@ -73,12 +73,12 @@ class DirectAdapter:
         self._endpoints = dict(_endpoints(mount, surface))
 
     def answer(self, environ: Mapping[str, Any]) -> Answer | None:
-        """Return the answer to a call; ``None`` for a request that is Flask's."""
+        """Return the response to a call; ``None`` for a request that Flask handles."""
         endpoint = self._endpoints.get((environ["REQUEST_METHOD"], environ["PATH_INFO"]))
         if endpoint is None or "HTTP_UPGRADE" in environ or self.is_bypassed():
             return None
         head = _head(endpoint, environ)
-        # A form has parameters, and without a body there is a page.
+        # A form has parameters, and without a body the response is a page.
         if head.has_body is (head.method == "GET"):
             return None
         # Applications and receivers of signals may use current_app.
@@ -88,7 +88,8 @@ class DirectAdapter:
     def is_bypassed(self) -> bool:
         """Return true while receivers are connected to Flask's signals of requests."""
         for signal in _SIGNALS:
-            # Before each request: to compare ids takes less than to ask blinker for receivers.
+            # Before each request: comparing IDs takes less time than a query of blinker for
+            # receivers.
             if not signal.receivers.keys() <= _WITHOUT_EFFECT and any(
                 id(receiver) not in _WITHOUT_EFFECT
                 for receiver in signal.receivers_for(self._app)
@@ -106,7 +107,7 @@ class DirectAdapter:
         reply = self._reply(found, dispatcher, environ)
         if reply is None:
             return None
-        # A page's permissions depend on its address too, by which nothing is cached.
+        # A page's permissions also depend on its address, which is not part of the key.
         by_address = self._policy.origins.dev and "HTTP_ORIGIN" in head.fields
         is_one_time = by_address or not head.fields.keys().isdisjoint(_TRACE_FIELDS)
         return Answer(
@@ -154,7 +155,7 @@ def _head(endpoint: str, environ: Mapping[str, Any]) -> Head:
 def _read(environ: Mapping[str, Any], limit: int) -> bytes:
     """Return the body; raise :exc:`~flask_noderpc.errors.InvalidRequest`."""
     try:
-        # One more, of a body that came without a length.
+        # One more byte, to detect a body without a length that is too long.
         body: bytes = environ["wsgi.input"].read(limit + 1)
     except OSError:
         raise InvalidRequest("the body could not be read to its end") from None
@@ -171,11 +172,11 @@ def _discard(environ: Mapping[str, Any], size: int) -> None:
             return
 
 
-# Beside their bytes: the entries, and what Python needs for them.
+# In addition to their bytes: the entries, and Python's overhead for them.
 _OVERHEAD_BYTES = 1_000
 _MAX_ENTRIES = 1_000_000
 
-# As most clients write them: with others it only takes longer.
+# As most clients write them; others only take longer.
 _LENGTH = re.compile(rb"\r\ncontent-length: ?(\d{1,4})\r\n", re.IGNORECASE)
 _ID = re.compile(rb'"id": ?(0|[1-9]\d{0,17}|"[\w-]{1,40}")(?=[,}])')
 _OPENING = b'{"jsonrpc":"2.0","id":'
@@ -185,7 +186,7 @@ _NO_CONTEXT = nullcontext()
 
 
 class RawRequest(NamedTuple):
-    """A whole request: its size in bytes, its key in the cache, and the id of its call."""
+    """A whole request: its size in bytes, its key in the cache, and the ID of its call."""
 
     size: int
     key: bytes
@@ -193,9 +194,10 @@ class RawRequest(NamedTuple):
 
     @classmethod
     def read(cls, waiting: bytes) -> RawRequest | None:
-        """The request that waiting bytes begin with; ``None`` of one that is never cached."""
+        """Return the request at the start of the received bytes; ``None`` if it is never
+        cached."""
         end = waiting.find(b"\n\r\n") + 3
-        # Lines may end without a carriage return: the empty one is the first of either kind.
+        # Lines may end without a carriage return: the first empty line of either kind counts.
         if end < 3 or waiting.find(b"\n\n", 0, end) >= 0:
             return None
         if waiting.startswith(b"GET "):
@@ -208,20 +210,20 @@ class RawRequest(NamedTuple):
         size = end + int(length[1]) if length else 0
         body = waiting[end:size]
         request_id = _ID.search(body)
-        # An escape could write another "id".
+        # An escape could encode another "id".
         if not (length and request_id) or body.count(b'"id"') != 1 or b"\\" in body:
             return None
         if len(waiting) < size:
             return None
-        # Clients count their calls; but for that they are the same. The length stays: a longer
-        # id may be one byte more than a body may have.
+        # Clients count their calls; otherwise the bytes are equal. The length stays: with a
+        # longer ID the body may exceed its maximum size by a byte.
         before, behind = waiting[: end + request_id.start(1)], body[request_id.end(1) :]
         return cls(size, before + b"\0" + behind, request_id[1])
 
 
 @dataclass(frozen=True, slots=True)
 class CachedResponse:
-    """A response without its clocks, before and after the id of its call, and the request."""
+    """A response without its clocks, before and after the ID of its call, and the request."""
 
     key: bytes
     head: bytes
@@ -229,10 +231,10 @@ class CachedResponse:
     after: bytes
     reproducible: Reproducible
     compressed: Compressed | None = None
-    """Body after the id, if responses are compressed."""
+    """Body after the ID, if responses are compressed."""
 
     def parts(self, request_id: bytes, clocks: dict[bytes, bytes]) -> tuple[bytes, ...]:
-        """Return the response to a call with this id, in parts to send one by one."""
+        """Return the response to a call with this ID, in parts to send one by one."""
         if self.compressed:
             body = self.compressed.body(self.before + request_id)
         else:
@@ -264,7 +266,7 @@ class ResponseCache:
             if not cached.reproducible.holds():
                 return None
         except Exception:
-            # The dispatcher meets the same error, and answers it.
+            # The dispatcher gets the same error, and responds with it.
             return None
         entered = context() if rpc_called.receivers else _NO_CONTEXT
         with entered, cached.reproducible.reported():
@@ -273,13 +275,13 @@ class ResponseCache:
     def store(
         self, raw_request: RawRequest, response: Response, reproducible: Reproducible
     ) -> None:
-        """Cache a response, while its result holds."""
+        """Cache a response while its result is valid."""
         if response.status not in _REPEATABLE or not reproducible.may_hold:
             return
         parts = _around_id(response, raw_request.request_id)
         if parts is None:
             return
-        # The body is here; the result that it was made of would be held a second time.
+        # The body is stored here; without this, its result would be stored twice.
         encoded = reproducible.encoded._replace(result=b"", reply=b"")
         cached = CachedResponse(
             raw_request.key,
@@ -291,7 +293,7 @@ class ResponseCache:
         self._responses.put(raw_request.key, cached)
 
     def _now(self) -> dict[bytes, bytes]:
-        """Return the header fields of an answer that carry the time."""
+        """Return the header fields of a response that contain the time."""
         second = int(time.time())
         if second != self._second:
             date = formatdate(second, usegmt=True).encode()
@@ -301,7 +303,7 @@ class ResponseCache:
 
 
 def _head_of(response: Response) -> bytes:
-    """Return a head with places for what changes each second."""
+    """Return a head with placeholders for the fields that change each second."""
     headers = [
         (name, f"%({name})b" if name in _CHANGING else value.replace("%", "%%"))
         for name, value in response.headers
@@ -310,7 +312,7 @@ def _head_of(response: Response) -> bytes:
 
 
 def _around_id(response: Response, request_id: bytes) -> tuple[bytes, bytes] | None:
-    """Return a body before and after the id of its call; all of it where there is none."""
+    """Return a body before and after the ID of its call; the whole body without an ID."""
     body, compressed = response.body, response.compressed
     if not request_id:
         return body, b""

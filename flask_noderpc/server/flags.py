@@ -30,26 +30,26 @@ from ..settings import (
 from ..settings.kinds import OPTIONAL_PATH, PATH, URLS, Kind
 from .addresses import surfaces
 
-# As CometBFT's node, it makes blocks all the time.
+# Like CometBFT's node, it produces empty blocks.
 NODE_DEFAULTS: dict[str, Any] = {"empty_blocks": True}
-"""The defaults of a node of its own, where they are not those of an app."""
+"""Defaults of a node without an app, if they differ from an app's."""
 
 DEV_DEFAULTS: dict[str, Any] = {
     "cors_origins": "*",
-    # As anvil and hardhat: each transaction is in a block when its sender is answered.
+    # As in anvil and hardhat: each transaction is in a block when its sender gets the response.
     "block_interval": 0.1,
 }
-"""Those with ``--dev``."""
+"""Defaults with ``--dev``."""
 
 
 def dev_application() -> str:
-    """Return the application of ``--dev`` where none is given."""
+    """Return the application of ``--dev`` if none is given."""
     kinds = application_kinds().items()
     return next((name for name, kind in kinds if kind.is_dev_default), Settings().application)
 
 
 def defaults_of(application: str | None, *, dev: bool) -> dict[str, Any]:
-    """Return the defaults of a node with an application; ``None`` where none is given."""
+    """Return the defaults of a node with an application, which is ``None`` if not given."""
     name = application or (dev_application() if dev else Settings().application)
     kind = application_kinds()[name]
     if not dev:
@@ -58,19 +58,19 @@ def defaults_of(application: str | None, *, dev: bool) -> dict[str, Any]:
 
 
 def default_home(application: str | None = None) -> Path:
-    """The folder of a node, or that of a chain of tests with an application: it never gets the
-    chain of others."""
+    """Return the folder of a node, or of a development chain with an application, which is
+    always a separate folder."""
     folder = Path.home() / ".noderpc"
     return folder / f"dev-{application}" if application else folder
 
 
 def config_path(home: Path) -> Path:
-    """The file of a home's settings."""
+    """Return the file with a home's settings."""
     return home / "config" / "noderpc.toml"
 
 
 def read_config(home: Path) -> dict[str, Any]:
-    """Return the settings of the file, none if it does not exist; raise
+    """Return the settings of the file, empty if it does not exist; raise
     :exc:`~flask_noderpc.errors.ConfigurationError`."""
     path = config_path(home)
     try:
@@ -98,12 +98,12 @@ def read_config(home: Path) -> dict[str, Any]:
 
 
 def default_database(home: Path) -> Path:
-    """Return the path of a home's store, unless a setting has another."""
+    """Return the path of a home's store, unless a setting names another."""
     return home / "data" / "noderpc.db"
 
 
 def database_of(home: Path) -> str:
-    """A home's store; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    """Return a home's store; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
     found, path = read_config(home), config_path(home)
     settings = read_settings({}, found, {name: f"{path}: {name}" for name in found})
     return settings.database or str(default_database(home))
@@ -111,7 +111,7 @@ def database_of(home: Path) -> str:
 
 _Command = Callable[..., None]
 
-# The command's own sentences for settings that have another default in an app.
+# The command's own sentences for settings whose default differs from an app's.
 _SENTENCES = {
     "database": "SQLite file or postgresql:// URL of the chain.",
     "home": "Folder of configuration and chain.",
@@ -125,7 +125,7 @@ _DEFAULTS = {
 
 
 def _help(row: Setting) -> str:
-    """Return a setting's sentence and its defaults under ``noderpc start``."""
+    """Return a setting's sentence and its defaults in ``noderpc start``."""
     sentence = _SENTENCES.get(row.name, row.doc.replace("``", ""))
     shown = _DEFAULTS.get(row.name) or _default(row)
     return f"{sentence}  [{shown}]" if shown else sentence
@@ -152,12 +152,13 @@ def _text(value: object) -> str:
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
-# A switch may stand alone. For others click would take the -1 of "--workers -1" for a flag.
+# A switch may have no value. With other options click would read the -1 of "--workers -1" as a
+# flag.
 _ALONE: dict[str, Any] = {"flag_value": "true"}
 
 
 def _server_settings() -> set[str]:
-    """Return the names of settings that can be changed after the mount on an app."""
+    """Return the names of settings that can be changed after mounting on an app."""
     found = ((each.address, *each.tls) for each in surfaces().values())
     return {"workers", *chain.from_iterable(found)}
 
@@ -165,7 +166,7 @@ def _server_settings() -> set[str]:
 def _option(row: Setting, **more: Any) -> Callable[[_Command], _Command]:
     more |= {} if row.kind.label else _ALONE
     if row.kind is URLS:
-        # Of several nodes each has a flag of its own.
+        # Each of several nodes has its own flag.
         more |= {"multiple": True, "callback": more.get("callback", _joined)}
     if row.kind.is_secret:
         more |= {"callback": more.get("callback", not_on_command_line)}
@@ -181,7 +182,7 @@ def _option(row: Setting, **more: Any) -> Callable[[_Command], _Command]:
 
 
 def _completer(kind: Kind) -> Callable[..., list[CompletionItem]] | None:
-    """Return what completes a value in a shell: one of several texts, or a file."""
+    """Return a function that completes a value in a shell: a choice, or a file."""
 
     def complete(
         context: click.Context, option: click.Parameter, incomplete: str
@@ -218,9 +219,9 @@ def not_on_command_line(
 def node_flags(
     command: _Command, is_shown: Callable[[Setting], bool] = lambda row: True
 ) -> _Command:
-    """Add an option for each setting, with its variable of the environment.
+    """Add an option for each setting, with its environment variable.
 
-    Help has those that are shown.
+    The help lists the options for which ``is_shown`` returns true.
     """
     for row in reversed(all_settings()):
         more = {"envvar": _variables(row.name), "help": _help(row)}
@@ -262,8 +263,8 @@ def _refuse(
 
 
 def given_settings(given: Mapping[str, str | None]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the settings that were given, and how errors name each; warn of those that were
-    dropped."""
+    """Return the given settings, and how errors name each; warn about settings that were
+    removed."""
     values = {name: value for name, value in given.items() if value is not None}
     for name in sorted(DROPPED.keys() & values):
         warn_of_dropped(name, _written(name, (_flag_of_dropped(name),)))
@@ -274,7 +275,8 @@ def given_settings(given: Mapping[str, str | None]) -> tuple[dict[str, str], dic
 
 
 def _written(name: str, flags: Iterable[str]) -> str:
-    """Return the flags of a setting, as click names them, or its variable if that was read."""
+    """Return the flags of a setting, as click names them, or its environment variable if that
+    was read."""
     source = click.get_current_context().get_parameter_source(name)
     if source is ParameterSource.COMMANDLINE:
         return " / ".join(flags)

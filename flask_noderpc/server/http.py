@@ -1,8 +1,8 @@
-"""Heads and bodies of requests, read so that no proxy in front can read them in another way.
+"""Heads and bodies of requests, read so that no proxy in front can read them differently.
 
 Two lengths, an unknown coding or a line with a bare carriage return are refused: a proxy may
-take for the next request what is a body here. The framing of chunks and trailers is bounded,
-and a socket that always has more to read lets other greenlets run between two pieces.
+read the next request in bytes that are a body here. The framing of chunks and trailers is
+bounded, and a socket that always has more to read lets other greenlets run between two reads.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from ..concurrency import next_turn
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
 # Go: httpguts.ValidHostHeader.
 _HOST = re.compile(r"[!$%&'()*+,.:;=\[\]_~0-9A-Za-z-]++")
-# Go: net/url also refuses escapes in the host of a URL, and brackets that enclose no address.
+# Go: net/url also refuses escapes in the host of a URL, and brackets without an address.
 _URL_HOST = r"\[[0-9A-Fa-f:.]++\](?::[0-9]*+)?|[!$&'()*+,.:;=_~0-9A-Za-z-]++"
 _REQUEST_LINE = re.compile(
     rf"({_TOKEN}) (?:(?i:https?)://({_URL_HOST}))?(/[^\x00-\x20\x7f?]*+|\*)?"
     r"(?:\?([^\x00-\x20\x7f]*+))? (HTTP/1\.[01])\r?\n"
 )
-# RFC 9112, 5.1: there is no blank before the colon; 5.2: folded lines are refused. The blanks
-# around a value are stripped by the caller.
+# RFC 9112, 5.1: no blank before the colon; 5.2: folded lines are refused. The caller strips the
+# blanks around a value.
 _HEADER = re.compile(rb"(%b):([^\x00-\x08\x0a-\x1f\x7f]*+)\r?\n" % _TOKEN.encode())
 _BLANKS = b" \t"
 _BETWEEN_OPTIONS = re.compile(r"[\s,]+")
 _EMPTY = (b"\r\n", b"\n")
 _MAX_HEADERS, _MAX_BYTES = 100, 65_536
 _MAX_LINE = 8_192
-# Headers of a request that are remembered for the next one of their connection.
+# Maximum bytes of headers that are cached for the next request of their connection.
 _MAX_REMEMBERED = 2_048
 
 
 class Fields(dict[str, list[str]]):
-    """Values by the lower names of their headers, and what follows from them."""
+    """Values by the lower-case names of their headers, and derived values."""
 
     @cached_property
     def connection(self) -> frozenset[str]:
@@ -82,7 +82,7 @@ class RequestHead(NamedTuple):
 
     @property
     def closes(self) -> bool:
-        """True if the client wants the connection closed behind the response."""
+        """True if the client wants the connection closed after the response."""
         options = self.fields.connection
         return "close" in options or (
             self.version == "HTTP/1.0" and "keep-alive" not in options
@@ -91,7 +91,7 @@ class RequestHead(NamedTuple):
     @property
     def expects_continue(self) -> bool:
         """True if the client may wait for 100 Continue before it sends the body."""
-        # Other expectations were refused. RFC 9110, 10.1.1: HTTP/1.0 has none.
+        # Other expectations were refused. RFC 9110, 10.1.1: HTTP/1.0 does not have it.
         return self.version == "HTTP/1.1" and bool(self.first("expect"))
 
     @property
@@ -102,12 +102,12 @@ class RequestHead(NamedTuple):
 
     @property
     def is_chunked(self) -> bool:
-        """True if the body comes in chunks."""
+        """True if the body is chunked."""
         return "transfer-encoding" in self.fields
 
 
 class ExpectationFailed(ValueError):
-    """A request expects of the server what it does not know."""
+    """A request has an expectation that the server does not support."""
 
 
 class RequestTooLong(ValueError):
@@ -117,7 +117,7 @@ class RequestTooLong(ValueError):
 class HeadReader:
     """Reads the heads of a connection's requests.
 
-    Most clients write the same headers again: those are compared as bytes, and not parsed.
+    Most clients repeat the same headers: these are compared as bytes, and not parsed again.
     """
 
     def __init__(self, source: BufferedReader[Any]) -> None:
@@ -130,7 +130,7 @@ class HeadReader:
         """Return the next head, ``None`` at the end; raise :exc:`ValueError`."""
         line = self._source.readline(_MAX_LINE)
         if line in _EMPTY:
-            # RFC 9112, 2.2: some clients send one behind a body.
+            # RFC 9112, 2.2: some clients send an empty line after a body.
             line = self._source.readline(_MAX_LINE)
         if not line:
             return None
@@ -157,7 +157,7 @@ class HeadReader:
         fields = _parsed(lines)
         _check(fields, version)
         raw = b"".join(lines) + b"\r\n"
-        # As most end: with others it only takes longer.
+        # The usual end of headers; others only take longer.
         if len(raw) <= _MAX_REMEMBERED and waiting.startswith(raw):
             self._raw, self._version, self._fields = raw, version, fields
         return fields
@@ -173,7 +173,7 @@ def _check_target(method: str, host: str | None, path: str | None, query: str | 
 
 
 def _parsed(lines: list[bytes]) -> Fields:
-    """Return the headers of these lines; raise :exc:`ValueError`."""
+    """Return the headers in these lines; raise :exc:`ValueError`."""
     found = Fields()
     for line in lines:
         header = _HEADER.fullmatch(line)
@@ -186,14 +186,14 @@ def _parsed(lines: list[bytes]) -> Fields:
 
 
 def read_trailers(source: BinaryIO) -> None:
-    """Read what follows the last chunk, and leave it; raise :exc:`ValueError`."""
+    """Read and discard the lines after the last chunk; raise :exc:`ValueError`."""
     for line in _lines(source, ends=(b"\r\n",)):
         if not (_HEADER.fullmatch(line) and line.endswith(b"\r\n")):
             raise ValueError("malformed trailer line")
 
 
 def _lines(source: BinaryIO, ends: tuple[bytes, ...] = _EMPTY) -> Iterator[bytes]:
-    """The lines before an empty one, so many and no more."""
+    """Yield the lines before an empty one, up to a maximum number."""
     room, count = _MAX_BYTES, 0
     while (line := source.readline(room + 1)) not in ends:
         room -= len(line)
@@ -219,37 +219,38 @@ def _check(found: Fields, version: str) -> None:
         raise ValueError("expected one Host header in a request of HTTP/1.1")
     if not all(_HOST.fullmatch(host) for host in hosts if host):
         raise ValueError("expected a host and maybe a port in the Host header")
-    # Go: net/http looks at the first.
+    # Go: net/http uses the first.
     expected = found.get("expect", [""])[0].lower()
     if expected and "100-continue" not in _BETWEEN_OPTIONS.split(expected):
         raise ExpectationFailed("only 100-continue can be expected")
 
 
-# Go: net/http/internal/chunked.go. Nothing but a line's end may hold a CR or an LF: others
-# would see another end.
+# Go: net/http/internal/chunked.go. Only the end of a line may contain a CR or LF: a proxy might
+# find another end.
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[^\r\n]*)?\r\n")
 _MAX_CHUNK_LINE = 4096
-# Go: what the framing of a chunk may take, and by how much all may exceed that together.
+# Go: bytes allowed for the framing of a chunk, and the total by which all chunks may exceed
+# that.
 _FRAMING_BYTES, _MAX_EXCESS = 16, 16_384
 
 
 class InTurns(RawIOBase):
-    """The bytes of a socket; others have their turn before a second piece is read."""
+    """The bytes of a socket; other greenlets run before a second read."""
 
     def __init__(self, raw: socket.SocketIO) -> None:
         self._raw = raw
         self._sock = raw._sock  # type: ignore[attr-defined]  # where websockets look for it
         self.has_read = False
-        """True if a piece was read in this turn."""
+        """True if bytes were read in this turn of the event loop."""
         self.is_waiting = False
-        """True while a piece is read, or others have their turn before it."""
+        """True during a read, or while other greenlets run before it."""
 
     def readable(self) -> bool:
-        """Always."""
+        """Return true."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read into the buffer; how many bytes came."""
+        """Read into the buffer; return the number of bytes."""
         self.is_waiting = True
         try:
             if self.has_read:
@@ -266,14 +267,14 @@ class InTurns(RawIOBase):
 
 
 class InvalidBody(OSError):
-    """The framing of a body is not what HTTP/1.1 allows; answered 400."""
+    """The framing of a body violates HTTP/1.1; the response has status 400."""
 
 
 class Body(BufferedReader):
     """The body of a request with ``head``, read from the connection's ``rfile``.
 
-    ``begin`` is called when it is first read; ``continue_to`` is the socket of a client that
-    waits for ``100 Continue``.
+    ``begin`` is called at the first read; ``continue_to`` is the socket of a client that waits
+    for ``100 Continue``.
     """
 
     def __init__(
@@ -289,26 +290,27 @@ class Body(BufferedReader):
 
     @property
     def is_read(self) -> bool:
-        """True if the connection was read to the body's end."""
+        """True if the connection was read up to the body's end."""
         return self._framing.is_read
 
     @property
     def is_awaited(self) -> bool:
-        """True if the client was not sent the ``100 Continue`` that it may wait for."""
+        """True if the client may still wait for a ``100 Continue``."""
         return self._framing.continue_to is not None and not self.is_read
 
     def abandon(self) -> None:
-        """Send no ``100 Continue`` any more, and do not wait for the body at the end."""
+        """Never send ``100 Continue``, and do not wait for the body at the end."""
         self._framing.continue_to = None
         self._framing.is_broken = True
 
     def close(self) -> None:
-        """Do nothing: a wrapper, as TextIOWrapper, may be closed before the body is read."""
+        """Do nothing: a wrapper such as TextIOWrapper may be closed before the body is read."""
 
     def discard(self) -> None:
-        """Read the rest and leave it, unless the client is gone; raise :exc:`InvalidBody`."""
+        """Read and discard the rest, unless the client has disconnected; raise
+        :exc:`InvalidBody`."""
         if self.is_awaited:
-            # It may never come.
+            # The client may never send it.
             return
         try:
             while not self._framing.is_broken and self.read1():
@@ -333,22 +335,22 @@ class _BodyBytes(RawIOBase):
         self._begin: Callable[[], None] | None = begin
         self._in_chunks = head.is_chunked
         self._left = head.content_length or 0
-        """Bytes left of the body, or of its current chunk."""
+        """Remaining bytes of the body, or of its current chunk."""
         self._excess = 0
         self.is_read = not (self._in_chunks or self._left)
         self.is_broken = False
 
     @property
     def _sock(self) -> Any:
-        # Where simple_websocket looks for it under gevent.
+        # simple_websocket finds the socket here under gevent.
         return self._rfile.raw._sock
 
     def readable(self) -> bool:
-        """Always."""
+        """Return true."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read what has come, or wait for it; return the number of bytes, 0 at the end."""
+        """Read received bytes, or wait for some; return the number of bytes, 0 at the end."""
         if self.is_read:
             return 0
         if self._begin is not None:
@@ -374,7 +376,7 @@ class _BodyBytes(RawIOBase):
             raise self._broken("a chunk of another length than it says")
 
     def _begin_chunk(self) -> bool:
-        """Read the line before a chunk; return false behind the last one."""
+        """Read the line before a chunk; return false after the last chunk."""
         line = self._rfile.readline(_MAX_CHUNK_LINE)
         found = _CHUNK_LINE.fullmatch(line)
         if found is None:
@@ -395,6 +397,6 @@ class _BodyBytes(RawIOBase):
         self.is_read = True
 
     def _broken(self, reason: str) -> InvalidBody:
-        # Nothing behind it is read.
+        # Nothing after it is read.
         self.is_broken = True
         return InvalidBody(reason)

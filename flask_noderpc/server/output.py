@@ -29,12 +29,12 @@ FORMATS = ("text", "json")
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """How the processes of a node write their lines."""
+    """Options of the log lines of a node's processes."""
 
     format: str = "text"
     """One of :data:`FORMATS`."""
     quiet: bool = False
-    """True to write errors alone."""
+    """True to write only errors."""
 
     @property
     def is_json(self) -> bool:
@@ -43,18 +43,18 @@ class LogOptions:
 
     @property
     def has_bars(self) -> bool:
-        """True if progress is shown by bars, and not by lines."""
+        """True if progress is shown by bars instead of lines."""
         return not self.is_json and not self.quiet and sys.stderr.isatty()
 
 
 def configure(options: LogOptions) -> None:
-    """Write the lines of this process, unless somebody has configured logging already."""
+    """Configure the logging of this process, unless it is already configured."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if options.is_json else TextFormatter())
     if options.quiet:
         handler.setLevel(logging.ERROR)
     logging.basicConfig(handlers=[handler])
-    # Calls are silent unless NODERPC_LOG_CALLS asks for them.
+    # Calls are only logged with NODERPC_LOG_CALLS.
     for name in ("blocks", "calls", "start"):
         logging.getLogger(f"flask_noderpc.{name}").setLevel(logging.INFO)
     if not options.has_bars:
@@ -62,12 +62,12 @@ def configure(options: LogOptions) -> None:
 
 
 _COLORS = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
-# It clears a bar that another process draws; the bar goes on below.
+# Clears the progress bar of another process, which then continues on the next line.
 _CLEAR_LINE = "\r\033[K"
 
 
 class TextFormatter(logging.Formatter):
-    """Time and message, with logger and level where it is more than a notice."""
+    """Time and message, with logger and level if the level is not INFO."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(where)s%(message)s")
@@ -87,8 +87,8 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: ``time``, ``level``, ``event``, ``logger``, ``message``, and what
-    the record has of its own."""
+    """One JSON object a line: ``time``, ``level``, ``event``, ``logger``, ``message``, and the
+    record's own attributes."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
@@ -112,8 +112,9 @@ _STANDARD = frozenset(
 
 
 def wants_color() -> bool | None:
-    """Return what NO_COLOR or FORCE_COLOR ask for; ``None`` for colours on terminals alone."""
-    # https://no-color.org and https://force-color.org: any text that is not empty.
+    """Return true for FORCE_COLOR, false for NO_COLOR, and ``None`` for colors only on
+    terminals."""
+    # https://no-color.org and https://force-color.org: any nonempty text.
     if os.environ.get("NO_COLOR"):
         return False
     return True if os.environ.get("FORCE_COLOR") else None
@@ -123,16 +124,16 @@ _LINE_EACH_S = 30.0
 
 
 class Progress:
-    """Counts what is done of a total, with the rate and the time that is left.
+    """Counts completed work of a total, with the rate and the remaining time.
 
-    As a context it begins and ends the bar. ``total`` may be set again, with work that grows.
+    As a context manager it starts and ends the bar. ``total`` may be changed if the work grows.
     """
 
     def __init__(
         self, label: str, total: int = 0, unit: str = "blocks", *, done: int = 0
     ) -> None:
         self.label, self.total, self.unit = label, total, unit
-        # What was done before is not part of the rate.
+        # Earlier work is not part of the rate.
         self.done = self._first = done
         self._began = self._shown = time.monotonic()
         self._bar: Any = None
@@ -144,11 +145,11 @@ class Progress:
         self.close()
 
     def add(self, count: int) -> None:
-        """Count what was done since the last call."""
+        """Count the work since the last call."""
         self.show(self.done + count, self.total)
 
     def show(self, done: int, total: int) -> None:
-        """Show how much of a total is done; the bar begins with the first of it."""
+        """Show how much of a total is done; the bar starts with the first call."""
         self.done, self.total = done, total
         if not total:
             return
@@ -187,19 +188,19 @@ class Progress:
 
 
 FAILED = 1
-"""A check that failed, nodes or a database that can't be reached, or a fault of the program:
-the same command may succeed later."""
+"""A check failed, nodes or a database can't be reached, or the program has a fault: the same
+command may succeed later."""
 USAGE = 2
 """A flag, an argument or a setting with a wrong value."""
 REFUSED = os.EX_CONFIG
-"""Right settings that the store, the home or the machine refuses: the same command will fail
+"""Valid settings that the store, the home or the machine refuses: the same command will fail
 again."""
 INTERRUPTED = 130
-"""Ended by Ctrl-C, as shells report it: 128 and the number of SIGINT."""
+"""Ended by Ctrl-C; shells report 128 plus the number of SIGINT."""
 
 
 class WorkerFailed(NodeRPCError):
-    """A process of the node can't start; ``status`` is that of its own error."""
+    """A process of the node can't start; ``status`` is the exit status of its error."""
 
     def __init__(self, text: str, status: int) -> None:
         self.status = status
@@ -207,7 +208,7 @@ class WorkerFailed(NodeRPCError):
 
 
 def exit_status(error: NodeRPCError) -> int:
-    """Return the exit status of a command that an error ends."""
+    """Return the exit status of a command that ends with an error."""
     match error:
         case WorkerFailed():
             return error.status

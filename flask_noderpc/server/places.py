@@ -1,5 +1,5 @@
-"""The open connections at an address, in total and of each client, and their limits: those that
-are set, and what the file descriptors of a process allow."""
+"""The open connections at an address, in total and for each client, and their limits: the
+settings, and the number that the file descriptors of a process allow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..web.rules.head import ClientLimit
 
 log = logging.getLogger("flask_noderpc.server")
 
-# A client that is slower than this may be evicted, where there is no space for others.
+# A slower client may be evicted if there is no room for new connections.
 PATIENCE_S = 1.0
 
 
@@ -37,7 +37,7 @@ class Phase(Enum):
 
 
 class Place(ABC):
-    """Place of a connection, and until when its client must have done what it is waited for."""
+    """Entry of a connection, with the deadline for its client."""
 
     def __init__(self, client: str) -> None:
         self.client = client
@@ -45,7 +45,7 @@ class Place(ABC):
         self.since = time.monotonic()
         self.phase = Phase.REQUEST
         self.exempt = 0
-        """Above 0 for a websocket and while a call waits: other limits count these."""
+        """Above 0 for a websocket and while a call waits, as other limits count these."""
 
     @property
     @abstractmethod
@@ -57,16 +57,16 @@ class Place(ABC):
         """Shut the connection down."""
 
     def await_(self, what: Phase, seconds: float) -> None:
-        """Begin to wait for the client, so many seconds at most."""
+        """Start waiting for the client, for at most ``seconds``."""
         self.since = time.monotonic()
         self.phase, self.deadline = what, self.since + seconds
 
     def is_overdue(self, now: float) -> bool:
-        """Return true if the client is past the deadline of its phase."""
+        """Return true if the client has exceeded the deadline of its phase."""
         return self.deadline < now and self.is_awaited
 
     def may_go(self, now: float) -> bool:
-        """Return true if it may be evicted: idle, or slow."""
+        """Return true if it may be evicted, because it is idle or slow."""
         return self.phase is Phase.REQUEST or (
             self.since < now - PATIENCE_S and self.is_awaited
         )
@@ -84,21 +84,21 @@ _FULL_FOR_CLIENT = _refusal(
     b"too many open connections of this client (NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this)"
 )
 
-# Looking through all connections for each new one would keep the process busy while clients
-# reconnect at once: what one look finds is used up first, and if it finds nothing, the next is
-# after this time.
+# Minimum seconds between two scans. Scanning all connections for each new one would keep the
+# process busy while clients reconnect together: the candidates of one scan are evicted first,
+# and after a scan without candidates the next one has to wait.
 _SCAN_S = 0.01
-# In that time, so many connections of a client at its limit give way to its new ones; the
-# others are refused, which costs a tenth.
+# During that time, at most so many connections of a client at its limit are evicted for its new
+# ones; further new ones are refused, which costs a tenth.
 _MOST_OF_CLIENT = 2
-# A client's requests in one turn of the event loop, if it has a limit: after those, new
-# connections are accepted and others are answered. In a turn without that, each of its
-# connections would be answered.
+# Requests in one turn of the event loop from a client that has a limit: after these, new
+# connections are accepted and other clients get responses. Without this limit, a turn would
+# handle a request on each of the client's connections.
 _MOST_IN_TURN = 8
 
 
 class _Group:
-    """Connections that share a limit, and those that may be evicted next."""
+    """Connections that share a limit, with the candidates for eviction."""
 
     def __init__(self, most: int | None = None) -> None:
         self.connections: set[Place] = set()
@@ -110,7 +110,7 @@ class _Group:
         self._waiting: deque[Event] = deque()
 
     def await_turn(self) -> None:
-        """Wait until a request may be answered, in the order of their coming."""
+        """Wait until a request may be handled, in the order of arrival."""
         if not self._waiting and self._may_answer(gevent.get_hub().loop.now()):
             return
         gate = Event()
@@ -120,8 +120,8 @@ class _Group:
         gate.wait()
 
     def _may_answer(self, turn: float) -> bool:
-        """Count a request in a turn; return false, and do not count it, if that has had its
-        share."""
+        """Count a request in a turn and return true; return false if the turn's share is used
+        up."""
         if turn != self._turn:
             self._turn, self._in_turn = turn, 0
         elif self._in_turn >= _MOST_IN_TURN:
@@ -130,7 +130,7 @@ class _Group:
         return True
 
     def _wake(self) -> None:
-        """Let as many requests go on in each turn of the event loop."""
+        """Wake the same number of waiting requests in each turn of the event loop."""
         while self._waiting:
             next_turn()
             for _ in range(min(_MOST_IN_TURN, len(self._waiting))):
@@ -164,7 +164,7 @@ class _Group:
 
 
 class Places:
-    """Open connections: at most ``limit``, and ``per_client`` of each client."""
+    """Open connections: at most ``limit``, and ``per_client`` for each client."""
 
     def __init__(self, limit: int, per_client: ClientLimit | None) -> None:
         self._limit, self._per_client = limit, per_client
@@ -176,7 +176,7 @@ class Places:
         return iter(tuple(self._all.connections))
 
     def refusal(self, client: str) -> bytes:
-        """Return the answer to a client for which no connection can be evicted."""
+        """Return the response to a client for which no connection can be evicted."""
         if not self._has_room_of(client):
             return _FULL_FOR_CLIENT
         if len(self._all.connections) - self._exempt >= self._limit:
@@ -215,7 +215,8 @@ class Places:
             del self._clients[connection.client]
 
     def await_turn(self, connection: Place) -> None:
-        """Wait while the client of a connection has its share of the event loop's time."""
+        """Wait while the client of a connection has used up its share of the event loop's
+        turn."""
         client = connection.client
         group = self._clients.get(client)
         if group is None or len(group.connections) <= _MOST_IN_TURN:
@@ -225,20 +226,21 @@ class Places:
         group.await_turn()
 
     def exempt(self, connection: Place, count: int) -> None:
-        """Say by how many other limits a connection is counted: above 0 the total limit does
-        not count it."""
+        """Set the number of other limits that count a connection: above 0 the total limit
+        ignores it."""
         if connection in self._all.connections:
             self._exempt += bool(count) - bool(connection.exempt)
         connection.exempt = count
 
 
-# For the store, the executors, Python itself, and connections that are not closed yet.
+# Descriptors for the store, the executors, Python itself, and connections that are not closed
+# yet.
 _RESERVED = 96
 
 
 @dataclass(frozen=True, slots=True)
 class FdBudget:
-    """Maximum numbers of what needs a file descriptor."""
+    """Maximum numbers of objects that need a file descriptor."""
 
     connections: int
     """Connections at each address."""
@@ -269,12 +271,12 @@ def budget_within(wanted: FdBudget, listeners: int, mounts: int) -> FdBudget:
 
 
 def _raise_limit() -> int:
-    """Raise the soft limit to the hard one, as Go's programs do; return the limit."""
+    """Raise the soft limit to the hard one, like Go's programs; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (OSError, ValueError):
-            # Some systems report a higher limit than they grant.
+            # Some systems report a higher limit than they allow.
             return soft
     return hard

@@ -1,4 +1,5 @@
-"""Server of connections on gevent's StreamServer: deadlines, and limits of open connections."""
+"""Server of connections on gevent's StreamServer, with deadlines, and limits of open
+connections."""
 
 from __future__ import annotations
 
@@ -27,15 +28,15 @@ _PLAIN_HTTP = (
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
     b"Content-Length: 35\r\n\r\nthis port speaks TLS; use https://\n"
 )
-# Connections that are refused at once for each that is accepted: clients that reconnect without
-# pause fill the queue of the system, and others wait in it for as many turns as that takes.
+# Connections to refuse at once for each accepted one: clients that reconnect without pause fill
+# the system's queue, and other clients wait in it until these are refused.
 _MOST_REFUSED = 64
 
 
 def _refuse(descriptor: int, answer: bytes) -> None:
-    """Answer and close a connection that has just been accepted, which waits for nothing.
+    """Send a response on a newly accepted connection without waiting, and close it.
 
-    gevent's socket would take as long to make and close as all else of a refusal.
+    Creating and closing gevent's socket would take as long as the rest of a refusal.
     """
     with suppress(OSError):
         os.write(descriptor, answer)
@@ -47,7 +48,7 @@ def _proxy_fix(hops: int) -> ProxyFix:
 
 
 def _base_environ(listener: socket.socket, tls: bool) -> dict[str, Any]:
-    """Return what the environs of all requests have in common."""
+    """Return the environ variables that all requests share."""
     name = listener.getsockname()
     host, port = name[:2] if isinstance(name, tuple) else ("", "")
     return {
@@ -66,14 +67,14 @@ def _base_environ(listener: socket.socket, tls: bool) -> dict[str, Any]:
 
 
 class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
-    """Serves an app at a socket that listens.
+    """Serves an app at a listening socket.
 
-    ``direct`` answers the calls of the node's own app, and ``response_cache`` repeated ones;
-    ``proxies`` is the number of trusted proxies before it.
+    ``direct`` responds to the calls of the node's own app, and ``response_cache`` to repeated
+    ones; ``proxies`` is the number of trusted proxies in front of it.
     """
 
-    # In one turn: those have their greenlets before more take a file, and what else waits is
-    # shared with the other processes.
+    # Maximum in one turn: their greenlets start before more descriptors are used, and the other
+    # processes share the rest of the queue.
     max_accept = 16
 
     def __init__(
@@ -87,7 +88,7 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         environ: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        # A pool can be waited for.
+        # A pool can be joined.
         super().__init__(listener, spawn=Pool(), **options)
         self._limits, self._places = limits, Places(limits.connections, limits.per_client)
         self._service = Service(
@@ -100,23 +101,23 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
             _proxy_fix(proxies) if proxies else None,
         )
         self._starting = 0
-        """Accepted connections whose greenlets have not begun."""
+        """Accepted connections whose greenlets have not started."""
         self._served: dict[Any, Connection] = {}
         """Connections by their greenlets."""
         self._tls_pending: dict[socket.socket, tuple[str, float]] = {}
-        """Clients of TLS handshakes in progress, and the times when they began."""
+        """Clients of TLS handshakes in progress, with their start times."""
         self._clock: Any = None
         for began, ended in ((wait_began, wait_ended), (websocket_opened, websocket_closed)):
             began.connect(self._exempt)
             ended.connect(self._end_exemption)
 
     def start(self) -> None:
-        """Begin to accept."""
+        """Start accepting connections."""
         super().start()
         self._clock = gevent.spawn(self._enforce_deadlines)
 
     def do_read(self) -> tuple[Any, Any] | None:
-        """Accept the next connection that has a place; refuse others without a greenlet."""
+        """Accept the next connection that fits the limits; refuse others without a greenlet."""
         if self._starting >= self.max_accept:
             # Further connections would only wait in this process instead of the system's queue.
             return None
@@ -144,13 +145,13 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         return None
 
     def do_close(self, sock: Any, served: Any) -> None:
-        """Close a connection, whose place is free again."""
+        """Close a connection, and free its slot."""
         if isinstance(served, Connection):
             self._places.remove(served)
         sock.close()
 
     def wrap_socket_and_handle(self, sock: Any, address: Any) -> None:
-        """Agree on TLS, within the time for headers, and serve."""
+        """Do the TLS handshake within the time for headers, and serve the connection."""
         client, limit = client_of(address), self._limits.per_client
         pending = sum(client == other for other, _ in self._tls_pending.values())
         if limit is not None and limit.counts(client) and pending >= limit.count:
@@ -181,12 +182,12 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
             self.handle(wrapped, connection)
 
     def handle(self, _sock: Any, connection: Connection) -> None:
-        """Serve a connection to its end."""
+        """Serve a connection until its end."""
         self._starting = max(0, self._starting - 1)
         greenlet = gevent.getcurrent()
         self._served[greenlet] = connection
         try:
-            # The client may have left.
+            # The client may have disconnected.
             with suppress(OSError):
                 connection.serve()
         finally:
@@ -222,7 +223,7 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
                 connection.drop()
 
     def stop(self, timeout: float | None = None) -> None:
-        """Accept no connection, drop idle ones, and wait for the others."""
+        """Stop accepting connections, drop idle ones, and wait for the others."""
         self._service.ending = True
         self.close()
         for connection in [each for each in self._places if each.phase is Phase.REQUEST]:

@@ -53,7 +53,7 @@ def serve_own_chain(
     """Serve an embedded chain without an app until a signal ends it.
 
     ``written`` maps given settings to their names in errors; ``pages`` are the names of page
-    sets that are served too. Raise :exc:`~flask_noderpc.errors.ConfigurationError`.
+    sets to serve. Raise :exc:`~flask_noderpc.errors.ConfigurationError`.
     """
     given = dict(given)
     folder = _home(given.pop("home", None), given, written)
@@ -68,7 +68,7 @@ def serve_own_chain(
         **given,
     }
     settings = read_settings({}, given, written)
-    # The database may be a URI.
+    # The database may be a URL.
     store = location_of(str(settings.database))
     replica_of(store, settings.replica())
     _make_folder(folder)
@@ -81,7 +81,7 @@ def serve_own_chain(
         from ..chain.comet_config import warn_of_ignored
 
         warn_of_ignored(folder, settings)
-        # Report errors here, once, and not from each process.
+        # Errors are reported here once, not by each process.
         source.check()
         # All processes serve the same dialect.
         dialect = settings.dialect if is_pinned else source.dialect()
@@ -122,14 +122,14 @@ def _make_folder(folder: Path) -> None:
 
 
 def _check_store(path: str, application: str, chain_id: str | None) -> None:
-    """Raise an error for the chain of another application, before anything listens."""
+    """Raise an error for the chain of another application, before any socket listens."""
     stored = stored_identity(path)
     if stored is not None:
         check_identity(stored, location_of(path).shown, application, chain_id)
 
 
 def _kind_of(application: Application) -> ApplicationKind | None:
-    """Return the kind of an application, or of the class that it is derived from."""
+    """Return the kind of an application, or of the base class that it extends."""
     names = (getattr(each, "name", "") for each in type(application).__mro__)
     return next(filter(None, map(application_kinds().get, names)), None)
 
@@ -141,9 +141,9 @@ def serve_app(
     written: Mapping[str, str],
     pages: Pages,
 ) -> None:
-    """Serve a host's app, in which the node is below ``base``, until a signal ends it.
+    """Serve an app, in which the node is below ``base``, until a signal ends it.
 
-    The spec's settings override those of the mount. ``pages`` are those of the app.
+    The spec's settings override those of the mount. ``pages`` are the app's pages.
     """
     from ..backends.sql.store import STORE
     from ..chain.embedded import EmbeddedChain
@@ -162,7 +162,7 @@ def serve_app(
         home, kind, shown = None, None, settings
         if isinstance(backend, EmbeddedChain) and backend.store.abci:
             home, kind = backend.home, _kind_of(backend.store.abci)
-            # A chain that the app made itself may have another.
+            # A chain that the app created itself may have another.
             shown = replace(settings, application=backend.store.abci.name)
         return Banner(
             shown, bound, path, pages, base, is_app=True, home=home, kind=kind, source=source
@@ -196,7 +196,7 @@ def _serve(
         specs = tuple(_worker_specs(replace(spec, listeners=listeners), processes))
         metrics_folder = ""
         if settings.metrics:
-            # A new folder each time: counters of former processes are useless.
+            # A new folder each time: counters of earlier processes are useless.
             metrics_folder = stack.enter_context(TemporaryDirectory(prefix="noderpc-metrics-"))
         Supervisor(
             specs,
@@ -223,8 +223,8 @@ def _worker_specs(serving: WorkerSpec, processes: Iterable[Process]) -> Iterator
 
 
 def _own_processes(settings: Settings, *, is_app: bool) -> Iterator[Process]:
-    """Yield the processes of an embedded chain: one that serves and produces, or several that
-    divide this."""
+    """Yield the processes of an embedded chain: one that serves and produces, or several with
+    separate tasks."""
     if settings.workers == 1 or is_app:
         yield from [Process()] * settings.workers
         return
@@ -235,8 +235,8 @@ def _own_processes(settings: Settings, *, is_app: bool) -> Iterator[Process]:
 
 
 def _refuse_shared(places: Sequence[Place]) -> None:
-    """Raise :exc:`~flask_noderpc.errors.InvalidSetting` if two have one address: the system
-    says so only once both are to listen, and of Unix sockets never."""
+    """Raise :exc:`~flask_noderpc.errors.InvalidSetting` if two surfaces have the same address:
+    the system only reports it when both listen, and for Unix sockets never."""
     seen: dict[Address, str] = {}
     for place in places:
         address, flag = place.address, flag_of(place.surface.address)
@@ -266,7 +266,7 @@ def _places_of(
         tls_context(*tls)
     addresses = settings.value(name)
     for address in parse(addresses, written.get(name, f"NODERPC_{name.upper()}")):
-        # Known keys sign there: loopback only, unless an address was given.
+        # Public keys sign there: loopback only, unless an address was given.
         bound = address.on_loopback() if settings.dev and name not in written else address
         yield Place(surface, bound, *tls)
 
@@ -278,9 +278,10 @@ _NETWORK = {
 
 
 def _refuse_network(file: Path) -> None:
-    """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a file on a network's.
+    """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a file on a network file
+    system.
 
-    SQLite: its write-ahead log needs memory that all processes share, and so one machine.
+    SQLite: the write-ahead log needs memory that all processes share, and so a single machine.
     """
     kind = _file_system(file.parent.resolve())
     if kind in _NETWORK:
@@ -294,7 +295,7 @@ def _file_system(folder: Path) -> str:
     try:
         lines = Path("/proc/mounts").read_text().splitlines()
     except OSError:
-        # Not Linux; nothing is known.
+        # Not Linux: the kind is unknown.
         return ""
     found = ("", "")
     for line in lines:

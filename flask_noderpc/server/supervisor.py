@@ -1,4 +1,4 @@
-"""Starts the processes of a node, replaces those that end, and ends them all."""
+"""Starts the processes of a node, restarts those that end, and finally stops them all."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .worker_spec import VARIABLE, Reports, WorkerSpec
 log = logging.getLogger("flask_noderpc.start")
 
 _LOOK_S = 0.1
-# Between two looks for changed settings.
+# Seconds between two checks for changed settings.
 _ASK_S = 1.0
-# Longer than what a process takes to end in good order.
+# Longer than a process needs for a graceful shutdown.
 _PATIENCE_S = 15.0
-# One that is killed so often in a row before it is ready will not get better.
+# Maximum number of times in a row that a process may end before it is ready.
 _MAX_FAILURES = 5
 _MAX_PAUSE_S = 10.0
-# mallopt(3). By default glibc raises both thresholds to the largest block that was freed:
-# bodies and results then fragment a heap that never shrinks. Python's lock leaves threads no
-# use for heaps of their own. The environment's own values take precedence.
+# mallopt(3). By default glibc raises both thresholds to the size of the largest freed block:
+# bodies and results then fragment a heap that never shrinks. Because of Python's lock, threads
+# do not need separate heaps. The environment's own values take precedence.
 _MALLOC = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": "131072",
@@ -42,25 +42,24 @@ class _Child:
     process: subprocess.Popen[bytes]
     is_ready: bool = False
     failures: int = 0
-    """How many in a row ended before they were ready."""
+    """Number of consecutive processes that ended before they were ready."""
     is_ending: bool = False
-    """True while another with changed settings is to take its place."""
+    """True while a process with changed settings is about to replace it."""
     again_at: float | None = None
-    """When another is started in the place of one that has ended."""
+    """Time at which a new process is started after this one has ended."""
 
     @property
     def was_ready(self) -> bool:
-        """True if this process or one before it was ready."""
+        """True if this process or an earlier one was ready."""
         return self.is_ready or self.spec.restarted
 
 
 class Supervisor:
     """The parent of a node's processes; it serves nothing itself.
 
-    ``metrics`` is the folder in which they share their numbers, if they have any;
-    ``when_ready`` is called once, as soon as all of them are ready. ``changes`` returns
-    settings that have changed, with which the processes that serve are replaced, one after
-    another.
+    ``metrics`` is the folder in which they share their metrics, if any; ``when_ready`` is
+    called once, as soon as all of them are ready. ``changes`` returns changed settings, with
+    which the serving processes are replaced, one after another.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class Supervisor:
         self._metrics, self._changes = metrics, changes
         self._asked_at = 0.0
         self._changed: Mapping[str, Any] = {}
-        # Closed with this process, however it ends: then the others end as well.
+        # Closed when this process ends in any way, and then the others end, too.
         self._own, self._theirs = socket.socketpair()
         self._reports = Reports(self._own)
         self._plans = [replace(spec, watched=self._theirs.fileno()) for spec in plans]
@@ -83,17 +82,17 @@ class Supervisor:
         self._signal = 0
 
     def run(self) -> None:
-        """Look after the processes until a signal comes; raise
+        """Supervise the processes until a signal arrives; raise
         :exc:`~flask_noderpc.server.output.WorkerFailed` when one can't start."""
         before = {
             number: signal.signal(number, self._end)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-            # What nohup ignores stays ignored. A script's background job ignores SIGINT too,
-            # and is ended by it: geth and CometBFT take it (Go: signal.Notify).
+            # A signal that nohup ignores stays ignored. A script's background job ignores
+            # SIGINT, too, but ends on it: geth and CometBFT handle it (Go: signal.Notify).
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
         }
-        # Go: programs that do not ask for them ignore these signals, and so do nodes. Processes
-        # inherit that.
+        # Go: programs that do not handle these signals ignore them, and so do nodes. Child
+        # processes inherit that.
         before |= {
             number: signal.signal(number, signal.SIG_IGN)
             for number in (signal.SIGUSR1, signal.SIGUSR2)
@@ -116,7 +115,7 @@ class Supervisor:
 
     def _say_stopped(self) -> None:
         if not self._signal:
-            # An error ends it, which is reported.
+            # The node ends with an error, which is reported.
             return
         self._reports.read()
         name, height = signal.Signals(self._signal).name, self._reports.stored
@@ -147,18 +146,18 @@ class Supervisor:
         if self._metrics:
             environment["PROMETHEUS_MULTIPROC_DIR"] = self._metrics
         return subprocess.Popen(
-            # What lies in the current folder is for a host's app alone.
+            # Modules in the current folder are only for an app.
             [sys.executable, *([] if spec.app else ["-P"]), "-m", f"{__package__}.worker"],
             env=environment,
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
-            # A terminal's Ctrl-C is for the parent, which ends them in its own time.
+            # Ctrl-C in a terminal is for the parent, which stops them in order.
             start_new_session=True,
         )
 
     def _look_at(self, child: _Child) -> None:
         has_ended = child.process.poll() is not None
-        # Read after that: nothing of a process comes once it has ended.
+        # Read after the check: a process writes nothing after its end.
         self._reports.read()
         child.is_ready = child.is_ready or child.process.pid in self._reports.ready
         if has_ended and not self._ending:
@@ -168,10 +167,10 @@ class Supervisor:
                 self._replace(child)
 
     def _count(self, child: _Child) -> None:
-        """Decide when another is started in its place, if it is."""
+        """Decide when to start a new process in its place, if at all."""
         child.failures = 0 if child.is_ready else child.failures + 1
         code = child.process.returncode
-        # By itself it would end in the same way again; who killed it may not.
+        # It would fail again in the same way, unless it was killed.
         if not child.was_ready and (code > 0 or child.failures >= _MAX_FAILURES):
             raise self._reports.refusal or WorkerFailed(
                 f"a process of the node ended with {code} before it was ready; what it said is"
@@ -186,7 +185,7 @@ class Supervisor:
         if self._metrics:
             from prometheus_client.multiprocess import mark_process_dead
 
-            # What it had open is open no longer.
+            # Its descriptors are closed.
             mark_process_dead(child.process.pid, self._metrics)
 
     def _replace(self, child: _Child) -> None:

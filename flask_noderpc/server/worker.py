@@ -1,8 +1,8 @@
 """One process of a node: ``python -m flask_noderpc.server.worker``, with a
 :class:`~flask_noderpc.server.worker_spec.WorkerSpec`.
 
-It patches before everything else, serves its sockets until a signal or the end of its
-parent, and then shuts down gracefully.
+It applies gevent's patches first, serves its sockets until a signal or the end of its parent,
+and then shuts down gracefully.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("flask_noderpc.server")
 
-# Between two attempts to start a mount.
+# Seconds between two attempts to start a mount.
 _PAUSE_S = 1.0
 
 # CometBFT's write timeout plus a margin.
 _GRACE_S = 12.0
 
-# Between two checks for the first block of a new chain.
+# Seconds between two checks for the first block of a new chain.
 _LOOK_S = 0.02
 
 # gevent runs ready greenlets for this long before it polls sockets again: with Python's 5 ms,
@@ -46,8 +46,9 @@ _SWITCH_S = 0.0005
 
 
 def main() -> None:
-    """Patch, and serve what the environment's spec describes."""
-    # Loaded modules are never garbage: collecting over them takes a tenth of the time.
+    """Apply gevent's patches, and serve the spec in the environment."""
+    # Imported modules are never garbage: not collecting during imports takes a tenth of the
+    # time.
     gc.disable()
     sys.setswitchinterval(_SWITCH_S)
     from gevent import monkey
@@ -58,7 +59,7 @@ def main() -> None:
 
     spec = WorkerSpec.decode(os.environ.pop(VARIABLE))
     output.configure(spec.logs)
-    # The parent shows them once.
+    # The parent prints them once.
     logging.getLogger("flask_noderpc.dev.accounts").disabled = True
     ended, orphaned = threading.Event(), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -87,13 +88,13 @@ def main() -> None:
     end_export()
     logging.shutdown()
     sys.stderr.flush()
-    # Past this point the interpreter takes gevent apart before logging's patched locks, and
-    # with some versions says so.
+    # After this the interpreter would dismantle gevent before logging's patched locks, which
+    # some versions report as an error.
     os._exit(0)
 
 
 def _note_blocks(stored: list[int]) -> None:
-    """Keep the height of the last block that this process has committed."""
+    """Store the height of the last block that this process has committed."""
     from ..signals import block_committed
 
     def note(_sender: object, height: int) -> None:
@@ -106,14 +107,14 @@ def _watch(descriptor: int, orphaned: threading.Event, ended: threading.Event) -
     """Set both events when the parent ends.
 
     The kernel closes a process's sockets before it gives its children another parent, so
-    ``os.getppid`` may still be the old one when this process has stopped.
+    ``os.getppid`` may still return the old one when this process has stopped.
     """
     parent = socket.socket(fileno=descriptor)
-    # A parent that was killed before it read our report resets the connection.
+    # If the parent was killed before it read our report, the connection is reset.
     with suppress(ConnectionError):
         while parent.recv(1):
             pass
-    # Left open: a later report must not go to another file with that number.
+    # Left open: a later report must not go to another file with the same descriptor.
     parent.detach()
     orphaned.set()
     ended.set()
@@ -132,7 +133,7 @@ def _started(spec: WorkerSpec, ended: threading.Event) -> tuple[Flask, list[Node
         servers = list(_servers(app, spec))
         _start(app, servers, spec.restarted, ended)
     except NodeRPCError as error:
-        # All processes have the same settings; their parent reports it once.
+        # All processes have the same settings; the parent reports the error once.
         report_refusal(spec.watched, error)
         sys.exit(1)
     return app, servers
@@ -152,7 +153,7 @@ def _app(spec: WorkerSpec) -> Flask:
 
 
 def _show_address(app: Flask, spec: WorkerSpec) -> None:
-    """Let ``status`` show the address of a flag: the app knows its setting alone."""
+    """Let ``status`` show the address from a flag: the app knows only its setting."""
     from ..chain.embedded import EmbeddedChain
     from ..extension import mounts
 
@@ -182,12 +183,12 @@ def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
         mount.limit(budget.websockets, budget.waiting)
     limits = Limits(
         connections=budget.connections,
-        # Connections of proxies carry many clients.
+        # Connections of proxies carry requests of many clients.
         per_client=None
         if settings.trusted_proxies
         else ClientLimit(settings.max_connections_per_client),
     )
-    # One for each listener: the other addresses do not serve the node RPC.
+    # A share for each listener: the other addresses do not serve the node RPC.
     cache_bytes = settings.cache_bytes // 4 // max(1, len(spec.listeners))
     for listener in spec.listeners:
         yield _server(listener, app, spec, limits, cache_bytes)
@@ -214,7 +215,7 @@ def _server(
     wsgi: Any = app
     mount = mounts(app)[spec.mount]
     settings = mount.settings
-    # A host's app checks its names itself, and a proxy forwards its own.
+    # An app checks its host names itself, and a proxy forwards its own.
     if not spec.app and not settings.trusted_proxies and is_on_loopback(sock):
         options["environ"] = {LOOPBACK: True}
     surface = surfaces()[listener.surface]
@@ -222,7 +223,7 @@ def _server(
         path = _path(app, f"{spec.mount}.{surface.endpoint}")
         wsgi = load(surface.middleware)(wsgi, path)
     if not spec.app and not settings.log_calls:
-        # A host's hooks, and the log with the client's address, need Flask's request.
+        # An app's hooks, and the log with the client's address, need Flask's request.
         options["direct"] = DirectAdapter(app, mount, surface)
         if cache_bytes > 0:
             options["response_cache"] = ResponseCache(cache_bytes, mount.memory)

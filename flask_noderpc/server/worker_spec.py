@@ -13,48 +13,49 @@ from ..errors import NodeRPCError
 from .output import LogOptions, WorkerFailed, exit_status
 
 VARIABLE = "NODERPC_SERVE"
-"""The variable of the environment that holds a process's plan."""
+"""Environment variable with a process's spec."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A socket that listens, by its number, and what is served there."""
+    """A listening socket, by its file descriptor, and the surface served there."""
 
     descriptor: int
     surface: str
-    """Name of the surface that is served."""
+    """Name of the surface."""
     certificate: str = ""
     key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """One process: where its app is from, what it serves, and whether it makes blocks."""
+    """One process: the source of its app, its sockets, and its tasks."""
 
     watched: int
-    """A socket whose other end is the parent's: it ends with the parent, and takes reports."""
+    """A socket whose other end is the parent's: it is closed when the parent ends, and carries
+    reports."""
     listeners: tuple[Listener, ...] = ()
     app: str = ""
-    """Import path of the host's app, as of ``flask --app``; empty for the node's own."""
+    """Import path of the app, as in ``flask --app``; empty for the node's own app."""
     mount: str = "noderpc"
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings of the node's own app, by name."""
     folder: str = ""
     """Folder of the chain of the node's own app."""
     pages: tuple[str, ...] = ()
-    """Names of the page sets that the node's own app has."""
+    """Names of the page sets of the node's own app."""
     logs: LogOptions = field(default_factory=LogOptions)
     restarted: bool = False
-    """True if one before it was ready: it serves also where the node can't start now, to say
-    so."""
+    """True if an earlier process was ready: this one then serves even if the node can't start,
+    to report the error."""
 
     def encode(self) -> str:
-        """As it is handed on."""
+        """Return the spec as text."""
         return jsoncodec.encode(self).decode()
 
     @classmethod
     def decode(cls, text: str) -> WorkerSpec:
-        """Decode the text that :meth:`encode` made."""
+        """Decode the text of :meth:`encode`."""
         return jsoncodec.decode(text.encode(), cls)
 
 
@@ -85,26 +86,27 @@ def report_refusal(descriptor: int, error: NodeRPCError) -> None:
 
 
 def _write(descriptor: int, report: _Report) -> None:
-    # Where the parent has gone, its processes end.
+    # If the parent has ended, its processes end.
     with suppress(BrokenPipeError, ConnectionResetError):
         os.write(descriptor, jsoncodec.encode(report) + _END)
 
 
 class Reports:
-    """The reports that came through a socket that all processes write to."""
+    """The reports that arrived through a socket to which all processes write."""
 
     def __init__(self, own: socket.socket) -> None:
         self._own = own
         self._buffer = b""
         self.ready: set[int] = set()
-        """The processes that are."""
+        """IDs of the processes that are ready."""
         self.refusal: WorkerFailed | None = None
-        """Why the first that knew can't start: all have the same settings."""
+        """Why the node can't start, from the first process that failed: all have the same
+        settings."""
         self.stored = 0
         """The last block that a process has reported at its end."""
 
     def read(self) -> None:
-        """Take what has come, without waiting for more."""
+        """Read the reports that have arrived, without waiting for more."""
         try:
             self._buffer += self._own.recv(_MAX_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -120,5 +122,5 @@ class Reports:
                 self.ready.add(report.process)
 
     def forget(self, process: int) -> None:
-        """Drop a process that has ended: another may get its number."""
+        """Remove a process that has ended: another may get its ID."""
         self.ready.discard(process)

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 _NO_BODY = (204, 304)
-# Sent apart, as copying takes longer than one more packet.
+# Sent separately, as copying takes longer than one more packet.
 _LARGE = 32 * 1024
 
 
 class WSGIResponse:
     """Response to the request with ``head`` and ``body``; ``send`` writes bytes, and ``close``
-    is true if the connection ends behind it."""
+    is true if the connection ends after it."""
 
     def __init__(self, send: Callable[[bytes], None], head: RequestHead, body: Body) -> None:
         self._send, self._request, self._body = send, head, body
@@ -37,12 +37,12 @@ class WSGIResponse:
         self._names: dict[str, str] = {}
         self._chunked = False
         self._left: int | None = None
-        """Bytes left of the body; none if its length is unknown."""
+        """Remaining bytes of the body; ``None`` if its length is unknown."""
         self._result: Iterable[bytes] | None = None
-        """Returned by the application; none while it calls write()."""
+        """Result of the application; ``None`` while it calls write()."""
 
     def run(self, app: WSGI, environ: dict[str, Any]) -> None:
-        """Call the application and send what it returns."""
+        """Call the application and send its response."""
         self._result = app(environ, self.start_response)
         try:
             self.send_all(self._result)
@@ -51,7 +51,8 @@ class WSGIResponse:
                 self._result.close()
 
     def send_response(self, response: Response) -> None:
-        """Send a response of the HTTP rules: its headers are well formed, with a length."""
+        """Send a response of the HTTP rules: its headers are well formed and include a
+        length."""
         request = self._request
         is_plain = request.version == "HTTP/1.1" and request.method != "HEAD"
         if not is_plain or self._body.is_awaited:
@@ -64,7 +65,7 @@ class WSGIResponse:
             self._send(part)
 
     def send_all(self, result: Iterable[bytes]) -> None:
-        """Send a response's body, with the head before it."""
+        """Send a response's body, preceded by the head."""
         self._result = result
         for data in result:
             if data:
@@ -80,7 +81,7 @@ class WSGIResponse:
         if self._chunked:
             self._send(b"0\r\n\r\n")
         if self._left:
-            # Go: net/http closes where less was written than the length says.
+            # Go: net/http closes the connection if less was written than the length says.
             self.close = True
 
     def start_response(
@@ -116,18 +117,18 @@ class WSGIResponse:
         head = b"" if self.begun else self._head()
         data = self._framed(data)
         parts = parts_of(head, data)
-        # Behind an error before this, another response can be sent.
+        # After an error before this point, another response can be sent.
         self.begun = True
         for part in parts:
             if part:
                 self._send(part)
 
     def _framed(self, data: bytes) -> bytes:
-        """Return what is sent of a part of the body."""
+        """Return the bytes to send for a part of the body."""
         if self._request.method == "HEAD":
             return b""
         if self._left is not None:
-            # Go: what is more than the length says is left out.
+            # Go: bytes beyond the length are dropped.
             data = data[: self._left]
             self._left -= len(data)
         elif self._chunked and data:
@@ -135,7 +136,7 @@ class WSGIResponse:
         return data
 
     def _head(self) -> bytes:
-        """Return the head, with the end of the body in it if it is known."""
+        """Return the head, including the length of the body if known."""
         length = [] if self._code in _NO_BODY else self._length()
         headers = [*self._headers, *self._connection()]
         if "date" not in self._names:
@@ -145,10 +146,11 @@ class WSGIResponse:
         return "\r\n".join((*lines, "", "")).encode("latin-1")
 
     def _connection(self) -> list[tuple[str, str]]:
-        """Return the header that says if the connection is kept, where the client must know."""
+        """Return the header that says whether the connection stays open, if the client needs
+        it."""
         is_awaited = self._body.is_awaited
         if is_awaited:
-            # Go: what comes next may be the body or another request, which looks the same.
+            # Go: the next bytes may be the body or another request, which look the same.
             self._body.abandon()
             self.close = True
         if "connection" in self._names:
@@ -158,12 +160,12 @@ class WSGIResponse:
         return [("Connection", "close" if self.close else "keep-alive")]
 
     def _length(self) -> list[tuple[str, str]]:
-        """Decide how the end of the body is known; return the header for it."""
+        """Decide how the body ends; return the header for that."""
         length, is_head = self._names.get("content-length"), self._request.method == "HEAD"
         added: list[tuple[str, str]] = []
         if length is None and isinstance(self._result, (list, tuple)):
             length = str(sum(map(len, self._result)))
-            # An application may leave out the body of a HEAD.
+            # An application may omit the body of a HEAD.
             if length != "0" or not is_head:
                 added = [("Content-Length", length)]
         if is_head:
@@ -203,7 +205,7 @@ def _date(second: int) -> str:
 
 @lru_cache(maxsize=128)
 def canonical_status(status: str) -> str:
-    """Return a status with its phrase as it is written in RFC 9110."""
+    """Return a status with its phrase as in RFC 9110."""
     code, _, phrase = status.partition(" ")
     known = HTTP_STATUS_CODES.get(int(code), "")
     return f"{code} {known}" if phrase == known.upper() else status
