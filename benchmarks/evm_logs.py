@@ -93,7 +93,7 @@ def show_size(path: Path, blocks: int) -> None:
             alone = _index_alone(at, Path(folder) / "index.db")
     logs = blocks * LOGS_PER_BLOCK
     click.echo(
-        f"{logs} logs: {page * count / 1e6:.0f} MB, of which the index, {rows} rows, packed"
+        f"{logs} logs: {page * count / 1e6:.0f} MB, with the index ({rows} rows, packed)"
         f" {alone / 1e6:.0f} MB: {alone / logs:.0f} bytes a log"
     )
 

@@ -99,8 +99,8 @@ def _file(code: CodeType) -> str:
 
 
 def _caller(frame: FrameType) -> str:
-    """Return the file of this package from which a call came, also through others; "" if there
-    is none."""
+    """Return the file of this package from which a call came, also through others; "" without
+    one."""
     caller = frame.f_back
     while caller is not None and not _file(caller.f_code):
         caller = caller.f_back

@@ -4,7 +4,7 @@
 
     NodeRPCError
     ├── ConfigurationError          raised at start, never on the wire
-    │   └── InvalidSetting          a setting whose value is wrong wherever the node runs
+    │   └── InvalidSetting          a setting whose value is always wrong
     ├── BackendError                raised by backends and the chain; has no code
     │   ├── NotFound                the requested object does not exist
     │   │   ├── HeightNotAvailable(height, lowest, latest)

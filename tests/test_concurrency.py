@@ -102,7 +102,7 @@ ident = monkey.get_original("threading", "get_ident")
 assert thread.run(ident) == thread.run(ident) != ident()
 
 # Two at once are two threads. One that is not needed waits for the next who needs one: by the
-# kernel's name for it, since get_ident is given anew when a thread has ended.
+# kernel's name for it, since get_ident is reused when a thread has ended.
 native = monkey.get_original("_thread", "get_native_id")
 first, other = thread.run(native), NativeThread("other")
 assert other.run(native) != first

@@ -197,7 +197,7 @@ def test_steps_grow_as_the_bytes(name: str) -> None:
     parse = PARSERS[name]
 
     def work(data: bytes) -> None:
-        # A refusal is fine here, whatever its text.
+        # Any refusal is fine here.
         with suppress(ValueError, NodeRPCError, OSError, rlp.Malformed):
             parse(data)
 

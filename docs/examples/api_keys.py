@@ -1,4 +1,4 @@
-"""Keys for the users of an app: whoever has one may call the node."""
+"""Keys for the users of an app: a user with a key may call the node."""
 
 from flask import Flask, Request
 from flask_login import LoginManager, UserMixin, current_user, login_required
@@ -25,7 +25,7 @@ def user_of(request: Request) -> User | None:
 
 
 def authorize(request: Request, method: str) -> bool | Denied:
-    """Decide about one call; on a websocket the request is that of the handshake."""
+    """Decide about one call; on a websocket the request is the handshake."""
     if user_of(request) is None:
         return Denied(401, {"WWW-Authenticate": "ApiKey"}, "the header X-Api-Key is needed")
     return True

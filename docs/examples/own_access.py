@@ -14,7 +14,7 @@ calls: Counter[tuple[str, int]] = Counter()
 
 
 def authorize(request: Request, method: str) -> bool | Denied:
-    """Decide about one call; on a websocket the request is that of the handshake."""
+    """Decide about one call; on a websocket the request is the handshake."""
     if method.startswith("broadcast_") and request.headers.get("Authorization") not in TOKENS:
         return Denied(401, {"WWW-Authenticate": "Bearer"}, "a token is needed to send")
     seconds = int(time.time())

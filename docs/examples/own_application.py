@@ -66,7 +66,7 @@ class Counter(Application):
         return BlockExecution(tuple(results), total.to_bytes(32), changes=changes)
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        """Return the total, whatever is asked for."""
+        """Return the total, for any path."""
         return QueryResult(
             key=data, value=b"%d" % self._stored(b"total"), height=self._stored(b"height")
         )

@@ -52,7 +52,7 @@ class ProposalsSchema(WireSchema):
 
 
 def proposers(ctx: Context, params: Range) -> Proposals:
-    """Who proposed a range of blocks."""
+    """Proposers of a range of blocks."""
     if not 0 < params.count <= 100:
         raise ValueNotAllowed("count must be from 1 to 100")
     last = min(params.first + params.count - 1, ctx.backend.reads.latest_height())

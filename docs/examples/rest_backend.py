@@ -53,7 +53,8 @@ class RestClient:
         self._timeout, self._max_bytes = timeout, max_bytes
 
     def get(self, result: type[T], route: str, **given: object) -> T:
-        """Return the result; raise BackendError, of which DecodeError names a bad member."""
+        """Return the result; raise BackendError; DecodeError, a subclass, names an invalid
+        member."""
         body = self._fetch(f"{self._url}/{route}?{urlencode(given)}")
         try:
             answer = jsoncodec.decode(body)

@@ -135,7 +135,7 @@ def _described(application: str, genesis: Genesis) -> Mapping[str, str]:
 
     settings = read_settings({}, {"application": application})
     with TemporaryDirectory(prefix="noderpc-genesis-") as folder:
-        # It is never started, so nothing is stored.
+        # The chain is never started, so nothing is stored.
         chain = chain_from_settings(settings, Path(folder))
         try:
             assert chain.store.abci is not None

@@ -149,7 +149,7 @@ def backup(store: ChainStore, target: Path, first: int = 0) -> None:
     if not first:
         _copy(store, copy)
     elif not copy.exists():
-        raise Failed(f"{copy} is missing: leave --from out to copy anew", REFUSED)
+        raise Failed(f"{copy} is missing: leave --from out to copy again", REFUSED)
     try:
         verify(read_only(str(copy)), first)
     except Interrupted:

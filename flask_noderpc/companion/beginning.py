@@ -123,8 +123,8 @@ def state_after(
 
 
 def check_rotation(before: ValidatorSet, after: ValidatorSet, height: int) -> None:
-    """Raise :exc:`ValueError` if a set's proposer priorities contradict those of the same
-    members one height before."""
+    """Raise :exc:`ValueError` if a set's proposer priorities contradict the same members'
+    priorities one height before."""
     keys = [[(v.pub_key, v.voting_power) for v in each.validators] for each in (before, after)]
     if keys[0] != keys[1] or is_rescaled_next(before):
         # CometBFT rotates from the last change in one step, and rescales only once for that.

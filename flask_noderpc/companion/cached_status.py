@@ -38,8 +38,8 @@ class CachedStatus:
         return self._last_error
 
     def get(self) -> ResultStatus | None:
-        """Return the status, or the last known one if a node is slow; ``None`` if there is
-        none."""
+        """Return the status, or the last known one if a node is slow; ``None`` if nothing is
+        cached."""
         if time.monotonic() - self._read_at < self._FRESH_S:
             return self._last
         with self._lock:

@@ -1,4 +1,4 @@
-"""Compare the parts of results that no hash proves with those of all other nodes."""
+"""Compare the parts of results that no hash proves with the results of all other nodes."""
 
 from __future__ import annotations
 

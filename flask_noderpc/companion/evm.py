@@ -91,7 +91,7 @@ class _Node:
         if reported is not None and reported.lower() != f"0x{block_hash.hex()}":
             raise UpstreamMismatch(
                 self._http.name,
-                f"its block {height} is {short_repr(reported)}, and that of the store"
+                f"its block {height} is {short_repr(reported)}, but the store's is"
                 f" 0x{block_hash.hex()}: it is a node of another chain",
             )
         self._checked_at = now
@@ -124,7 +124,7 @@ class ForwardedEvm(ForwardedCalls):
         self.reserve: Reserve = nullcontext
         """Context in which the thread of a request waits for a node."""
         self.known_block: KnownBlock = lambda: None
-        """A block by which nodes of other chains are recognised; initially there is none."""
+        """A block by which nodes of other chains are recognised; ``None`` at the start."""
 
     def call(self, method: str, params: bytes) -> bytes:
         with self.reserve(), within(self._seconds):

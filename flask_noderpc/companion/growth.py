@@ -153,7 +153,7 @@ class Growth:
     def _extend(self, last: int, progress: Progress, lease: Lease | None) -> None:
         first = self._store.reads.latest_height() + 1
         if first == last:
-            # The validators of this block are known, but not those of the next block.
+            # The validators of this block are known, but not the next block's.
             fetch = self._fetch if self._proven_only else self._fetch_next
             self._append(fetch_next(self._upstreams, fetch, last), lease)
             progress(1)

@@ -110,8 +110,8 @@ class HeadAppender:
             except (UpstreamRefused, UpstreamUnavailable) as error:
                 if not self._growth.may_step_over(error):
                     raise
-                # The results are not available yet, or a node has reported more blocks than it
-                # has.
+                # The results are not available yet, or a node has reported blocks that are
+                # missing on it.
                 heads.forget(height)
                 self._note_refusal(error, lease)
             else:

@@ -31,7 +31,7 @@ from .reader import NoResults, ReadBlock, Reader
 log = logging.getLogger("flask_noderpc.companion")
 
 # CometBFT: state/store.go, valSetCheckpointInterval, is 100,000; ours is smaller, as priorities
-# can only be computed upwards, and those of a range are needed at once.
+# can only be computed upwards, and all sets of a range are needed at once.
 _CHECKPOINT = 128
 # Maximum number of gaps that are retried before the backfill continues.
 _MAX_RETRIES = 20

@@ -78,7 +78,7 @@ class OlderReads:
         )
 
     def results(self, height: int, missing: NotFound) -> BlockResults:
-        """Return the results of a block, of which code, data and gas are proven."""
+        """Return the results of a block; code, data and gas are proven."""
         return self._read(
             ("results", height), lambda reader: self._results(reader, height), missing
         )

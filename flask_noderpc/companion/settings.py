@@ -65,7 +65,7 @@ class CompanionSettings:
         "companion",
         0.0,
         AMOUNT,
-        "Maximum calls per second to each node, of the same processes; 0 is no limit.",
+        "Maximum calls per second to each node, of the same processes; 0 means no limit.",
     )
     upstream_max_bytes: int = setting(
         "companion",

@@ -113,7 +113,7 @@ class EthereumSettings:
         is_of_chain=True,
     )
     evm_txfee_cap: float = setting(
-        "ethereum", 1.0, AMOUNT, "Maximum fee of a transaction in ether; 0 is no limit."
+        "ethereum", 1.0, AMOUNT, "Maximum fee of a transaction in ether; 0 means no limit."
     )
     evm_max_body_bytes: int = setting(
         "ethereum", 5 * 1024 * 1024, BYTES, "Maximum bytes of a request body of the EVM layer."

@@ -58,7 +58,7 @@ class _Bytes(decoding.ByteStringDecoder):
     """Bytes of any length, which need no padding, as for Solidity's decoder."""
 
     def read_data_from_stream(self, stream: decoding.ContextFramesBytesIO) -> bytes:
-        """Read the length, and return that many bytes."""
+        """Read the length, and return the bytes that follow."""
         return stream.read(decoding.decode_uint_256(stream))
 
 

@@ -52,7 +52,7 @@ def _by_hash(node: Node, digits: str) -> Response:
         found = None
     if found is not None:
         return redirect(url_for(".block", height=found.header.height))
-    # The page of a transaction says so if there is none.
+    # The page of a transaction says so if it is not found.
     return redirect(url_for(".tx", digest=digits))
 
 

@@ -119,7 +119,7 @@ class Start:
     def __call__(self) -> None:
         """Start the backend, unless this process has already started it."""
         if self._done_in == os.getpid():
-            # It may have been closed since then.
+            # The store may have been closed since then.
             self._backend.start()
             return
         arrived = time.monotonic()

@@ -28,7 +28,7 @@ DISCOVER = "rpc.discover"
 
 _URI_VALUES = (
     ", and lists and objects as JSON."
-    " Integers may stand in double quotes too. An empty value counts as not given."
+    " Integers may be in double quotes, too. An empty value counts as not given."
 )
 _ERROR = {
     "type": "object",

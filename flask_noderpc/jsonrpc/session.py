@@ -58,7 +58,7 @@ class WebSocketSession(ABC, Generic[K, T]):
         self._buffers = hub
         self._follow = follow
         self._send = peer.send
-        # It also identifies the client in the buffers.
+        # The callback also identifies the client in the buffers.
         self._wake = peer.wake
         self._permissions = permissions
         self._subscriptions = ClientSubscriptions[K](hub, self._wake, dispatcher.backend)

@@ -1,4 +1,4 @@
-"""Store in PostgreSQL that many hosts share; needs the extra ``postgres``."""
+"""Store in PostgreSQL, shared by many hosts; needs the extra ``postgres``."""
 
 from __future__ import annotations
 

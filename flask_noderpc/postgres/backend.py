@@ -1,4 +1,4 @@
-"""``PostgresBackend``: a store and backend in a PostgreSQL database that many hosts share."""
+"""``PostgresBackend``: a store and backend in a PostgreSQL database, shared by many hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PostgreSQL as a store that many hosts share."""
+"""PostgreSQL as a store shared by many hosts."""
 
 from __future__ import annotations
 

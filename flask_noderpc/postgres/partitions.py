@@ -152,7 +152,7 @@ def _try_to_add(at: AnyConnection, low: int, high: int) -> None:
 
 def dropped_below(at: AnyConnection, base: int) -> int:
     """Return the end of the last partition that can be dropped if the blocks below a height are
-    removed; 0 if there is none."""
+    removed; 0 if none can be."""
     # The lowest block needs its parent's commit. The last block is never removed.
     (found,) = at.execute(
         "SELECT max(high) FROM partitions WHERE high <"

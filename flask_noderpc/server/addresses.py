@@ -150,7 +150,7 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 
     def refuse() -> str:
-        # Nobody can be asked for it when a process starts.
+        # No user can type it in when a process starts.
         raise ConfigurationError(f"{key}: the key for TLS must have no passphrase")
 
     try:

@@ -93,7 +93,8 @@ def export_spans() -> None:
 
 
 def end_export() -> None:
-    """Export the last spans, also those of an app's own provider, for some seconds at most."""
+    """Export the last spans, including spans of an app's own provider, for some seconds at
+    most."""
     if "opentelemetry.sdk.trace" not in sys.modules:
         return
     from opentelemetry import trace

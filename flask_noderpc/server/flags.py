@@ -93,7 +93,7 @@ def read_config(home: Path) -> dict[str, Any]:
         if name not in known:
             like = similar_setting(name.removeprefix(PREFIX))
             hint = f"did you mean {like}?" if like else SEE_LIST
-            raise InvalidSetting(f"{path}: {name} is not a setting; {hint}")
+            raise InvalidSetting(f"{path}: unknown setting {name}; {hint}")
     return found
 
 

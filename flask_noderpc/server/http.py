@@ -53,7 +53,7 @@ class Fields(dict[str, list[str]]):
 
     @cached_property
     def environ(self) -> dict[str, str]:
-        """Their variables in WSGI's environ (PEP 3333)."""
+        """Variables of the fields in WSGI's environ (PEP 3333)."""
         found = {}
         for name, values in self.items():
             if "_" not in name:

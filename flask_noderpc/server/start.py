@@ -143,7 +143,7 @@ def serve_app(
 ) -> None:
     """Serve an app, in which the node is below ``base``, until a signal ends it.
 
-    The spec's settings override those of the mount. ``pages`` are the app's pages.
+    The spec's settings override the mount's. ``pages`` are the app's pages.
     """
     from ..backends.sql.store import STORE
     from ..chain.embedded import EmbeddedChain

@@ -170,7 +170,7 @@ class Supervisor:
         """Decide when to start a new process in its place, if at all."""
         child.failures = 0 if child.is_ready else child.failures + 1
         code = child.process.returncode
-        # It would fail again in the same way, unless it was killed.
+        # The process would fail again in the same way, unless it was killed.
         if not child.was_ready and (code > 0 or child.failures >= _MAX_FAILURES):
             raise self._reports.refusal or WorkerFailed(
                 f"a process of the node ended with {code} before it was ready; what it said is"
@@ -185,7 +185,7 @@ class Supervisor:
         if self._metrics:
             from prometheus_client.multiprocess import mark_process_dead
 
-            # Its descriptors are closed.
+            # The descriptors of the process are closed.
             mark_process_dead(child.process.pid, self._metrics)
 
     def _replace(self, child: _Child) -> None:

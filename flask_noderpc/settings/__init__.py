@@ -79,7 +79,7 @@ def no_setting(key: str) -> str:
     # Without the prefix, which would make any two names similar.
     like = similar_setting(key.removeprefix(PREFIX))
     hint = f"did you mean {PREFIX}{like.upper()}?" if like else SEE_LIST
-    return f"{key} is not a setting; {hint}"
+    return f"unknown setting {key}; {hint}"
 
 
 def warn_of_dropped(name: str, source: str) -> None:

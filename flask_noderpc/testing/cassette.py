@@ -108,7 +108,7 @@ class Cassette:
         elif self.missing:
             requests = "\n".join(dict.fromkeys(self.missing))
             raise NotRecorded(
-                f"{self._path} does not have these requests, remove it to record anew:\n"
+                f"{self._path} does not have these requests, remove it to record again:\n"
                 f"{requests}"
             )
 

@@ -1,7 +1,7 @@
 """One open websocket: the handler's thread reads frames, a writer thread writes them.
 
 wsproto parses incoming frames. Outgoing text frames are encoded here, with a header of at most
-ten bytes before the text, so that many can be joined into one write. All waits and buffers are
+ten bytes before the text, so that one write can send several. All waits and buffers are
 bounded: a message is executed before the next one is read, a write has a deadline, a silent
 peer is dropped, and closing closes the socket.
 """

@@ -238,7 +238,7 @@ def plain_index(
     left_out: tuple[str, ...],
     ignored: Mapping[str, tuple[str, ...]],
 ) -> Response:
-    """Return CometBFT's page: one line, with a link for each method, including those of the
+    """Return CometBFT's page: one line, with a link for each method, also for methods of the
     websocket.
 
     ``base`` is host and path of the mount, with a slash at the end.

@@ -68,7 +68,7 @@ class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
     ) -> None:
         super().__init__()
         if "hypercorn.app_wrappers" in sys.modules:
-            # It responds to handshakes itself: the app can't say anything there.
+            # hypercorn responds to handshakes itself, so the app can't add a hint there.
             log.warning("hypercorn refuses websockets without asking the app: %s", _SERVERS)
         self._refuse = refuse
         self._reserve = reserve

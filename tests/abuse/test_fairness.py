@@ -1,4 +1,4 @@
-"""Tests that many clients, and greedy ones, do not keep ``noderpc start`` from serving
+"""Tests that neither many clients nor greedy ones keep ``noderpc start`` from serving
 others."""
 
 from __future__ import annotations

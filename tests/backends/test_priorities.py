@@ -1,5 +1,5 @@
 """Tests that validator sets derived from few stored ones equal those that were incremented
-block by block, however powers changed and whatever was added or removed."""
+block by block, after any changes of powers and members."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ changes = (
 @settings(max_examples=400 if is_long() else 20)
 @given(
     # CometBFT's LoadValidators rescales only once, however far below the stored set is, so some
-    # sets between those of an upstream can't be computed.
+    # sets between two sets of an upstream can't be computed.
     st.tuples(plans(0, 1, 2, 9, 1000, 10**6, 10**12), st.just(0))
     | st.tuples(plans(0, 5, 9, 12), st.just(12)),
     st.lists(changes, min_size=1, max_size=10),
@@ -193,7 +193,8 @@ def test_priorities_that_are_rescaled_long_after_a_change_are_stored(
 def test_priorities_that_come_with_each_older_block_are_stored_once_for_many(
     open_store: OpenStore,
 ) -> None:
-    """They are stored every 128 heights, where the members change, and at the lowest height."""
+    """Sets are stored every 128 heights, at changes of the members, and at the lowest height.
+    Sets are stored every 128 heights, at changes of the members, and at the lowest height."""
     plan: list[Plan] = [({0: 5} if height == 50 else {}, None) for height in range(1, 303)]
     history = History(open_store(), plan, 300)
 

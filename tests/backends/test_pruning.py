@@ -181,7 +181,8 @@ def test_others_write_read_and_verify_while_a_store_is_pruned(
 
     def verify() -> None:
         try:
-            # Pruning continues at the lowest stored block, wherever the last run stopped.
+            # Pruning continues at the lowest stored block, regardless of where the last run
+            # stopped.
             assert 10 <= other.verify() < 700
         except BaseException as error:
             faults.append(error)

@@ -1,5 +1,5 @@
-"""Tests that searches find what a list of all events contains, whatever was added to the store
-or removed."""
+"""Tests that searches find what a list of all events contains, after any additions and
+removals."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.sqlite
 
 T = TypeVar("T")
 Change = Callable[..., bytes]
-"""For each row, change bytes and compute the row's checksum, which covers its key, anew."""
+"""For each row, change bytes and recompute the row's checksum, which covers its key."""
 
 AT = "WHERE height = 5"
 LAST = "WHERE height = (SELECT max(height) FROM blocks)"

@@ -34,7 +34,7 @@ from tests.helpers.until import PATIENCE
 
 USAGE = 2
 
-# Values that are wrong wherever the node runs, by the label that the help shows.
+# Values that are always wrong, by the label that the help shows.
 WRONG_VALUES: dict[str, list[str]] = {
     "": ["maybe"],
     "INTEGER": ["-1", "many", "1.5"],

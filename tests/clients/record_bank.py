@@ -17,11 +17,12 @@ named:
     ``[{name, blocks, state}]``. Each is a chain of its own that begins with the genesis; its
     block 1 is empty. ``blocks`` are ``[{height, time, txs, events, validator_updates,
     consensus_param_updates}]``; ``txs`` are ``[{name, bytes, hash, check, deliver}]``: before a
-    block each of its transactions is given to CheckTx, in order, then all of them, whatever
-    CheckTx said, to FinalizeBlock. ``check`` and ``deliver`` are ``{code, codespace, log, info,
+    block each of its transactions is given to CheckTx, in order, then all of them, also if
+    CheckTx refused one, to FinalizeBlock. ``check`` and ``deliver`` are ``{code, codespace,
+    log, info,
     data, gas_wanted, gas_used, events}``, events ``[{type, attributes: [{key, value,
-    index}]}]``. The stack of a panic is left out of the log, which ends at ``stack:``. Bytes
-    in a log that are no UTF-8 are U+FFFD, as they are in CometBFT's JSON.
+    index}]}]``. The stack of a panic is left out of the log, which ends at ``stack:``. Bytes in
+    a log that are not UTF-8 are U+FFFD, as in CometBFT's JSON.
     ``state`` is that after the last block: ``{accounts, balances, supply}``, accounts as the
     SDK's JSON in order of their addresses' bytes, balances ``{address: {denom: amount}}``.
 ``queries``

@@ -27,7 +27,7 @@ RATE, CALLS = 60, 200
 
 
 def test_a_node_gets_no_more_than_its_rate(tmp_path: Path) -> None:
-    """The follower and the workers share the rate, whatever clients ask."""
+    """The follower and the workers share the rate, for all requests of clients."""
     calls: list[float] = []
     with run_node(dialect="comet-0.38") as node:
         app = app_for(grown(node, 5).chain, dialect="comet-0.38")

@@ -1,4 +1,4 @@
-"""Tests of differences between nodes of the Cosmos SDK and those of the kvstore."""
+"""Tests of differences between nodes of the Cosmos SDK and of the kvstore."""
 
 from __future__ import annotations
 

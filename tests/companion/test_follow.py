@@ -225,7 +225,7 @@ def _sent_and_committed(own: str, node: Node) -> None:
 
 
 def test_subscribers_are_told_by_the_companion(companion: Companion) -> None:
-    """Their events are written as by the node."""
+    """The events of these blocks are written as by the node."""
     with run_node(dialect="comet-0.38") as node:
         followed = companion(grown(node, 3).url)
         followed.follow()
@@ -265,7 +265,7 @@ def test_results_that_the_next_header_refutes_are_replaced(
     companion: Companion,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Nothing proves the results of the newest block, so the node's are stored as they are."""
+    """Nothing proves the results of the newest block, so the node's are stored unchanged."""
     caplog.set_level(logging.ERROR)
     inner = node_of(chain, 30)
     node = Liar(inner)

@@ -37,7 +37,7 @@ from .raw_node import Respond, hang, http, raw_node, results
 
 
 def of_038(*urls: str) -> Upstreams:
-    """Return two nodes of CometBFT 0.38, of which the second is asked first."""
+    """Return two nodes of CometBFT 0.38; the second is asked first."""
     nodes = [Upstream(url, dialect="comet-0.38", limits=LIMITS) for url in urls]
     return Upstreams([Reader(node) for node in nodes], 0.0)
 

@@ -191,8 +191,8 @@ def _flood(listener: socket.socket) -> None:
 
 
 def test_a_node_that_floods_is_not_asked_for_each_message() -> None:
-    """Its messages are read only as fast as blocks may come, and messages about stored blocks
-    are dropped."""
+    """Messages are read only as fast as blocks may come, and messages about stored blocks are
+    dropped."""
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -231,7 +231,7 @@ def test_a_node_that_is_down_may_have_what_others_lack(
 def test_nodes_that_lack_different_results(
     chain: SampleChain, serve_node: Serve, store: SQLiteBackend
 ) -> None:
-    """Each node is asked for the results that it has."""
+    """Each node is only asked for results in its store."""
     urls = [serve_node(pruned(node_of(chain), base, base)) for base in (40, 20, 60)]
 
     assert import_all(store, upstreams_at(*urls)) == (20, HEIGHTS - 1)

@@ -160,7 +160,7 @@ def _of_unknown_keys(found: tuple[Validator, ...]) -> tuple[Validator, ...]:
 
 
 def _priorities(found: tuple[Validator, ...]) -> tuple[Validator, ...]:
-    """Return priorities from which those of the next height do not follow."""
+    """Return priorities from which the next height's do not follow."""
     return tuple(replace(each, proposer_priority=0) for each in found)
 
 

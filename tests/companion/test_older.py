@@ -237,7 +237,7 @@ def test_a_lie_is_not_served(
 def test_a_tx_above_the_head_is_not_found(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Its block is not found either."""
+    """The block is not found either."""
     inner = node_of(chain, HEAD)
     followed = followed_from(companion, serve_node(inner))
     followed.close()

@@ -181,7 +181,7 @@ def test_forwarded_calls_leave_threads_for_stored_reads(
 def test_subscribers_to_results_that_are_refuted(
     chain: SampleChain, serve_node: Serve, companion: Companion
 ) -> None:
-    """Their subscription ends with the height and the reason, and the signal and the metrics
+    """The subscription ends with the height and the reason, and the signal and the metrics
     count it."""
     pytest.importorskip("prometheus_client")
     inner = node_of(chain, 30)

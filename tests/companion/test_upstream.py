@@ -138,7 +138,7 @@ def test_a_name_whose_look_up_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nobody_is_there() -> None:
-    """Neither the address nor the name can be reached."""
+    """Both the address and the name are unreachable."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(UpstreamUnavailable, match="can't be reached"):
@@ -306,8 +306,8 @@ def test_credentials_are_sent_and_not_shown() -> None:
 
 @pytest.mark.parametrize("broken", [b"", b"no header\r\n"])
 def test_keys_of_a_url_are_in_no_log(broken: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    """They are neither in urllib3's own log at level DEBUG, nor next to headers that it can't
-    parse."""
+    """Credentials are neither in urllib3's own log at level DEBUG, nor next to headers that it
+    can't parse."""
     caplog.set_level(logging.DEBUG)
     body = b'{"jsonrpc":"2.0","id":0,"result":{}}'
     answer = http(body).replace(b"\r\n\r\n", b"\r\n" + broken + b"\r\n", 1)
@@ -633,7 +633,7 @@ def test_urgent_calls_may_be_a_second_ahead_of_the_rate(
 
 
 def test_calls_beyond_the_rate_wait_or_fail() -> None:
-    """A batch counts as many calls as it has."""
+    """Each call of a batch is counted."""
     throttle = Throttle("node", 9, 0.01)
     with throttle.admitted(10, 0):
         pass

@@ -167,8 +167,7 @@ REASONS = (
         "uri (dial_seeds|dial_peers|unsafe_flush_mempool|nosuch)|path .*|a call under v1"
         "|websocket without a handshake",
         "headers.*|body",
-        "a path that is no route is the host's, and so is its page of error; the status is"
-        " the same",
+        "a path without a route is the app's, and so is its error page; the status is the same",
     ),
     Reason(
         "uri (header|header_by_hash)( .*)?",
@@ -190,7 +189,7 @@ REASONS = (
     Reason(
         "event Vote",
         r".*\.Vote\.(type|timestamp|signature)",
-        "the votes that are sent are those of the commit: precommits",
+        "the votes that are sent are in the commit: precommits",
     ),
 )
 

@@ -1,7 +1,8 @@
 """Upgrade a node in place from 0.34 to 0.38 while a companion follows it.
 
 ``python -m tests.differential.upgrade OLD=BINARY NEW=BINARY`` prints the new binary's responses
-for the old heights, and those of its companions: the one that followed the old binary, which is
+for the old heights, and its companions' responses: the one that followed the old binary, which
+is
 started again, and one that reads everything from the new binary.
 """
 

@@ -1,4 +1,5 @@
-"""Tests that the feed delivers every height once and in order, whatever its backend does."""
+"""Tests that the feed delivers every height once and in order, for all faults of its backend.
+Tests that the feed delivers every height once and in order, for all faults of its backend."""
 
 from __future__ import annotations
 

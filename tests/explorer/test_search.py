@@ -79,7 +79,7 @@ def test_an_account_shows_what_events_say_of_it(grown: Site) -> None:
     found = page(grown.client, "/account/cosmos1" + "q" * 38)
 
     assert "transfer.recipient" in found.text
-    assert found.text.count("There is none.") == 3
+    assert found.text.count("No transactions found.") == 3
 
 
 def test_a_busy_account_shows_its_latest_transactions(

@@ -124,7 +124,7 @@ def opened(database: Path, application: str = "kvstore") -> Iterator[SQLiteBacke
 
 
 def producer(database: Path) -> int:
-    """Return the PID of the process that holds the lease; 0 if there is none."""
+    """Return the PID of the process that holds the lease; 0 if it is free."""
     with closing(sqlite3.connect(database, timeout=PATIENCE)) as connection:
         row = connection.execute("SELECT owner FROM lease").fetchone()
     return int(row[0].split("-")[0]) if row and row[0] else 0

@@ -29,7 +29,8 @@ SOME = SERVERS if is_long() else ("werkzeug", "pywsgi")
 UNPATCHED = "unpatched"
 """gevent.pywsgi in a host that did not patch."""
 
-# Seconds that gunicorn waits for open connections when it is told to stop; a gevent worker
+# Seconds that gunicorn waits for open connections when it gets the signal to stop; a gevent
+# worker
 # notices the signal up to a second later.
 GRACE_S = 2
 
@@ -50,7 +51,7 @@ class Server:
     _log: Path
 
     def get(self, path: str) -> Any:
-        """Return the result of a route, or another view's response as it is."""
+        """Return the result of a route, or another view's response unchanged."""
         found = get(self.url, path).raise_for_status().json
         return found["result"] if isinstance(found, dict) and "result" in found else found
 

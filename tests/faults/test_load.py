@@ -1,5 +1,4 @@
-"""Tests that many killed clients, or one that never reads, cause no delay for others and no
-leak."""
+"""Tests that killed clients, or one that never reads, cause no delay for others and no leak."""
 
 from __future__ import annotations
 

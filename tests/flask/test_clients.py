@@ -55,7 +55,7 @@ class Server:
         return WebSocketClient(self.url, path=path, source=client)
 
     def waiting(self, client: str) -> Future[Any]:
-        """Return a call that waits, as soon as it does."""
+        """Return a call as soon as it waits."""
         found = self._threads.submit(self.post, call("events", LONG), client)
         assert self._began.acquire(timeout=PATIENCE)
         return found
@@ -140,7 +140,7 @@ def test_one_client_cannot_take_all_waiter_slots(
     received = hogs[0].result(PATIENCE)["error"]["data"]
     assert "3 calls are already waiting, 3 of this client, so this call was dropped" in received
     assert "NODERPC_MAX_WAITING_CALLS raises this" in received
-    # Two more clients with one call each would leave the hog no more than they have.
+    # Two more clients with one call each would leave the hog the same number as each of them.
     again = server.post(call("events", LONG), HOG)["error"]["data"]
     assert again == "3 calls are already waiting; NODERPC_MAX_WAITING_CALLS raises this"
     node.produce()

@@ -116,7 +116,7 @@ def test_a_custom_route_may_return_any_json_value(make_app: MakeApp, answer: Any
     [
         (NodeRPCError("no greeting today"), 500, -32603, "no greeting today"),
         (NodeRPCError("none", "ask later"), 500, -32603, "none (ask later)"),
-        (NotFound("nobody of this name"), 404, -32603, "nobody of this name"),
+        (NotFound("unknown name"), 404, -32603, "unknown name"),
         (ValueNotAllowed("not this name"), 400, -32603, "not this name"),
         (InvalidParams("name: too rude"), 400, -32602, "name: too rude"),
         (RPCError("later", code=-32050, message="Not now"), 500, -32050, "later"),

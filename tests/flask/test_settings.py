@@ -155,7 +155,7 @@ def test_the_names_that_settings_take_are_those_that_there_are() -> None:
 def test_a_key_that_is_no_setting_is_refused() -> None:
     with pytest.raises(
         ConfigurationError,
-        match="NODERPC_DATABSE is not a setting; did you mean NODERPC_DATABASE",
+        match="unknown setting NODERPC_DATABSE; did you mean NODERPC_DATABASE",
     ):
         read(databse="x")
 
@@ -206,7 +206,7 @@ def test_a_prefix_that_is_no_path_is_refused_where_a_blueprint_is_registered(
 
 
 def test_an_option_that_is_no_setting_is_refused(make_app: MakeApp) -> None:
-    with pytest.raises(ConfigurationError, match="NODERPC_COLOUR is not a setting"):
+    with pytest.raises(ConfigurationError, match="unknown setting NODERPC_COLOUR"):
         make_app().register_blueprint(noderpc_bp, colour="red")
 
 

@@ -25,7 +25,7 @@ HANDSHAKE = {
 
 @pytest.fixture
 def node() -> Iterator[Node]:
-    """A node that believes to have two threads, of which one may be held by a waiting call."""
+    """A node that is configured for two threads; one of them may be held by a waiting call."""
     with run_node(server_threads=2, broadcast_timeout=PATIENCE) as running:
         yield running
 

@@ -213,7 +213,7 @@ def test_ethereum_s_methods_are_there_where_they_are_served(
 
 def test_a_route_of_the_host_s_own_has_its_group(backend: chain.PeeredBackend) -> None:
     def answer(ctx: Any, params: NoParams) -> dict[str, str]:
-        """What <b>this</b> app says."""
+        """Greeting of <b>this</b> app."""
         return {}
 
     app = Flask("host")

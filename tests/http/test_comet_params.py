@@ -81,7 +81,7 @@ def posted(client: FlaskClient, call: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("call", [{}, {"params": None}, {"params": {}}, {"params": [None]}])
 def test_parameters_may_be_left_out(client: FlaskClient, call: dict[str, Any]) -> None:
-    # CometBFT panics without the member params; here it means that there are none.
+    # CometBFT panics without the member params; here it means no parameters.
     assert "result" in posted(client, {"method": "block", **call})
 
 

@@ -34,7 +34,7 @@ def check(value: object, kind: Kind, where: str = "result") -> list[str]:
 def _complaints(value: object, kind: Kind, where: str) -> Iterator[str]:
     if isinstance(kind, str):
         if not _SCALARS[kind](value):
-            yield f"{where}: {value!r} is no {kind}"
+            yield f"{where}: {value!r} is not a {kind}"
     elif kind.keys() == {"shape"}:
         yield from _shape(value, str(kind["shape"]), where)
     elif kind.keys() == {"array"}:
@@ -53,7 +53,7 @@ def _shape(value: object, name: str, where: str) -> Iterator[str]:
 
 def _array(value: object, expected: Kind, where: str) -> Iterator[str]:
     if not isinstance(value, list):
-        yield f"{where}: {value!r} is no array"
+        yield f"{where}: {value!r} is not an array"
         return
     for index, item in enumerate(value):
         yield from _complaints(item, expected, f"{where}[{index}]")

@@ -160,7 +160,7 @@ def test_a_scalar_where_an_object_belongs_is_named() -> None:
 
 
 def test_an_element_is_named_by_its_place() -> None:
-    assert check([1, "2"], {"array": "number"}) == ["result[1]: '2' is no number"]
+    assert check([1, "2"], {"array": "number"}) == ["result[1]: '2' is not a number"]
 
 
 def test_every_complaint_is_given() -> None:
@@ -173,7 +173,7 @@ def test_the_id_of_a_node_is_lower_case() -> None:
     value = NODE_INFO | {"id": str(NODE_INFO["id"]).upper()}
 
     assert check(value, {"shape": "NodeInfo"}) == [
-        "result.id: '6EED0C8523F39DB9E1C0DCD99C93C3039B6F7B94' is no lower hex"
+        "result.id: '6EED0C8523F39DB9E1C0DCD99C93C3039B6F7B94' is not a lower hex"
     ]
 
 

@@ -31,7 +31,7 @@ def handler(ctx: Context, params: NoParams) -> Empty:
     """The first
     sentence.
 
-    And more.
+    Further text.
     """
     return Empty()
 

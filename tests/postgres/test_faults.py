@@ -223,7 +223,7 @@ def test_a_connection_that_the_server_ended_is_replaced(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
-        # Neither reads nor writes fail.
+        # Reads and writes succeed.
         assert store.reads.latest_height() == number + 1
         assert store.reads.block(1)[1].txs == (b"a=0",)
     assert store.verify() == 3

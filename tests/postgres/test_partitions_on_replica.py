@@ -1,5 +1,4 @@
-"""Tests of a partition that the primary drops while a replica, of which it knows nothing, reads
-it."""
+"""Tests of a partition that the primary drops while a replica, unknown to it, reads it."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_an_empty_database_is_known_without_making_tables(empty: str) -> None:
 
 
 def removed(url: str) -> None:
-    """Mark the tables as those of a version that has removed what this version needs."""
+    """Mark the tables as written by a version that has removed what this version needs."""
     with psycopg.connect(url) as at:
         at.execute("UPDATE noderpc_schema SET version = 99, oldest = 99")
 
@@ -93,7 +93,7 @@ def test_a_host_goes_on_where_a_newer_version_has_added_to_the_tables(
 def test_a_host_stops_where_a_newer_version_has_removed_from_the_tables(
     url: str, open_host: Open, maker: ChainMaker
 ) -> None:
-    """Neither a block nor a transaction is written, and /readyz says why."""
+    """Blocks and transactions are not written, and /readyz says why."""
     host = open_host(application=KVStore)
     host.init_chain(maker.genesis, maker.state)
     host.append_block(maker.block(b"a=1"))

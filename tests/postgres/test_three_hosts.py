@@ -1,5 +1,5 @@
 """Three hosts on one database under load: each subscriber receives each match once and in
-order, whatever is restarted, killed or promoted meanwhile."""
+order, while hosts are restarted, killed or promoted."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def url(pair: tuple[Cluster, Standby]) -> str:
 
 @pytest.fixture
 def hosts(url: str, tmp_path: Path) -> Iterator[list[Host]]:
-    """Yield three hosts, of which two have the validator's keys."""
+    """Yield three hosts; two of them have the validator's keys."""
     folders = [tmp_path / name for name in ("one", "two", "three")]
     home.create(folders[0], "three-hosts", 1_700_000_000 * 10**9)
     shutil.copytree(folders[0], folders[1])

@@ -68,7 +68,7 @@ def test_a_file_that_is_no_store_is_reported_at_once(tmp_path: Path) -> None:
     (message,) = refusal("--home", str(tmp_path)).splitlines()
 
     assert message.startswith(
-        f"Error: {tmp_path / 'data' / 'noderpc.db'}: the file is no SQLite"
+        f"Error: {tmp_path / 'data' / 'noderpc.db'}: the file is not a SQLite"
     )
 
 
@@ -96,7 +96,8 @@ def test_a_process_that_ends_by_itself_is_not_tried_again(tmp_path: Path) -> Non
 
 
 def answered(url: str) -> tuple[int, str]:
-    """Return the status and the text of the response to a GET; 0 if there is none."""
+    """Return the status and the text of the response to a GET; 0 if the server does not
+    respond."""
     try:
         answer = get(url)
         return answer.status, answer.text

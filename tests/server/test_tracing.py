@@ -75,7 +75,7 @@ def test_each_process_sends_its_spans_to_the_collector(
             node.until_up()
             until(lambda: ("health", False) in names_and_traces(bodies), "the first span")
             request(f"{node.url()}/status", headers=HEADERS)
-            until(lambda: ("status", True) in names_and_traces(bodies), "that of the trace")
+            until(lambda: ("status", True) in names_and_traces(bodies), "the span of the trace")
             get(node.url(), "/status")
             assert node.end() == 0
         # Spans that were still queued are sent at the end.

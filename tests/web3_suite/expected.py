@@ -31,8 +31,8 @@ RACES: tuple[tuple[str, str], ...] = (
     (
         "over_http.py::TestAsyncEth::test_eth_call_offchain_lookup_tries_next_url_for_"
         "non_4xx_error_status_and_tests_POST?*",
-        "the test's double of aiohttp hangs up before it reads: whoever sends the body of an"
-        " answer after its head is too late",
+        "the test's double of aiohttp hangs up before it reads: a body sent after the head"
+        " comes too late",
     ),
     (
         "TestConnection::test_async_eth_subscribe_syncing_mocked?syncing-True?",

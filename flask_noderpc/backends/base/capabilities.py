@@ -165,7 +165,7 @@ class Network:
 
     def genesis_chunk(self, number: int) -> GenesisChunk | None:
         """Return a chunk of a genesis document that is too large to be stored; ``None`` if
-        there is none."""
+        nothing is cached."""
         return None
 
     def upstream_height(self) -> int | None:

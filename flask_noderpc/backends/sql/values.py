@@ -21,7 +21,7 @@ def chunk_name(number: int) -> str:
 
 
 def read_metadata(at: Connection, name: str) -> bytes | None:
-    """Return a value; ``None`` if there is none."""
+    """Return a value; ``None`` if nothing is cached."""
     row = at.execute(
         "SELECT content, checksum FROM metadata WHERE name = ?", (name,)
     ).fetchone()

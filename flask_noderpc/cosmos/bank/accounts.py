@@ -39,7 +39,7 @@ def module_address(name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account of a user, or of a module, whose name it has."""
+    """An account of a user, or of a module with its name."""
 
     address: str
     number: int = 0

@@ -77,9 +77,9 @@ class BankDevAccounts(DevAccounts):
         of_new_chain = coins.parse(own.bank_coins)
         if found != dict.fromkeys(dev_addresses(own.bank_prefix), of_new_chain):
             log.warning(
-                "NODERPC_BANK_PREFIX and NODERPC_BANK_COINS are those of a new chain, and this"
-                " one began with others: NODERPC_DATABASE at a new file (noderpc start: --home)"
-                " makes a chain that has them"
+                "NODERPC_BANK_PREFIX and NODERPC_BANK_COINS are only used for a new chain, and"
+                " this one began with others: NODERPC_DATABASE at a new file (noderpc start:"
+                " --home) makes a chain that has them"
             )
         # Most hosts only show log lines from the level warning on.
         accounts_log.warning(

@@ -132,7 +132,7 @@ class Ed25519Key(Key):
 
 @dataclass(frozen=True, slots=True)
 class MultisigKey(Key):
-    """A set of keys, of which ``threshold`` must sign."""
+    """A set of keys; ``threshold`` of them must sign."""
 
     threshold: int
     keys: tuple[Key, ...]

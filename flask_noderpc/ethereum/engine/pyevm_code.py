@@ -69,7 +69,7 @@ class Computation(ShownComputation):
     _precompiles: Any = precompiles()
     code_size_limit = CODE_SIZE_LIMIT
     offered = 0
-    """Gas that was left when it was last read, of which a CREATE passes on all but a 64th."""
+    """Gas left at the last read; a CREATE passes on all but a 64th of it."""
 
     def __init__(self, state: Any, message: Any, transaction_context: Any) -> None:
         super().__init__(state, message, transaction_context)
@@ -137,7 +137,7 @@ class Computation(ShownComputation):
 
     @property
     def precompiles(self) -> dict[Any, Any]:
-        """Precompiled contracts by address, of which overrides may have moved some."""
+        """Precompiled contracts by address; overrides may have moved some."""
         moved: dict[Any, Any] | None = self.state.precompiles  # type: ignore[attr-defined]
         return self.get_precompiles() if moved is None else moved
 

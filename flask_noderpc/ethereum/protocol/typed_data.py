@@ -178,7 +178,7 @@ def _atom(kind: str, value: object) -> bytes:
             return _bytes(kind, value)
     except ValueError:
         pass
-    raise ValueError(f"{str(value)[:100]!r} is no {kind[:100]}")
+    raise ValueError(f"{str(value)[:100]!r} is not a valid {kind[:100]}")
 
 
 def _bytes(kind: str, text: str) -> bytes:
@@ -204,4 +204,4 @@ def _number(kind: str, value: object, *, is_signed: bool, bits: int) -> bytes:
         value.to_bytes(bits // 8, signed=is_signed)
         return value.to_bytes(32, signed=is_signed)
     except (ValueError, OverflowError):
-        raise ValueError(f"{str(value)[:100]!r} is no {kind}") from None
+        raise ValueError(f"{str(value)[:100]!r} is not a valid {kind}") from None

@@ -1,6 +1,6 @@
 """Routes whose calls need a state and are forwarded to another node.
 
-The parameters are checked like those of the original route and forwarded as they were given.
+The parameters are checked by the original route's rules and forwarded as they were given.
 Only tags for the newest block are replaced with our own height; otherwise ``eth_call`` could be
 executed at a later block than ``eth_blockNumber`` returned.
 """

@@ -93,8 +93,7 @@ class Refusal(NamedTuple):
     error: NodeRPCError | None = None
     request_id: bytes | None = None
     max_body: int = 0
-    """Limit of the body, of which at most twice that size is discarded; 0 to discard
-    nothing."""
+    """Limit of the body; up to twice that size is read and discarded, nothing if it is 0."""
 
     def bytes_to_discard(self, head: Head) -> int:
         """Return the length of the body if it must be read to be discarded.

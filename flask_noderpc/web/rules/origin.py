@@ -1,7 +1,8 @@
 """Permissions of a client by its address and headers, and CORS headers like CometBFT's.
 
 Everyone may read a chain. But a web page must not send transactions through a node that its
-user's browser can reach; on real nodes it can. Programs other than browsers send neither header
+user's browser can reach, as it can on real nodes. Programs other than browsers send neither
+header
 and are not affected.
 
 Only programs on this machine may have the node's keys sign, and pages that may send
@@ -40,7 +41,7 @@ _HOST = re.compile(r"([a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?")
 _ORIGIN = re.compile(rf"(https?)://{_HOST.pattern}")
 _END_OF_HOST = re.compile("[/?#]")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
-# Their pages are programs that the browser's user installed.
+# Extensions are programs that the browser's user installed.
 _EXTENSIONS = ("chrome-extension://", "moz-extension://")
 
 

@@ -27,7 +27,7 @@ def next_of(poll: Callable[[], Any], cause: Callable[[], Any]) -> Any:
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(next(poll())), daemon=True)
     thread.start()
-    # A poll only sees what happens after it began, and it does not report when that is.
+    # A poll only sees later events, and it does not report when it begins.
     while thread.is_alive():
         cause()
         thread.join(0.5)

@@ -209,7 +209,7 @@ def test_a_test_controls_the_chain_from_python(noderpc_bank: BankNode) -> None:
         noderpc_bank.freeze()
         noderpc_bank.fail_next_tx(11)
 
-    # Neither change is left after the revert.
+    # Both changes are gone after the revert.
     sent = noderpc_bank.faucet(NOBODY, "3token")
     assert result_of(noderpc_bank, bytes.fromhex(sent)).code == 0
     assert balance(chain, NOBODY) == 3

@@ -1,4 +1,4 @@
-"""Properties of the application ``bank`` that hold whatever is sent to it."""
+"""Properties of the application ``bank`` that hold for all transactions."""
 
 from __future__ import annotations
 

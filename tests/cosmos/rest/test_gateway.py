@@ -52,7 +52,7 @@ def refused(reply: TestResponse, status: int, code: int) -> str:
 
 
 def test_wallets_find_what_they_probe_on_an_app(client: FlaskClient) -> None:
-    # For Keplr, 501 means that a module does not exist, and 400 that it does.
+    # For Keplr, 501 means that a module is missing, and 400 that it exists.
     assert refused(client.get("/cosmos/bank/v1beta1/spendable_balances/test"), 400, 3)
     for path in (
         "/ibc/apps/transfer/v1/params",

@@ -1,4 +1,4 @@
-"""Compare the gateway with that of the Cosmos SDK 0.53.8, over HTTP.
+"""Compare the gateway with the Cosmos SDK's (0.53.8), over HTTP.
 
 tests/clients/record_bank_rest.py says how the SDK's replies were recorded. Status, type and
 text of each reply are equal, except for values that belong to one chain. Each other difference

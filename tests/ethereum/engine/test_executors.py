@@ -379,7 +379,7 @@ def endless():
 jobs = [gevent.spawn(endless), gevent.spawn(made.run, WhoAmI(), 120)]
 gevent.joinall(jobs)
 assert jobs[0].value == "timed out" and jobs[1].value, jobs
-# What lets it end comes from another greenlet.
+# The file that ends it comes from another greenlet.
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     held = gevent.spawn(made.run, Held(folder), 120)
@@ -387,7 +387,7 @@ with tempfile.TemporaryDirectory() as name:
         gevent.sleep(0.01)
     (folder / "end").touch()
     assert held.get(timeout=120) == "done"
-# Whoever waits is ended: its process goes with it, and the answer to nobody else.
+# A waiting greenlet is killed: its process ends, and no other job gets the result.
 lost = gevent.spawn(made.run, Endless(), 120)
 gevent.sleep(0.1)
 lost.kill()

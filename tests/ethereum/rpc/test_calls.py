@@ -43,7 +43,7 @@ NOBODY = at(0xBAD)
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A node with two blocks, of which the second has a call of the counter."""
+    """A node with two blocks; the second has a call of the counter."""
     made = Running(tmp_path_factory.mktemp("calls"))
     made.mine()
     made.mine(tx(0, to=COUNTER, gas=60_000, value=0))
