@@ -46,7 +46,7 @@ class BatchState:
     def range(
         self, prefix: bytes, after: bytes | None = None, limit: int = 1000
     ) -> Sequence[tuple[bytes, bytes]]:
-        """Return pairs as :meth:`AppState.range` does."""
+        """Return pairs as the stored state does."""
         if not self._sees_pending():
             return self._stored.range(prefix, after, limit)
         # Each pending write may remove a stored pair, so read one more pair for each.

@@ -21,7 +21,7 @@ log = logging.getLogger("flask_noderpc.producer")
 
 _MAX_WAIT_S = 1.0
 
-# Senders of transactions can wait for a block with an interval up to this.
+# Maximum block interval in seconds at which senders of transactions can wait for their block.
 _SHORT_INTERVAL_S = 0.1
 
 _YIELD_S = 0.001

@@ -51,7 +51,7 @@ class Home:
 
     @property
     def validator_keys(self) -> tuple[PrivateKey, ...]:
-        """Keys of :attr:`keys` without their files."""
+        """Private keys of the home, without their files."""
         return tuple(each.key for each in self.keys)
 
 

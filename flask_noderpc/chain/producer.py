@@ -365,7 +365,7 @@ class Producer:
 
     def check_development(self, wish: str) -> None:
         """Raise :exc:`~flask_noderpc.errors.KeyProtected` unless our keys may sign a height
-        again; ``wish`` names what needs it, for the error."""
+        again; ``wish`` names the action in the error text."""
         self._signer.check_development(wish)
 
     def rewind(self, height: int) -> None:

@@ -2,7 +2,7 @@
 routes that control a development chain (NODERPC_DEV).
 
 CometBFT: p2p/netaddress.go, with its error texts and Go's ``net`` error texts. Host names are
-not resolved, as CometBFT does not report a failure.
+not resolved: CometBFT ignores names that can't be resolved.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def _heights(conditions: list[Condition]) -> tuple[int, int]:
     """Return the lowest and the highest height that the conditions allow."""
     ranges = [c for c in conditions if c.operator is not Kind.EQ]
     if not ranges and conditions:
-        # CometBFT 0.37: of several equalities the first one is used.
+        # CometBFT 0.37: if all conditions are equalities, the first one is used.
         return _one_height(conditions[0])
     low, high = 0, HIGHEST
     # CometBFT 0.37: an equality is ignored if another kind of height condition is present.

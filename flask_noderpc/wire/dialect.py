@@ -133,15 +133,16 @@ class Behaviours:
     filter_events: Callable[[Iterable[Message]], Iterable[Message]] = iter
     """Function that selects the messages of a block that subscribers get, and their keys."""
     unknown_block_is_null: bool = False
-    """CometBFT: the response for an unknown block is a result without a block, not an error."""
+    """True if the result for an unknown block has no block, as in CometBFT, instead of being an
+    error."""
     proves_each_block: bool = False
-    """CometBFT: even without empty blocks, a block that changed the application's state is
-    followed by another block, which contains the hash of that state."""
+    """True if, without empty blocks, a block that changed the application's state is followed
+    by another block, as in CometBFT. The second block contains the hash of that state."""
     failed_check_is_error: bool = False
-    """CometBFT 1.0: the response for a transaction that CheckTx rejects is an error, not a
-    result."""
+    """True if a transaction that CheckTx rejects is an error instead of a result, as in
+    CometBFT 1.0."""
     closed_while_catching_up: bool = False
-    """CometBFT 1.0: transactions are rejected while the node is catching up."""
+    """True if transactions are rejected while the node is catching up, as in CometBFT 1.0."""
     keeps_form: bool = False
     """True if decoded results keep null, empty, absent and additional members of the node's
     JSON, and are encoded with them."""

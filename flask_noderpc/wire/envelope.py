@@ -74,11 +74,11 @@ class Envelope:
     """JSON-RPC 2.0 envelope of the document; other dialects override its attributes."""
 
     lone_reply_is_bare = True
-    """CometBFT: if a batch has one response, that response is sent without a list."""
+    """True if the only response of a batch is sent without a list, as in CometBFT."""
     empty_body_is_index = False
     """True if the response to a POST without a body is the index page."""
     runs_notifications = False
-    """CometBFT: a call without an ID is not executed at all."""
+    """True if a call without an ID is executed; CometBFT ignores it."""
     shows_hints = True
     """True if errors contain hints in addition to the texts of a real node."""
     nobody = b'"id":null,'

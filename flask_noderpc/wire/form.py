@@ -96,8 +96,8 @@ def _cleaned(value: Json, known: Names) -> Json:
 def _without_aliases(
     found: dict[str, Json], own: Collection[str], known: Names
 ) -> dict[str, Json]:
-    """Return an object without aliases: unknown members whose names Go's decoders would match
-    with known ones, such as ``Height``, and ``gasUsed`` of protobuf's JSON."""
+    """Return an object without its aliases: unknown members whose names Go's decoders would
+    match with known ones, such as ``Height``, or ``gasUsed`` in protobuf's JSON."""
     if found.keys() <= known:
         return found
     folded = {*map(_folded, own), *_folded_names(known)}
@@ -140,7 +140,7 @@ def _patched_member(own: dict[str, Json], name: str, patch: Patch) -> Json:
     return own.get(patch["from"]) if "from" in patch else patched(own.get(name), patch)
 
 
-# The results that have forms.
+# Forms of decoded results.
 
 
 def has_form(result: type) -> bool:

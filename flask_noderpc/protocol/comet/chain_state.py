@@ -37,7 +37,7 @@ MAX_BLOCK_BYTES = 100 * 1024 * 1024
 _BLOCK_OVERHEAD = 11
 _MAX_HEADER = 626
 _MAX_COMMIT = 94
-# This includes the tag and the length prefix.
+# Maximum size of a signature in a commit, with its tag and length prefix.
 _MAX_SIGNATURE = 111
 
 # Tendermint 0.34 also has sr25519 keys.

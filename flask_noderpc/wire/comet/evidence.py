@@ -276,7 +276,7 @@ _COMMIT = Struct(
 )
 
 
-# ValidateBasic rejects other nil pointers; the errors here have its texts.
+# All nil pointers except a validator's key are rejected with ValidateBasic's error texts.
 
 
 def _validator(pub_key: PublicKey | None, **others: Any) -> Validator:

@@ -22,7 +22,8 @@ from ...jsoncodec import text_of
 # Go: encoding/json/scanner.go, maxNestingDepth.
 MAX_DEPTH = 10_000
 
-# Finding Go's error text in a document of one megabyte takes half a second.
+# Maximum bytes of a document for which Go's error text is determined: scanning a megabyte takes
+# half a second.
 MAX_EXPLAINED = 20_000
 
 # Go: encoding/json escapes the characters that HTML and JavaScript treat specially, and writes
@@ -168,7 +169,7 @@ def check(document: bytes) -> None:
         if len(document) <= MAX_EXPLAINED:
             _check(document)
         elif isinstance(error, jsoncodec.TooDeep):
-            # Python's parser may exceed its recursion limit.
+            # Python's parser could exceed its recursion limit.
             raise GoError(str(error)) from None
         else:
             _check_long(document, str(error))

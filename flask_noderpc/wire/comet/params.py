@@ -151,8 +151,8 @@ class StringSlice:
 
 
 def _texts(raw: bytes) -> tuple[str, ...]:
-    # Fast path for plain arrays, which may be long. Element by element, more arrays
-    # are accepted, as in Go.
+    # Fast path for plain arrays, which may be long. Parsing element by element accepts all
+    # arrays that Go accepts.
     with suppress(jsoncodec.NotJSON):
         return tuple(text or "" for text in jsoncodec.decode(raw, list[str | None]))
     return tuple(map(String().from_json, gojson.elements(raw)))

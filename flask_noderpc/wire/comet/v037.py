@@ -150,7 +150,7 @@ EVENT_SCHEMAS = {
 COMET_037 = replace(
     COMET_038,
     name="comet-0.37",
-    # Versions of CometBFT 0.37.18.
+    # CometBFT 0.37.18 reports these versions.
     node_version="0.37.16",
     schemas={
         **REPLACED.results(COMET_038.schemas),
