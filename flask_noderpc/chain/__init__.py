@@ -1,1 +1,1 @@
-"""The embedded chain: application, home, producer."""
+"""The embedded chain: application, home and block producer."""

@@ -1,4 +1,4 @@
-"""The application's state with the writes of blocks that are not stored yet."""
+"""Application state with the writes of blocks that are not stored yet."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..backends.base.application import AppState, Changes, Waiting
 
 
 class BatchState:
-    """An application's state, to which one thread at a time adds writes that it alone sees.
+    """Application state with pending writes, which only the thread that added them sees.
 
-    So blocks can be executed one after another, and stored together.
+    Several blocks can be executed one after another and then stored together.
     """
 
     def __init__(self, stored: AppState) -> None:
@@ -22,7 +22,7 @@ class BatchState:
 
     @contextmanager
     def pending(self) -> Iterator[None]:
-        """Let this thread see what it adds, and forget it in the end."""
+        """Let this thread add pending writes and see them; discard them at the end."""
         self._thread = threading.get_ident()
         try:
             yield
@@ -31,7 +31,7 @@ class BatchState:
             self._pending.clear()
 
     def add(self, changes: Changes) -> None:
-        """Add the writes of a block."""
+        """Add the writes of a block to the pending writes."""
         self._pending.update(changes)
 
     def _sees_pending(self) -> bool:
@@ -46,10 +46,10 @@ class BatchState:
     def range(
         self, prefix: bytes, after: bytes | None = None, limit: int = 1000
     ) -> Sequence[tuple[bytes, bytes]]:
-        """Return pairs as the state does."""
+        """Return pairs as the stored state does."""
         if not self._sees_pending():
             return self._stored.range(prefix, after, limit)
-        # Pending writes may remove as many of the stored pairs.
+        # Each pending write may remove a stored pair, so read one more pair for each.
         found = dict(self._stored.range(prefix, after, limit + len(self._pending)))
         for key, value in self._pending.items():
             if key.startswith(prefix) and (after is None or key > after):
@@ -60,5 +60,5 @@ class BatchState:
         return sorted(found.items())[:limit]
 
     def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:
-        """Return waiting transactions as the state does."""
+        """Return pending transactions as the stored state does."""
         return self._stored.waiting(cursor, limit)

@@ -1,4 +1,5 @@
-"""The beginning of an embedded chain: its genesis, its first state, and who can sign."""
+"""The beginning of an embedded chain: its genesis, its first state, and the keys that can
+sign."""
 
 from __future__ import annotations
 
@@ -20,15 +21,20 @@ log = logging.getLogger("flask_noderpc.chain")
 
 
 def open_home(store: ChainStore, folder: Path, clock: Clock, new: NewChain) -> Home:
-    """Return genesis and keys, created if missing; raise ``ConfigurationError``."""
-    # In this order: another process may be creating both, the home before the chain.
+    """Return the genesis and keys, created if missing.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the store has a chain whose keys
+    are not in the folder.
+    """
+    # Check the store first: another process may be creating both, and creates the home before
+    # the chain.
     if store.has_chain() and not exists(folder):
         raise ConfigurationError(
             f"{store.location.shown} holds a chain, and its keys are not in"
             f" {folder}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a new file"
         )
     stored = _stored_genesis(store)
-    # A document without a time has the time of its first reading.
+    # A genesis document without a time gets the time at which it is first read.
     now = stored.genesis_time if stored else clock.now()
     home = create(
         folder,
@@ -51,12 +57,12 @@ def _stored_genesis(store: ChainStore) -> Genesis | None:
 def _as_begun(genesis: Genesis, stored: Genesis | None, document: Path) -> Genesis:
     """Return the genesis with the consensus parameters that the stored chain began with.
 
-    Another version of CometBFT may have read others from the same document.
+    A different version of CometBFT may have read different parameters from the same document.
     """
     if stored is None or genesis == stored:
         return genesis
     if replace(genesis, consensus_params=stored.consensus_params) != stored:
-        # The store refuses it.
+        # The store will reject this genesis.
         return genesis
     log.warning(
         "consensus_params of %s are not read as this chain began with, and the chain keeps"
@@ -69,16 +75,17 @@ def _as_begun(genesis: Genesis, stored: Genesis | None, document: Path) -> Genes
 def begin(
     store: ChainStore, application: Application, home: Home, folder: Path, *, produces: bool
 ) -> None:
-    """Store the genesis and the first state of a chain; the same ones again change nothing.
+    """Store the genesis and the first state of a chain; change nothing if they are already
+    stored.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the chain has no validators, or
-    if a process that ``produces`` blocks has keys of two thirds of the power or less.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the chain has no validators, or if
+    a process that ``produces`` blocks has keys with two thirds of the voting power or less.
     """
     document = genesis_path(folder)
     state = _initial_state(store, application, home.genesis, document)
     is_begun = store.has_chain()
     if is_begun:
-        # The store raises an error for another genesis.
+        # The store raises an error if it has another genesis.
         store.init_chain(home.genesis, state)
         members = store.head().validators
     else:
@@ -98,7 +105,7 @@ def _first_validators(genesis: Genesis, state: InitChain, document: Path) -> Val
 def _initial_state(
     store: ChainStore, application: Application, genesis: Genesis, document: Path
 ) -> InitChain:
-    # ABCI: InitChain is not sent to an application that has committed a block.
+    # ABCI: InitChain is not sent to an application that has already committed a block.
     if store.reads.latest_height() and application.info().last_block_height:
         return InitChain()
     try:

@@ -1,5 +1,5 @@
-"""The thread that calls the producer whenever a block is due; and the chain's health: does a
-process produce its blocks, and in time."""
+"""The thread that calls the producer whenever a block is due, and the chain's health: whether a
+process produces its blocks, and on time."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ log = logging.getLogger("flask_noderpc.producer")
 
 _MAX_WAIT_S = 1.0
 
-# The sender of a transaction can wait this long for its block.
+# Maximum block interval in seconds at which senders of transactions can wait for their block.
 _SHORT_INTERVAL_S = 0.1
 
 _YIELD_S = 0.001
 
 AT_ONCE_S = 0.0
-"""Block interval of a chain that produces a block for each transaction."""
+"""Block interval of a chain that produces a block as soon as it has a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSchedule:
-    """Conditions under which blocks are produced, and the duration of the lease."""
+    """Conditions for producing blocks, and the duration of the lease."""
 
     interval_s: float = 1.0
     empty_blocks: bool = False
     proof_blocks: bool = False
-    """True to produce a block, if need be an empty one, after each change of the app hash."""
+    """True to produce a block after each change of the app hash, even if it is empty."""
     first_block: bool = False
     """True to produce the first block without a transaction."""
     lease_s: float = 3.0
     manual: bool = False
-    """True to produce blocks by calls of :meth:`Producer.produce` alone."""
+    """True to produce blocks only by calls of :meth:`Producer.produce`."""
 
     @property
     def begins_alone(self) -> bool:
@@ -57,18 +57,19 @@ class BlockSchedule:
 
 
 class BlockScheduler:
-    """Produces blocks in a thread after :meth:`start`, while its producer owns the lease."""
+    """Thread that produces blocks from :meth:`start` on, while its producer owns the lease."""
 
     def __init__(self, producer: Producer, store: ChainStore, schedule: BlockSchedule) -> None:
         self.producer = producer
         self.schedule = schedule
         self._store = store
-        # The lease is checked at this interval, and a stop need not wait longer.
+        # The thread checks the lease at this interval, and a stop takes no longer than this.
         self._max_wait_s = min(schedule.lease_s / 3, _MAX_WAIT_S)
-        # A monotonic clock may begin with the machine.
+        # A monotonic clock may start at 0 with the machine, so 0 need not be long ago.
         self._last_block_at = -math.inf
         self.last_error = ""
-        """Reason why the thread produces no block; empty if it does, or if none is due."""
+        """Reason why the thread produces no block; empty if it produces blocks, or if no block
+        is due."""
         self._failed = False
         self._awaited = False
         self._stopping = threading.Event()
@@ -119,8 +120,9 @@ class BlockScheduler:
                 self._produce_if_due()
                 self.last_error = ""
             except BlockNotExecuted as error:
-                # No other process knows which transactions to leave out: the lease stays
-                # here. The next block, even an empty one, shows if they were the cause.
+                # Keep the lease, as other processes don't know which transactions to leave out.
+                # The next block, even if it is empty, shows whether the transactions were the
+                # cause.
                 self._failed = True
                 self._log_failure(error)
                 self._stopping.wait(self._max_wait_s)
@@ -134,7 +136,7 @@ class BlockScheduler:
                 self._release_lease()
 
     def _release_lease(self) -> None:
-        """Release the lease, so that another process may try, and wait."""
+        """Release the lease so that another process may try, then wait."""
         self.producer.release_lease(self.last_error)
         self._stopping.wait(max(self.schedule.interval_s, self._max_wait_s))
 
@@ -151,12 +153,13 @@ class BlockScheduler:
             self._pause(min(early, self._max_wait_s))
             return
         due = self._is_empty_block_due() or self._has_includable_txs()
-        # The transaction may have been added after the schedule was changed.
+        # Count the block only if the schedule is still the same: its transaction may have been
+        # added after a change.
         if due and self.schedule is schedule:
             self._failed = False
             self._last_block_at = time.monotonic()
             self.producer.produce()
-            # Yields the producer's lock to manual calls, even at a very short interval.
+            # Let manual calls acquire the producer's lock, even with a very short interval.
             self._stopping.wait(_YIELD_S)
 
     def _awaits_genesis_time(self) -> bool:
@@ -167,23 +170,26 @@ class BlockScheduler:
         return self._awaited
 
     def _has_includable_txs(self) -> bool:
-        """Return true if a pending transaction fits a block; wait a while for one."""
+        """Return true if a pending transaction fits into a block; wait for one up to the
+        maximum wait."""
         if self.producer.is_frozen:
             self._pause(self._max_wait_s)
             return False
-        # There may be two waits before the lease is checked again.
+        # This method may wait twice before the lease is checked again, so each wait takes half
+        # the time.
         timeout_s = self._max_wait_s / 2
         if not self._store.wait_for_pending(timeout_s):
             return False
         seen = self._store.mempool.latest_pending()
         if self.producer.has_includable_txs():
             return True
-        # None can be included yet, as after a nonce gap: an empty block would not help.
+        # No pending transaction can be included yet, for example because of a nonce
+        # gap, so an empty block would not help.
         self._store.mempool.wait_for_pending_after(seen, timeout_s)
         return False
 
     def _pause(self, seconds: float) -> None:
-        """Wait until the schedule changes or the thread stops, ``seconds`` at most."""
+        """Wait at most ``seconds`` until the schedule changes or the thread stops."""
         if not self._stopping.is_set():
             self._rescheduled.wait(seconds)
 
@@ -201,24 +207,25 @@ class BlockScheduler:
         return self._store.reads.results(height).app_hash != written
 
     def _log_failure(self, error: BackendError) -> None:
-        # The store's path is for the log alone.
+        # The store's path is only for the log.
         last_error = error.reason if isinstance(error, StoreError) else str(error)
-        # Logged once, not at each attempt.
+        # Log an error once, not at each attempt.
         if last_error != self.last_error:
             log.error("no block is produced: %s", error)
         self.last_error = last_error
 
 
-# How long a lapsed lease may stay without a new owner before the chain counts as not ready.
+# Seconds that an expired lease may stay without a new owner before the chain counts as not
+# ready.
 _GRACE_S = 5.0
 
 
 class ChainHealth(Health):
-    """Health of a chain whose blocks this process produces, or another one.
+    """Health of a chain whose blocks this process or another one produces.
 
-    ``clock`` returns the chain's time; ``scheduler`` is that of this process, if it may produce
-    blocks. Blocks are never late while ``is_timed`` is false, as on a development chain whose
-    clock is moved.
+    ``clock`` returns the chain's time; ``scheduler`` is this process's block scheduler, if it
+    may produce blocks. Blocks never count as late while ``is_timed`` is false, as on a
+    development chain whose clock was changed.
     """
 
     def __init__(
@@ -239,8 +246,9 @@ class ChainHealth(Health):
         return self.not_producing() or self._late()
 
     def not_producing(self) -> str:
-        """Return the reason why no blocks are produced, or an empty string if they are."""
-        # The lease uses the system's time, not the chain's clock.
+        """Return the reason why no blocks are produced, or an empty string if blocks are
+        produced."""
+        # The lease uses the system's time instead of the chain's clock.
         return _not_producing(self._store.lease_state(), self._scheduler, time.time_ns())
 
     def _late(self) -> str:
@@ -260,21 +268,22 @@ class ChainHealth(Health):
         )
 
     def _is_timed_elsewhere(self) -> bool:
-        """Return true if another process holds the lease, and this one only serves: the chain
-        need not have its interval."""
+        """Return true if another process holds the lease and this one only serves, so that the
+        chain's block interval may differ from this process's setting."""
         state = self._store.lease_state()
         is_running = self._scheduler is not None and self._scheduler.is_running
         return not is_running and bool(state.owner) and time.time_ns() < state.expires
 
 
 def _not_producing(state: LeaseState, block_scheduler: BlockScheduler | None, now: int) -> str:
-    """Return the reason why no blocks are produced, or an empty string if they are.
+    """Return the reason why no blocks are produced, or an empty string if blocks are produced.
 
-    A process that can't produce releases the lease, so that another may acquire it.
+    A process that can't produce blocks releases the lease, so that another process may acquire
+    it.
     """
     is_ours = block_scheduler is not None and state.owner == block_scheduler.producer.owner
     if is_ours and block_scheduler is not None and not block_scheduler.is_running:
-        # Blocks are produced manually, and the lease lapses between them.
+        # Blocks are produced manually, and the lease expires between them.
         return ""
     if state.owner and not is_ours and now < state.expires:
         return ""

@@ -8,7 +8,7 @@ from typing import Protocol
 from ..domain.time import SECOND
 from ..errors import ValueNotAllowed
 
-# Go: UnixNano has 64 bits, as has the store. A year is reserved for later blocks.
+# Go's UnixNano and the store have 64 bits. One year is reserved for later blocks.
 MAX_TIME = (1 << 63) - 365 * 86_400 * SECOND
 
 
@@ -16,33 +16,33 @@ class Clock(Protocol):
     """Source of the current time."""
 
     def now(self) -> int:
-        """Return nanoseconds since 1970."""
+        """Return the nanoseconds since 1970."""
 
 
 class SystemClock:
     """The system's wall clock."""
 
     def now(self) -> int:
-        """Return nanoseconds since 1970."""
+        """Return the nanoseconds since 1970."""
         return time.time_ns()
 
 
 class ShiftedClock:
-    """A clock at an adjustable offset from another clock."""
+    """Clock with an adjustable offset from another clock."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.offset = 0
-        """Nanoseconds ahead of the other clock."""
+        """Nanoseconds that this clock is ahead of the other clock."""
 
     def now(self) -> int:
-        """Return nanoseconds since 1970."""
+        """Return the nanoseconds since 1970."""
         return self._clock.now() + self.offset
 
     def set(self, time_ns: int) -> None:
         """Set the current time.
 
-        Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` after :data:`MAX_TIME`.
+        Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for a time after :data:`MAX_TIME`.
         """
         self._set_offset(time_ns - self._clock.now())
 
@@ -55,7 +55,8 @@ class ShiftedClock:
         self.offset = offset
 
     def check(self, time_ns: int) -> None:
-        """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` after :data:`MAX_TIME`."""
+        """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for a time after
+        :data:`MAX_TIME`."""
         if time_ns > MAX_TIME:
             raise ValueNotAllowed(
                 f"timestamp {time_ns // SECOND} is too far ahead: the last is"
@@ -64,13 +65,13 @@ class ShiftedClock:
 
 
 class ManualClock:
-    """A clock for tests that changes only by :meth:`advance`."""
+    """Clock for tests that changes only by :meth:`advance`."""
 
     def __init__(self, start: int = 1_700_000_000 * SECOND) -> None:
         self._now = start
 
     def now(self) -> int:
-        """Return nanoseconds since 1970."""
+        """Return the nanoseconds since 1970."""
         return self._now
 
     def advance(self, seconds: float) -> None:

@@ -1,5 +1,5 @@
-"""CometBFT's ``config/config.toml`` in a home: where a node keeps its keys and data, and its
-members that this node does not read, with the settings instead."""
+"""CometBFT's ``config/config.toml`` in a home: the paths of a node's keys and data, and the
+members that this node ignores, with the settings that replace them."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ from ..settings import Settings, flag_of
 
 _CONFIG = "config.toml"
 
-# CometBFT: the databases and the write-ahead log of a node, with the suffixes of its engines.
+# CometBFT: the databases and the write-ahead log of a node, with the suffixes of its database
+# engines.
 _STORES = ("blockstore.db", "blockstore", "state.db", "state", "cs.wal")
 
 
 @dataclass(frozen=True, slots=True)
 class CometPaths:
-    """The files of a node's home that concern its validator key."""
+    """Files of a node's home that belong to its validator key."""
 
     key: Path
     state: Path
     data: Path
     remote_signer: str = ""
-    """The address at which a CometBFT node waits for a remote signer; empty without one."""
+    """Address at which a CometBFT node expects a remote signer; empty without one."""
 
     def found_store(self) -> Path | None:
-        """Return a store of a CometBFT node in the data folder, if there is one."""
+        """Return a CometBFT node's store in the data folder, or ``None`` without one."""
         return next((self.data / name for name in _STORES if (self.data / name).exists()), None)
 
 
 def config_path(home: Path) -> Path:
-    """Return CometBFT's settings file of a home."""
+    """Return the path of CometBFT's settings file in a home."""
     return home / "config" / _CONFIG
 
 
 def read_file(path: Path) -> bytes:
-    """Return what a regular file holds.
+    """Return the content of a regular file.
 
-    Raise :exc:`OSError` for others, too: reading a FIFO would wait for a writer, and a device
-    may have no end.
+    Raise :exc:`OSError` for other kinds of files, too: reading a FIFO would wait for a writer,
+    and a device may be endless.
     """
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -69,7 +70,7 @@ def read_config(home: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from None
     except ValueError as error:
-        # Both errors of UTF-8 and of TOML are of this type.
+        # The errors for invalid UTF-8 and for invalid TOML are both ValueErrors.
         raise ConfigurationError(f"{path}: not a TOML file: {error}") from None
 
 
@@ -86,7 +87,7 @@ def comet_paths(home: Path) -> CometPaths:
             raise ConfigurationError(
                 f"{config_path(home)}: {name}: expected a string, got {value!r}"
             )
-        # An empty name would be the home itself.
+        # An empty name would mean the home itself.
         return value or default
 
     return CometPaths(
@@ -109,17 +110,17 @@ def _same(value: Any) -> Any:
 
 
 def _seconds(value: Any) -> float:
-    """Return the seconds of Go's text of a duration."""
+    """Return the seconds of a duration in Go's text format."""
     found = _DURATION.findall(value)
     return sum(float(number) * _UNITS_S[unit] for number, unit in found)
 
 
 class _Row(NamedTuple):
-    """A member that one of our settings stands for."""
+    """Member of config.toml that corresponds to a setting of this package."""
 
     member: str
     default: Any
-    """CometBFT's default, which says nothing of what the user wants."""
+    """CometBFT's default. A member with this value does not express a user's choice."""
     setting: str
     converted: Callable[[Any], Any] = _same
 
@@ -165,11 +166,11 @@ _OTHERS = {
     "statesync.enable": (False, "there is no state sync"),
     "tx_index.indexer": ("kv", "transactions are indexed in the store"),
 }
-"""Members without a setting: CometBFT's default, and what holds here."""
+"""Members without a corresponding setting: CometBFT's default, and what this node does."""
 
 
 def _member(config: Mapping[str, Any], name: str) -> Any:
-    """Return a member, or ``None``: TOML has no null."""
+    """Return a member; ``None`` means that it is missing, as TOML has no null."""
     value: Any = config
     for part in name.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -177,7 +178,8 @@ def _member(config: Mapping[str, Any], name: str) -> Any:
 
 
 def differences(config: Mapping[str, Any], settings: Settings) -> Iterator[str]:
-    """Yield each member that was changed from CometBFT's default and is not what holds here."""
+    """Yield a text for each member that differs both from CometBFT's default and from this
+    node's behaviour."""
     for row in _ROWS:
         value, ours = _member(config, row.member), settings.value(row.setting)
         if value is not None and value != row.default and not _holds(row, value, ours):
@@ -204,7 +206,7 @@ def _short(value: Any) -> str:
 
 
 def warn_of_ignored(home: Path, settings: Settings) -> None:
-    """Log one warning for a config.toml whose members would have another effect."""
+    """Log one warning about the members of a config.toml that have another effect here."""
     try:
         found = list(differences(read_config(home), settings))
     except ConfigurationError as error:

@@ -1,4 +1,4 @@
-"""Control of an embedded development chain: mining, time, snapshots, state changes."""
+"""Control of an embedded development chain: mining, time, snapshots and state changes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from .block_scheduler import AT_ONCE_S, BlockScheduler
 from .clock import ShiftedClock
 from .producer import Producer
 
-# SQLite: the highest LIMIT. The mempool has limits of its own.
+# SQLite: the highest LIMIT. The mempool has its own limits.
 _ALL = (1 << 63) - 1
 _MAX_SNAPSHOTS = 10_000
-# The votes for the last block, whose median is the next block's time, are signed again.
+# The votes for the last block are signed again, as their median is the next block's time.
 _OTHER_TIME = "a block at a chosen time"
 
 
 class SchedulerOwner(Protocol):
-    """A chain with a block scheduler."""
+    """Chain with a block scheduler."""
 
     def block_scheduler(self) -> BlockScheduler:
-        """Return the scheduler; raise :exc:`~flask_noderpc.errors.StoreError` without one."""
+        """Return the scheduler; raise :exc:`~flask_noderpc.errors.StoreError` if the chain has
+        none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class _Snapshot:
 
 
 class DevControl(Control):
-    """Control of the chain that this process produces; snapshots are in its memory."""
+    """Control of the chain that this process produces; snapshots are held in its memory."""
 
     def __init__(self, store: ChainStore, chain: SchedulerOwner, clock: ShiftedClock) -> None:
         self._store, self._chain, self._clock = store, chain, clock
@@ -50,7 +51,8 @@ class DevControl(Control):
         self._last_snapshot = 0
 
     def _block_scheduler(self) -> BlockScheduler:
-        # The settings of a scheduler have no effect in a process without the lease.
+        # In a process without the lease, changing the scheduler's settings would have no
+        # effect.
         block_scheduler = self._chain.block_scheduler()
         try:
             block_scheduler.producer.acquire_lease()
@@ -106,14 +108,16 @@ class DevControl(Control):
         return self._store.mempool.pending(_ALL).txs
 
     def _hash(self, height: int) -> bytes:
-        """Return the hash of a block, empty if the store does not have it."""
+        """Return the hash of a block, or an empty value if the store does not have the
+        block."""
         is_stored = (
             self._store.reads.base_height() <= height <= self._store.reads.latest_height()
         )
         return self._store.reads.hash_at(height) if is_stored and height else b""
 
     def _resigning_producer(self, wish: str) -> Producer:
-        """Return the producer; raise ``KeyProtected`` if its keys must not sign again."""
+        """Return the producer; raise ``KeyProtected`` if its keys must not sign a height
+        again."""
         producer = self._producer()
         producer.check_development(wish)
         return producer
@@ -122,11 +126,12 @@ class DevControl(Control):
         with self._lock:
             producer = self._resigning_producer("a chain that goes back")
             snapshot = self._snapshots.get(number)
-            # Another process that owned the lease meanwhile may have replaced this block.
+            # Another process may have owned the lease in the meantime, and replaced this block.
             if snapshot is None or self._hash(snapshot.height) != snapshot.hash:
                 return False
             is_frozen = producer.is_frozen
-            # No block takes transactions meanwhile, nor before it is as frozen as it was.
+            # Freeze the mempool until the snapshot's own state is restored, so that no block
+            # includes transactions.
             self.freeze(True)
             try:
                 producer.rewind(snapshot.height)
@@ -168,10 +173,11 @@ class DevControl(Control):
                 block_scheduler.reschedule(schedule)
 
     def _restore(self, pending: tuple[bytes, ...]) -> None:
-        """Let these transactions wait, and no others."""
+        """Make these transactions the only pending ones."""
         self._store.drop_pending(self._pending())
         for tx in pending:
-            # What waited with them, and is in a block, may be what they need.
+            # The transaction may depend on one that was pending with it and is already in a
+            # block.
             with suppress(TxRejected):
                 self._store.mempool.submit_local(tx, replaces=True)
 
@@ -182,8 +188,8 @@ class DevControl(Control):
     def shift(self, seconds: int) -> int:
         with self._lock:
             self._resigning_producer(_OTHER_TIME)
-            # Blocks in quick succession are ahead of the clock.
-            # hardhat: the time increases from the last block's.
+            # Blocks in quick succession are ahead of the clock. hardhat: the time increases
+            # from the last block's time.
             behind = self._last_time() * SECOND - self._clock.now()
             self._clock.shift(max(0, behind) + seconds * SECOND)
             return self._clock.offset // SECOND
@@ -235,7 +241,8 @@ class DevControl(Control):
         block_scheduler.reschedule(schedule)
 
     def automines(self) -> bool:
-        # Called for each sent transaction: it must not wait for a block in production.
+        # This is called for each sent transaction, so it must not wait for a block that is
+        # being produced.
         return self._chain.block_scheduler().makes_blocks_at_once
 
     def include(self, tx: bytes) -> None:
@@ -247,7 +254,7 @@ class DevControl(Control):
             try:
                 producer.produce()
             except Exception:
-                # A later block must not make the change that was reported as failed.
+                # The transaction was reported as failed, so a later block must not include it.
                 self._store.drop_pending((tx,))
                 raise
 

@@ -1,4 +1,5 @@
-"""``EmbeddedChain``: a complete chain with a store, an application, a home and a producer."""
+"""``EmbeddedChain``: a complete chain with a store, an application, a home and a block
+producer."""
 
 from __future__ import annotations
 
@@ -43,21 +44,22 @@ _CHANNELS = bytes.fromhex("40202122233038606100")
 
 
 class EmbeddedChain(ChainBackend):
-    """A backend that produces its own blocks in a store.
+    """Backend that produces its own blocks in a store.
 
-    ``database`` is a :class:`~flask_noderpc.backends.sql.store.ChainStore`, or the file name
-    or URI of one, to which ``limits``, ``max_pages``, ``poll_s`` and ``read_database`` apply.
-    ``application`` makes the application from its committed state, unless the store has one.
+    ``database`` is a :class:`~flask_noderpc.backends.sql.store.ChainStore`, or the file name or
+    URI of one, which is opened with ``limits``, ``max_pages``, ``poll_s`` and
+    ``read_database``. ``application`` makes the application from its committed state, unless
+    the store has an application.
 
     ``chain_id`` and ``app_state`` are written to a new genesis document; ``dialect`` names the
-    version of CometBFT by whose rules it is read, such as ``comet-0.38``. ``on_start`` is
-    called with the chain's genesis once in each process. Nothing is opened before
+    version of CometBFT by whose rules the document is read, such as ``comet-0.38``.
+    ``on_start`` is called with the chain's genesis once in each process. Files are opened by
     :meth:`start` or the first call. ``schedule`` sets when blocks are produced; with
-    ``produce=False`` this process produces a block by :meth:`produce` alone. With ``dev``
-    the chain has a ``control()``. ``retain_blocks`` is the number of latest blocks to
-    retain; all if not given. With ``development_keys`` or ``dev``, the validator key of a new
-    home may sign heights again; such a key goes on with ``accept_loss`` if the store has lost
-    blocks that it signed.
+    ``produce=False`` this process produces blocks only by calls of :meth:`produce`. With
+    ``dev`` the chain has a ``control()``. ``retain_blocks`` is the number of latest blocks to
+    retain; by default all blocks are retained. With ``development_keys`` or ``dev``, the
+    validator key of a new home may sign heights again; if the store has lost blocks that such a
+    key signed, ``accept_loss`` lets the chain continue without them.
     """
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
@@ -94,7 +96,7 @@ class EmbeddedChain(ChainBackend):
             )
         super().__init__(database.reads)
         self.store = database
-        """The store of the chain: its blocks, index, state and mempool."""
+        """Store of the chain: blocks, index, state and mempool."""
         state = BatchState(database.app_state)
         self._batch_state = state if database.abci is None else None
         self._app = database.abci or application(state)
@@ -118,7 +120,7 @@ class EmbeddedChain(ChainBackend):
         self._on_start = on_start
         self._moniker = moniker
         self.rpc_address = rpc_address
-        """Address of the RPC in ``status``."""
+        """RPC address that ``status`` shows."""
         self._block_schedule = schedule or BlockSchedule()
         min_blocks = self._app.needs_blocks
         if retain_blocks is not None and retain_blocks < min_blocks:
@@ -160,7 +162,7 @@ class EmbeddedChain(ChainBackend):
     def start(self) -> None:
         """Open or create the store and the home, and start to produce blocks.
 
-        Do nothing if this process has started it. Raise
+        Do nothing if this process has already started the chain. Raise
         :exc:`~flask_noderpc.errors.ConfigurationError` or
         :exc:`~flask_noderpc.errors.StoreError`.
         """
@@ -213,7 +215,8 @@ class EmbeddedChain(ChainBackend):
         try:
             begin(self.store, self._app, home, self.home, produces=self._produces)
         except StoreError:
-            # Another process may have begun the chain meanwhile, at the time of its reading.
+            # Read the home again: another process may have begun the chain in the meantime,
+            # with the genesis time of its own reading.
             home = self.open_home()
             begin(self.store, self._app, home, self.home, produces=self._produces)
         return home
@@ -224,10 +227,11 @@ class EmbeddedChain(ChainBackend):
             check_identity(stored, self._shown, self._app.name, self._genesis_chain_id)
 
     def _is_read_only_copy(self) -> bool:
-        """Return true for a copy that is only read, or whose blocks others produce."""
+        """Return true if the store is read-only, or if another host has the keys and produces
+        the blocks."""
         if self.store.read_only:
             return True
-        # A database has other hosts, which have the keys.
+        # If the store is on a database server, another host may have the keys.
         is_shared = self.store.location.folder is None
         if self._produces and not is_shared:
             return False
@@ -242,11 +246,11 @@ class EmbeddedChain(ChainBackend):
         return is_without_keys
 
     def prove_blocks(self) -> None:
-        """Produce a block after each change of the app hash, from :meth:`start` on."""
+        """Produce a block after each change of the app hash once the chain has started."""
         self._block_schedule = replace(self._block_schedule, proof_blocks=True)
 
     def open_home(self) -> node_home.Home:
-        """Return genesis and keys, created if missing; raise ``ConfigurationError``."""
+        """Return the genesis and keys, created if missing; raise ``ConfigurationError``."""
         new = node_home.NewChain(
             self._genesis_chain_id,
             self._genesis_app_state,
@@ -261,21 +265,24 @@ class EmbeddedChain(ChainBackend):
         )
 
     def _guard_keys(self, signer: Signer, genesis: Genesis) -> None:
-        """Check what our keys have signed, now or, in a process that only serves a chain,
-        before its first block; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+        """Check which heights our keys have signed.
+
+        A process that only serves a chain does this before its first block, other processes at
+        once. Raise :exc:`~flask_noderpc.errors.ConfigurationError` if a key must not sign.
+        """
         stored_chain = partial(self._stored_chain, genesis, is_ours=self._has_own_chain())
         self._prepare_keys = partial(
             signer.prepare, stored_chain, accept_loss=self._accept_loss
         )
-        # A process that only serves must not begin a chain beside a record that forbids it:
-        # the process that produces would find a chain, and take it for its own.
+        # A process that only serves must not begin a chain if a key's record forbids it: the
+        # process that produces blocks would find this chain and consider it its own.
         if self._produces or not self.store.has_chain():
             self._check_keys()
 
     def _has_own_chain(self) -> bool:
         """Return true if our application made the stored blocks.
 
-        A store of imported blocks names no application.
+        A store with imported blocks names no application.
         """
         stored, app = self.store.identity(), self._app
         is_named = stored is not None and stored.application == app.name
@@ -289,7 +296,7 @@ class EmbeddedChain(ChainBackend):
         )
 
     def _stored_chain(self, genesis: Genesis, *, is_ours: bool) -> StoredChain:
-        """Return what the store shows of our signatures."""
+        """Return what the store shows about the heights that our keys have signed."""
         if not self.store.has_chain():
             before = genesis.initial_height - 1
             return StoredChain(self._shown, before, before, None)
@@ -298,7 +305,7 @@ class EmbeddedChain(ChainBackend):
         return StoredChain(self._shown, head.height, head.height + 1, made)
 
     def _set_node_info(self, home: node_home.Home) -> None:
-        """Set the node's info from its keys and its application."""
+        """Set the node info from the home's keys and the application."""
         self.network.key = home.validator_keys[0].public
         self.network.info = NodeInfo(
             id=home.node_key.address,
@@ -318,7 +325,7 @@ class EmbeddedChain(ChainBackend):
     def block_scheduler(self) -> BlockScheduler:
         """Return the scheduler of a started chain.
 
-        Raise :exc:`~flask_noderpc.errors.StoreError` for a chain that is only read.
+        Raise :exc:`~flask_noderpc.errors.StoreError` if this process only reads the chain.
         """
         self.start()
         if self._block_scheduler is None:
@@ -330,8 +337,8 @@ class EmbeddedChain(ChainBackend):
         return self._block_scheduler
 
     def _check_keys(self) -> None:
-        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if our keys must not sign the
-        next block; check this once."""
+        """Check once whether our keys may sign the next block; raise
+        :exc:`~flask_noderpc.errors.ConfigurationError` if not."""
         if self._prepare_keys is not None:
             self._prepare_keys()
             self._prepare_keys = None
@@ -339,7 +346,7 @@ class EmbeddedChain(ChainBackend):
     @property
     def health(self) -> Health:
         if self._is_copy and (self.store.read_only or self.store.location.folder is not None):
-            # A copy of files gets no new blocks.
+            # A read-only copy gets no new blocks, so they are never late.
             return Health()
         return self._health()
 
@@ -355,7 +362,7 @@ class EmbeddedChain(ChainBackend):
     def check_disk_space(self) -> None:
         """Raise :exc:`~flask_noderpc.errors.StoreError` if the disk is too full for a block.
 
-        This includes the disk of the process that produces blocks.
+        This includes the disk of the process that produces blocks, if that is another one.
         """
         if self._is_copy:
             return
@@ -363,12 +370,13 @@ class EmbeddedChain(ChainBackend):
         last_error = scheduler_error or self.store.lease_state().last_error
         if last_error.startswith(FULL):
             raise StoreError(last_error, self.store.location.path)
-        # Another process may have no disk space to store why it produces no block.
+        # The process that produces blocks may lack the disk space to store its error.
         if not self.store.has_free_space():
             raise StoreError(FULL, self.store.location.path)
 
     def awaits_first_block(self) -> bool:
-        """Return true until the first block, unless something prevents its production."""
+        """Return true until the first block is stored, unless an error prevents its
+        production."""
         if self._is_copy or not self._block_schedule.begins_alone or self.reads.latest_height():
             return False
         scheduler = self._block_scheduler
@@ -378,15 +386,16 @@ class EmbeddedChain(ChainBackend):
 
     @property
     def control(self) -> Control:
-        """Return the control of a development chain; raise as the base does without ``dev``."""
+        """Return the control of a development chain; raise as the base class does if the chain
+        has no ``dev``."""
         return super().control if self._control is None else self._control
 
     def chain_time(self) -> int:
-        """Return the time of the chain's clock, which a development chain may have shifted."""
+        """Return the time of the chain's clock, which may be shifted on a development chain."""
         return self.clock.now()
 
     def close(self) -> None:
-        """Stop the producer, release the lease, and close the files."""
+        """Stop the block producer, release the lease, and close the files."""
         with self._start_lock:
             block_scheduler, self._block_scheduler = self._block_scheduler, None
             if block_scheduler is not None and self._started_pid == os.getpid():

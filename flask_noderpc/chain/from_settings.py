@@ -1,4 +1,4 @@
-"""Construction of the embedded chain from a mount's settings."""
+"""Construction of an embedded chain from a mount's settings."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ Make = Callable[[AppState], Application]
 
 
 def kvstore(settings: Settings, path: str, memory: CacheMemory) -> Make:
-    """Return what makes the application ``kvstore``."""
+    """Return the factory of the application ``kvstore``."""
     return kvstore_of(settings.dialect)
 
 
 def merkle(settings: Settings, path: str, memory: CacheMemory) -> Make:
-    """Return what makes the application ``merkle``."""
+    """Return the factory of the application ``merkle``."""
     return MerkleKVStore
 
 
 def application_named(name: str, settings: Settings, path: str, memory: CacheMemory) -> Make:
-    """Return what makes an application that NODERPC_APPLICATION names.
+    """Return the factory of the application that NODERPC_APPLICATION names.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if it lacks a package of its extra.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if a package of its extra is not
+    installed.
     """
     try:
-        # Only this application needs the extra's packages.
+        # Load the application only if it is used, as it may need the packages of an extra.
         from_settings = load(application_kinds()[name].make)
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_APPLICATION = {name!r}: {error}") from None
@@ -52,7 +53,7 @@ def application_named(name: str, settings: Settings, path: str, memory: CacheMem
 def _on_start(
     settings: Settings, home: Path, accounts: DevAccounts | None, genesis: Genesis
 ) -> None:
-    """Log what the process that produces the blocks has to say of its home."""
+    """Log the warnings and accounts of a home in the process that produces the blocks."""
     if settings.produce:
         warn_of_ignored(home, settings)
     if accounts is not None:
@@ -60,7 +61,7 @@ def _on_start(
 
 
 def _dev_accounts(settings: Settings) -> DevAccounts | None:
-    """Return the accounts that NODERPC_DEV brings; ``None`` without it."""
+    """Return the accounts that NODERPC_DEV adds; ``None`` without it."""
     if not settings.dev:
         return None
     found = dev_accounts_of(application_kinds()[settings.application])
@@ -81,15 +82,16 @@ def _block_schedule(settings: Settings) -> BlockSchedule:
         first_block=application_kinds()[settings.application].makes_first_block,
     )
     if settings.dev and schedule.at_once:
-        # The same as after evm_setAutomine: a transaction does not wait for the interval.
+        # As after evm_setAutomine, a transaction does not wait for the block interval.
         return replace(schedule, interval_s=AT_ONCE_S)
     return schedule
 
 
 def chain_path(settings: Settings, folder: Path) -> str:
-    """Return the database: NODERPC_DATABASE, or a file of a default name in the folder.
+    """Return the path or URL of the database: NODERPC_DATABASE, or a file with a default name
+    in the folder.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL that names no store.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL that is not a store.
     """
     return location_of(settings.database or folder / "noderpc.db").path
 
@@ -97,9 +99,10 @@ def chain_path(settings: Settings, folder: Path) -> str:
 def chain_from_settings(
     settings: Settings, folder: Path, memory: CacheMemory | None = None
 ) -> EmbeddedChain:
-    """Return a chain that is not yet opened, with its caches counted in ``memory``.
+    """Return a chain that is not opened yet, whose caches count in ``memory``.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for settings that don't fit.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for settings that contradict each
+    other.
     """
     path = chain_path(settings, folder)
     memory = memory or CacheMemory(settings.cache_bytes)

@@ -1,4 +1,4 @@
-"""Home of a node: ``config/`` with CometBFT's JSON files for the genesis and the keys."""
+"""Home of a node: ``config/`` with the genesis and keys in CometBFT's JSON files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 _GENESIS = "genesis.json"
 _NODE_KEY = "node_key.json"
-# CometBFT: the power that init gives the one validator.
+# CometBFT: voting power that init gives the only validator.
 _POWER = 10
 
 
@@ -46,23 +46,23 @@ class Home:
 
     genesis: Genesis
     keys: tuple[ValidatorKey, ...]
-    """The node's key, then those of other ``priv_validator_key*.json`` files."""
+    """The node's key, then the keys of other ``priv_validator_key*.json`` files."""
     node_key: PrivateKey
 
     @property
     def validator_keys(self) -> tuple[PrivateKey, ...]:
-        """The keys without their files."""
+        """Private keys of the home, without their files."""
         return tuple(each.key for each in self.keys)
 
 
 def random_chain_id() -> str:
-    """Return a chain id in the form of CometBFT's ``init``."""
+    """Return a random chain ID in the format of CometBFT's ``init``."""
     letters = string.ascii_letters + string.digits
     return "test-chain-" + "".join(secrets.choice(letters) for _ in range(6))
 
 
 def genesis_path(folder: Path) -> Path:
-    """Return the file of a home's genesis document."""
+    """Return the path of a home's genesis document."""
     return folder / "config" / _GENESIS
 
 
@@ -75,10 +75,11 @@ class NewChain(NamedTuple):
     """Settings for the files of a new home."""
 
     chain_id: str | None
-    """The id that its chain must have; a random one if ``None``."""
+    """ID that the chain must have; ``None`` for a random ID."""
     app_state: bytes
     dialect: str
-    """Dialect whose CometBFT decides how the genesis document is written and read."""
+    """Dialect whose CometBFT version determines how the genesis document is written and
+    read."""
     development: bool
     """True if a new validator key may sign heights again."""
 
@@ -92,9 +93,9 @@ def create(
     dialect: str = "",
     development: bool = False,
 ) -> Home:
-    """Write missing files and load the home; existing files are never changed.
+    """Write missing files and load the home; never change existing files.
 
-    Several processes may do this at once: each file is written atomically, and once.
+    Several processes may do this at once: each file is written atomically and only once.
     """
     config, paths = folder / "config", signing_paths(folder)
     new = NewChain(chain_id, app_state, dialect, development)
@@ -119,7 +120,7 @@ def create(
 
 
 def _check(chain_id: str) -> None:
-    """Raise ``ConfigurationError`` for a chain id that :func:`load` would refuse."""
+    """Raise ``ConfigurationError`` for a chain ID that :func:`load` would reject."""
     try:
         check_chain_id(chain_id)
     except ValueError as error:
@@ -129,7 +130,8 @@ def _check(chain_id: str) -> None:
 def signing_paths(folder: Path) -> CometPaths:
     """Return the files of a home whose keys may sign.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for the home of a CometBFT node.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the home belongs to a CometBFT
+    node.
     """
     paths, cure = comet_paths(folder), "--upstream follows that node's chain without its keys"
     try:
@@ -156,7 +158,7 @@ def signing_paths(folder: Path) -> CometPaths:
 def _write_missing(folder: Path, paths: CometPaths, now: int, new: NewChain) -> None:
     config = folder / "config"
     if exists(folder) and not paths.key.exists():
-        # A new key would be no validator of this chain.
+        # A new key would not be a validator of this chain.
         raise ConfigurationError(
             f"{paths.key} is missing: put the key of this chain's validator back"
         )
@@ -180,7 +182,8 @@ def _write_missing(folder: Path, paths: CometPaths, now: int, new: NewChain) -> 
 
 
 def _write_new_key(config: Path, paths: CometPaths, development: bool) -> None:
-    """Write a key, after all that is said about it: nothing but a new key has no record."""
+    """Write a new key after its development mark and its record, so that a key file without a
+    record can't be a new key."""
     key = PrivateKey.generate()
     if development:
         mark_development(config, key)
@@ -190,11 +193,12 @@ def _write_new_key(config: Path, paths: CometPaths, development: bool) -> None:
 
 
 def adopt(folder: Path, home: Home, app_state: bytes, *, has_blocks: bool) -> Home:
-    """Mark the key of a home that an older version made under NODERPC_DEV, and return it.
+    """Mark the key of a home that an older version made under NODERPC_DEV, and return the home.
 
-    Such a home has one key, no record of its signatures, and a chain for development:
-    one that began with ``app_state``, or one in a folder named ``dev…`` that ``has_blocks``
-    of this home. Without blocks, a copy of a validator's files would look the same.
+    Such a home has one key, no record of its signatures, and a development chain: the chain
+    began with ``app_state``, or the folder's name begins with ``dev`` and ``has_blocks`` says
+    that this home made blocks. A copy of a validator's files without blocks would look the same
+    otherwise.
     """
     (key, *more), genesis = home.keys, home.genesis
     is_alone = not more and [each.address for each in genesis.validators] == [key.key.address]
@@ -221,7 +225,8 @@ def load(folder: Path, now: int, dialect: str = "") -> Home:
     genesis = _read(config / _GENESIS, lambda content: read_genesis(content, now, dialect))
     files: dict[bytes, ValidatorKey] = {}
     for key, state in keys:
-        # The first file of a key counts, with its record: others are copies of it.
+        # The first file of a key and its record are used; later files of the same key are
+        # copies.
         files.setdefault(key.address, ValidatorKey(key, state, is_development(config, key)))
     found = tuple(files.values())
     _check_records(found)
@@ -235,8 +240,8 @@ def load(folder: Path, now: int, dialect: str = "") -> Home:
 
 
 def _check_records(keys: Iterable[ValidatorKey]) -> None:
-    """Raise ``ConfigurationError`` if two keys have one record: each would read the heights
-    that the other has signed as its own."""
+    """Raise ``ConfigurationError`` if two keys share a record: each key would consider the
+    heights that the other one signed as its own."""
     seen: set[str] = set()
     for each in keys:
         state = os.path.realpath(each.state)
@@ -249,9 +254,9 @@ def _check_records(keys: Iterable[ValidatorKey]) -> None:
 
 
 def _check_key_type(config: Path, genesis: Genesis, key: PrivateKey) -> None:
-    """Raise ``ConfigurationError`` if the genesis does not allow a validator's type of key.
+    """Raise ``ConfigurationError`` if the genesis does not allow the key type of a validator.
 
-    CometBFT 0.38 takes ed25519 keys in every genesis.
+    CometBFT 0.38 accepts ed25519 keys in every genesis.
     """
     kind, allowed = key.public.type, genesis.consensus_params.validator.pub_key_types
     is_validator = key.address in {each.address for each in genesis.validators}

@@ -1,4 +1,4 @@
-"""The lease of a store: the process that owns it alone adds blocks above the head."""
+"""The lease of a store: only the process that owns it adds blocks to the chain."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ log = logging.getLogger("flask_noderpc.lease")
 
 
 class OwnedLease:
-    """The lease of a store, as one process acquires, renews and releases it."""
+    """Lease of a store as one process acquires, renews and releases it."""
 
     def __init__(self, store: ChainStore, lease_s: float) -> None:
         self._store, self._lease_s = store, lease_s
         self.owner = own_name()
-        """Owner name stored with the lease."""
+        """Name of the owner, which is stored with the lease."""
         self.lease: Lease | None = None
-        """The lease; ``None`` while another process may own it."""
+        """The lease, or ``None`` while another process may own it."""
         self._until = 0.0
 
     def acquire(self) -> Lease:
-        """Return the lease, acquired if needed.
+        """Return the lease, acquiring it if needed.
 
         Raise :exc:`~flask_noderpc.errors.LeaseLost` if another process owns it.
         """
@@ -34,9 +34,9 @@ class OwnedLease:
         return self.lease
 
     def acquire_or_renew(self) -> bool:
-        """Return true if this process owns the lease; renew it after a third of its time.
+        """Return true if this process owns the lease; renew it after a third of its duration.
 
-        Raise :exc:`~flask_noderpc.errors.LeaseLost` once if another process took over.
+        Raise :exc:`~flask_noderpc.errors.LeaseLost` once if another process acquired the lease.
         """
         if self.lease is None:
             return self._try_acquire()
@@ -48,8 +48,10 @@ class OwnedLease:
         return True
 
     def renew(self) -> None:
-        """Renew the lease while its owner is busy; log errors, as a write finds out whether
-        the lease is lost."""
+        """Renew the lease while its owner is busy.
+
+        Errors are only logged, as the next write fails if the lease is lost.
+        """
         if (lease := self.lease) is not None:
             try:
                 self._store.renew_lease(lease, self._lease_s)
@@ -57,7 +59,7 @@ class OwnedLease:
                 log.warning("the lease can't be renewed: %s", error)
 
     def release(self, last_error: str) -> None:
-        """Release the lease, and store why this process produces no block."""
+        """Release the lease, and store the reason why this process produces no block."""
         lease, self.lease = self.lease, None
         if lease is None:
             return

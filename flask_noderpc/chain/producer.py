@@ -1,4 +1,4 @@
-"""The block producer of an embedded chain; each block is written under the fenced lease."""
+"""The block producer of an embedded chain; it writes each block under the lease."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ _MAX_BLOCK_S = 60.0
 
 _ALL = BlockLimits(-1, -1)
 
-# Empty blocks that are stored together, and those between two turns of other requests. The
-# events of blocks that are stored together come at once, and a subscriber's buffer holds 200.
+# Number of empty blocks that are stored together, and number of empty blocks after which other
+# requests get a turn. Subscribers get the events of blocks that are stored together at once,
+# and their buffer holds 200 events.
 _EMPTY_TOGETHER, _EMPTY_BEFORE_TURN = 50, 20
-# The time in which subscribers read them.
+# Seconds between two groups of empty blocks, in which subscribers read the events.
 _EMPTY_PAUSE_S = 0.01
 
 # Transactions read from the mempool at once for a recheck.
@@ -45,7 +46,7 @@ _RECHECK_BATCH = 20
 
 
 class Producer:
-    """Produces a block with each :meth:`produce`; safe to call from any thread."""
+    """Producer of blocks: each :meth:`produce` makes one. Safe to call from any thread."""
 
     def __init__(  # noqa: PLR0913  # the last three are keywords
         self,
@@ -61,34 +62,35 @@ class Producer:
         retain: int | None = None,
         batch_state: BatchState | None = None,
     ) -> None:
-        """Set the chain's validator keys by ``signer``, and the lease's seconds by ``lease_s``.
+        """Create a producer that signs with ``signer`` and holds the lease for ``lease_s``
+        seconds.
 
         The signal ``block_committed`` is sent with ``sender``. No block is produced before
         ``genesis_time``. With ``timely`` a block has the clock's time, at least a second after
-        the last block's, instead of the time of the votes for the last block. ``retain`` is the
-        minimum number of latest blocks that pruning leaves; with ``None`` the application
-        decides. ``batch_state`` is the application's state, for blocks that are stored
-        together.
+        the last block's time; otherwise it has the time of the votes for the last block.
+        ``retain`` is the minimum number of latest blocks that pruning leaves; with ``None`` the
+        application decides. ``batch_state`` is the application's state for blocks that are
+        stored together.
         """
         self._batch_state = batch_state
         self._sender = sender
         self._genesis_time = genesis_time
         self._timely = timely
         self._retain = retain
-        # ABCI: the retain height of the application's last Commit.
+        # ABCI: retain height of the application's last Commit.
         self._retain_height: int | None = None
         self.next_time: int | None = None
         """Time of the next block, in nanoseconds; ``None`` for the default."""
         self.step: int | None = None
         """Seconds between the times of two blocks; ``None`` to use the clock."""
         self.is_frozen = False
-        """True if transactions wait, and blocks are empty."""
+        """True if blocks are empty and transactions stay pending."""
         self._store = store
         self._app = application
         self._signer = signer
         self._clock = clock
         self._lease = OwnedLease(store, lease_s)
-        # The height up to which the application has executed the stored blocks.
+        # Height up to which the application has executed the stored blocks.
         self._synced_height = -1
         # One thread at a time produces a block or changes the lease.
         self._lock = threading.Lock()
@@ -96,9 +98,10 @@ class Producer:
         self._log = block_log.BlockLog()
 
     def not_begun(self) -> str:
-        """Return why the first block is not due yet; an empty string if it is."""
-        # CometBFT: node.go waits for the genesis time. The clock is read again each time, as
-        # it may be set meanwhile.
+        """Return the reason why the first block is not due yet, or an empty string if it is
+        due."""
+        # CometBFT: node.go waits for the genesis time. Read the clock each time, as it may be
+        # changed in the meantime.
         left = self._genesis_time - self._clock.now()
         if left <= 0 or self._store.reads.latest_height():
             return ""
@@ -109,7 +112,7 @@ class Producer:
 
     @property
     def owner(self) -> str:
-        """Owner name stored with the lease."""
+        """Name of the lease's owner, which is stored with the lease."""
         return self._lease.owner
 
     def produce(self, evidence: Sequence[Evidence] = ()) -> int:
@@ -142,10 +145,11 @@ class Producer:
         return height
 
     def produce_many(self, count: int, step: int | None = None) -> int:
-        """Produce blocks, the first of them now, and each other ``step`` seconds after the one
-        before; return the last height.
+        """Produce ``count`` blocks and return the last height.
 
-        Empty blocks of development keys are stored together. Raise as :meth:`produce` does.
+        The first block is produced with the current time, each following block is ``step``
+        seconds later. Empty blocks of development keys are stored together. Raise as
+        :meth:`produce` does.
         """
         height, left = self.produce(), count - 1
         while left:
@@ -160,8 +164,8 @@ class Producer:
         return height
 
     def _produce_empty(self, count: int, step: int | None) -> range:
-        """Produce blocks without transactions and return their heights, or none where blocks
-        have to be stored one by one."""
+        """Produce ``count`` blocks without transactions and return their heights; return an
+        empty range if blocks have to be stored one by one."""
         if not (self._batch_state and self._timely and self._app.makes_empty_blocks_together):
             return range(0)
         with self._lock:
@@ -194,10 +198,10 @@ class Producer:
     def _empty_blocks(
         self, head: ChainState, count: int, step: int | None, state: BatchState
     ) -> list[CommittedBlock]:
-        """Return blocks that follow the head.
+        """Return ``count`` empty blocks that follow the head.
 
-        Their signatures are not recorded: after a crash before they are stored, the record
-        would be of blocks that the store does not have.
+        Their signatures are not recorded: if the process crashed before they are stored, the
+        record would name blocks that the store does not have.
         """
         limits, version = _block_limits(head, ()), self._app.info().app_version
         keys, blocks = self._signer.plain_keys(), list[CommittedBlock]()
@@ -220,7 +224,7 @@ class Producer:
                 block_id,
                 round_number,
                 keys,
-                # The votes have the next block's time.
+                # The time of the votes is the next block's time.
                 self._clock.now() if is_last else self._time_after(time, step),
             )
             results = proposal.results(block.header.height, execution)
@@ -229,8 +233,11 @@ class Producer:
         return blocks
 
     def _prune(self, height: int) -> None:
-        """Prune a few old blocks; log errors, as the new block is committed already."""
-        # ABCI: an application that names no height, or 0, has no opinion.
+        """Prune a few old blocks.
+
+        Errors are only logged, as the new block is already committed.
+        """
+        # ABCI: a retain height of 0 means that the application keeps all blocks.
         retain_heights = [self._retain_height] if self._retain_height else []
         if self._retain:
             retain_heights.append(height - self._retain + 1)
@@ -241,7 +248,8 @@ class Producer:
             log.exception("the block is stored; old blocks could not be pruned")
 
     def _produce(self, evidence: Sequence[Evidence]) -> CommittedBlock:
-        # Each step of a large block takes some 10 ms, in which no request is answered.
+        # Each step of a large block takes some 10 ms, during which this process handles no
+        # request.
         next_turn()
         head = self._store.head()
         self._sync_application(head)
@@ -281,10 +289,10 @@ class Producer:
     def _propose(
         self, head: ChainState, txs: Sequence[bytes], evidence: Sequence[Evidence]
     ) -> tuple[Block, BlockID, int]:
-        """Return the next block and the first round in which our keys may sign it.
+        """Return the next block, its ID, and the first round in which our keys may sign it.
 
-        A process may have ended between its signatures and its block: the same block gets the
-        same signatures, another one a later round.
+        A process may have ended after it signed and before it stored the block: the same block
+        gets the same signatures, a different block a later round.
         """
         records = self._signer.records()
         first = max((record.next_round(head.height + 1) for record in records), default=0)
@@ -324,57 +332,63 @@ class Producer:
         return replace(head, commit=proposal.commit_at_time(head, keys, time))
 
     def _time_after(self, time: int, step: int | None) -> int:
-        """Return the time of the block after one of a given time."""
+        """Return the time of the block after a block with this time."""
         step = step or self.step
         earliest = (time // SECOND + (step or 1)) * SECOND
         return earliest if step else max(self._clock.now(), earliest)
 
     def acquire_lease(self) -> None:
-        """Acquire the lease; raise :exc:`~flask_noderpc.errors.LeaseLost` if it is taken."""
+        """Acquire the lease; raise :exc:`~flask_noderpc.errors.LeaseLost` if another process
+        owns it."""
         with self._lock:
             self._lease.acquire()
 
     def acquire_or_renew_lease(self) -> bool:
         """Return true if this process owns the lease, acquired or renewed now.
 
-        Raise :exc:`~flask_noderpc.errors.LeaseLost` once if another process took over.
+        Raise :exc:`~flask_noderpc.errors.LeaseLost` once if another process acquired the lease.
         """
         with self._lock:
             return self._lease.acquire_or_renew()
 
     def renew_lease(self) -> None:
-        """Renew the lease during a slow block, but not during one that hangs."""
+        """Renew the lease during a slow block, but not during a block that takes more than a
+        minute."""
         started_at = self._block_started_at
         if started_at is not None and time.monotonic() - started_at < _MAX_BLOCK_S:
             self._lease.renew()
 
     def release_lease(self, last_error: str) -> None:
-        """Release the lease after the current block, if there is one."""
+        """Release the lease after the current block."""
         with self._lock:
             self._lease.release(last_error)
 
     def check_development(self, wish: str) -> None:
         """Raise :exc:`~flask_noderpc.errors.KeyProtected` unless our keys may sign a height
-        again, which ``wish`` needs."""
+        again; ``wish`` names the action in the error text."""
         self._signer.check_development(wish)
 
     def rewind(self, height: int) -> None:
-        """Remove the blocks above a height; raise as :meth:`produce` does, and
-        :exc:`~flask_noderpc.errors.KeyProtected` for keys that must not sign heights again."""
+        """Remove the blocks above a height.
+
+        Raise as :meth:`produce` does, and :exc:`~flask_noderpc.errors.KeyProtected` for keys
+        that must not sign heights again.
+        """
         self.check_development("a chain that goes back")
         with self._lock:
             lease = self._lease.acquire()
             changes = self._app.undo_changes(height)
-            # First: a record above the head would count as a loss of blocks at the next start.
+            # Lower the record first: a record above the head would look like lost blocks at the
+            # next start.
             self._signer.lower(height)
             self._store.rewind(height, changes, lease)
             self._synced_height = -1
-            # It was set for a block after the removed ones.
+            # The next time was set for a block after the removed ones.
             self.next_time = None
             self._recheck()
 
     def _evidence(self, head: ChainState, given: Sequence[Evidence]) -> tuple[Evidence, ...]:
-        """Return the given evidence, and as much pending evidence as fits beside it."""
+        """Return the given evidence, and as much pending evidence as fits into the block."""
         max_bytes = head.params.evidence.max_bytes - sum(map(evidence_bytes, given))
         known = set(map(hashes.evidence_hash_of, given))
         pending = self._store.reap_evidence(max_bytes)
@@ -384,16 +398,18 @@ class Producer:
         )
 
     def _sync_application(self, head: ChainState) -> None:
-        # Another process produced blocks meanwhile, or the application failed to commit one.
+        # Another process has produced blocks in the meantime, or the application failed to
+        # commit one.
         if self._synced_height != head.height:
             replay(self._store.reads, self._app)
             self._check_state(head)
             self._synced_height = head.height
 
     def _check_state(self, head: ChainState) -> None:
-        """Raise :exc:`~flask_noderpc.errors.StoreError` if the app hash is not the chain's.
+        """Raise :exc:`~flask_noderpc.errors.StoreError` if the application's app hash differs
+        from the chain's.
 
-        This happens if the store was written by another application.
+        This happens if another application wrote the store.
         """
         app_hash = self._app.info().last_block_app_hash
         if not head.is_genesis and app_hash and app_hash != head.app_hash:
@@ -405,7 +421,7 @@ class Producer:
     def _recheck(self) -> None:
         """Drop pending transactions that are no longer valid.
 
-        Errors are logged, as the block is committed already.
+        Errors are only logged, as the block is already committed.
         """
         cursor = 0
         try:
@@ -420,7 +436,7 @@ class Producer:
 
 
 def _block_limits(head: ChainState, evidence: Sequence[Evidence]) -> BlockLimits:
-    """Return the limits of a block's transactions beside its evidence."""
+    """Return the limits for a block's transactions if it contains this evidence."""
     limits = head.params.block
     size = max_data_bytes(limits, len(head.validators.validators), evidence)
     return BlockLimits(size, limits.max_gas)

@@ -1,4 +1,5 @@
-"""Pure functions that build a block: proposer, header, votes; and replay of stored blocks."""
+"""Pure functions that build a block (proposer, header and votes), and the replay of stored
+blocks."""
 
 from __future__ import annotations
 
@@ -30,21 +31,23 @@ from ..protocol.comet.chain_state import ChainState, tx_bytes
 
 
 class VoteSigner(Protocol):
-    """A validator key."""
+    """Validator key that can sign votes."""
 
     def sign_vote(self, vote: Vote, chain_id: str) -> CommitSig:
-        """Return the signature of a precommit; its time may be that of an earlier one."""
+        """Return the signature of a precommit; its time may be the time of an earlier
+        signature."""
 
 
 Keys = Mapping[bytes, VoteSigner]
-"""Keys of validators by address."""
+"""Validator keys by address."""
 
 
 def consumed_txs(reaped: Sequence[bytes], proposed: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return the reaped transactions to remove from the mempool without a block.
+    """Return the reaped transactions to remove from the mempool even though no block contains
+    them.
 
-    An application that added transactions has replaced those that it left out. One that
-    only left some out has deferred them: they stay in the mempool.
+    An application that added transactions has replaced the transactions that it left out. An
+    application that only left some out has deferred them: they stay in the mempool.
     """
     return tuple(reaped) if Counter(proposed) - Counter(reaped) else ()
 
@@ -57,8 +60,8 @@ def check_size(txs: Sequence[bytes], max_bytes: int) -> None:
 
 
 def check_power(members: ValidatorSet, keys: Container[bytes]) -> None:
-    """Raise :exc:`~flask_noderpc.errors.ChainHalted` if the keys hold two thirds of the
-    voting power or less: no block could be committed."""
+    """Raise :exc:`~flask_noderpc.errors.ChainHalted` if the keys have two thirds of the voting
+    power or less, so that they can't commit a block."""
     if not members.validators:
         raise ChainHalted("the chain has no validators: its genesis must name some")
     power = sum(v.voting_power for v in members.validators if v.address in keys)
@@ -73,9 +76,9 @@ def check_power(members: ValidatorSet, keys: Container[bytes]) -> None:
 def first_signable_round(
     members: ValidatorSet, keys: Container[bytes], first: int = 0
 ) -> tuple[int, bytes]:
-    """Return the first round whose proposer is in ``keys``, and that proposer.
+    """Return the first round whose proposer is in ``keys``, and the proposer's address.
 
-    Earlier rounds than ``first`` are left out. Raise as :func:`check_power` does.
+    Rounds before ``first`` are skipped. Raise as :func:`check_power` does.
     """
     check_power(members, keys)
     members, round_number = validators.at_round(members, first), first
@@ -112,7 +115,7 @@ def next_block(
 
 
 def precommit(block: Block, block_id: BlockID, round_number: int) -> Vote:
-    """Return the vote for a block, without a validator and a time."""
+    """Return the vote for a block; validator and time are not set."""
     height = block.header.height
     return Vote(VoteType.PRECOMMIT, height, round_number, block_id, ZERO_TIME, b"", 0)
 
@@ -120,7 +123,8 @@ def precommit(block: Block, block_id: BlockID, round_number: int) -> Vote:
 def precommits(
     head: ChainState, block: Block, block_id: BlockID, round_number: int, keys: Keys, now: int
 ) -> Commit:
-    """Return a block's commit, signed with the given keys; other votes are absent."""
+    """Return a block's commit, signed with the given keys; the votes of other validators are
+    absent."""
     header = block.header
     # CometBFT: a vote is at least one millisecond later than its block.
     time = max(now, header.time + MILLISECOND)
@@ -139,9 +143,9 @@ def precommits(
 
 
 def commit_at_time(head: ChainState, keys: Keys, now: int) -> Commit:
-    """Return the last commit, signed again at another time with the given keys.
+    """Return the last commit, signed again with the given keys at another time.
 
-    The next block's time is the median of these votes.
+    The next block's time is the median time of these votes.
     """
     signatures = [
         keys[validator.address].sign_vote(
@@ -184,7 +188,7 @@ def request(
 
 
 def results(height: int, execution: BlockExecution) -> BlockResults:
-    """Return the results of an execution as they are stored."""
+    """Return the results of a block's execution in the form that is stored."""
     return BlockResults(
         height,
         execution.tx_results,
@@ -199,8 +203,8 @@ def results(height: int, execution: BlockExecution) -> BlockResults:
 def replay(reads: ChainReads, application: Application) -> None:
     """Execute the stored blocks above the application's last height.
 
-    Raise :exc:`~flask_noderpc.errors.StoreError` if the app hash differs from the stored
-    one, or if the application is ahead of the chain.
+    Raise :exc:`~flask_noderpc.errors.StoreError` if the app hash differs from the stored app
+    hash, or if the application is ahead of the chain.
     """
     executed, latest = application.info().last_block_height, reads.latest_height()
     if executed > latest:

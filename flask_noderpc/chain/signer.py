@@ -1,4 +1,4 @@
-"""Signatures of a home's validator keys, none of which conflicts with an earlier one."""
+"""Signatures with a home's validator keys that never conflict with an earlier signature."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from .validator_keys import (
 
 
 class StoredChain(NamedTuple):
-    """Signatures of the keys that a home's store shows."""
+    """Heights that a home's keys have signed, according to its store."""
 
     shown: str
-    """The store, for errors."""
+    """Description of the store, for error texts."""
     head: int
-    """The height of the last block; without blocks the height before the first."""
+    """Height of the last block; without blocks the height before the first block."""
     highest: int
-    """The highest height that the keys may have signed: a process may have ended between its
-    signatures and its block."""
+    """Highest height that the keys may have signed: a process may have ended after it signed
+    and before it stored the block."""
     made: ChainState | None
-    """The state after the last block, if this home has made the blocks."""
+    """State after the last block if this home made the blocks, or ``None``."""
 
 
 Proof = Callable[[], StoredChain]
@@ -49,21 +49,22 @@ _NEVER = '{"height": "0", "round": 0, "step": 0}'
 
 
 class GuardedKey:
-    """A validator key that writes each signature to its record before it returns it."""
+    """Validator key that writes each signature to its record before returning it."""
 
     def __init__(self, file: ValidatorKey) -> None:
         self.key = file.key
         self.is_development = file.is_development
-        # A link to the record stays one when the file is replaced.
+        # Resolve a link, so that replacing the file does not replace the link.
         self._path = Path(os.path.realpath(file.state))
         self._is_link = file.state.is_symlink()
 
     def record(self) -> LastSigned:
-        """Return the record; raise :exc:`~flask_noderpc.errors.ChainHalted` without it."""
+        """Return the record; raise :exc:`~flask_noderpc.errors.ChainHalted` if it is missing or
+        invalid."""
         try:
             found = read_record(self._path)
         except ConfigurationError as error:
-            # Clients see the reason, which does not name the folder.
+            # Clients see the reason, so it must not contain the folder.
             reason = str(error).replace(str(self._path), self._path.name)
             raise ChainHalted(f"nothing is signed: {reason}") from None
         if found is None:
@@ -71,20 +72,20 @@ class GuardedKey:
         return found
 
     def sign_vote(self, vote: Vote, chain_id: str) -> CommitSig:
-        """Return the signature of a precommit, once its record is on the disk.
+        """Return the signature of a precommit after its record was written to the disk.
 
-        Raise :exc:`~flask_noderpc.errors.ChainHalted` for a vote that conflicts with an
-        earlier one, or if the record can't be written.
+        Raise :exc:`~flask_noderpc.errors.ChainHalted` for a vote that conflicts with an earlier
+        vote, or if the record can't be written.
         """
         if self.is_development:
             with locked(self._path.parent):
                 return self._sign(vote, chain_id, durable=False)
-        # The disk takes milliseconds.
+        # Writing to the disk takes milliseconds.
         return in_thread(partial(self._sign_once, vote, chain_id))
 
     def _sign_once(self, vote: Vote, chain_id: str) -> CommitSig:
         with locked(self._path.parent):
-            # Another process may have signed since the block was proposed.
+            # Another process may have signed after the block was proposed.
             record = self.record()
             if (signed := record.signature_of(vote, chain_id)) is not None:
                 return signed
@@ -105,16 +106,16 @@ class GuardedKey:
     def prepare(self, proof: Proof, *, accept_loss: bool) -> None:
         """Write a missing record from the chain that this home made.
 
-        A link without its file is not replaced: the file may be on a disk that is not mounted.
-        Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the key must not sign the
-        block after the head, as the store has lost blocks that the key signed; with
-        ``accept_loss`` a development key goes on from the head.
+        A link whose file is missing is not replaced: the file may be on a disk that is not
+        mounted. Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the store has lost
+        blocks that the key signed, so that the key must not sign the block after the head; with
+        ``accept_loss`` a development key continues from the head.
         """
         record = read_record(self._path)
-        # The head is read after the record: another process may be producing.
+        # Read the head after the record: another process may be producing blocks.
         stored = proof()
         if not self._is_link:
-            # The folder is there for a record that the user writes, too.
+            # Create the folder even if no record is written here: the user may write one.
             make_folder(self._path.parent)
         if record is not None:
             if record.height > stored.highest:
@@ -123,26 +124,29 @@ class GuardedKey:
             return
         elif stored.made is None or self._is_link:
             raise ConfigurationError(
-                f"{self._path} is missing, so nothing tells which heights the validator key has"
-                " signed, and signing one twice costs a validator its stake: copy this file"
-                " from the machine that signed last, follow its chain with --upstream, or begin"
-                " a new chain in a new folder with `noderpc init --home`; if nobody else has"
-                " seen blocks that the key signed, as with a home that version 0.1 made and"
-                f" that has no block, write {_NEVER} to the file"
+                f"{self._path} is missing, so the heights that the validator key has signed are"
+                " unknown, and signing a height twice may cost a validator its stake: copy this"
+                " file from the machine that signed last, follow its chain with --upstream, or"
+                " begin a new chain in a new folder with `noderpc init --home`; if no other node"
+                " has blocks that the key signed, as with a home of version 0.1 without blocks,"
+                f" write {_NEVER} to the file"
             )
         else:
             self._write_first(_record_of(stored.made, self.key))
 
     def _write_first(self, record: LastSigned) -> None:
         with locked(self._path.parent):
-            # Another process may have written it, and signed since.
+            # Another process may have written the record and signed in the meantime.
             if read_record(self._path) is None:
                 write_record(self._path, record, durable=True)
 
     def _lose(self, stored: StoredChain, *, accept_loss: bool) -> None:
-        """Let a development key go on without blocks that the store has lost; raise
-        :exc:`~flask_noderpc.errors.ConfigurationError` for other keys."""
-        # Read again, behind the head: a chain that goes back lowers the record first.
+        """Let a development key continue without blocks that the store has lost.
+
+        Raise :exc:`~flask_noderpc.errors.ConfigurationError` for other keys, and without
+        ``accept_loss``.
+        """
+        # Read the record again after the head: a rewinding chain lowers the record first.
         record = read_record(self._path)
         if record is None or record.height <= stored.highest:
             return
@@ -181,7 +185,7 @@ class GuardedKey:
         )
 
     def lower(self, height: int) -> None:
-        """Lower the record of a development key to a height, if it is above."""
+        """Lower the record of a development key to a height, if the record is above it."""
         with locked(self._path.parent):
             record = read_record(self._path)
             if record is not None and record.height > height:
@@ -190,7 +194,7 @@ class GuardedKey:
 
 
 def _record_of(head: ChainState, key: PrivateKey) -> LastSigned:
-    """Return the record of a key that has signed a chain up to its head."""
+    """Return the record of a key that has signed all blocks of a chain up to its head."""
     commit = head.commit
     found = head.last_validators.by_address.get(key.address)
     if found is None or not commit.signatures[found[0]].signature:
@@ -201,11 +205,11 @@ def _record_of(head: ChainState, key: PrivateKey) -> LastSigned:
 
 
 class Signer:
-    """The validator keys of a home."""
+    """Validator keys of a home."""
 
     def __init__(self, files: Sequence[ValidatorKey]) -> None:
         self.keys = {file.key.address: GuardedKey(file) for file in files}
-        """The keys by address."""
+        """Keys by address."""
         self.is_development = all(file.is_development for file in files)
         """True if all keys may sign a height again."""
 
@@ -215,22 +219,23 @@ class Signer:
             key.prepare(proof, accept_loss=accept_loss)
 
     def lower(self, height: int) -> None:
-        """Lower the records of development keys to a height."""
+        """Lower the records of all development keys to a height."""
         for key in self.keys.values():
             if key.is_development:
                 key.lower(height)
 
     def plain_keys(self) -> dict[bytes, PrivateKey]:
-        """Return development keys, which may sign a height again; raise as
+        """Return the development keys, which may sign a height again, by address; raise as
         :meth:`check_development` does."""
         self.check_development("a vote with another time")
         return {address: key.key for address, key in self.keys.items()}
 
     def check_development(self, wish: str) -> None:
-        """Raise :exc:`~flask_noderpc.errors.KeyProtected` unless all keys may sign again."""
+        """Raise :exc:`~flask_noderpc.errors.KeyProtected` unless all keys may sign a height
+        again."""
         if not self.is_development:
             raise KeyProtected(wish)
 
     def records(self) -> tuple[LastSigned, ...]:
-        """Return what the keys have signed that must not sign a height twice."""
+        """Return the records of the keys that must not sign a height twice."""
         return tuple(key.record() for key in self.keys.values() if not key.is_development)

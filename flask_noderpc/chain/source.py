@@ -1,5 +1,5 @@
-"""Parts that features offer to a mount: chains in place of an embedded one, and the
-accounts of development chains (NODERPC_DEV), whose keys anybody knows."""
+"""Parts that features add to a mount: chains that replace the embedded chain, and the accounts
+of development chains (NODERPC_DEV), whose keys are public."""
 
 from __future__ import annotations
 
@@ -22,68 +22,70 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One of the processes among which ``noderpc start`` divides the work."""
+    """One of the processes that ``noderpc start`` runs."""
 
     serves: bool = True
-    """False for a process that listens nowhere; it calls
+    """False for a process without a listening socket, which calls
     :meth:`~flask_noderpc.ChainBackend.follow`."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings that differ in this process."""
 
 
 class ChainSource(ABC):
-    """A chain that settings ask for in place of an embedded one, such as that of other nodes.
+    """Chain that replaces the embedded chain if a setting selects it, such as the chain of
+    other nodes.
 
-    ``path`` is the file or URL of the mount's store, NODERPC_DATABASE or its default. Nothing
-    is opened before a method is called.
+    ``path`` is the file or URL of the mount's store, from NODERPC_DATABASE or its default.
+    Files and connections are opened when a method is called.
     """
 
     def __init__(self, settings: Settings, path: str) -> None:
         self.settings, self.path = settings, path
 
     def check(self) -> None:
-        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for settings that do not fit
-        together, or not to the store; by default all fit."""
+        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for settings that contradict
+        each other or the store; by default accept all."""
 
     @abstractmethod
     def backend(self) -> ChainBackend:
-        """Return the backend of a mount, which opens nothing yet; raise as :meth:`check`."""
+        """Return the backend of a mount, which is not opened yet; raise as :meth:`check`
+        does."""
 
     def dialect(self) -> str:
-        """Return the name of the dialect that is served where NODERPC_DIALECT is not set; by
-        default its default."""
+        """Return the name of the dialect that is served if NODERPC_DIALECT is not set; by
+        default that setting's default."""
         return self.settings.dialect
 
     @abstractmethod
     def description(self) -> str:
-        """Return what ``noderpc start`` shows of the chain beside its id, such as ``followed at
-        http://node:26657``."""
+        """Return the text that ``noderpc start`` shows beside the chain ID, such as ``followed
+        at http://node:26657``."""
 
     def nodes(self) -> Sequence[str]:
-        """Return the addresses of the nodes that are asked, without credentials; empty by
-        default."""
+        """Return the addresses of the upstream nodes without credentials; by default none."""
         return ()
 
     def processes(self) -> Iterable[Process]:
-        """Return the processes of ``noderpc start``; by default as many that serve as
-        NODERPC_WORKERS says."""
+        """Return the processes of ``noderpc start``; by default NODERPC_WORKERS processes that
+        serve requests."""
         return [Process()] * self.settings.workers
 
     def watch(
         self, dialect: str, *, has_bars: bool
     ) -> AbstractContextManager[Callable[[], Mapping[str, Any]]]:
-        """Watch the chain from the parent of these processes; yield a function that returns the
-        settings that have changed since the start, which is called several times a second.
+        """Watch the chain from the parent of the processes.
 
-        ``dialect`` is the one that :meth:`dialect` returned, empty where NODERPC_DIALECT is
-        set. With ``has_bars``, progress is shown in the terminal. By default nothing changes.
+        Yield a function that returns the settings that have changed since the start; it is
+        called several times a second. ``dialect`` is the result of :meth:`dialect`, or empty if
+        NODERPC_DIALECT is set. With ``has_bars``, progress is shown in the terminal. By default
+        settings never change.
         """
         return nullcontext(dict)
 
 
 def chain_source(settings: Settings, path: str) -> ChainSource | None:
-    """Return the source that settings ask for, or ``None`` for an embedded chain; raise
-    :exc:`~flask_noderpc.errors.InvalidSetting` if they ask for several."""
+    """Return the source that the settings select, or ``None`` for an embedded chain; raise
+    :exc:`~flask_noderpc.errors.InvalidSetting` if they select several."""
     asked = {
         name: setting
         for feature in features()
@@ -100,7 +102,7 @@ def chain_source(settings: Settings, path: str) -> ChainSource | None:
 
 
 log = logging.getLogger("flask_noderpc.dev")
-# A logger of its own: ``noderpc start`` shows the accounts itself.
+# The accounts have a separate logger, as ``noderpc start`` shows them itself.
 accounts_log = log.getChild("accounts")
 
 
@@ -114,13 +116,14 @@ class DevAccounts(ABC):
 
     @abstractmethod
     def log(self, settings: Settings, genesis: Genesis) -> None:
-        """Log the accounts of a chain that starts, and a warning if it began without them."""
+        """Log the accounts of a starting chain, and a warning if the chain began without
+        them."""
 
     @abstractmethod
     def banner(self, settings: Settings, home: Path, curl: str) -> Iterator[tuple[str, str]]:
-        """Yield lines of what ``noderpc start`` shows, each with its title.
+        """Yield lines for the output of ``noderpc start``, each with its title.
 
-        ``home`` is the chain's folder, ``curl`` the command that reaches its node RPC.
+        ``home`` is the chain's folder, ``curl`` the command for requests to its node RPC.
         """
 
 

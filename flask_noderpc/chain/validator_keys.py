@@ -1,8 +1,8 @@
 """Key files of a home in CometBFT's formats, development keys, and the record of the last vote
 that a key signed.
 
-CometBFT 0.38: privval/file.go. Two signatures for one height, round and step with different
-block ids are a proof of misbehaviour, for which a validator loses its stake.
+CometBFT 0.38: privval/file.go. Two signatures for the same height, round and step with
+different block IDs prove misbehaviour, for which a validator loses its stake.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OTHERS: dict[str, tuple[str, type[PrivateKey]]] = {
     BLS12_381: ("cometbft/PrivKeyBls12_381", Bls12381PrivateKey),
     SECP256K1ETH: ("tendermint/PrivKeySecp256k1eth", Secp256k1EthPrivateKey),
 }
-"""The names of other types in CometBFT's JSON, and their keys, which are a secret alone."""
+"""Name in CometBFT's JSON and class of each key type whose JSON contains only the secret."""
 
 _KEY, _STATE = "priv_validator_key", "priv_validator_state"
 
@@ -130,17 +130,18 @@ class ValidatorKey:
 
     key: PrivateKey
     state: Path
-    """The record of the last signature."""
+    """Path of the record of the last signature."""
     is_development: bool = False
     """True if the key may sign a height again."""
 
 
 def key_files(paths: CometPaths) -> Iterator[tuple[Path, Path]]:
-    """Yield each key file of a home and its record: the node's first, then those beside it."""
+    """Yield each key file of a home and its record: the node's key first, then the other keys
+    in its folder."""
     yield paths.key, paths.state
     more = sorted(paths.key.parent.glob(f"{_KEY}*.json"))
     for path in more:
-        # A node whose settings name another file does not use the default one.
+        # A node whose settings name another key file does not use the default one.
         if path not in (paths.key, path.with_name(f"{_KEY}.json")):
             yield path, paths.state.with_name(path.name.replace(_KEY, _STATE, 1))
 
@@ -155,7 +156,7 @@ def is_development(config: Path, key: PrivateKey) -> bool:
 
 
 def mark_development(config: Path, key: PrivateKey) -> None:
-    """Mark a key: its chain may rewind, and sign heights again."""
+    """Mark a key as a development key, whose chain may rewind and sign heights again."""
     _mark(config, key).write_text(
         "The validator key of this name was made for development: its chain may rewind and"
         " sign heights again.\nNever use it on a chain that has other validators.\n"
@@ -163,15 +164,15 @@ def mark_development(config: Path, key: PrivateKey) -> None:
 
 
 PRECOMMIT = 3
-"""CometBFT: the steps are 1 for a proposal, 2 for a prevote and 3 for a precommit."""
+"""CometBFT: step 1 is a proposal, step 2 a prevote, and step 3 a precommit."""
 
-# Unlike Go, Python's int() takes blanks and underscores, too.
+# Unlike Go, Python's int() also accepts blanks and underscores.
 _INTEGER = re.compile("-?[0-9]{1,20}")
-# How long a signature of another process is waited for.
+# Seconds to wait while another process signs, and seconds between two attempts.
 _PATIENCE_S, _PAUSE_S = 1.0, 0.001
 
 MAX_ROUND = 100_000
-"""A round is found by rotating the validators once for each, so there is a limit."""
+"""Maximum round. The validators are rotated once for each round, so the number is limited."""
 
 
 class _Document(jsoncodec.Struct):
@@ -193,7 +194,7 @@ class LastSigned:
     sign_bytes: bytes = b""
 
     def next_round(self, height: int) -> int:
-        """Return the first round of a height that may take a precommit.
+        """Return the first round of a height in which the key may sign a precommit.
 
         Raise :exc:`~flask_noderpc.errors.ChainHalted` if the key must not sign this height.
         """
@@ -204,21 +205,23 @@ class LastSigned:
             )
         if self.height < height:
             return 0
-        # A stored precommit can be used again. An earlier step shows that a node with this key
-        # votes in this round.
+        # A stored precommit can be used again. An earlier step means that a CometBFT node with
+        # this key votes in this round.
         round_number = self.round if self.step == PRECOMMIT else self.round + 1
         if round_number >= MAX_ROUND:
             raise ChainHalted(f"height {height} can't be signed: it is at round {self.round}")
         return round_number
 
     def allows(self, vote: Vote, chain_id: str) -> bool:
-        """Return true if a precommit is later than all signed messages, or the same one."""
+        """Return true if a precommit is later than all signed messages, or if it was already
+        signed."""
         if (vote.height, vote.round) > (self.height, self.round):
             return True
         return self.signature_of(vote, chain_id) is not None
 
     def signature_of(self, vote: Vote, chain_id: str) -> CommitSig | None:
-        """Return the stored signature and its timestamp if only the vote's time differs."""
+        """Return the stored signature and its timestamp if the vote differs at most in its
+        time, or ``None``."""
         signed = (self.height, self.round, self.step)
         if signed != (vote.height, vote.round, PRECOMMIT) or not self.signature:
             return None
@@ -300,8 +303,8 @@ def _check(record: LastSigned) -> None:
 
 
 def write_record(path: Path, record: LastSigned, *, durable: bool) -> None:
-    """Replace the file at once; with ``durable`` wait until the disk has it."""
-    # One process writes at a time, under the lock; a killed one leaves no more than this file.
+    """Replace the record atomically; with ``durable``, wait until it is on the disk."""
+    # The lock admits one writing process at a time; a killed process leaves at most this file.
     draft = path.with_name(f"{path.name}.new")
     try:
         _write_draft(draft, record.document(), durable)
@@ -334,7 +337,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create the folder of records; raise ``ConfigurationError`` if that is not possible."""
+    """Create the folder of records; raise ``ConfigurationError`` if that fails."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -361,10 +364,10 @@ def _lock(handle: int) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Exclude other threads and processes that sign with keys whose records are in a folder.
+    """Exclude other threads and processes that sign with keys whose records are in the folder.
 
     Raise :exc:`~flask_noderpc.errors.ChainHalted` if another process holds the lock for a
-    second, as one that was stopped by a signal does.
+    second, such as a process stopped by a signal.
     """
     try:
         handle = os.open(folder, os.O_RDONLY)
@@ -374,7 +377,7 @@ def locked(folder: Path) -> Iterator[None]:
         _lock(handle)
         yield
     finally:
-        # A child that was forked meanwhile has a copy of the descriptor: closing ours alone
-        # would not release the lock.
+        # A child process forked in the meantime has a copy of the descriptor, so closing ours
+        # alone would not release the lock.
         fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)

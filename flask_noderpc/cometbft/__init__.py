@@ -1,1 +1,1 @@
-"""The node's routes: their table and their handlers, by topic."""
+"""The CometBFT node's routes: their table, and their handlers by topic."""

@@ -1,4 +1,4 @@
-"""Handlers of blocks, headers, commits and results, by height."""
+"""Handlers of blocks, headers, commits and block results."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MAX_PER_PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class AtHeight(Params):
-    """Parameters of routes about one block."""
+    """Parameters of routes that read one height."""
 
     height: int | None = param(
-        Int64(), default=None, doc="Height to read; the latest when omitted."
+        Int64(), default=None, doc="Height to read; by default the latest."
     )
 
 
 def block_height(backend: ChainBackend, height: int | None) -> int:
-    """Return the height of a block; the latest if none is given.
+    """Return the height of a block, by default the latest height.
 
-    A given height may be missing: the backend raises when it is read.
+    A given height may not exist: the backend raises an error when the block is read.
     """
     if height is not None:
         return _positive(height)
@@ -42,7 +42,8 @@ def block_height(backend: ChainBackend, height: int | None) -> int:
 
 
 def _check_begun(backend: ChainBackend) -> None:
-    """Raise :exc:`~flask_noderpc.errors.NotReady` while the chain of other nodes is unknown."""
+    """Raise :exc:`~flask_noderpc.errors.NotReady` while no block of the followed chain is
+    known."""
     backend.reads.initial_height()
 
 
@@ -52,8 +53,9 @@ def next_height(backend: ChainBackend) -> int:
 
 
 def state_height(backend: ChainBackend, height: int | None) -> int:
-    """Return a height whose state is known: up to one above the latest, the default."""
-    # CometBFT: while blocks are being fetched, the state above the latest is not known.
+    """Return a height whose validators and parameters are known: at most, and by default, the
+    one above the latest."""
+    # CometBFT: while a node fetches blocks, the state above the latest height is not known.
     known = next_height(backend) - (1 if backend.network.catching_up() else 0)
     if height is None:
         return known
@@ -70,14 +72,15 @@ def _positive(height: int) -> int:
 
 
 def per_page(size: int | None) -> int:
-    """Return the page size. CometBFT: too little means the default, too much the maximum."""
+    """Return the page size. CometBFT: a size below 1 means the default, a size above the
+    maximum the maximum."""
     if size is None or size < 1:
         return DEFAULT_PER_PAGE
     return min(size, MAX_PER_PAGE)
 
 
 def page_slice(total: int, page: int | None, size: int) -> slice:
-    """Return the slice of one page; raise ``ValueNotAllowed`` past the last."""
+    """Return the slice of one page; raise ``ValueNotAllowed`` for a page after the last."""
     pages = max(1, -(-total // size))
     number = 1 if page is None else page
     if not 1 <= number <= pages:
@@ -94,15 +97,15 @@ class HeightRange(Params):
     """Parameters of ``blockchain``."""
 
     min_height: int | None = param(
-        Int64(), default=None, wire="minHeight", doc="Lowest block returned."
+        Int64(), default=None, wire="minHeight", doc="Lowest height to return."
     )
     max_height: int | None = param(
-        Int64(), default=None, wire="maxHeight", doc="Highest block returned."
+        Int64(), default=None, wire="maxHeight", doc="Highest height to return."
     )
 
 
 def blockchain(ctx: Context, params: HeightRange) -> ResultBlockchainInfo:
-    """At most 20 block metas, highest first."""
+    """Headers and sizes of at most 20 blocks, highest first."""
     backend = ctx.backend
     latest, base = backend.reads.latest_height(), backend.reads.base_height()
     low, high = params.min_height or 0, params.max_height or 0
@@ -119,7 +122,7 @@ def blockchain(ctx: Context, params: HeightRange) -> ResultBlockchainInfo:
 
 @dataclass(frozen=True, slots=True)
 class ByHash(Params):
-    """Parameters of routes about a block by its hash."""
+    """Parameters of ``block_by_hash``."""
 
     hash: bytes = param(Hash(), default=b"", doc="Hash of the block.")
 
@@ -128,16 +131,17 @@ class ByHash(Params):
 class HeaderByHash(Params):
     """Parameters of ``header_by_hash``."""
 
-    # CometBFT: HexBytes here, and bytes in every other route.
+    # CometBFT: this route uses HexBytes, all other routes use bytes.
     hash: bytes = param(HexHash(), default=b"", doc="Hash of the block.")
 
 
-# CometBFT: the answer without a block.
+# CometBFT: the result without a block.
 NO_RESULT = ResultBlock(NO_BLOCK, None)
 
 
 def _is_before_all(ctx: Context, height: int | None) -> bool:
-    """Return true if the latest block is requested, there is none, and that is no error."""
+    """Return true if the latest block is requested before the first one, and the dialect
+    returns a result for that instead of an error."""
     is_before_all = (
         ctx.behaviours.unknown_block_is_null
         and height is None
@@ -158,20 +162,20 @@ def _height_of(ctx: Context, block_hash: bytes) -> int | None:
 
 
 def block(ctx: Context, params: AtHeight) -> ResultBlock:
-    """A block with its id."""
+    """A block with its ID."""
     if _is_before_all(ctx, params.height):
         return NO_RESULT
     return result_block(ctx.backend, block_height(ctx.backend, params.height))
 
 
 def block_by_hash(ctx: Context, params: ByHash) -> ResultBlock:
-    """A block with its id, found by its hash."""
+    """A block with its ID, found by its hash."""
     height = _height_of(ctx, params.hash)
     return NO_RESULT if height is None else result_block(ctx.backend, height)
 
 
 def result_block(backend: ChainBackend, height: int) -> ResultBlock:
-    """The block at a height, with those whom its evidence accuses."""
+    """Return the block at a height with the validators that its evidence accuses."""
     block_id, found = backend.reads.block(height)
     return ResultBlock(
         block_id, found, tuple(map(backend.reads.byzantine_validators, found.evidence))
@@ -204,7 +208,7 @@ def block_results(ctx: Context, params: AtHeight) -> BlockResults:
 
 
 def commit(ctx: Context, params: AtHeight) -> ResultCommit | None:
-    """A header with the precommits that finalised its block."""
+    """A header with the precommits that finalized its block."""
     backend = ctx.backend
     if _is_before_all(ctx, params.height):
         return None

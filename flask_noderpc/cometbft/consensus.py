@@ -1,7 +1,7 @@
 """Handlers of validators, consensus parameters, consensus state and evidence.
 
-Where the backend has no live round, the results show the state of a node between two blocks:
-the next height, round 0, step NewHeight.
+If the backend has no live round, the results show a node's state between two blocks: the next
+height, round 0, step NewHeight.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def consensus_state(ctx: Context, params: NoParams) -> ResultConsensusState | Ra
 
 
 def dump_consensus_state(ctx: Context, params: NoParams) -> ResultDumpConsensusState | Raw:
-    """Full consensus state, with the last precommits and two validator sets."""
+    """Complete consensus state, with the last precommits and two validator sets."""
     live = ctx.backend.network.live_round(ctx.settings.dialect, dump=True)
     return live or ResultDumpConsensusState(_round_state(ctx))
 
@@ -48,11 +48,12 @@ def _round_state(ctx: Context) -> RoundState:
     if latest == 0:
         return _before_the_first(backend)
     commit, members = backend.reads.commit(latest), backend.reads.validators(latest)
-    # The time when two thirds had voted is not stored; the last vote is no earlier.
+    # The time at which two thirds of the power had voted is not stored, so the time of the last
+    # vote is used, which is not earlier.
     times = (sig.timestamp for sig in commit.signatures if not _is_absent(sig))
-    # A backend of the host may have commits without signatures.
+    # A host application's backend may have commits without signatures.
     decided = max(times, default=backend.reads.block_meta(latest).header.time)
-    # CometBFT: the next round starts timeout_commit later, which paces the blocks.
+    # CometBFT: the next round starts timeout_commit later, which sets the pace of the blocks.
     start = decided + round(ctx.settings.block_interval * SECOND)
     return RoundState(
         latest + 1,
@@ -91,12 +92,12 @@ class PageAtHeight(AtHeight):
 
     page: int | None = param(Int(), default=None, doc="Page to return, counted from 1.")
     per_page: int | None = param(
-        Int(), default=None, doc="Validators on a page; 30 when omitted, at most 100."
+        Int(), default=None, doc="Validators per page; by default 30, at most 100."
     )
 
 
 def validators(ctx: Context, params: PageAtHeight) -> ResultValidators:
-    """Validator set at a height, in the order in which it is hashed."""
+    """Validators at a height, in hashing order."""
     height = state_height(ctx.backend, params.height)
     members = ctx.backend.reads.validators(height).validators
     chosen = page_slice(len(members), params.page, per_page(params.per_page))
@@ -104,7 +105,7 @@ def validators(ctx: Context, params: PageAtHeight) -> ResultValidators:
 
 
 def consensus_params(ctx: Context, params: AtHeight) -> ResultConsensusParams:
-    """The consensus parameters in force at a height."""
+    """Consensus parameters for the block at a height."""
     height = state_height(ctx.backend, params.height)
     return ResultConsensusParams(height, ctx.backend.reads.consensus_params(height))
 
@@ -116,18 +117,19 @@ class EvidenceParams(Params):
     evidence: Evidence | None = param(
         EvidenceObject(),
         default=None,
-        doc="The evidence: an object with the name of its ``type``, and its ``value``.",
+        doc="The evidence: an object with a ``type`` and a ``value``.",
     )
 
 
 def broadcast_evidence(ctx: Context, params: EvidenceParams) -> ResultBroadcastEvidence:
     """Submit a piece of evidence; return its hash.
 
-    Evidence that waits already, or is in a block, is answered the same way.
+    The response is the same if the evidence is already pending or in a block.
     """
     if params.evidence is None:
         raise ValueNotAllowed("no evidence was provided")
-    # CometBFT: rpc/core/evidence.go; its text ends with the evidence, which the caller knows.
+    # CometBFT: rpc/core/evidence.go. Its error text ends with the evidence, which the caller
+    # knows.
     try:
         check_evidence_basics(params.evidence)
     except ValueError as error:

@@ -1,7 +1,7 @@
 """Handler of ``events``: the event log of Tendermint's ADR-075.
 
-Each message of a committed block has a cursor, its height and its position in the block.
-A client that was disconnected requests the events after the last cursor it has seen.
+Each message of a committed block has a cursor: its height and its position in the block. A
+client that was disconnected requests the events after the last cursor that it has seen.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ MAX_WAIT_S = 30.0
 LOG_BLOCKS = 1_000
 """Number of latest blocks in the event log."""
 
-# Seconds of one slice of a scan. A longer scan waits for a slot, and yields to other calls.
+# Seconds of the first slice of a scan. A longer scan acquires a slot, and yields to other calls
+# after each slice.
 WORK_S = 0.005
 
 EventCursor = tuple[int, int]
@@ -42,26 +43,26 @@ class EventsParams(Params):
     filter: str | None = param(
         Filter(),
         default=None,
-        doc="An object whose ``query`` events must match; all when omitted.",
+        doc="Object with a ``query`` that events must match; by default all match.",
     )
     max_results: int | None = param(
-        Int(), default=None, doc="Events to return; 10 when omitted, at most 100."
+        Int(), default=None, doc="Number of events to return; by default 10, at most 100."
     )
     after: EventCursor | None = param(
-        Cursor(), default=None, doc="Only events after the one with this cursor."
+        Cursor(), default=None, doc="Return only events after this cursor."
     )
     before: EventCursor | None = param(
-        Cursor(), default=None, doc="Only events before the one with this cursor."
+        Cursor(), default=None, doc="Return only events before this cursor."
     )
     wait_time: float = param(
         Duration(),
         default=0.0,
-        doc="Maximum wait for a match, at most 30 s: nanoseconds, or ``5s``.",
+        doc="Time to wait for a matching event, at most 30 s: nanoseconds, or ``5s``.",
     )
 
 
 def events(ctx: Context, params: EventsParams) -> ResultEvents:
-    """The newest events that match, newest first, with cursors to resume from."""
+    """Newest matching events, newest first, with cursors for later requests."""
     query = _query(ctx, params.filter)
     limit = _limit(params.max_results)
     latest = ctx.backend.reads.latest_height()
@@ -99,7 +100,10 @@ def _limit(max_results: int | None) -> int:
 def _wait_for_events(
     ctx: Context, query: Query | None, params: EventsParams, latest: int, limit: int
 ) -> tuple[int, list[Message], bool]:
-    """Wait for matching events above the latest height; return the new latest height too."""
+    """Wait for matching events above the latest height.
+
+    Return the new latest height, the newest matching events, and true if there are more.
+    """
     deadline = time.monotonic() + min(params.wait_time, MAX_WAIT_S)
     found: list[Message] = []
     more = False
@@ -121,7 +125,8 @@ def _matching_page(
 ) -> tuple[list[Message], bool]:
     """Return the newest matching events, and true if there are more.
 
-    A page ends early where it gets too large or takes too long; ``before`` goes on there.
+    A page ends early if it gets too large or takes too long; a request with ``before``
+    continues it.
     """
     after, before = params.after or (0, 0), params.before or (latest + 1, 0)
     eligible = (
@@ -148,7 +153,8 @@ def _matching_page(
 
 
 def _weight(message: Message) -> int:
-    """Return the approximate bytes of a message, of the kinds that can be large."""
+    """Return the approximate size in bytes of a message that can be large, or 0 for other
+    messages."""
     match message.value:
         case NewBlock(results=results, result_block=ResultBlock(block=Block(txs=txs))):
             output = sum(len(result.data) + len(result.log) for result in results.tx_results)
@@ -181,7 +187,7 @@ def _scan(ctx: Context, heights: Iterator[int]) -> Iterator[Message]:
         if now > deadline:
             raise SearchTooCostly.by_time(seconds)
         if now > rest:
-            # Under gevent other greenlets run here, which may take a while.
+            # Under gevent, other greenlets run during this call, which may take a while.
             next_turn()
             rest = time.monotonic() + WORK_S
         yield from _messages_reversed(ctx, height)

@@ -38,7 +38,7 @@ def health(ctx: Context, params: NoParams) -> Empty:
 
 
 def status(ctx: Context, params: NoParams) -> ResultStatus:
-    """Node info, sync info and validator info."""
+    """Information about the node, its chain and its validator key."""
     backend = ctx.backend
     pub_key = backend.network.validator_key()
     latest = backend.reads.latest_height()
@@ -57,7 +57,7 @@ def status(ctx: Context, params: NoParams) -> ResultStatus:
 def _sync_info(ctx: Context, latest: int) -> SyncInfo:
     backend = ctx.backend
     if latest == 0:
-        # CometBFT: before the first block, and still "catching up" to it.
+        # CometBFT: before the first block, the node is "catching up", too.
         return SyncInfo(b"", b"", 0, 0, b"", b"", 0, 0, catching_up=True)
     last: BlockMeta = backend.reads.block_meta(latest)
     first = backend.reads.base_meta()
@@ -75,7 +75,7 @@ def _sync_info(ctx: Context, latest: int) -> SyncInfo:
 
 
 def net_info(ctx: Context, params: NoParams) -> NetInfo:
-    """The peers of the node."""
+    """Peers of the node."""
     return ctx.backend.network.net_info()
 
 
@@ -89,7 +89,7 @@ def genesis(ctx: Context, params: NoParams) -> ResultGenesis | Raw:
     try:
         size = len(_encoded_genesis(ctx))
     except GenesisNotAvailable:
-        # One that is not stored yet, or is too large for that.
+        # The document is not stored yet, or it is too large for the store.
         first = ctx.backend.network.genesis_chunk(0)
         if first is None:
             raise
@@ -130,8 +130,8 @@ def genesis_chunked(ctx: Context, params: ChunkParams) -> GenesisChunk:
 
 
 def _own_source(ctx: Context) -> GenesisSource | None:
-    """Return the origin of a document that a node sent in chunks, in the dialect that is
-    served, or too large to be made anew."""
+    """Return the source of a genesis document that an upstream node sent, if the source is in
+    the served dialect or has several chunks, and ``None`` otherwise."""
     found = ctx.backend.reads.genesis_source()
     is_own = found is not None and (found.dialect == ctx.settings.dialect or found.total > 1)
     return found if is_own else None
@@ -139,7 +139,7 @@ def _own_source(ctx: Context) -> GenesisSource | None:
 
 def _check_chunk(number: int, total: int) -> None:
     if number >= total:
-        # CometBFT: its error names one chunk less.
+        # CometBFT: the error text counts one chunk less.
         raise ValueNotAllowed(f"there are {total} chunks, {number} is invalid")
 
 
@@ -156,7 +156,7 @@ def abci_info(ctx: Context, params: NoParams) -> ResultABCIInfo:
 
 
 def is_chain_only(ctx: Context, params: Params) -> bool:
-    """True if the application's responses depend on the chain alone."""
+    """Return true if the application's responses depend only on the chain."""
     return ctx.backend.application.is_chain_only
 
 
@@ -172,12 +172,12 @@ class Query(Params):
 
 @cache
 def feature_answers() -> tuple[Callable[[Context, str, bytes, int], QueryResult | None], ...]:
-    """Return the functions of features that answer queries."""
+    """Return the functions of features that handle queries."""
     return tuple(load(each.abci_query) for each in features() if each.abci_query)
 
 
 def abci_query(ctx: Context, params: Query) -> ResultABCIQuery:
-    """The application's response to a query."""
+    """Response of the application to a query."""
     for answer in feature_answers():
         own = answer(ctx, params.path, params.data, params.height)
         if own is not None:

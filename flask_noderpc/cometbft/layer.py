@@ -1,4 +1,5 @@
-"""The CometBFT API of one mount: its dispatcher, its hub, and the feed behind that."""
+"""The CometBFT API of one mount: its dispatcher, its subscription hub, and the feed of
+events."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from .routes import UNSAFE_ROUTES, dev_routes
 
 
 def _hints(has_evm: bool) -> dict[str, str]:
-    """Return what brings each method that is not served."""
+    """Return a hint for each method that is not served: the setting that enables it."""
     dev = "NODERPC_DEV brings it, without NODERPC_JSON_RPC_ENABLE"
     if has_evm:
         dev = "the EVM layer has evm_mine, evm_snapshot and others (NODERPC_DEV)"
@@ -31,7 +32,7 @@ def _hints(has_evm: bool) -> dict[str, str]:
 class CometLayer:
     """Dispatcher and subscriptions of the CometBFT API over a mount's backend.
 
-    ``routes`` are those of the node and the host's.
+    ``routes`` are the node's routes and the host application's.
     """
 
     def __init__(
@@ -49,16 +50,16 @@ class CometLayer:
         if settings.dev and not is_driven_elsewhere:
             routes += dev_routes()
         self.names = {*routes.by_name()}
-        """The names of all routes, also of those that the dialect omits."""
+        """Names of all routes, including the routes that the dialect omits."""
         optional = (*UNSAFE_ROUTES.by_name(), *dev_routes().by_name())
         self.methods = {*self.names, DISCOVER, *WEBSOCKET_METHODS, *optional}
-        """The names of all methods that this layer can have, under any settings."""
+        """Names of all methods that this layer can have with any settings."""
         self.routes = RouteTable(r for r in routes if r.name not in dialect.omits_routes)
         self.dispatcher = Dispatcher(
             with_discover(self.routes, dialect, guard.has),
             dialect,
             context,
-            # A backend that can't start is an error object of each call.
+            # If the backend can't start, each call gets an error object.
             start,
             hints=_hints(is_driven_elsewhere),
             guard=guard,
@@ -76,7 +77,7 @@ class CometLayer:
         )
 
     def session(self, peer: Peer, permissions: Permissions) -> Session:
-        """Return the session of a websocket."""
+        """Return the session of a WebSocket."""
         return Session(
             self.dispatcher,
             self._hub,
@@ -92,7 +93,7 @@ class CometLayer:
         )
 
     def _follow(self) -> None:
-        # A subscription may be the first that this process is asked for.
+        # A subscription may be the first request of this process, so start the backend.
         self._start()
         self._feed.follow()
 

@@ -1,4 +1,4 @@
-"""Route table of the node: one row for each route, in the order of the interface document."""
+"""Route table of the node: one row per route, in the order of the interface document."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from ..jsonrpc.route import ALWAYS, AT_HEIGHT, OF_RESULTS, Cache, Route, RouteTa
 from . import blocks, consensus, events, info, search, txs, unsafe
 from .blocks import AtHeight
 
-# The commit seen here at the latest height may not be the one that the next block carries.
+# The commit that a node has for the latest height may differ from the commit that the next
+# block contains.
 CANONICAL_COMMIT = Cache(given="height", final=lambda result: result.canonical)
-# A hash that nobody knows may be that of a block to come.
+# A block with an unknown hash may be produced later, so responses without a block are not
+# cacheable.
 KNOWN_BLOCK = Cache(always=True, final=lambda result: result.block is not None)
 KNOWN_HEADER = Cache(always=True, final=lambda result: result.header is not None)
 
-# CometBFT: rpc/core/routes.go has the same cache policy, with abci_info, blockchain and tx
-# always cacheable, whose answers can change; ours are not.
+# CometBFT: rpc/core/routes.go has the same cache policy, except that abci_info, blockchain and
+# tx are always cacheable there. Their results can change, so they are not always cacheable
+# here.
 COMETBFT_ROUTES = RouteTable(
     (
         Route("health", info.health, NoParams, responses.Empty, is_immutable=True, tag="Node"),
@@ -159,7 +162,7 @@ COMETBFT_ROUTES = RouteTable(
             chain_only=info.is_chain_only,
             tag="Application",
         ),
-        # Beyond the document: what every real node has.
+        # These routes are not in the interface document, but every real node has them.
         Route(
             "header",
             blocks.header,
@@ -232,7 +235,7 @@ COMETBFT_ROUTES = RouteTable(
     )
 )
 
-# Of mounts with NODERPC_RPC_UNSAFE alone.
+# Mounts have these routes only with NODERPC_RPC_UNSAFE.
 UNSAFE_ROUTES = RouteTable(
     tagged(
         "Unsafe",
@@ -266,9 +269,9 @@ _DEV_ROUTES = (
 
 @cache
 def dev_routes() -> RouteTable:
-    """Return the rows of development chains, of the node and of features.
+    """Return the routes of development chains, of the node and of features.
 
-    Mounts with the EVM layer have none of them: it has its own.
+    Mounts with the EVM layer don't have them, as that layer has its own methods.
     """
     more = (row for each in features() if each.dev_routes for row in load(each.dev_routes))
     return RouteTable(
@@ -279,6 +282,6 @@ def dev_routes() -> RouteTable:
 
 @cache
 def feature_routes() -> RouteTable:
-    """Return the rows that features add to the node's on every mount."""
+    """Return the routes that features add to the node's routes on every mount."""
     names = (each.routes for each in features() if each.routes)
     return RouteTable(row for name in names for row in load(name))

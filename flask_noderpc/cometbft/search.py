@@ -25,13 +25,17 @@ class TxQuery(Params):
     """Parameters of ``tx_search``."""
 
     query: str = param(Text(), default="", doc="The event query.")
-    prove: bool = param(Flag(), default=False, doc="Add proofs of inclusion in the blocks.")
+    prove: bool = param(
+        Flag(), default=False, doc="Add a proof that its block contains each transaction."
+    )
     page: int | None = param(Int(), default=None, doc="Page to return, counted from 1.")
     per_page: int | None = param(
-        Int(), default=None, doc="Transactions per page; 30 when omitted, at most 100."
+        Int(), default=None, doc="Transactions per page; by default 30, at most 100."
     )
     order_by: str = param(
-        Text(), default="", doc="``asc``, the default, or ``desc``: by height and position."
+        Text(),
+        default="",
+        doc="Order by height and position: ``asc``, the default, or ``desc``.",
     )
 
 
@@ -42,15 +46,15 @@ class BlockQuery(Params):
     query: str = param(Text(), default="", doc="The event query.")
     page: int | None = param(Int(), default=None, doc="Page to return, counted from 1.")
     per_page: int | None = param(
-        Int(), default=None, doc="Blocks per page; 30 when omitted, at most 100."
+        Int(), default=None, doc="Blocks per page; by default 30, at most 100."
     )
     order_by: str = param(
-        Text(), default="", doc="``desc``, the default, or ``asc``: by height."
+        Text(), default="", doc="Order by height: ``desc``, the default, or ``asc``."
     )
 
 
 def tx_search(ctx: Context, params: TxQuery) -> ResultTxSearch:
-    """The transactions whose indexed events match a query."""
+    """Transactions whose indexed events match a query."""
     query = _query(ctx, params.query)
     page = _page(
         params,
@@ -77,7 +81,7 @@ def _one(ctx: Context, tx_hash: bytes, prove: bool) -> FoundTxs:
 
 
 def block_search(ctx: Context, params: BlockQuery) -> ResultBlockSearch:
-    """The blocks whose indexed events match a query."""
+    """Blocks whose indexed events match a query."""
     query = _query(ctx, params.query)
     page = _page(params, newest_first=_is_newest_first(params.order_by, "desc", _BAD_ORDER))
     criteria = search.block_search(query)
@@ -98,7 +102,8 @@ def _require_size(ctx: Context, heights: tuple[int, ...]) -> None:
 
 
 def _read_each(read: Callable[[int], T], heights: Iterable[int]) -> Iterator[T]:
-    """Yield what ``read`` returns for each height; CometBFT skips blocks pruned meanwhile."""
+    """Yield the result of ``read`` for each height; as in CometBFT, skip blocks that have been
+    pruned in the meantime."""
     for height in heights:
         try:
             found = read(height)
@@ -112,7 +117,7 @@ def _query(ctx: Context, text: str) -> Query:
     return parse(text)
 
 
-# CometBFT: in every version.
+# CometBFT: all versions have this text.
 _BAD_ORDER = "expected order_by to be either `asc` or `desc` or empty"
 
 
@@ -125,7 +130,7 @@ def _is_newest_first(order: str, default: str, refusal: str) -> bool:
 def _page(params: TxQuery | BlockQuery, *, newest_first: bool) -> Page:
     size = per_page(params.per_page)
     page = max(1, params.page or 1)
-    # A page far beyond the last is refused once it is known which one that is.
+    # The number of pages is unknown before the search, which rejects a page after the last.
     return Page(min((page - 1) * size, HIGHEST), size, newest_first)
 
 

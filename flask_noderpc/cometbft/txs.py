@@ -1,4 +1,4 @@
-"""Handlers of transactions: mempool, broadcast, lookup by hash."""
+"""Handlers of transactions: mempool, broadcast, and lookup by hash."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Limit(Params):
     """Parameters of ``unconfirmed_txs``."""
 
     limit: int | None = param(
-        Int(), default=None, doc="Transactions to return; 30 when omitted, at most 100."
+        Int(), default=None, doc="Number of transactions to return; by default 30, at most 100."
     )
 
 
 def unconfirmed_txs(ctx: Context, params: Limit) -> PendingTxs:
-    """The oldest pending transactions."""
+    """Oldest pending transactions."""
     return ctx.backend.mempool.pending(per_page(params.limit))
 
 
 def num_unconfirmed_txs(ctx: Context, params: NoParams) -> PendingCount:
-    """Number and bytes of pending transactions."""
+    """Number and size of the pending transactions."""
     return ctx.backend.mempool.pending_count()
 
 
@@ -56,7 +56,9 @@ class TxByHash(Params):
     """Parameters of ``tx``."""
 
     hash: bytes = param(Hash(), default=b"", doc="Hash of the transaction.")
-    prove: bool = param(Flag(), default=False, doc="Add a proof of inclusion in the block.")
+    prove: bool = param(
+        Flag(), default=False, doc="Add a proof that its block contains the transaction."
+    )
 
 
 def tx(ctx: Context, params: TxByHash) -> ResultTx:
@@ -68,13 +70,13 @@ def tx(ctx: Context, params: TxByHash) -> ResultTx:
 
 
 def proven(backend: ChainBackend, found: TxResult) -> TxResult:
-    """The transaction with the proof that it is in its block."""
+    """Return a transaction with the proof that its block contains it."""
     _, block = backend.reads.block(found.height)
     return replace(found, proof=hashes.tx_proof(block.txs, found.index))
 
 
 def result_tx(found: TxResult) -> ResultTx:
-    """The transaction as it is answered, with its hash."""
+    """Return the result of ``tx`` for a transaction, with its hash."""
     return ResultTx(
         hashes.tx_hash(found.tx), found.height, found.index, found.result, found.tx, found.proof
     )
@@ -82,13 +84,13 @@ def result_tx(found: TxResult) -> ResultTx:
 
 @dataclass(frozen=True, slots=True)
 class TxParams(Params):
-    """Parameters of routes that take a transaction."""
+    """Parameters of routes with a transaction."""
 
-    tx: bytes = param(Bytes(), default=b"", doc="The transaction, encoded.")
+    tx: bytes = param(Bytes(), default=b"", doc="The encoded transaction.")
 
 
 def _begin_submit(ctx: Context, tx: bytes) -> tuple[ExecTxResult, Pending[ExecTxResult]]:
-    """Check a transaction, which is on its way to wait for a block if it passed."""
+    """Check a transaction, and start to add it to the mempool if it passes the check."""
     _refuse_while_catching_up(ctx)
     return ctx.backend.mempool.begin_submit(tx)
 
@@ -127,20 +129,20 @@ def broadcast_tx_sync(ctx: Context, params: TxParams) -> Pending[ResultBroadcast
 
 
 def broadcast_tx_async(ctx: Context, params: TxParams) -> Pending[ResultBroadcastTx]:
-    """Send a transaction; return its hash, without the result of the check."""
+    """Send a transaction; return its hash without the result of the check."""
     _refuse_while_catching_up(ctx)
-    # Its sender does not learn what the store says later.
+    # The sender does not get errors that the store raises later, so check the limits now.
     ctx.backend.mempool.check_limits(params.tx)
     (check, stored), tx_hash = _begin_submit(ctx, params.tx), hashes.tx_hash(params.tx)
     ctx.async_txs.add(stored, len(params.tx))
     _require_passed(ctx, check, tx_hash)
     result = ResultBroadcastTx(0, b"", "", "", tx_hash)
-    # In the order of the calls that wait.
+    # Return a pending response, so that responses stay in the order of the calls.
     return Pending(lambda: result)
 
 
 def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxCommit:
-    """Results of check and execution of a transaction, once it is in a block."""
+    """Results of a transaction's check and execution, once a block contains it."""
     tx_hash = hashes.tx_hash(params.tx)
     with ctx.waiters.acquire(ctx.client) as waiter:
         before = ctx.backend.reads.latest_height()
@@ -160,7 +162,8 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxComm
 def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxResult:
     deadline = time.monotonic() + ctx.settings.broadcast_timeout
     seen = ctx.backend.reads.latest_height()
-    # A block may have come before the wait, which another call may end.
+    # A block may have been stored before this call waits, and another waiting call may have
+    # noticed it.
     may_be_in_block = seen > before
     while True:
         found = _committed(ctx.backend, tx_hash, before) if may_be_in_block else None
@@ -177,7 +180,8 @@ def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxRe
 
 
 def _committed(backend: ChainBackend, tx_hash: bytes, before: int) -> TxResult | None:
-    """The transaction in a block above ``before``; an earlier one of its hash is another."""
+    """Return the transaction in a block above ``before``, or ``None``; an earlier transaction
+    with the same hash is another transaction."""
     try:
         found = backend.reads.tx(tx_hash)
     except TxNotFound:
@@ -195,5 +199,5 @@ def _committed(backend: ChainBackend, tx_hash: bytes, before: int) -> TxResult |
 
 
 def check_tx(ctx: Context, params: TxParams) -> ExecTxResult:
-    """Result of the application's check of a transaction, which is not stored."""
+    """Result of the application's check of a transaction, without adding it to the mempool."""
     return ctx.backend.application.check_tx(params.tx)

@@ -1,8 +1,8 @@
-"""Handlers that change the node for all callers: those of NODERPC_RPC_UNSAFE, and those that
-control a development chain (NODERPC_DEV).
+"""Handlers that change the node for all callers: the routes of NODERPC_RPC_UNSAFE, and the
+routes that control a development chain (NODERPC_DEV).
 
-CometBFT: p2p/netaddress.go, with its texts and those of Go's ``net``. Host names are not
-resolved, as a failure is no error there.
+CometBFT: p2p/netaddress.go, with its error texts and Go's ``net`` error texts. Host names are
+not resolved: CometBFT ignores names that can't be resolved.
 """
 
 from __future__ import annotations
@@ -55,12 +55,13 @@ def _check_port(port: str) -> None:
 
 
 def peer_ids(addresses: Sequence[str]) -> list[str]:
-    """Return the part of each before the ``@``; raise :exc:`ValueError` where there is none."""
+    """Return the part of each address before the ``@``; raise :exc:`ValueError` for an address
+    without one."""
     return [_halves(address, address)[0] for address in addresses]
 
 
 def check_ids(ids: Sequence[str]) -> None:
-    """Raise :exc:`ValueError` for an invalid id."""
+    """Raise :exc:`ValueError` for an invalid ID."""
     for index, node_id in enumerate(ids):
         try:
             _check_id(node_id)
@@ -110,7 +111,7 @@ def _without_brackets(part: str) -> str:
     return part
 
 
-_ADDRESSES = "Nodes, each as ``id@host:port``."
+_ADDRESSES = "Addresses of nodes in the form ``id@host:port``."
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +130,16 @@ class Peers(Params):
         Flag(), default=False, doc="Reconnect whenever a connection is lost."
     )
     unconditional: bool = param(
-        Flag(), default=False, doc="Accept them above the limit of peers."
+        Flag(),
+        default=False,
+        doc="Connect to these nodes even if the maximum number of peers is reached.",
     )
-    private: bool = param(Flag(), default=False, doc="Do not announce them to other nodes.")
+    private: bool = param(
+        Flag(), default=False, doc="Do not announce these nodes to other nodes."
+    )
 
 
-# CometBFT: rpc/core/net.go; its texts.
+# CometBFT: rpc/core/net.go, with its texts.
 
 
 def dial_seeds(ctx: Context, params: Seeds) -> ResultDial:
@@ -154,7 +159,7 @@ def dial_peers(ctx: Context, params: Peers) -> ResultDial:
         raise ValueNotAllowed("no peers provided")
     with _refused():
         ids = peer_ids(params.peers)
-        # CometBFT: persistent peers are stored by their addresses, the others by their ids.
+        # CometBFT: persistent peers are stored by their addresses, other peers by their IDs.
         if not params.persistent and (params.private or params.unconditional):
             check_ids(ids)
         for address in params.peers:
@@ -177,7 +182,7 @@ def _refused() -> Iterator[None]:
 
 
 def unsafe_flush_mempool(ctx: Context, params: NoParams) -> Empty:
-    """Remove all pending transactions, and the cache of those seen before."""
+    """Remove all pending transactions, and the cache of the transactions seen before."""
     ctx.backend.mempool.flush()
     return Empty()
 
@@ -186,11 +191,12 @@ _MAX_SECONDS = 1 << 31
 _MAX_CODE = (1 << 32) - 1
 
 
-# Only callers on this machine may use what follows, as those of the EVM layer.
+# The routes below are only for callers on this machine, as the corresponding routes of the EVM
+# layer are.
 
 
 class Number(Int64):
-    """An integer in JSON's form, which the dialects would have as a text."""
+    """Integer as a JSON number in every dialect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +205,7 @@ class Mine(Params):
 
     blocks: int = param(Number(), default=1, doc="Number of blocks, at most 100,000.")
     time: int | None = param(
-        Number(), default=None, doc="Time of the first, in seconds since 1970."
+        Number(), default=None, doc="Time of the first block, in seconds since 1970."
     )
 
 
@@ -207,25 +213,27 @@ class Mine(Params):
 class Seconds(Params):
     """Parameters of ``dev_increaseTime``."""
 
-    seconds: int = param(Number(), doc="Seconds.")
+    seconds: int = param(Number(), doc="Seconds to advance the clock by.")
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(Params):
     """Parameters of ``dev_revert``."""
 
-    id: int = param(Number(), doc="Id from dev_snapshot.")
+    id: int = param(Number(), doc="Snapshot ID that ``dev_snapshot`` returned.")
 
 
 @dataclass(frozen=True, slots=True)
 class Failure(Params):
     """Parameters of ``dev_failNextTx``."""
 
-    code: int = param(Number(), doc="Code of the result, at least 1.")
+    code: int = param(Number(), doc="Code of the failed result, at least 1.")
     codespace: str = param(Text(), default="sdk", doc="Codespace of the code.")
     log: str = param(Text(), default="", doc="Text of the error.")
     check: bool = param(
-        Flag(), default=False, doc="Refuse it when it is sent; else it fails in its block."
+        Flag(),
+        default=False,
+        doc="Reject the transaction when it is sent; by default it fails in its block.",
     )
 
 
@@ -233,7 +241,7 @@ class Failure(Params):
 class Freeze(Params):
     """Parameters of ``dev_freezeMempool``."""
 
-    on: bool = param(Flag(), default=True, doc="False lets blocks take transactions again.")
+    on: bool = param(Flag(), default=True, doc="False to include transactions in blocks again.")
 
 
 def _require(name: str, value: int, lowest: int, highest: int) -> None:
@@ -242,29 +250,29 @@ def _require(name: str, value: int, lowest: int, highest: int) -> None:
 
 
 def mine(ctx: Context, params: Mine) -> int:
-    """Make blocks now; return the last height."""
+    """Produce blocks now; return the last height."""
     _require("blocks", params.blocks, 0, MAX_MINED)
     return ctx.backend.control.mine(params.blocks, params.time)
 
 
 def increase_time(ctx: Context, params: Seconds) -> int:
-    """Advance the chain's clock; return how many seconds it is ahead."""
+    """Advance the chain's clock; return the seconds that it is ahead."""
     _require("seconds", params.seconds, 0, _MAX_SECONDS)
     return ctx.backend.control.shift(params.seconds)
 
 
 def snapshot(ctx: Context, params: NoParams) -> int:
-    """Take a snapshot of the chain; return its id."""
+    """Take a snapshot of the chain; return its ID."""
     return ctx.backend.control.snapshot()
 
 
 def revert(ctx: Context, params: Snapshot) -> bool:
-    """Revert the chain to a snapshot; return false if there is none."""
+    """Revert the chain to a snapshot; return false if the snapshot does not exist."""
     return ctx.backend.control.revert(params.id)
 
 
 def fail_next_tx(ctx: Context, params: Failure) -> bool:
-    """Let the next transaction fail."""
+    """Make the next transaction fail."""
     _require("code", params.code, 1, _MAX_CODE)
     result = ExecTxResult(code=params.code, log=params.log, codespace=params.codespace)
     ctx.backend.control.fail_next_tx(result, in_check=params.check)
@@ -272,6 +280,6 @@ def fail_next_tx(ctx: Context, params: Failure) -> bool:
 
 
 def freeze_mempool(ctx: Context, params: Freeze) -> bool:
-    """Let all transactions wait, and blocks be empty."""
+    """Keep all transactions pending, and produce empty blocks."""
     ctx.backend.control.freeze(params.on)
     return True

@@ -14,11 +14,11 @@ from ..errors import BackendError, ResultNotFound
 
 log = logging.getLogger("flask_noderpc.events")
 
-# Interval at which the feed checks for subscribers, and its delay after an error.
+# Seconds between two checks for subscribers, and delay after an error.
 _POLL_S = 0.25
-# Maximum mempool transactions per read.
+# Maximum number of mempool transactions per read.
 _BATCH = 100
-# Maximum wait of stop() for a thread, which may be blocked in the backend.
+# Maximum seconds that stop() waits for a thread, which may be blocked in the backend.
 _STOP_TIMEOUT_S = 2.0
 
 
@@ -35,9 +35,9 @@ class Source(Protocol):
 class HeightSource:
     """Source of committed heights, delivered in order and without gaps.
 
-    After a reorg of a test chain, the heights that replace others are delivered again.
-    ``refute`` is called with the reason if the results of the last one are refuted afterwards,
-    or are missing.
+    After a reorg of a test chain, the replaced heights are delivered again. ``refute`` is
+    called with the reason if the results of the last delivered height turn out to be wrong or
+    missing.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class HeightSource:
         return self._reads.latest_height()
 
     def poll(self, after: int, patience_s: float) -> int:
-        """Deliver the next height, if there is one."""
+        """Deliver the next height if it arrives before the timeout; return the new cursor."""
         latest = self._reads.wait_for_height(after, patience_s)
         self._reorgs, lowest = self._reads.reorgs_since(self._reorgs)
         self._refuted, refuted = self._reads.refuted_since(self._refuted)
@@ -68,7 +68,7 @@ class HeightSource:
             return min(after, lowest)
         if latest <= after:
             return after
-        # The first height of a chain need not be 1.
+        # A chain need not begin at height 1.
         height = max(after + 1, self._reads.base_height())
         self._delivered = height
         try:
@@ -92,10 +92,11 @@ class MempoolSource:
         return self._mempool().latest_pending()
 
     def poll(self, after: int, patience_s: float) -> int:
-        """Deliver the transactions that have arrived, if any."""
+        """Deliver the transactions that arrive before the timeout; return the new cursor."""
         if not self._mempool().wait_for_pending_after(after, patience_s):
             return after
-        # Read first: transactions removed since then are behind this cursor and not found.
+        # Read this cursor first: if all transactions up to it have been removed, polling
+        # continues after it.
         latest = self._mempool().latest_pending()
         arrived = self._mempool().arrived_after(after, _BATCH)
         self._deliver([tx for _, tx in arrived])
@@ -103,7 +104,7 @@ class MempoolSource:
 
 
 class Feed:
-    """Thread that polls a source, from :meth:`follow` until ``is_followed`` returns False."""
+    """Thread that polls a source from :meth:`follow` until ``is_followed`` returns False."""
 
     def __init__(self, source: Source, is_followed: Callable[[], bool]) -> None:
         self._source = source
@@ -112,11 +113,12 @@ class Feed:
         self._stopped = False
         self._pid = 0
         self._token: object = None
-        """Identifies the thread that is polling."""
+        """Object that identifies the polling thread."""
         self._thread: threading.Thread | None = None
 
     def follow(self) -> None:
-        """Start to deliver from the newest item on, unless running or stopped."""
+        """Start to deliver items that are newer than the newest one, unless already running or
+        stopped."""
         with self._lock:
             is_running = self._token is not None and self._pid == os.getpid()
             if self._stopped or is_running:
@@ -129,7 +131,7 @@ class Feed:
             self._thread.start()
 
     def stop(self) -> None:
-        """Stop for good; a delivery in progress is finished."""
+        """Stop permanently; a delivery in progress is finished."""
         with self._lock:
             self._stopped = True
             self._token = None
@@ -142,13 +144,13 @@ class Feed:
             try:
                 after = self._source.poll(after, _POLL_S)
             except Exception as error:
-                # Any error of a backend delays subscribers, and loses no event.
+                # Any backend error only delays subscribers; no event is lost.
                 unexpected = None if isinstance(error, BackendError) else error
                 log.error("event feed retries from %s: %s", after, error, exc_info=unexpected)
                 threading.Event().wait(_POLL_S)
 
     def _is_active(self, token: object) -> bool:
-        # Decided under the lock: a later subscription starts a new thread.
+        # Decide under the lock, so that a later subscription starts a new thread.
         with self._lock:
             if self._token is token and not self._is_followed():
                 self._token = None

@@ -1,8 +1,8 @@
 """Event messages of a committed block in a fixed order, derived from the stored block.
 
-CometBFT 0.38 publishes the block's messages in this order, after those of its round and before
-the step to the next height. The messages of the round are derived from the commit: its
-precommits are the Vote messages.
+CometBFT 0.38 publishes the block's messages in this order, after the messages of the block's
+round and before the step to the next height. The messages of the round are derived from the
+commit: its precommits are the Vote messages.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _DERIVED_EVENTS = frozenset(
     }
 )
 NODE_EVENTS = frozenset({"Relock", "TimeoutPropose", "TimeoutWait", "Unlock"})
-"""Categories of a node's consensus that leave no trace in a block."""
+"""Categories of a node's consensus events that can't be derived from a block."""
 
 Keys = dict[str, list[str]]
 
@@ -71,8 +71,11 @@ class Message(NamedTuple):
 
 
 def check_offered(backend: ChainBackend, query: Query) -> None:
-    """Raise :exc:`~flask_noderpc.errors.NotSupported` for a query of events alone that leave no
-    trace in blocks, if the backend's blocks are those of other nodes."""
+    """Raise :exc:`~flask_noderpc.errors.NotSupported` for a query that matches only events that
+    can't be derived from blocks.
+
+    This applies if the backend's blocks come from other nodes.
+    """
     conditions = [each for each in query.conditions if each.key == "tm.event"]
     if not conditions or backend.has_all_rounds():
         return
@@ -92,7 +95,7 @@ def check_offered(backend: ChainBackend, query: Query) -> None:
 def messages_at(reads: ChainReads, height: int) -> Iterator[Message]:
     """Return the event messages of the block at a height.
 
-    The chain is read at once; the messages are created lazily.
+    The chain is read immediately; the messages are created lazily.
     """
     drafts = chain(
         tuple(_round_messages(reads, height)),
@@ -107,7 +110,7 @@ def messages_at(reads: ChainReads, height: int) -> Iterator[Message]:
 
 
 _Draft = tuple[str, object | None, Keys]
-"""A draft without a value only reserves a position."""
+"""Category, value and keys of a message; a draft without a value only reserves a position."""
 
 
 def _round_messages(reads: ChainReads, height: int) -> Iterator[_Draft]:
@@ -138,8 +141,8 @@ def _round_messages(reads: ChainReads, height: int) -> Iterator[_Draft]:
 def _vote_messages(commit: Commit) -> Iterator[_Draft]:
     for index, sig in enumerate(commit.signatures):
         absent = sig.block_id_flag == BlockIDFlag.ABSENT
-        # An absent vote reserves its position: the commit in the next block may contain
-        # it, and the positions after it must not change.
+        # An absent vote reserves its position: the commit in the next block may contain the
+        # vote, and the later positions must not change.
         yield "Vote", None if absent else event_data.VoteCast(commit_vote(commit, index)), {}
 
 
@@ -185,8 +188,10 @@ def _result_messages(
 
 
 def tx_keys(height: int, tx: bytes, events: Sequence[Event]) -> Keys:
-    """Return the keys of a transaction: its hash, its height, and those of its events; those
-    of an Ethereum transaction also under their aliases."""
+    """Return the keys of a transaction: its hash, its height, and the keys of its events.
+
+    Events of an Ethereum transaction also have keys with their aliases.
+    """
     keys = keys_of(with_aliases(events))
     keys["tx.hash"] = [tx_hash(tx).hex().upper()]
     keys["tx.height"] = [str(height)]
@@ -194,7 +199,7 @@ def tx_keys(height: int, tx: bytes, events: Sequence[Event]) -> Keys:
 
 
 def keys_of(events: Iterable[Event]) -> Keys:
-    """Return the values of each ``type.key`` in the order they were emitted."""
+    """Return the values of each ``type.key`` in the order of their emission."""
     keys: Keys = {}
     for event in events:
         if event.type:

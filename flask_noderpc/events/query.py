@@ -1,8 +1,8 @@
 """Parser and matcher of CometBFT 0.38's event query language.
 
-``tm.event='Tx' AND transfer.amount > 5``: conditions joined by AND; each holds if any
-value of its key satisfies it. A value is compared by its leading number, so ``8atom``
-is 8.
+``tm.event='Tx' AND transfer.amount > 5``: conditions joined by AND; a condition holds if any
+value of its key satisfies it. Numeric comparisons use the leading number of a value, so
+``8atom`` is 8.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..errors import QuerySyntaxError, ValueNotAllowed
 from ..event_aliases import comparable, has_aliases
 
 Events = Mapping[str, Sequence[str]]
-"""Keys of a message, each with its values in the order they were emitted."""
+"""Keys of a message, each with its values in the order of their emission."""
 
 
 class Kind(Enum):
@@ -53,7 +53,7 @@ _COMPARE: dict[Kind, Callable[[Any, Any], bool]] = {
     Kind.GT: gt,
     Kind.GEQ: ge,
 }
-# CometBFT: the order in its error texts.
+# CometBFT: the order of the operators in its error texts.
 _OPERATOR_ORDER = (
     Kind.LEQ,
     Kind.GEQ,
@@ -70,9 +70,9 @@ _OPERANDS = {
     **dict.fromkeys((Kind.LT, Kind.LEQ, Kind.GT, Kind.GEQ), _ORDERED),
 }
 
-# Go: unicode.IsSpace; Python's has four more ASCII control characters.
+# Go: unicode.IsSpace; Python's class contains four additional ASCII control characters.
 _BLANKS = re.compile(r"[^\S\x1c-\x1f]*")
-# One alternative per kind of token; TIME and DATE are labels only before a blank.
+# One alternative per kind of token; TIME and DATE are labels only if a blank follows.
 _TOKEN = re.compile(
     _BLANKS.pattern
     + r"""(?:
@@ -85,7 +85,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-# Characters of a token before its text: a quote, or a label and its blank.
+# Number of characters before a token's text: a quote, or a label and its blank.
 _BEFORE = {"number": 0, "string": 1, "operator": 0, "time": 5, "date": 5, "tag": 0}
 _LEADING_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -122,13 +122,14 @@ class Condition:
             Kind.TIME: f" TIME {self.text}",
             Kind.DATE: f" DATE {self.text}",
         }.get(self.kind, f" {self.text}")
-        # Followed by a blank, these two keys would be parsed as labels of an operand.
+        # These two keys would be parsed as labels of an operand if a blank followed.
         gap = "" if self.key in ("TIME", "DATE") else " "
         return f"{self.key}{gap}{_SYMBOLS[self.operator]}{operand}"
 
     @property
     def is_equality(self) -> bool:
-        """True for an equality with a string, by which subscriptions are indexed."""
+        """True for a comparison with a string for equality, by which subscriptions are
+        indexed."""
         return self.operator is Kind.EQ and self.kind is Kind.STRING
 
     def holds(self, value: str) -> bool:
@@ -139,13 +140,13 @@ class Condition:
         """Return True if any value of the key satisfies the condition."""
         if any(map(self._holds, events.get(self.key, ()))):
             return True
-        # CometBFT 0.38: a key that is an event's type has an empty value.
+        # CometBFT 0.38: a key that is the type of an event has an empty value.
         return self._holds("") and any(key.rpartition(".")[0] == self.key for key in events)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A conjunction of conditions; ``str(query)`` is its normal form."""
+    """Conjunction of conditions; ``str(query)`` is its normal form."""
 
     conditions: tuple[Condition, ...]
 
@@ -153,7 +154,7 @@ class Query:
         return " AND ".join(map(str, self.conditions))
 
     def matches(self, events: Events) -> bool:
-        """Return True if each condition is satisfied by any value of any event."""
+        """Return True if each condition is satisfied by any value of its key."""
         return bool(events) and all(c.matches(events) for c in self.conditions)
 
 
@@ -162,7 +163,7 @@ MAX_QUERY_BYTES = 512
 
 
 def check_length(text: str) -> None:
-    """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for a query of too many bytes."""
+    """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for a query that is too long."""
     if len(text.encode("utf-8", "replace")) > MAX_QUERY_BYTES:
         raise ValueNotAllowed(
             "maximum query length exceeded", f"at most {MAX_QUERY_BYTES} bytes are read"
@@ -199,14 +200,14 @@ def _require(token: _Token, *kinds: Kind) -> _Token:
 
 
 def _scan(text: str) -> Iterator[_Token]:
-    """Yield the tokens and then END, in one pass without backtracking."""
+    """Yield the tokens and finally END, in one pass without backtracking."""
     at = 0
     while match := _TOKEN.match(text, at):
         yield _token(match)
         at = match.end()
     rest = _BLANKS.sub("", text[at:], count=1)
     start = len(text) - len(rest)
-    # CometBFT: an unterminated string is an unexpected end of the text.
+    # CometBFT: an unterminated string is reported as an unexpected end of the text.
     if rest and rest[0] != "'":
         end = _bytes_before(text, start + 1)
         reason = f"invalid input {rest[0]} at offset {end}"
@@ -262,7 +263,7 @@ _PARSERS: dict[Kind, Callable[[str], Any]] = {
 
 
 def _predicate(operator: Kind, kind: Kind | None, text: str) -> Callable[[str], bool]:
-    """Return the predicate of an operator; a value of another kind never satisfies it."""
+    """Return the predicate of an operator, which is false for values of another kind."""
     if kind is None:
         return lambda value: True
     if operator is Kind.CONTAINS:

@@ -1,8 +1,8 @@
 """Translation of event queries to index searches by CometBFT 0.38's rules.
 
-They differ from those of subscriptions: only indexed attributes match, and ``tm.event`` is
-not indexed; a range compares values that are numbers, not leading numbers; all conditions
-on attributes must hold within one event.
+The rules differ from the rules of subscriptions: only indexed attributes match, and
+``tm.event`` is not indexed; a range compares only values that are complete numbers, not leading
+numbers; all conditions on attributes must hold within one event.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ _RANGES = {Kind.LT: "<", Kind.LEQ: "<=", Kind.GT: ">", Kind.GEQ: ">="}
 
 
 class _NothingMatches(Exception):
-    """No transaction and no block can satisfy the query."""
+    """Internal signal that no transaction and no block can satisfy the query."""
 
 
 def hash_in(query: Query) -> bytes | None:
-    """Return the first ``tx.hash`` of a query, or ``None``; raise ``ValueNotAllowed``."""
+    """Return the first ``tx.hash`` of a query, or ``None``; raise ``ValueNotAllowed`` if it is
+    not a hash."""
     for condition in query.conditions:
         if condition.key == TX_HASH:
             return _hash(condition)
@@ -56,12 +57,12 @@ def _bad_hash(reason: str) -> ValueNotAllowed:
 
 
 def tx_search(query: Query) -> Search | None:
-    """Return the search for transactions; ``None`` if nothing can match."""
+    """Return the search for transactions, or ``None`` if nothing can match."""
     return _search(query, TX_HEIGHT)
 
 
 def block_search(query: Query) -> Search | None:
-    """Return the search for blocks; ``None`` if nothing can match."""
+    """Return the search for blocks, or ``None`` if nothing can match."""
     return _search(query, BLOCK_HEIGHT)
 
 
@@ -70,7 +71,8 @@ def _search(query: Query, height_key: str) -> Search | None:
     others = [c for c in query.conditions if c.key != height_key]
     try:
         low, high = _heights(on_height)
-        # CometBFT 0.38: a lone height is compared with the text in the index.
+        # CometBFT 0.38: if the height is the only condition, it is compared with the text in
+        # the index.
         if height_key == TX_HEIGHT and not others and low == high:
             _require_canonical(on_height[0])
         return Search((*_terms(others), *_ranges(others)), low, high, str(query))
@@ -81,7 +83,7 @@ def _search(query: Query, height_key: str) -> Search | None:
 def _terms(conditions: Iterable[Condition]) -> Iterable[Term]:
     for condition in conditions:
         if condition.operator is Kind.EQ:
-            # CometBFT: = compares texts, so =5 does not match 5.0.
+            # CometBFT: = compares strings, so =5 does not match 5.0.
             yield Term(condition.key, equals=comparable(condition.key, condition.text))
         elif condition.operator is Kind.CONTAINS:
             yield Term(condition.key, contains=condition.text)
@@ -101,7 +103,7 @@ def _ranges(conditions: Iterable[Condition]) -> Iterable[Term]:
 
 def _bound(condition: Condition) -> Bound:
     if condition.kind is not Kind.NUMBER:
-        # CometBFT: times are not indexed as times.
+        # CometBFT: times are not indexed as times, so no range of times matches.
         raise _NothingMatches
     return Bound(_RANGES[condition.operator], Decimal(condition.text))
 
@@ -110,10 +112,10 @@ def _heights(conditions: list[Condition]) -> tuple[int, int]:
     """Return the lowest and the highest height that the conditions allow."""
     ranges = [c for c in conditions if c.operator is not Kind.EQ]
     if not ranges and conditions:
-        # CometBFT 0.37: the first equality wins.
+        # CometBFT 0.37: if all conditions are equalities, the first one is used.
         return _one_height(conditions[0])
     low, high = 0, HIGHEST
-    # CometBFT 0.37: next to other height conditions, an equality is ignored.
+    # CometBFT 0.37: an equality is ignored if another kind of height condition is present.
     for condition in ranges:
         first, last = _height_range(condition)
         low, high = max(low, first), min(high, last)
@@ -123,7 +125,7 @@ def _heights(conditions: list[Condition]) -> tuple[int, int]:
 
 
 def _one_height(condition: Condition) -> tuple[int, int]:
-    # CometBFT 0.38: a height in quotes matches blocks, and no transactions.
+    # CometBFT 0.38: a height in quotes matches blocks, but no transactions.
     quoted = condition.kind is Kind.STRING and condition.key == TX_HEIGHT
     if quoted or not _HEIGHT.fullmatch(condition.text) or int(condition.text) > HIGHEST:
         raise _NothingMatches

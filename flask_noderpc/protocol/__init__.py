@@ -1,1 +1,1 @@
-"""Byte rules of CometBFT and Ethereum, without I/O."""
+"""Encoding rules of CometBFT and Ethereum, without I/O."""

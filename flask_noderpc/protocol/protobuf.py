@@ -1,14 +1,14 @@
-"""Protobuf: encoding of the fields of hashed messages, reading of messages by number, and
-messages as .proto files declare them, with the encoder that the declarations give.
+"""Protobuf: encoding of the fields of hashed messages, reading of messages by field number, and
+messages declared as in .proto files, with the encoders that are compiled from the declarations.
 
-Callers write fields in ascending order; zero scalars and empty bytes are left out; an embedded
-message is left out only by the caller.
+Callers write fields in ascending order. Zero scalars and empty bytes are omitted; an embedded
+message is always written.
 
-In declarations, ``Dec`` beside protobuf's own types is a text with 18 decimals without its
-point, and ``Int`` a text with a whole number. ``!`` marks a message that JSON has even if it is
-empty, and ``?`` one that JSON leaves out if it is absent, where others are null; a text with
-``!`` is required in a genesis state. ``field(attribute)`` reads the value of a field from an
-attribute with another name.
+Declarations have two additional types: ``Dec``, a string with 18 decimals without the decimal
+point, and ``Int``, a string with an integer. ``!`` marks a message that JSON contains even if
+it is empty; ``?`` marks a message that JSON omits if it is absent, while other absent messages
+are null; a string with ``!`` is required in a genesis state. ``field(attribute)`` reads the
+value of a field from an attribute with another name.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ _MASK = (1 << 64) - 1
 _BYTES = tuple(bytes((value,)) for value in range(0x80))
 
 Value = int | bytes
-"""A varint as a number; fixed sizes and everything with a length as bytes."""
+"""Value of a field: a number for a varint; bytes for values of fixed size or with a length."""
 
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
 _SIZES = {_FIXED64: 8, _FIXED32: 4}
 _MAX_VARINT = 10
 
-# Nothing that a chain takes has as many; reading them would only cost time.
+# Maximum number of fields. No message of a chain has more, and reading them takes time.
 _MAX_FIELDS = 1 << 15
 
 
 def varint(value: int) -> bytes:
-    """Encode a varint; a negative int64 takes ten bytes."""
+    """Encode a varint; a negative int64 has ten bytes."""
     value &= _MASK
     if value < 0x80:
         return _BYTES[value]
     if value < 0x4000:
         return b"%c%c" % (value & 0x7F | 0x80, value >> 7)
     if 0x10000000 <= value < 0x800000000:
-        # Nearly all numbers of nanoseconds and of seconds.
+        # Fast path for nearly all values of nanoseconds and seconds.
         return bytes(
             (
                 value & 0x7F | 0x80,
@@ -66,7 +66,7 @@ def varint(value: int) -> bytes:
 
 
 def integer(number: int, value: int) -> bytes:
-    """A varint field, left out at zero."""
+    """Encode a varint field; zero is omitted."""
     if not value:
         return b""
     tag = number << 3
@@ -74,18 +74,18 @@ def integer(number: int, value: int) -> bytes:
 
 
 def sfixed64(number: int, value: int) -> bytes:
-    """A fixed eight-byte field, left out at zero."""
+    """Encode a field of fixed eight bytes; zero is omitted."""
     return varint(number << 3 | 1) + _SFIXED64(value) if value else b""
 
 
 def message(number: int, body: bytes) -> bytes:
-    """An embedded message, written even when empty."""
+    """Encode an embedded message, even if it is empty."""
     tag = number << 3 | _DELIMITED
     return framed(_BYTES[tag] if tag < 0x80 else varint(tag), body)
 
 
 def framed(tag: bytes, body: bytes) -> bytes:
-    """Return a body with its tag and its length before it."""
+    """Return a body after its tag and its length."""
     size = len(body)
     if size < 0x80:
         return b"%b%c%b" % (tag, size, body)
@@ -93,43 +93,44 @@ def framed(tag: bytes, body: bytes) -> bytes:
 
 
 def blob(number: int, value: bytes) -> bytes:
-    """A bytes field, left out when empty."""
+    """Encode a bytes field; an empty value is omitted."""
     return message(number, value) if value else b""
 
 
 def string(number: int, value: str) -> bytes:
-    """A text field, left out when empty."""
+    """Encode a string field; an empty value is omitted."""
     return blob(number, value.encode())
 
 
 def timestamp(time_ns: int) -> bytes:
-    """Encode ``google.protobuf.Timestamp``, without tag and length."""
+    """Encode ``google.protobuf.Timestamp`` without tag and length."""
     seconds, nanos = divmod(time_ns, SECOND)
     return _seconds(seconds) + integer(2, nanos)
 
 
-# Cached: the times of a commit's votes are mostly within a few seconds.
+# The result is cached, as the times of a commit's votes are mostly within a few seconds.
 @lru_cache(maxsize=256)
 def _seconds(seconds: int) -> bytes:
     return integer(1, seconds)
 
 
 def delimited(body: bytes) -> bytes:
-    """Return the body with its length before it."""
+    """Return a body after its length."""
     return varint(len(body)) + body
 
 
 def int64(value: int) -> int:
-    """Return the int64 of a varint, or of a uint64 that Go converts."""
+    """Return the int64 of a varint, or of a uint64 that Go converts to int64."""
     return value - (1 << 64) if value >> 63 else value
 
 
 class Malformed(ValueError):
-    """The bytes are no protobuf message."""
+    """Error for bytes that are not a protobuf message."""
 
 
 def fields(message: bytes) -> Iterator[tuple[int, Value]]:
-    """Number and value of each field, in the order of the bytes; raise :exc:`Malformed`."""
+    """Yield the number and value of each field, in the order of the bytes; raise
+    :exc:`Malformed`."""
     at, end, count = 0, len(message), 0
     while at < end:
         count += 1
@@ -154,7 +155,7 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
 
 
 def _read_varint(message: bytes, at: int) -> tuple[int, int]:
-    """A number, and where the next thing begins."""
+    """Return a varint and the offset after it."""
     # Tags and sizes mostly have one byte.
     if at < len(message) and message[at] < 0x80:
         return message[at], at + 1
@@ -167,7 +168,8 @@ def _read_varint(message: bytes, at: int) -> tuple[int, int]:
 
 
 class Message:
-    """A message with fields by number; the last of several counts."""
+    """Message with its fields by number; if a field occurs several times, the last value is
+    used."""
 
     __slots__ = ("_values",)
 
@@ -177,26 +179,26 @@ class Message:
             self._values.setdefault(number, []).append(value)
 
     def integer(self, number: int) -> int:
-        """A varint; 0 where it is absent."""
+        """Return a varint; 0 if the field is absent."""
         value = self._last(number, 0)
         if not isinstance(value, int):
             raise Malformed(f"field {number} is not a number")
         return value
 
     def blob(self, number: int) -> bytes:
-        """Bytes; empty where they are absent."""
+        """Return bytes; empty if the field is absent."""
         return _bytes(number, self._last(number, b""))
 
     def text(self, number: int) -> str:
-        """UTF-8; empty where it is absent."""
+        """Return a UTF-8 string; empty if the field is absent."""
         return _text(self.blob(number))
 
     def blobs(self, number: int) -> list[bytes]:
-        """Every value of a repeated field."""
+        """Return all values of a repeated bytes field."""
         return [_bytes(number, value) for value in self._values.get(number, ())]
 
     def texts(self, number: int) -> list[str]:
-        """Every value of a repeated field."""
+        """Return all values of a repeated string field."""
         return [_text(value) for value in self.blobs(number)]
 
     def _last(self, number: int, absent: Value) -> Value:
@@ -222,7 +224,7 @@ Encode = Callable[[Any], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a message; ``mark`` is ``!``, ``?`` or empty."""
+    """Field of a message; ``mark`` is ``!``, ``?`` or empty."""
 
     number: int
     name: str
@@ -233,7 +235,7 @@ class Field:
 
     @property
     def json_name(self) -> str:
-        """Name that clients may use as well."""
+        """Name in lower camel case, which JSON clients may use as well."""
         first, *rest = self.name.split("_")
         return first + "".join(map(str.capitalize, rest))
 
@@ -247,17 +249,17 @@ def _body(value: str | bytes) -> bytes:
 
 
 _TIMES = ("Timestamp", "Duration")
-# The types of fields whose values have a length, but for messages.
+# Types whose values have a length in front, except messages.
 _BODIES: dict[str, Encode] = {
     "bytes": bytes,
     **dict.fromkeys(("string", "Dec", "Int"), _body),
-    # A Duration has the fields of a Timestamp; both are nanoseconds.
+    # A Duration has the fields of a Timestamp; both have nanoseconds.
     **dict.fromkeys(_TIMES, timestamp),
 }
 
 
 class Messages(dict[str, tuple[Field, ...]]):
-    """Fields of each message by its name, in the order of their encoding."""
+    """Fields of each message by the message's name, in the order of their encoding."""
 
     def __init__(
         self,
@@ -265,8 +267,8 @@ class Messages(dict[str, tuple[Field, ...]]):
         known: Mapping[str, tuple[Field, ...]] = MappingProxyType({}),
         encoders: Mapping[str, Encode] = MappingProxyType({}),
     ) -> None:
-        """Declare the messages of a text beside the ``known`` ones; ``encoders`` are those of
-        types that are not declared."""
+        """Parse the declarations in ``text``, in addition to the ``known`` messages;
+        ``encoders`` encode message types that are not declared."""
         super().__init__(known)
         self._encoders = dict(encoders)
         for name, body in _MESSAGE.findall(text):
@@ -276,14 +278,14 @@ class Messages(dict[str, tuple[Field, ...]]):
             )
 
     def encode(self, name: str, /, **values: Any) -> bytes:
-        """Encode the message of these values; without one, a field is left out."""
+        """Encode a message with these values; fields without a value are omitted."""
         return self.encoder(name)(values)
 
     def encoder(self, name: str) -> Encode:
         """Return the function that encodes a message.
 
-        It takes an object that has the values as attributes, a dictionary of them, or bytes,
-        which are the encoded message.
+        Its argument is an object with the values as attributes, a dictionary of the values, or
+        bytes: the encoded message.
         """
         if name not in self._encoders:
             scope = Scope()
@@ -301,7 +303,7 @@ class Messages(dict[str, tuple[Field, ...]]):
         return self._encoders[name]
 
     def _part(self, field: Field, scope: Scope) -> str:
-        """Return the expression of an encoded field."""
+        """Return the expression that encodes a field."""
         given, value = attribute(field.attribute, None, scope), scope.variable()
         is_message = field.type in self or field.type in self._encoders
         if not is_message and field.type not in _BODIES:
@@ -309,7 +311,8 @@ class Messages(dict[str, tuple[Field, ...]]):
             number = f"{varint(field.number << 3)!r} + varint({value})"
             packed = f"{_tag(field)}, b''.join(map(varint, {value})))"
             return f"{packed if field.repeated else number} if ({value} := {given}) else b''"
-        # A message may have itself within, so its encoder is looked up when it is called.
+        # A message may contain messages of its own type, so the encoder is looked up at each
+        # call.
         encode = f"encoder({field.type!r})" if is_message else scope.bind(_BODIES[field.type])
         if field.repeated:
             bodies = f"map({encode}, {given} or ())"
@@ -324,7 +327,7 @@ def _tag(field: Field) -> str:
 
 
 class _Values:
-    """Values of a dictionary as attributes; others are ``None``."""
+    """Values of a dictionary as attributes; other attributes are ``None``."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.__dict__ = values

@@ -1,5 +1,5 @@
-"""Keccak-256, and the addresses, signatures and keys of secp256k1 that Ethereum made: CometBFT
-0.40's key type ``secp256k1eth`` has them too."""
+"""Keccak-256, and Ethereum's addresses, signatures and keys of secp256k1, which CometBFT 0.40's
+key type ``secp256k1eth`` uses, too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ..errors import InvalidTransaction
 
 @contextmanager
 def of_the_extra() -> Iterator[None]:
-    """Add the ``pip install`` command to a ``ModuleNotFoundError`` of the imports inside."""
+    """Add the ``pip install`` command to a ``ModuleNotFoundError`` that is raised in the
+    block."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -24,8 +25,9 @@ def of_the_extra() -> Iterator[None]:
 
 
 with of_the_extra():
-    # Not eth_hash.auto: it looks for a backend at its first hash, and says too late that there
-    # is none. pysha3 takes a sixth of the time, and is not built for every system.
+    # eth_hash.auto is not used: it looks for a backend at its first hash, so a missing one
+    # would be reported too late. pysha3 is six times as fast, but is not built for every
+    # system.
     if find_spec("sha3"):
         from eth_hash.backends.pysha3 import keccak256
     else:
@@ -33,13 +35,14 @@ with of_the_extra():
 
 
 def keccak(data: bytes) -> bytes:
-    """Keccak-256: SHA-3 as it was submitted, before NIST changed its padding."""
+    """Return the Keccak-256 hash: SHA-3 as submitted, before NIST changed its padding."""
     digest: bytes = keccak256(data)
     return digest
 
 
 def to_checksum(address: bytes) -> str:
-    """Encode an address with its EIP-55 checksum: upper case if the hash's digit is above 7."""
+    """Encode an address with its EIP-55 checksum: a letter is upper case if its digit of the
+    hash is above 7."""
     text = address.hex()
     digest = keccak(text.encode()).hex()
     letters = zip(text, digest, strict=False)
@@ -53,9 +56,10 @@ ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
 
 def signer(digest: bytes, parity: int, r: int, s: int) -> bytes:
-    """The address whose key signed a digest; raise :exc:`InvalidTransaction` for nobody's.
+    """Return the address whose key signed a digest; raise :exc:`InvalidTransaction` for an
+    invalid signature.
 
-    EIP-2: S is in the lower half, so that nobody can make a second signature of one.
+    EIP-2: S must be in the lower half, so that no second valid signature can be derived.
     """
     if parity not in (0, 1) or not 0 < r < ORDER or not 0 < s <= ORDER // 2:
         raise InvalidTransaction("invalid transaction v, r, s values")
@@ -66,8 +70,8 @@ def signer(digest: bytes, parity: int, r: int, s: int) -> bytes:
 
 
 def recovered(digest: bytes, parity: int, r: int, s: int) -> bytes | None:
-    """Return the address whose key made a signature, whose S may be in the upper half, too;
-    ``None`` if R is not the coordinate of a point."""
+    """Return the address whose key signed a digest, even if S is in the upper half; ``None`` if
+    R is not the coordinate of a point."""
     signature = r.to_bytes(32) + s.to_bytes(32)
     try:
         return _address_of(recovery.recover(digest, signature, parity, compressed=False))
@@ -76,17 +80,18 @@ def recovered(digest: bytes, parity: int, r: int, s: int) -> bytes | None:
 
 
 def _address_of(key: bytes) -> bytes:
-    # The hash is of the two coordinates, without the byte in front of them.
+    # The hash covers the two coordinates, without the byte in front of them.
     return keccak(key[1:])[12:]
 
 
 def address_of_compressed(key: bytes) -> bytes:
-    """The address of a public key of 33 bytes; raise :exc:`ValueError` if it is none."""
+    """Return the address of a 33-byte public key; raise :exc:`ValueError` if the key is
+    invalid."""
     return _address_of(keys.reserialize(key, compressed=False))
 
 
 class Key:
-    """A private key of 32 bytes."""
+    """Private key of 32 bytes."""
 
     def __init__(self, secret: bytes) -> None:
         self.secret = secret
@@ -103,6 +108,6 @@ class Key:
         return parity, int.from_bytes(signature[:32]), int.from_bytes(signature[32:])
 
     def sign_digest(self, digest: bytes) -> bytes:
-        """Return R, S and 27 or 28, the format of wallets for messages."""
+        """Return R, S and 27 or 28, the format in which wallets sign messages."""
         parity, r, s = self.sign(digest)
         return r.to_bytes(32) + s.to_bytes(32) + bytes((27 + parity,))

@@ -1,8 +1,8 @@
 """Functions that build domain values from loaded members.
 
-For schemas that do not have exactly the fields of one class. Each function is the ``domain``
-of a schema and takes its members as keywords. Fields that a dialect does not have get the
-default of their class.
+They are for schemas whose fields differ from the fields of their class. Each function is the
+``domain`` of a schema and takes its members as keywords. Fields that a dialect does not have
+get the default of their class.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ..domain.validator import PublicKey, ValidatorUpdate
 
 
 def public_key(names: Mapping[str, str]) -> Callable[..., PublicKey]:
-    """Return the builder of keys whose JSON has these names of types."""
+    """Return a function that builds public keys from JSON; ``names`` maps each key type to its
+    JSON name."""
     types = {name: kind for kind, name in names.items()}
 
     def build(type: str, value: bytes) -> PublicKey:
@@ -27,13 +28,15 @@ def public_key(names: Mapping[str, str]) -> Callable[..., PublicKey]:
 
 
 def key_of_sum(names: Mapping[str, str]) -> Callable[..., PublicKey]:
-    """Return the builder of keys in protobuf's JSON: an object with one member."""
+    """Return a function that builds public keys from protobuf's JSON: an object with one
+    member."""
     build = public_key(names)
     return lambda type, value: build(type, b"".join(value.values()))
 
 
 def key_of_either(names: Mapping[str, str]) -> Callable[..., PublicKey]:
-    """Return the builder of keys in protobuf's JSON, or in that of ``names``, as Sei has it."""
+    """Return a function that builds public keys from protobuf's JSON or, as in Sei's results,
+    from the JSON names in ``names``."""
     build = public_key(names)
 
     def of_either(sum: PublicKey | None, type: str, value: bytes) -> PublicKey:
@@ -43,7 +46,7 @@ def key_of_either(names: Mapping[str, str]) -> Callable[..., PublicKey]:
 
 
 def only(**member: Any) -> Any:
-    """Return the value of the one member."""
+    """Return the value of the only member."""
     (value,) = member.values()
     return value
 
@@ -51,19 +54,20 @@ def only(**member: Any) -> Any:
 def validator_set(
     validators: tuple[validator.Validator, ...], proposer: validator.Validator | None
 ) -> validator.ValidatorSet:
-    """Return a set with the address of its proposer."""
+    """Return a validator set with the address of its proposer."""
     return validator.ValidatorSet(validators, proposer.address if proposer else b"")
 
 
 def light_block(
     signed_header: block.SignedHeader, validator_set: dict[str, Any]
 ) -> block.LightBlock:
-    """Return a block of a light client."""
+    """Return a light client's block."""
     return block.LightBlock(signed_header, **validator_set)
 
 
 def evidence(names: Mapping[type, str]) -> Callable[..., block.Evidence]:
-    """Return the builder of evidence whose JSON has these names of types."""
+    """Return a function that builds evidence; ``names`` maps each evidence class to its JSON
+    type name."""
 
     def build(type: str, value: block.Evidence) -> block.Evidence:
         if names[value.__class__] != type:
@@ -88,7 +92,8 @@ def document_block(
 ) -> block.Block:
     """Return a block without evidence.
 
-    document: Evidence has no votes, and without them a block has another hash.
+    document: its evidence has no votes, and without the votes the block would have another
+    hash.
     """
     if evidence:
         raise ValueError("its evidence has no votes, which a block needs")
@@ -101,7 +106,7 @@ def commit_of_votes(
     block_id: block.BlockID,
     signatures: tuple[block.Vote | None, ...],
 ) -> block.Commit:
-    """Return a commit of whole votes."""
+    """Return a commit built from complete votes."""
     return block.Commit(height, round, block_id, tuple(map(_commit_sig, signatures)))
 
 
@@ -115,7 +120,8 @@ def _commit_sig(vote: block.Vote | None) -> block.CommitSig:
 def block_results(
     finalize_block_events: tuple[abci.Event, ...], **members: Any
 ) -> abci.BlockResults:
-    """Return results; CometBFT 0.38: the events of both ends of a block are one list."""
+    """Return block results; CometBFT 0.38 has one list for the events of BeginBlock and
+    EndBlock."""
     return abci.BlockResults(begin_block_events=finalize_block_events, **members)
 
 
@@ -126,7 +132,8 @@ def older_results(
     total_gas_used: int | None,
     **members: Any,
 ) -> abci.BlockResults:
-    """Return results before CometBFT 0.38; Sei's have one list of events, and their gas."""
+    """Return block results of a version before CometBFT 0.38. Sei's results have one list of
+    events and ``total_gas_used``."""
     if total_gas_used is not None:
         return block_results(finalize_block_events, **members)
     if begin_block_events is None or end_block_events is None:
@@ -139,14 +146,14 @@ def older_results(
 def document_results(
     consensus_param_updates: dict[str, Any] | None, **members: Any
 ) -> abci.BlockResults:
-    """Return results without the app hash."""
+    """Return block results without the app hash, which the document does not have."""
     groups = consensus_param_updates
     update = None if groups is None else genesis.ConsensusParamsUpdate(**groups)
     return abci.BlockResults(consensus_param_updates=update, **members)
 
 
 def validator_update(power: int, pub_key_bytes: bytes, pub_key_type: str) -> ValidatorUpdate:
-    """Return an update of CometBFT 1.0."""
+    """Return a validator update in the form of CometBFT 1.0."""
     return ValidatorUpdate(PublicKey(pub_key_type, pub_key_bytes), power)
 
 
@@ -157,7 +164,7 @@ def params_update(
     authority: dict[str, Any] | None = None,
     **groups: Any,
 ) -> genesis.ConsensusParamsUpdate:
-    """Return an update of the groups that are not null."""
+    """Return a parameter update with the groups that are not null."""
     members = {**(version or {}), **(feature or abci or {}), **(authority or {})}
     return genesis.ConsensusParamsUpdate(**groups, **members)
 
@@ -169,31 +176,34 @@ def consensus_params(
     authority: dict[str, Any] | None = None,
     **groups: Any,
 ) -> genesis.ConsensusParams:
-    """Return all parameters; CometBFT 1.0: the height of vote extensions is in ``feature``."""
+    """Return all consensus parameters; CometBFT 1.0 has the height of vote extensions in
+    ``feature``."""
     members = {**version, **(feature or abci or {}), **(authority or {})}
     return genesis.ConsensusParams(**groups, **members)
 
 
 def document_params(**groups: Any) -> genesis.ConsensusParams:
-    """Return all parameters, with defaults for what the document does not have."""
+    """Return all consensus parameters, with defaults for the groups that the document does not
+    have."""
     return genesis.ConsensusParams(**{name: g for name, g in groups.items() if g is not None})
 
 
 def params_answer(
     block_height: int, consensus_params: dict[str, Any]
 ) -> responses.ResultConsensusParams:
-    """Return the document's parameters at a height."""
+    """Return the document's consensus parameters at a height."""
     return responses.ResultConsensusParams(block_height, document_params(**consensus_params))
 
 
 def document_genesis(consensus_params: dict[str, Any], **members: Any) -> genesis.Genesis:
-    """Return the document's genesis; its ``app_state`` of ``{}`` stands for none."""
+    """Return the document's genesis; an ``app_state`` of ``{}`` means that it has none."""
     found = genesis.Genesis(consensus_params=document_params(**consensus_params), **members)
     return replace(found, app_state=b"") if found.app_state == b"{}" else found
 
 
 def tagged_result(tags: tuple[abci.EventAttribute, ...], **members: Any) -> abci.ExecTxResult:
-    """Return a result with one event for each of the document's tags: ``type.key``."""
+    """Return a transaction result with one event for each of the document's tags, whose keys
+    are ``type.key``."""
     return abci.ExecTxResult(events=tuple(map(_event_of, tags)), **members)
 
 
@@ -210,14 +220,16 @@ def _event_of(tag: abci.EventAttribute) -> abci.Event:
 def query_result(
     proof_ops: tuple[abci.ProofOp, ...] | None, value: bytes | None, **members: Any
 ) -> abci.QueryResult:
-    """Return an answer of an application; a missing proof is null, a value may be."""
+    """Return the result of an application's query; ``proof_ops`` is ``None`` without a proof,
+    and ``value`` may be ``None``."""
     return abci.QueryResult(
         proof_ops=proof_ops or (), value=value or b"", shows_empty=value == b"", **members
     )
 
 
 def document_query(proof: bytes, **members: Any) -> abci.QueryResult:
-    """Return an answer without a proof, which is hex of protobuf in the document."""
+    """Return the result of an application's query; raise :exc:`ValueError` if it has a proof,
+    which the document encodes as hex of protobuf."""
     if proof:
         raise ValueError("proofs of the document are not decoded")
     return abci.QueryResult(**members)

@@ -1,4 +1,4 @@
-"""Schemas that all dialects share, and those that all versions of CometBFT extend."""
+"""Schemas that all dialects share, and base schemas of all CometBFT versions."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class HeaderAnswer(WireSchema):
 
 
 class CommitSignature(WireSchema):
-    """CommitSignature; an absent signature is null."""
+    """CommitSignature; the signature of an absent validator is null."""
 
     domain = blocks.CommitSig
     block_id_flag = Number()

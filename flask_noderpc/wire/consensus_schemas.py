@@ -1,7 +1,7 @@
 """Schemas of ``consensus_state`` and ``dump_consensus_state``.
 
-CometBFT: consensus/types/round_state.go. Fields of a live round are null, and the list of
-peers is empty.
+CometBFT: consensus/types/round_state.go. Fields that only have values during a round are null,
+and the list of peers is empty.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from . import common
 from .fields import Flag, Hex, IntString, Json, Number, Text, Timestamp, WireField
 from .schema import ListOf, Nested, WireSchema
 
-# CometBFT: types/vote.go, the type's own name and a shorter one.
+# CometBFT: types/vote.go, the name of each vote type and its short name.
 _TYPES: dict[int, str] = {
     VoteType.PREVOTE: "SIGNED_MSG_TYPE_PREVOTE(Prevote)",
     VoteType.PRECOMMIT: "SIGNED_MSG_TYPE_PRECOMMIT(Precommit)",
@@ -24,12 +24,12 @@ _TYPES: dict[int, str] = {
 
 
 def vote_repr(vote: Vote | None) -> str:
-    """Return the text of a vote, or of an absent one, in CometBFT 0.38 and later."""
+    """Return CometBFT's text of a vote, or of an absent vote, in version 0.38 and later."""
     return _text(vote, (vote.extension,) if vote else ())
 
 
 def short_vote_repr(vote: Vote | None) -> str:
-    """Return the text of a vote in CometBFT 0.34 and 0.37, without vote extensions."""
+    """Return CometBFT's text of a vote in versions 0.34 and 0.37, without vote extensions."""
     return _text(vote, ())
 
 
@@ -53,7 +53,7 @@ def fingerprint(value: bytes) -> str:
 
 
 def bit_array_text(votes: VoteSet) -> str:
-    """Return the bit array of the votes, and their part of the voting power."""
+    """Return the bit array of the votes, and their share of the voting power."""
     # CometBFT: types/vote_set.go, bitArrayString.
     bits = "".join("_" if vote is None else "x" for vote in votes.votes)
     voted, total = votes.voted_power, votes.total_power
@@ -88,7 +88,7 @@ class VoteText(WireField):
         self._text = text
 
     def encode(self, value: Vote | str | None) -> Json:
-        """Return the text of a vote, or of an absent one."""
+        """Return the text of a vote, or of an absent vote."""
         return value if isinstance(value, str) else self._text(value)
 
     def decode(self, value: Json) -> str:
@@ -100,7 +100,7 @@ class Proposer(WireSchema):
     """Proposer of the round."""
 
     address = Hex(get=attrgetter("proposer"))
-    # CometBFT: types/validator_set.go, GetByAddress gives -1 for an unknown one.
+    # CometBFT: types/validator_set.go, GetByAddress returns -1 for an unknown address.
     index = Number(get=lambda members: members.by_address.get(members.proposer, (-1,))[0])
 
 
@@ -109,7 +109,7 @@ def _rounds(state: RoundState) -> tuple[VoteSet, ...]:
 
 
 class RoundVotes(WireSchema):
-    """Vote sets of the round, still empty."""
+    """Vote sets of the round, which are still empty."""
 
     round = Number(get=lambda _: 0)
     prevotes = ListOf(VoteText(vote_repr), get=attrgetter("votes"))
@@ -144,7 +144,7 @@ def consensus_dump(
 ) -> type[WireSchema]:
     """Return the schema of ``dump_consensus_state`` for a dialect's validators and vote texts.
 
-    ``receive_time`` adds the member for the time at which the proposal was received.
+    ``receive_time`` adds the member for the time at which the node received the proposal.
     """
 
     class LastCommit(WireSchema):

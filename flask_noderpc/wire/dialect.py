@@ -1,10 +1,11 @@
 """Dialects: the encoding of results and the behaviour of one kind of node.
 
-Handlers return domain values and do not depend on the dialect. A dialect is a frozen value;
-a new one is derived from another by replacing entries.
+Handlers return domain values and do not depend on the dialect. A dialect is a frozen value; a
+new dialect is derived from another by replacing entries.
 
-Two versions of a node differ in a few objects that are nested deeply: a vote is part of
-evidence, evidence of blocks, and blocks of events. A dialect defines only what differs.
+Two versions of a node differ in a few deeply nested objects: a vote is part of evidence,
+evidence is part of blocks, and blocks are part of events. A dialect defines only the
+differences.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from .schema import Choice, Dump, Load, WireSchema, compiled, compiled_load
 
 
 class Reader(Protocol):
-    """Reader of one parameter; both methods raise :exc:`ValueError` with the reason."""
+    """Parser of one parameter; both methods raise :exc:`ValueError` with the reason."""
 
     @property
     def in_uri(self) -> Json:
@@ -44,7 +45,7 @@ class Reader(Protocol):
         """Parse a URI parameter."""
 
     def from_json(self, value: Any, /) -> Any:
-        """Parse a JSON parameter as returned by the rules' ``members``."""
+        """Parse a JSON parameter, as returned by the rules' ``members``."""
 
 
 def _identity(kind: ParamField) -> Reader:
@@ -55,7 +56,7 @@ def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, Any]:
     try:
         values = jsoncodec.decode(raw)
     except jsoncodec.NotJSON as error:
-        # The message was valid JSON, but a number may still be out of range: 1e400.
+        # The message is valid JSON, but a number in it may be out of range, such as 1e400.
         raise ValueError(f"params can't be read: {error}") from None
     if isinstance(values, list):
         values = _by_position(values, names)
@@ -87,17 +88,20 @@ def _truncated_json(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParamRules:
-    """Parameter rules; the defaults are those of the document."""
+    """Rules for parsing parameters; the defaults are the document's rules."""
 
     reader: Callable[[ParamField], Reader] = _identity
-    """Return the reader for a kind of parameter."""
+    """Function that returns the parser of a parameter type."""
     members: Callable[[bytes, Sequence[str]], Mapping[str, Any]] = _members
-    """Return the values of JSON ``params`` by name, without nulls; takes all names in order."""
+    """Function that takes JSON ``params`` and all parameter names in order, and returns the
+    values by name, without nulls."""
     describe_error: Callable[[int, str, ValueError, Any], str] = _describe_error
-    """Return the error text for an invalid parameter: from position, name, reason and value."""
+    """Function that returns the error text for an invalid parameter from its position, name,
+    reason and value."""
     missing: Callable[[int, str, ParamField], Any] = _required
-    """Return the value of an omitted parameter without default, or raise :exc:`ValueError`."""
-    uri_texts: str = "Texts stand as they are, in double quotes, or as hex behind 0x"
+    """Function that returns the value of an omitted parameter without a default, or raises
+    :exc:`ValueError`."""
+    uri_texts: str = "Write text as it is, in double quotes, or as hex with the prefix 0x"
     """Description of texts in a URI, for OpenAPI documents."""
     uri_prefix: str = ""
     """Prefix of error texts for URI parameters."""
@@ -116,52 +120,55 @@ _JSON: Mapping[type, Json] = {
     float: {"type": "number"},
     bool: {"type": "boolean"},
 }
-"""JSON Schemas of the types that are JSON already."""
+"""JSON Schemas of the types that are already JSON."""
 
 SchemaChoice = type[WireSchema] | Choice
-"""Schema of a result, or a choice of several."""
+"""Schema of a result, or a choice of several schemas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviours:
-    """The few behaviours, beside schemas, in which dialects differ."""
+    """Differences in the behaviour of dialects, apart from schemas."""
 
     filter_events: Callable[[Iterable[Message]], Iterable[Message]] = iter
-    """Selects the messages of a block that subscribers get, and their keys."""
+    """Function that selects the messages of a block that subscribers get, and their keys."""
     unknown_block_is_null: bool = False
-    """CometBFT: an unknown block gives a result without a block, not an error."""
+    """True if the result for an unknown block has no block, as in CometBFT, instead of being an
+    error."""
     proves_each_block: bool = False
-    """CometBFT: without empty blocks, a block that changed the application's state is
-    still followed by one more, which carries that state's hash."""
+    """True if, without empty blocks, a block that changed the application's state is followed
+    by another block, as in CometBFT. The second block contains the hash of that state."""
     failed_check_is_error: bool = False
-    """CometBFT 1.0: a transaction that CheckTx rejects gives an error, not a result."""
+    """True if a transaction that CheckTx rejects is an error instead of a result, as in
+    CometBFT 1.0."""
     closed_while_catching_up: bool = False
-    """CometBFT 1.0: no transactions are accepted while the node is catching up."""
+    """True if transactions are rejected while the node is catching up, as in CometBFT 1.0."""
     keeps_form: bool = False
-    """Decoded results keep null, empty, absent and additional members of the node's JSON, and
-    are encoded with them."""
+    """True if decoded results keep null, empty, absent and additional members of the node's
+    JSON, and are encoded with them."""
     bad_tx_order: str = "expected order_by to be either `asc` or `desc` or empty"
-    """Error text for an invalid order of ``tx_search``; ``{}`` is replaced with the order."""
+    """Error text for an invalid ``order_by`` of ``tx_search``; ``{}`` is replaced with its
+    value."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpProfile:
-    """HTTP behaviour of a node, apart from statuses and bodies."""
+    """HTTP behaviour of a node, apart from status codes and bodies."""
 
     any_method: bool = False
-    """True if a route accepts every method, and reads parameters from a form too."""
+    """True if a route accepts every HTTP method, and parses parameters from a form, too."""
     posts_cacheable: bool = False
-    """True if responses to POST have ``Cache-Control`` when all their calls allow it."""
+    """True if responses to POST have ``Cache-Control`` when all calls of the body allow it."""
     server_time: bool = False
     """True if responses have ``X-Server-Time``, in seconds."""
     websocket_routes: bool = False
-    """True if the websocket methods have HTTP routes, which answer "not found"."""
+    """True if the WebSocket methods have HTTP routes, whose response is "not found"."""
     wrong_websocket_version: HTTPStatus = HTTPStatus.UPGRADE_REQUIRED
-    """Status of a handshake with another version than 13."""
+    """Status of a handshake with a WebSocket version other than 13."""
     plain_index: bool = False
     """True if the index page is CometBFT's plain list of links."""
     mounts: tuple[str, ...] = ("",)
-    """Path prefixes; each route is served under every one."""
+    """Path prefixes; every route is served under each prefix."""
 
 
 @dataclass(frozen=True)
@@ -170,27 +177,28 @@ class Dialect:
 
     name: str
     node_version: str
-    """Value of ``node_info.version``, by which clients choose their decoder."""
+    """Value of ``node_info.version``, by which clients select their decoder."""
     schemas: Mapping[type, SchemaChoice]
     events: Mapping[type, type[WireSchema]]
     """Schema of each class of event data."""
     statuses: Mapping[type[Exception], HTTPStatus]
-    """Status of a failed GET by the nearest class of its error; 500 for all others."""
+    """Status of a failed GET by the nearest class of its error; 500 for other errors."""
     error_member: tuple[type, ...] = ()
-    """Results whose envelope also has an empty ``error``."""
+    """Result classes whose envelope also has an empty ``error``."""
     behaviours: Behaviours = field(default_factory=Behaviours)
     params: ParamRules = field(default_factory=ParamRules)
     omits_routes: frozenset[str] = frozenset()
     """Routes that this kind of node does not have."""
     ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Further positional parameters of each route, which are ignored."""
+    """Additional positional parameters of each route that are ignored."""
     envelope: Envelope = field(default_factory=Envelope)
     http: HttpProfile = field(default_factory=HttpProfile)
 
     @cached_property
     def _dumps(self) -> dict[type, Dump]:
-        """Functions that dump each class of results; those of schemas are added when used."""
-        # A pre-encoded document, or JSON of a host application's route.
+        """Functions that dump each class of results; functions of schemas are added at their
+        first use."""
+        # These are pre-encoded documents, and JSON values of a host application's routes.
         plain = {jsoncodec.Raw, *_JSON} - self.schemas.keys()
         return dict.fromkeys(plain, _itself)
 
@@ -203,8 +211,10 @@ class Dialect:
         return event_encoder(self.events, self.envelope.json)
 
     def with_schemas(self, more: Mapping[type, type[WireSchema]]) -> Self:
-        """Return the dialect with schemas of further classes of results; raise
-        :exc:`ConfigurationError` for a class that it has a schema of already."""
+        """Return the dialect with schemas for additional classes of results.
+
+        Raise :exc:`ConfigurationError` if it already has a schema for one of the classes.
+        """
         for result in more:
             if self._has_schema(result):
                 raise ConfigurationError(
@@ -215,8 +225,10 @@ class Dialect:
         return replace(self, schemas={**self.schemas, **more}) if more else self
 
     def compile(self) -> None:
-        """Compile all schemas, which are otherwise compiled at their first use; raise
-        :exc:`ConfigurationError` for one with fields that are not of this package."""
+        """Compile all schemas, which are otherwise compiled at their first use.
+
+        Raise :exc:`ConfigurationError` for a schema with fields that are not this package's.
+        """
         choices = (*self.schemas.values(), *self.events.values())
         for choice in choices:
             for schema in (choice,) if isinstance(choice, type) else choice.schemas:
@@ -240,7 +252,7 @@ class Dialect:
         return _JSON.get(result) or components.of(self.schemas[result])
 
     def evidence(self, piece: Evidence) -> Mapping[str, Any]:
-        """Return a piece of evidence as ``broadcast_evidence`` takes it."""
+        """Return a piece of evidence as ``broadcast_evidence`` accepts it."""
         event = NewEvidence(piece.height, piece, ())
         shown: Mapping[str, Any] = compiled(self.events[NewEvidence])(event)["evidence"]
         return shown
@@ -252,7 +264,8 @@ class Dialect:
         return self.envelope.json(in_form(result, self.name, self._dump_of(type(result))))
 
     def _dump_of(self, result: type) -> Dump:
-        """Return the function that dumps a class of results; raise :exc:`TypeError`."""
+        """Return the function that dumps a class of results; raise :exc:`TypeError` if the
+        class has no schema."""
         dump = self._dumps.get(result)
         if dump is None:
             if result not in self.schemas:
@@ -266,9 +279,9 @@ class Dialect:
         return {result: load for result, load in loads if load is not None}
 
     def decode(self, result: type[T], document: bytes) -> T:
-        """Return a result from the JSON of a node of this dialect.
+        """Decode a result from the JSON of a node of this dialect.
 
-        Raise :exc:`~flask_noderpc.errors.DecodeError`, which names the first bad member.
+        Raise :exc:`~flask_noderpc.errors.DecodeError`, which names the first invalid member.
         """
         try:
             return self.load(result, jsoncodec.decode(document))
@@ -276,7 +289,7 @@ class Dialect:
             raise DecodeError(f"no JSON: {error}") from None
 
     def load(self, result: type[T], value: Json) -> T:
-        """Return a result from its parsed JSON; raise as :meth:`decode` does."""
+        """Load a result from its parsed JSON; raise as :meth:`decode` does."""
         load = self._loads.get(result)
         if load is None:
             raise TypeError(f"dialect {self.name} does not decode {_name(result)}")
@@ -295,7 +308,7 @@ class Dialect:
 
     @property
     def failures(self) -> set[HTTPStatus]:
-        """Statuses of a failed GET."""
+        """Statuses that a failed GET can have."""
         return {*self.statuses.values(), HTTPStatus.INTERNAL_SERVER_ERROR}
 
     def status_of(self, error: Exception) -> HTTPStatus:
@@ -324,7 +337,7 @@ def _load(choice: SchemaChoice) -> Load | None:
 
 
 class SchemaPatch:
-    """Replace schemas at any depth, also within the replacements.
+    """Function that replaces schemas at any depth, also within the replacements.
 
     A schema that contains nothing to replace is returned unchanged.
     """

@@ -1,4 +1,4 @@
-"""All dialects by name, and the default, ``document``: the interface document describes it."""
+"""All dialects by name. The default is ``document``, which the interface document describes."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class FinalizeBlock(WireSchema):
 
 
 class NewBlock(WireSchema):
-    """A block, its id, and its results."""
+    """Data of a NewBlock event: a block, its ID and its results."""
 
     block = Nested(Block, get=attrgetter("result_block"))
     block_id = Nested(common.BlockID, get=attrgetter("result_block.block_id"))
@@ -123,13 +123,13 @@ class NewBlock(WireSchema):
 
 
 class NewBlockHeader(WireSchema):
-    """A header."""
+    """Data of a NewBlockHeader event."""
 
     header = Nested(common.Header)
 
 
 class NewBlockEvents(WireSchema):
-    """Events of a block."""
+    """Data of a NewBlockEvents event: the events of a block."""
 
     height = IntString()
     events = ListOf(Event)
@@ -137,19 +137,20 @@ class NewBlockEvents(WireSchema):
 
 
 def _accusation(event: event_data.NewEvidence) -> tuple[Piece, Member]:
-    # document: Evidence has one validator; for several, an event contains the most powerful.
+    # document: Evidence has one validator; if several are accused, the event names the most
+    # powerful.
     return event.evidence, next(iter(event.byzantine_validators), NOBODY)
 
 
 class NewEvidence(WireSchema):
-    """A piece of evidence."""
+    """Data of a NewEvidence event."""
 
     height = IntString()
     evidence = Nested(Evidence, get=_accusation)
 
 
 class TxResult(WireSchema):
-    """A transaction and its result."""
+    """Transaction and its result."""
 
     height = IntString()
     index = Number()
@@ -158,19 +159,19 @@ class TxResult(WireSchema):
 
 
 class Tx(WireSchema):
-    """A transaction, in CometBFT's wrapper."""
+    """Data of a Tx event: the result in CometBFT's ``TxResult`` object."""
 
     result = Nested(TxResult, data_key="TxResult", get=lambda event: event)
 
 
 class ValidatorSetUpdates(WireSchema):
-    """Validators that a block updated."""
+    """Data of a ValidatorSetUpdates event: the validators that a block updated."""
 
     validators = ListOf(Validator, data_key="validator_updates")
 
 
 class Vote(WireSchema):
-    """A vote, in CometBFT's wrapper."""
+    """Data of a Vote event: the vote in CometBFT's ``Vote`` object."""
 
     vote = Nested(BlockSignature, data_key="Vote")
 
@@ -190,8 +191,8 @@ EVENT_SCHEMAS: dict[type, type[WireSchema]] = {
 # document: results with a top-level ``error``, empty in all examples.
 ERROR_MEMBER = (responses.ResultBroadcastTx, abci.ExecTxResult, responses.ResultABCIQuery)
 
-# document: silent; 400 for errors of the client, 404 for what does not exist, 500 for
-# errors of the node.
+# document: does not specify status codes. The status is 400 for errors of the client, 404 for
+# objects that don't exist, and 500 for errors of the node.
 STATUSES = {
     Forbidden: HTTPStatus.FORBIDDEN,
     InvalidParams: HTTPStatus.BAD_REQUEST,
@@ -255,8 +256,8 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def dialect_named(name: str, setting: str = "NODERPC_DIALECT") -> Dialect:
-    """Return the dialect of a setting; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` if it is not known."""
+    """Return the dialect that a setting names; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` if the name is unknown."""
     try:
         return DIALECTS[name]
     except KeyError:

@@ -1,7 +1,7 @@
 """Schemas of the interface document.
 
-Each constant is a point that the document leaves open, or in which it differs from real
-nodes; docs/dialects.rst lists them with their reasons.
+Each constant settles a point that the document leaves open, or a difference from real nodes;
+docs/dialects.rst lists the constants with their reasons.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ KEY_NAMES = {
     kind: "engine/" + known.json_name.rpartition("/")[2] for kind, known in KEY_TYPES.items()
 }
 
-# document: Evidence.type is a string; CometBFT's name behind the document's prefix.
+# document: Evidence.type is a string; it is CometBFT's name with the document's prefix.
 EVIDENCE_TYPES = {
     block.DuplicateVoteEvidence: "engine/DuplicateVoteEvidence",
     block.LightClientAttackEvidence: "engine/LightClientAttackEvidence",
 }
 
-# document: Evidence.time is a number; the whole seconds of the time of the offence.
+# document: Evidence.time is a number: the time of the offence in whole seconds.
 EVIDENCE_TIME_UNIT = SECOND
 
-# document: abci_info has these three fields and no more.
-# document: tags are {key, value, index}; the key is the indexed name, «type.key».
-# document: CommitSignature.signature is a text; an absent one, null in CometBFT, is empty.
+# document: abci_info has exactly these three fields. document: tags are {key, value, index};
+# the key is the indexed name, «type.key». document: CommitSignature.signature is a string; the
+# signature of an absent validator, null in CometBFT, is empty.
 
 
 class PubKey(v038_schemas.PubKey):
@@ -95,7 +95,7 @@ class BlockParams(WireSchema):
 
 
 class EvidenceParams(WireSchema):
-    """ConsensusParams.evidence; the document's ``max_age`` counts blocks."""
+    """ConsensusParams.evidence; the document's ``max_age`` is a number of blocks."""
 
     domain = params.EvidenceParams
     max_age_num_blocks = IntString(data_key="max_age")
@@ -125,7 +125,7 @@ class EvidenceValidator(WireSchema):
 
 
 class Evidence(WireSchema):
-    """Evidence, from a pair of the evidence and the validator it accuses."""
+    """Evidence, encoded from a pair of the evidence and the validator that it accuses."""
 
     type = Text(get=lambda pair: EVIDENCE_TYPES[type(pair[0])])
     height = Number(get=lambda pair: pair[0].height)
@@ -135,7 +135,7 @@ class Evidence(WireSchema):
 
 
 class BlockSignature(WireSchema):
-    """BlockSignature: the full vote, in the format of nodes before 0.33."""
+    """BlockSignature: the complete vote, in the format of nodes before 0.33."""
 
     domain = block.Vote
     type = Number()
@@ -149,7 +149,8 @@ class BlockSignature(WireSchema):
 
 
 def _votes(commit: block.Commit) -> list[block.Vote | None]:
-    # document: silent on absent validators; null, the format of nodes before 0.33.
+    # document: does not mention absent validators; their entry is null, as in nodes before
+    # 0.33.
     return [
         None if sig.block_id_flag == block.BlockIDFlag.ABSENT else commit_vote(commit, index)
         for index, sig in enumerate(commit.signatures)
@@ -169,14 +170,15 @@ class LastCommit(WireSchema):
 def _accusations(
     result: responses.ResultBlock,
 ) -> list[tuple[block.Evidence, validator.Validator]]:
-    # document: Evidence has one validator; evidence that accuses several is repeated for each.
+    # document: Evidence has one validator; evidence that accuses several validators is repeated
+    # for each of them.
     assert result.block is not None
     pairs = zip(result.block.evidence, result.byzantine_validators, strict=True)
     return [(piece, one) for piece, accused in pairs for one in accused]
 
 
 class Block(WireSchema):
-    """Block, from a result with the validators that its evidence accuses."""
+    """Block, encoded from a result with the validators that its evidence accuses."""
 
     domain = builders.document_block
     header = Nested(common.Header, get=attrgetter("block.header"))
@@ -372,11 +374,12 @@ TX_LOOKUP = Choice(
     lambda result: TxLookup if result.proof is None else ProvenTxLookup,
     lambda value: ProvenTxLookup if _is_proven(value) else TxLookup,
 )
-"""Schema of a transaction, with a proof or without."""
+"""Schema of a transaction with or without a proof."""
 
 
 class TxSearch(v038_schemas.TxSearch):
-    """Result of ``tx_search``; not in the document: CometBFT's, with the document's lookups."""
+    """Result of ``tx_search``. The document does not have it: CometBFT's schema with the
+    document's transactions."""
 
     txs = ListOf(TxLookup)
 
@@ -399,11 +402,12 @@ def _recognized_search(value: Json) -> type[WireSchema]:
 
 
 TX_SEARCH = Choice((TxSearch, ProvenTxSearch), _tx_search, _recognized_search)
-"""Schema of a search, with proofs or without."""
+"""Schema of a transaction search with or without proofs."""
 
 
 class BlockSearch(v038_schemas.BlockSearch):
-    """Result of ``block_search``; not in the document: CometBFT's with the document's block."""
+    """Result of ``block_search``. The document does not have it: CometBFT's schema with the
+    document's block."""
 
     blocks = ListOf(BlockAnswer)
 
@@ -422,7 +426,8 @@ class BroadcastCommit(v038_schemas.BroadcastCommit):
 
 
 class EvidenceAnswer(v038_schemas.EvidenceAnswer):
-    """Result of ``broadcast_evidence``; not in the document: a hash, so it is hex."""
+    """Result of ``broadcast_evidence``. The document does not have it; the hash is hex, as its
+    other hashes are."""
 
     hash = Hex()
 
@@ -443,7 +448,7 @@ class InfoAnswer(v038_schemas.InfoAnswer):
 
 
 def _proof(result: abci.QueryResult) -> bytes:
-    # document: the proof is hex; CometBFT's ProofOps.
+    # document: the proof is hex of CometBFT's ProofOps.
     return MESSAGES.encode("ProofOps", ops=result.proof_ops)
 
 

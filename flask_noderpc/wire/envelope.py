@@ -1,6 +1,6 @@
-"""JSON-RPC 2.0 envelope: parse bodies to calls, and encode replies.
+"""JSON-RPC 2.0 envelope: parses bodies to calls, and encodes responses.
 
-Ids and parameters stay raw bytes: an id is echoed byte for byte.
+IDs and parameters stay raw bytes: the response repeats the ID byte for byte.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..errors import (
     RPCError,
 )
 
-# CometBFT: id of every response to a GET.
+# CometBFT: ID of every response to a GET.
 URI_ID = b"-1"
 
 
@@ -29,7 +29,7 @@ _MAX_NAME_SHOWN = 64
 
 
 class Message(jsoncodec.Struct):
-    """Request object with undecoded members."""
+    """Request object whose members are not decoded."""
 
     jsonrpc: jsoncodec.Raw = jsoncodec.Raw(b"")
     id: jsoncodec.Raw = jsoncodec.Raw(b"")
@@ -38,7 +38,7 @@ class Message(jsoncodec.Struct):
 
 
 class Call(jsoncodec.Struct, frozen=True):
-    """Call; without an id it is a notification and gets no reply."""
+    """JSON-RPC call; without an ID it is a notification and gets no response."""
 
     method: str
     params: bytes
@@ -46,7 +46,7 @@ class Call(jsoncodec.Struct, frozen=True):
 
 
 class _PlainCall(jsoncodec.Struct):
-    """Call in the plain form that all envelopes parse alike."""
+    """Call in the common form, which all envelopes parse alike."""
 
     jsonrpc: Literal["2.0"]
     id: jsoncodec.Raw
@@ -71,38 +71,39 @@ class Calls:
 
 
 class Envelope:
-    """JSON-RPC 2.0 envelope of the document; other dialects override attributes."""
+    """JSON-RPC 2.0 envelope of the document; other dialects override its attributes."""
 
     lone_reply_is_bare = True
-    """CometBFT: a batch with one reply is answered with that reply, not a list."""
+    """True if the only response of a batch is sent without a list, as in CometBFT."""
     empty_body_is_index = False
-    """True if a POST without a body gets the index page."""
+    """True if the response to a POST without a body is the index page."""
     runs_notifications = False
-    """CometBFT: a call without an id is not even executed."""
+    """True if a call without an ID is executed; CometBFT ignores it."""
     shows_hints = True
-    """True if errors contain hints in addition to a real node's texts."""
+    """True if errors contain hints in addition to the texts of a real node."""
     nobody = b'"id":null,'
-    """Id member of a reply to a call whose id could not be parsed."""
+    """ID member of the response to a call whose ID could not be parsed."""
     json = staticmethod(jsoncodec.encode)
-    """Encodes a result, an error or an event."""
+    """Function that encodes a result, an error or an event."""
     statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {
         InvalidRequest: HTTPStatus.BAD_REQUEST,
         ParseError: HTTPStatus.BAD_REQUEST,
         BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         BodyEncoded: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     }
-    """Status for an invalid body by class of the error; a failed call is a 200."""
+    """Status of the response to an invalid body by class of the error; a failed call has the
+    status 200."""
 
     def parse(self, body: bytes, max_batch: int) -> Calls:
         """Parse the calls of a body.
 
-        Raise :exc:`~flask_noderpc.errors.ParseError` for what is not JSON, and
+        Raise :exc:`~flask_noderpc.errors.ParseError` if the body is not JSON, and
         :exc:`~flask_noderpc.errors.InvalidRequest` for an empty or oversize batch.
         """
         return _plain_batch(body, max_batch) or self._parse(body, max_batch)
 
     def _parse(self, body: bytes, max_batch: int) -> Calls:
-        """Parse a body that is not in the plain form."""
+        """Parse a body that is not in the common form."""
         try:
             if body.lstrip()[:1] != b"[":
                 return Calls((self._call(body),), is_batch=False)
@@ -130,7 +131,7 @@ class Envelope:
         request_id = _id(bytes(message.id))
         if isinstance(request_id, BadCall):
             return request_id
-        # Only strings are decoded: a number may be valid JSON and out of range.
+        # Only strings are decoded: a number may be valid JSON but out of range.
         if bytes(message.method)[:1] != b'"':
             return BadCall(InvalidRequest("method must be a text"), request_id)
         return Call(jsoncodec.decode(message.method, str), bytes(message.params), request_id)
@@ -144,11 +145,11 @@ class Envelope:
         return MethodNotFound(hint=hint or f"no method {name[:_MAX_NAME_SHOWN]!r}")
 
     def refusal(self, error: RPCError) -> bytes:
-        """Return the reply to an invalid body."""
+        """Return the response to an invalid body."""
         return self.failure(None, error)
 
     def over_websocket(self, error: RPCError) -> RPCError:
-        """Return the error of a call in its websocket form."""
+        """Return the error of a call in its WebSocket form."""
         return error
 
     def code(self, error: RPCError) -> int:
@@ -158,19 +159,20 @@ class Envelope:
     def success(
         self, request_id: bytes, result: bytes | memoryview, error_member: bool
     ) -> bytes:
-        """Return a reply with an encoded result."""
+        """Return the response with an encoded result."""
         before, behind = self.around(request_id, error_member)
         return b"".join((before, result, behind))
 
     def around(self, request_id: bytes, error_member: bool) -> tuple[bytes, bytes]:
-        """Return the bytes before and after a result."""
+        """Return the bytes before and after a result in its response."""
         return (
             b'{"jsonrpc":"2.0","id":' + request_id + b',"result":',
             b',"error":""}' if error_member else b"}",
         )
 
     def failure(self, request_id: bytes | None, error: RPCError) -> bytes:
-        """Return a reply with an error object; its id is null if it could not be parsed."""
+        """Return the response with an error object; its ID is null if it could not be
+        parsed."""
         body: dict[str, object] = {"code": error.code, "message": error.message}
         detail = error.text_with_hint if self.shows_hints else error.text
         if detail:
@@ -179,7 +181,7 @@ class Envelope:
         return b'{"jsonrpc":"2.0",' + shown_id + b'"error":' + self.json(body) + b"}"
 
     def batch(self, replies: Sequence[bytes]) -> bytes:
-        """Return several replies as one array."""
+        """Join several responses to one array."""
         return b"[" + b",".join(replies) + b"]"
 
 
@@ -192,7 +194,8 @@ def nearest(statuses: Mapping[type[Exception], HTTPStatus], error: Exception) ->
 
 
 def _plain_batch(body: bytes, max_batch: int) -> Calls | None:
-    """Parse a batch that has only plain calls in one pass; most batches are."""
+    """Parse a batch of calls in the common form in one pass, as most batches are; return
+    ``None`` for other bodies."""
     if body[:1] != b"[":
         return None
     try:
@@ -211,14 +214,14 @@ def _plain_batch(body: bytes, max_batch: int) -> Calls | None:
 
 
 def _names(request_id: bytes) -> bool:
-    """Return True if an id is a string or a number."""
+    """Return True if an ID is a string or a number."""
     return request_id[:1] in b'"-0123456789'
 
 
 def _id(raw: bytes) -> bytes | BadCall | None:
     if raw in (b"", b"null"):
         return None
-    # Booleans, objects and arrays are not valid ids; strings and numbers of any size are.
+    # Booleans, objects and arrays are not valid IDs; strings and numbers of any size are valid.
     if _names(raw):
         return raw
     return BadCall(InvalidRequest("id must be a text, a number or null"))

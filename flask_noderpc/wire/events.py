@@ -1,4 +1,5 @@
-"""Event notifications, encoded once for all subscribers, and pages of the ``events`` method."""
+"""Encoding of event notifications, once for all subscribers, and pages of the ``events``
+method."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class EventData(WireField):
 
 
 def event_page(schemas: Mapping[type, type[WireSchema]]) -> type[WireSchema]:
-    """Return the schema of ``events``, that of Tendermint 0.36, for a dialect's event data."""
+    """Return the schema of ``events``, a method of Tendermint 0.36, for a dialect's event
+    data."""
 
     class EventItem(WireSchema):
         cursor = Cursor(attribute="cursor")
@@ -81,7 +83,7 @@ class Proposer(WireSchema):
 
 
 class RoundState(WireSchema):
-    """A step of a round."""
+    """Data of the events for each step of a round."""
 
     height = IntString()
     round = Number()
@@ -89,13 +91,13 @@ class RoundState(WireSchema):
 
 
 class NewRound(RoundState):
-    """The first step of a round."""
+    """Data of a NewRound event: the first step of a round."""
 
     proposer = Nested(Proposer, get=lambda event: event)
 
 
 class CompleteProposal(RoundState):
-    """Complete proposal block of a round."""
+    """Data of a CompleteProposal event: the complete proposal block of a round."""
 
     block_id = Nested(common.BlockID)
 

@@ -1,8 +1,8 @@
 """Marshmallow fields, one class per encoding.
 
-``encode`` and ``decode`` turn one domain value into JSON and back. Marshmallow uses
-them to load and to document. The compiled load of :mod:`.schema` calls ``decode``; the
-compiled dump has the expression of each encoding in its source.
+``encode`` and ``decode`` convert one domain value to JSON and back. Marshmallow uses them to
+load and to document. The compiled load functions of :mod:`.schema` call ``decode``; the source
+of the compiled dump functions contains the expression of each encoding.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Json = Any
 """JSON value."""
 
 NOT_DECODED = (ValueError, TypeError, AttributeError)
-"""Exceptions of :meth:`WireField.decode` for a value of another kind."""
+"""Exceptions that :meth:`WireField.decode` raises for a value of the wrong type."""
 
 _MIN, _MAX = -(1 << 63), (1 << 64) - 1
 
@@ -34,16 +34,17 @@ _INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
 class WireField(fields.Field[Any]):
     """Field of one encoding.
 
-    ``get`` reads the value from the object if it is not a plain attribute. ``omit_empty``
-    omits zero, ``None`` and empty values, as Go's ``omitempty`` does; ``omit_none`` omits
-    only ``None``. Only members that may be omitted may be missing when an object is loaded,
-    and those with ``may_be_missing``, which forks omit.
-    A ``dump_only`` member follows from others and is not loaded.
+    ``get`` returns the value from the object if it is not a plain attribute. ``omit_empty``
+    omits zero, ``None`` and empty values, as Go's ``omitempty`` does; ``omit_none`` omits only
+    ``None``. When an object is loaded, members with one of these options may be missing, and
+    members with ``may_be_missing``, which forks omit. A ``dump_only`` member is computed from
+    other members and is not loaded.
     """
 
     _encoding: ClassVar[str]
-    """Python expression of the JSON of ``value``, of which :meth:`encode` is made. It can use
-    the names of :mod:`.source`; other classes define :meth:`encode`."""
+    """Python expression that converts ``value`` to JSON, from which :meth:`encode` is
+    compiled. It can use the names of :mod:`.source`. Classes without an expression define
+    :meth:`encode`."""
     json_type = "string"
     json_format: str | None = None
     zero: Any = None
@@ -79,7 +80,8 @@ class WireField(fields.Field[Any]):
         named = {"encode", "encoded"}
         nearest = next(each for each in cls.__mro__ if named & vars(each).keys())
         if "encoded" not in vars(nearest):
-            # A subclass or a mixin encodes in another way than the source of its parent.
+            # A subclass or a mixin that overrides ``encode`` must not use its parent's
+            # expression.
             cls.encoded = WireField.encoded  # type: ignore[method-assign]
 
     def encode(self, value: Any) -> Json:
@@ -87,18 +89,18 @@ class WireField(fields.Field[Any]):
         raise NotImplementedError
 
     def encoded(self, value: str, scope: Scope) -> str:
-        """Return the source that encodes the value of an expression, which is not null."""
+        """Return the source code that encodes the value of an expression, which is not null."""
         return f"{scope.bind(self.encode)}({value})"
 
     def decode(self, value: Json) -> Any:
         """Decode a JSON value that is not null; raise :exc:`ValueError`, :exc:`TypeError` or
-        :exc:`AttributeError` for another kind."""
+        :exc:`AttributeError` for a value of the wrong type."""
         raise NotImplementedError
 
     def decode_null(self) -> Any:
-        """Return the value of null; raise :exc:`ValueError` where there may be none.
+        """Return the value for null; raise :exc:`ValueError` if null is not allowed.
 
-        Go: null leaves a value of a type that has none at its zero.
+        Go: null sets a type without nil to its zero value.
         """
         if self.nullable:
             return None
@@ -115,7 +117,7 @@ class WireField(fields.Field[Any]):
         return self.load_default
 
     def compiled_decode(self) -> Callable[[Json], Any]:
-        """Return :meth:`decode`, compiled with that of nested schemas."""
+        """Return :meth:`decode`, compiled together with the decoders of nested schemas."""
         return self.decode
 
     @property
@@ -139,7 +141,7 @@ class WireField(fields.Field[Any]):
         return self
 
     def get_value(self, obj: Any, attr: str, accessor: Any = None, default: Any = None) -> Any:
-        """Return the value to encode: ``get`` of the object, or its attribute."""
+        """Return the value to encode: the result of ``get``, or the attribute."""
         value = self.get(obj) if self.get else super().get_value(obj, attr, accessor, default)
         is_omitted = (self.omit_empty and not value) or (self.omit_none and value is None)
         return missing if is_omitted else value
@@ -169,7 +171,7 @@ def _integer(value: int) -> int:
 
 
 class IntString(WireField):
-    """An integer as decimal text: the form of every 64-bit integer."""
+    """Integer as decimal text, the form of every 64-bit integer."""
 
     _encoding = "str(value)"
 
@@ -196,7 +198,7 @@ class Cursor(WireField):
 
 
 class GasString(IntString):
-    """An integer as decimal text; protobuf's JSON and Sei's nodes have numbers, too."""
+    """Integer as decimal text; protobuf's JSON and Sei's nodes also have JSON numbers."""
 
     def decode(self, value: Json) -> int:
         if isinstance(value, int) and not isinstance(value, bool):
@@ -205,7 +207,7 @@ class GasString(IntString):
 
 
 class Number(WireField):
-    """An integer as a JSON number."""
+    """Integer as a JSON number."""
 
     _encoding = "int(value)"
 
@@ -229,7 +231,7 @@ class Text(WireField):
         if not isinstance(value, str):
             raise ValueError(f"{short_repr(value)} is not a string")
         if not value.isascii():
-            # Half a surrogate pair, which some decoders of JSON let through, is not a string.
+            # Some JSON decoders accept half a surrogate pair, which is not valid text.
             value.encode()
         return value
 
@@ -262,7 +264,7 @@ class Flag(WireField):
 
 
 class Hex(WireField):
-    """Bytes as upper-case hex, without a prefix, which is taken."""
+    """Bytes as upper-case hex without a prefix; decoding accepts a prefix."""
 
     _encoding = "value.hex().upper()"
 
@@ -273,7 +275,7 @@ class Hex(WireField):
 
 
 class LowerHex(Hex):
-    """Bytes as lower-case hex: the form of node ids."""
+    """Bytes as lower-case hex, the form of node IDs."""
 
     _encoding = "value.hex()"
 
@@ -291,7 +293,7 @@ class Base64(WireField):
 
 
 class Base64OrNull(Base64):
-    """Bytes as base64, null if empty: Go's nil slice."""
+    """Bytes as base64; null if empty, as Go's nil slice."""
 
     _encoding = "(b2a_base64(value, newline=False).decode() if value else None)"
 
@@ -303,7 +305,7 @@ class Base64OrNull(Base64):
 
 
 class Timestamp(WireField):
-    """Nanoseconds as RFC 3339 text in UTC, trailing zeros trimmed."""
+    """Nanoseconds as RFC 3339 text in UTC without trailing zeros."""
 
     _encoding = "to_text(value)"
 
@@ -315,7 +317,7 @@ class Timestamp(WireField):
 
 
 class RawJSON(WireField):
-    """A JSON document that passes through byte for byte; an empty object when absent."""
+    """JSON document that is copied byte for byte; an empty object if it is missing."""
 
     _encoding = 'Raw(value or b"{}")'
 

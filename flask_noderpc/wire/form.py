@@ -1,10 +1,11 @@
-"""The form of a node's JSON: where it differs from what the schemas make of the same values.
+"""The form of a node's JSON: its differences from the JSON that the schemas encode from the
+same values.
 
-Go keeps null, empty and absent apart, and forks of CometBFT add members or leave some out. A
-domain value has none of that. A result that was decoded keeps the difference beside its values,
-as ``form``; it is applied when the same dialect encodes the result.
+Go distinguishes null, empty and absent members, and forks of CometBFT add or omit members.
+Domain values don't record these differences. A decoded result stores them in ``form``, beside
+its values, and the form is applied when the same dialect encodes the result.
 
-A form never changes a value: no client reads another one from JSON with the form than without.
+A form never changes a value: clients decode the same values with and without it.
 """
 
 from __future__ import annotations
@@ -31,28 +32,27 @@ from .fields import NOT_DECODED, Json
 log = logging.getLogger("flask_noderpc.wire")
 
 Patch = dict[str, Any]
-"""What changes in a value: ``{"value": …}`` replaces it, ``{"from": name}`` takes the value of
-another member, ``{"items": {position: patch}}`` changes a list, and
-``{"members": {name: patch}}`` an object, with all its names as ``"order"`` if the schema has
-others."""
+"""Differences of a JSON value: ``{"value": …}`` replaces it, ``{"from": name}`` copies the
+value of another member, ``{"items": {position: patch}}`` changes a list, and ``{"members":
+{name: patch}}`` changes an object, with all its names in ``"order"`` if the schema has other
+names."""
 
 Names = frozenset[str]
 """Names of all members of a result's schemas."""
 
 _TXS = "txs_results"
-# The largest form, and what all forms of a result may take even if its JSON is shorter.
+# Maximum bytes of a form, and the bytes that all forms of a result may have even if its JSON is
+# shorter.
 _MAX_BYTES, _FEW_BYTES = 16_384, 1_024
-# A store has them from the header, and not as the node wrote them.
+# A store takes these members from the header, so their form is not stored.
 _DERIVED = ("block_id", "app_hash")
 
 
-# Differences.
-
-
 def difference(own: Json, found: Json, known: Names) -> Patch | None:
-    """Return the patch that makes ``found`` of ``own``; ``None`` if both are the same JSON.
+    """Return the patch that turns ``own`` into ``found``, or ``None`` if both are the same
+    JSON.
 
-    It lacks members that a client could take for a known one.
+    The patch omits unknown members that a client could confuse with known ones.
     """
     if isinstance(own, dict) and isinstance(found, dict):
         found = _without_aliases(found, own, known)
@@ -64,7 +64,7 @@ def difference(own: Json, found: Json, known: Names) -> Patch | None:
             for name, value in found.items()
         }
         members = {name: patch for name, patch in changed.items() if patch is not None}
-        # A proxy may sort the members, which changes nothing.
+        # A proxy may sort the members, so their order alone is not a difference.
         if own.keys() != found.keys():
             return {"members": members, "order": list(found)}
         return {"members": members} if members else None
@@ -96,8 +96,8 @@ def _cleaned(value: Json, known: Names) -> Json:
 def _without_aliases(
     found: dict[str, Json], own: Collection[str], known: Names
 ) -> dict[str, Json]:
-    """Return an object without unknown members whose names differ from known ones only as Go's
-    decoders ignore: ``Height``, and ``gasUsed`` of protobuf's JSON."""
+    """Return an object without its aliases: unknown members whose names Go's decoders would
+    match with known ones, such as ``Height``, or ``gasUsed`` in protobuf's JSON."""
     if found.keys() <= known:
         return found
     folded = {*map(_folded, own), *_folded_names(known)}
@@ -118,7 +118,7 @@ def _folded_names(known: Names) -> Names:
 
 
 def patched(own: Json, patch: Patch) -> Json:
-    """Return JSON with a patch; unchanged where it is not of the patch's shape."""
+    """Return JSON with a patch applied; unchanged if it does not have the patch's shape."""
     if "value" in patch:
         return patch["value"]
     if "items" in patch and isinstance(own, list):
@@ -140,7 +140,7 @@ def _patched_member(own: dict[str, Json], name: str, patch: Patch) -> Json:
     return own.get(patch["from"]) if "from" in patch else patched(own.get(name), patch)
 
 
-# The results that have forms.
+# Forms of decoded results.
 
 
 def has_form(result: type) -> bool:
@@ -156,12 +156,16 @@ def with_form(
     load: Callable[[Json], Any],
     known: Names,
 ) -> Any:
-    """Return a result that was decoded from JSON with the form of that; ``own`` is how its
-    dialect encodes it, and ``known`` are the names of the members that it loads."""
+    """Return a result that was decoded from the JSON ``found``, with the form of that JSON.
+
+    ``own`` is the JSON that its dialect encodes, and ``known`` are the names of the members
+    that the dialect loads.
+    """
     try:
         derived = {name: own[name] for name in _DERIVED if name in own and found.get(name)}
         found = {**found, **derived}
-        # Null and no app hash are kept.
+        # Record a null or missing app hash in the patch, as a store takes the app hash from the
+        # header.
         shown = {**own, "app_hash": 0} if own.get("app_hash", "") is None else own
         patch = None if shown == found else difference(shown, found, known)
         if patch is None or load(own) != result:
@@ -171,7 +175,7 @@ def with_form(
             return result
         return _TAKEN[type(result)](result, dialect, patch)
     except (RecursionError, OverflowError, *NOT_DECODED):
-        # A caller of ``Dialect.load`` may give objects that no text of JSON can hold.
+        # Callers of ``Dialect.load`` may pass objects that JSON text can't represent.
         return result
 
 
@@ -217,7 +221,7 @@ def _packed(dialect: str, patch: Patch) -> bytes:
 
 @cache
 def _log_too_large(dialect: str) -> None:
-    """Log once in a process what may happen at each block."""
+    """Log the warning once per process, as it may apply to every block."""
     log.warning(
         "a node of %s adds more to its results than is kept (%d bytes, and not more than the"
         " result itself has): they are served without the additions",
@@ -234,9 +238,10 @@ _TAKEN: dict[type, Callable[[Any, str, Patch], Any]] = {
 
 
 def in_form(result: Any, dialect: str, dump: Callable[[Any], Json]) -> Json:
-    """Return the JSON of a result in the form that a node of the dialect gave it.
+    """Return the JSON of a result in the form of the node that it came from.
 
-    A damaged form is left out: the JSON is what ``dump`` makes."""
+    A damaged form is ignored: the JSON is the output of ``dump``.
+    """
     own = dump(result)
     try:
         for path, form, names in _FORMS.get(type(result), _no_forms)(result):
@@ -258,8 +263,8 @@ def _at(own: Json, path: tuple[str | int, ...], patch: Patch) -> Json:
 
 
 _Forms = Iterator[tuple[tuple[str | int, ...], bytes, tuple[str, ...]]]
-"""Paths in a result, each with the form that changes what is there, and the names of the
-members of that form that lead to the patch."""
+"""Paths in a result, each with the form that applies at the path, and the names of the members
+of that form that lead to the patch."""
 
 _WHOLE, _HEADER = (), ("block", "header")
 

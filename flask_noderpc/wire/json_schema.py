@@ -1,4 +1,4 @@
-"""JSON Schemas of schemas and of parameters, for OpenAPI and OpenRPC documents."""
+"""JSON Schemas of results and parameters, for OpenAPI and OpenRPC documents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Components:
         """Return a reference to an object's schema."""
         if schema not in self._names:
             self._names[schema] = name = self._unused_name(schema.__name__.lstrip("_"))
-            # The entry is reserved first, so that schemas stay in the order of reference.
+            # Reserve the entry first, so that schemas stay in the order of reference.
             self.schemas[name] = {}
             self.schemas[name] = self._object(schema)
         return {"$ref": f"#/components/schemas/{self._names[schema]}"}
@@ -70,7 +70,7 @@ _DURATION = r"[0-9]{1,20}(\.[0-9]{1,20})?(ms|s|m)?"
 
 
 def typed(*types: str) -> Json:
-    """Return the schema of a value of any of these types."""
+    """Return the JSON Schema of a value of one of these types."""
     return {"type": list(types) if len(types) > 1 else types[0]}
 
 
@@ -79,9 +79,9 @@ def _like(pattern: str) -> Json:
 
 
 QUOTED = _like(f"{_QUOTED}|{_0X_HEX}")
-"""Schema of text or bytes in a URI."""
+"""JSON Schema of text or bytes in a URI."""
 TEXT = _like(rf'{_QUOTED}|{_0X_HEX}|[^"0][\s\S]*|0([^xX][\s\S]*)?')
-"""Schema of text or bytes in a URI, quotes optional."""
+"""JSON Schema of text or bytes in a URI with optional quotes."""
 FLAG = {"type": ["boolean", "string"], "enum": [True, False, "true", "false"]}
 DIGITS = _like(_DIGITS)
 HEX = _like(_HEX)
@@ -101,5 +101,5 @@ EVIDENCE = {
 
 
 def integer(minimum: int, maximum: int) -> Json:
-    """Return the schema of an integer."""
+    """Return the JSON Schema of an integer."""
     return {"type": "integer", "minimum": minimum, "maximum": maximum}

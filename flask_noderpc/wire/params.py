@@ -1,7 +1,7 @@
-"""Parameter kinds and their readers for URI values and JSON.
+"""Parameter types and their parsers for URI values and JSON.
 
-The readers are those of the document dialect: they accept every unambiguous form. A
-stricter dialect replaces them kind by kind.
+The parsers are the document dialect's: they accept every unambiguous form. A stricter dialect
+replaces them type by type.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNITS = {"": 1 / SECOND, "ms": 1e-3, "s": 1.0, "m": 60.0}
 
 
 class ParamField(fields.Field[Any]):
-    """A parameter with two readers, both raising :exc:`ValueError`."""
+    """Parameter type with two parsers, which raise :exc:`ValueError`."""
 
     json_type = "string"
     takes = "a value"
@@ -54,7 +54,7 @@ class ParamField(fields.Field[Any]):
         raise NotImplementedError
 
     def refuse(self) -> ValueError:
-        """Return the error for a value of another kind."""
+        """Return the error for a value of the wrong type."""
         return ValueError(f"{self.takes} is needed")
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **_: Any) -> Any:
@@ -65,7 +65,7 @@ class ParamField(fields.Field[Any]):
 
 
 class Int64(ParamField):
-    """An integer of 64 bits, as digits or as digits in quotes."""
+    """Integer of 64 bits, as digits or as digits in quotes."""
 
     json_type = "integer"
     takes = "a 64-bit integer"
@@ -101,11 +101,11 @@ class Int64(ParamField):
 
 
 class Int(Int64):
-    """Go's ``int``; differs from int64 only in the error texts of some dialects."""
+    """Go's ``int``, which differs from int64 only in the error texts of some dialects."""
 
 
 class UInt64(Int64):
-    """An integer from zero."""
+    """Integer that is not negative."""
 
     takes = "a whole number"
     minimum = 0
@@ -130,7 +130,7 @@ class Flag(ParamField):
 
 
 class Text(ParamField):
-    """Text; in a URI plain, in double quotes, or as hex of its UTF-8 prefixed with 0x."""
+    """Text; in a URI plain, in double quotes, or as hex of its UTF-8 with the prefix 0x."""
 
     takes = "a text, with both double quotes or none,"
     in_uri = forms.TEXT
@@ -147,7 +147,7 @@ class Text(ParamField):
 
 
 class Texts(ParamField):
-    """A list of texts, in a URI as JSON."""
+    """List of texts; in a URI as JSON."""
 
     json_type = "array"
     in_json = in_uri = forms.TEXTS
@@ -166,7 +166,8 @@ class Texts(ParamField):
 
 
 class Filter(Text):
-    """The filter of ``events``: an object with a ``query``; in a URI also the query alone."""
+    """Filter of ``events``: an object with a ``query``; in a URI the query alone is accepted,
+    too."""
 
     json_type = "object"
     in_json = in_uri = forms.FILTER
@@ -188,8 +189,8 @@ class Filter(Text):
 
 
 class Cursor(ParamField):
-    """Cursor returned by ``events``; the empty one of an empty chain is ``None``. In a URI
-    with double quotes or without."""
+    """Cursor returned by ``events``; the empty cursor of an empty chain is ``None``. In a URI
+    the double quotes are optional."""
 
     takes = "a cursor as an earlier answer gave it"
     in_json = in_uri = forms.CURSOR
@@ -228,7 +229,8 @@ class Duration(ParamField):
 
 
 class Bytes(ParamField):
-    """Bytes: in a URI hex prefixed with 0x, or text, quoted or bare; base64 in JSON."""
+    """Bytes: in a URI hex with the prefix 0x, or text with or without quotes; in JSON
+    base64."""
 
     takes = "hex behind 0x, or a text with both double quotes or none,"
     in_json = forms.BASE64
@@ -247,7 +249,7 @@ class Bytes(ParamField):
 
 
 class Hash(Bytes):
-    """Hash: also 64 bare hex digits, or base64 of 32 bytes.
+    """Hash: bytes, 64 hex digits without a prefix, or base64 of 32 bytes.
 
     CometBFT decodes 64 hex digits in JSON as base64, which is never intended.
     """

@@ -1,8 +1,8 @@
 """Marshmallow schemas of JSON objects, for loading, dumping and documentation.
 
-A :class:`WireSchema` is a marshmallow schema whose fields are those of :mod:`.fields`.
-:func:`compiled` turns it into a function that dumps, once, and :func:`compiled_load` into
-closures that load; tests check that both give the same result as marshmallow.
+A :class:`WireSchema` is a marshmallow schema whose fields come from :mod:`.fields`.
+:func:`compiled` compiles it once to a function that dumps, and :func:`compiled_load` to a
+function that loads; tests check that both have the same results as marshmallow.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .fields import NOT_DECODED, Json, WireField
 Dump = Callable[[Any], Json]
 Load = Callable[[Json], Any]
 Replace = Callable[[type], type]
-"""Map a schema to its replacement, or to itself."""
+"""Function that maps a schema to its replacement, or to itself."""
 
 
 class WireSchema(Schema):
-    """A JSON object.
+    """JSON object.
 
-    ``domain`` makes the value that loading returns of the loaded members: a class, or a
-    function that raises :exc:`ValueError` for members that don't fit each other.
+    ``domain`` builds the value that loading returns from the loaded members: it is a class, or
+    a function that raises :exc:`ValueError` for members that contradict each other.
     """
 
     domain: ClassVar[Callable[..., Any] | None] = None
@@ -48,15 +48,16 @@ class WireSchema(Schema):
 
     @classmethod
     def domain_of(cls, members: dict[str, Any]) -> Any:
-        """Return the value of loaded members; the members themselves without a domain."""
+        """Return the value built from loaded members, or the members if the schema has no
+        ``domain``."""
         make = cls.domain
         return members if make is None else make(**members)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Several schemas of one kind of result, and the functions that select one by value and
-    by JSON."""
+    """Alternative schemas of one class of results, and the functions that select one by value
+    and by JSON."""
 
     schemas: tuple[type[WireSchema], ...]
     choose: Callable[[Any], type[WireSchema]]
@@ -89,7 +90,7 @@ class Nested(WireField):
 
     @property
     def required_names(self) -> set[str]:
-        """Names of the members that are always in the JSON."""
+        """Names of the members that the JSON always has."""
         fields = _instance(self.schema).load_fields.items()
         return {field.data_key or name for name, field in fields if field.required}
 
@@ -103,7 +104,7 @@ class Nested(WireField):
         return _instance(self.schema).load(value)
 
     def decode_null(self) -> Any:
-        # No node has null in a list of objects.
+        # Nodes never encode null in a list of objects.
         if self._is_element and not self.nullable:
             raise ValueError("is null")
         return _zero(self.schema) if self.required and not self.nullable else None
@@ -119,7 +120,7 @@ class Nested(WireField):
 
 
 class OneOf(WireField):
-    """Nested object with one schema per class of value."""
+    """Nested object with one schema for each class of value."""
 
     json_type = "object"
 
@@ -163,7 +164,8 @@ class OneOf(WireField):
 
 
 class ListOf(WireField):
-    """List of values of one encoding; ``null_when_empty`` encodes Go's nil slice."""
+    """List of values of one encoding; with ``null_when_empty`` an empty list is null, as Go's
+    nil slice."""
 
     json_type = "array"
     zero = ()
@@ -180,7 +182,7 @@ class ListOf(WireField):
         self.item = item if isinstance(item, WireField) else Nested(item, is_element=True)
 
     def replace_schemas(self, replace: Replace) -> ListOf:
-        """Return a copy with its item replaced, or this field if nothing changes."""
+        """Return a copy with its item field replaced, or this field if nothing changes."""
         item = self.item.replace_schemas(replace)
         if item is self.item:
             return self
@@ -207,7 +209,7 @@ class ListOf(WireField):
         return tuple(self.item.deserialize(item) for item in _checked_list(value))
 
     def decode_null(self) -> Any:
-        # Go: null is an empty slice, whichever way a node encodes its own.
+        # Go: null is an empty slice, even if a node encodes its own empty slices differently.
         return None if self.nullable else ()
 
     def compiled_decode(self) -> Load:
@@ -241,14 +243,15 @@ class ListOf(WireField):
 
 
 def _source(field: WireField, value: str, scope: Scope) -> str:
-    """Return the source that encodes an expression; null of a nullable field is ``None``."""
+    """Return the source code that encodes an expression; ``None`` in a nullable field becomes
+    null."""
     if not field.nullable:
         return field.encoded(value, scope)
     return or_null(lambda name: field.encoded(name, scope), value, scope)
 
 
 def nullable_decode(field: WireField) -> Load:
-    """Return the field's compiled ``decode`` with its value of null."""
+    """Return the field's compiled ``decode``, which also decodes null."""
     decode = field.compiled_decode()
     return lambda value: field.decode_null() if value is None else decode(value)
 
@@ -267,7 +270,8 @@ def _located(error: Exception, step: str) -> DecodeError:
 
 @cache
 def _instance(schema: type[WireSchema]) -> WireSchema:
-    # Instantiating a schema copies all its fields, and many schemas share the nested ones.
+    # Instantiating a schema copies all its fields, and many schemas share the same nested
+    # schemas.
     return schema()
 
 
@@ -295,7 +299,7 @@ def compiled(schema: type[WireSchema]) -> Dump:
 
 
 def _member(field: WireField, key: str, value: str, scope: Scope) -> list[str]:
-    """Return the lines that add a member, unless it is omitted."""
+    """Return the source lines that add a member, unless it is omitted."""
     if not (field.omit_empty or field.omit_none):
         return [f"members[{key!r}] = {_source(field, value, scope)}"]
     found = scope.variable()
@@ -305,7 +309,7 @@ def _member(field: WireField, key: str, value: str, scope: Scope) -> list[str]:
 
 
 def _zero(schema: type[WireSchema]) -> Any:
-    """Return the object that Go decodes null to; raise :exc:`ValueError` for an interface."""
+    """Return the object that Go decodes from null; raise :exc:`ValueError` for an interface."""
     fields = _fields(schema, _instance(schema).load_fields)
     return schema.domain_of(
         {field.attribute or name: field.decode_null() for name, field in fields}
@@ -314,8 +318,11 @@ def _zero(schema: type[WireSchema]) -> Any:
 
 @cache
 def compiled_load(schema: type[WireSchema]) -> Load:
-    """Return a function that loads an object exactly as ``schema().load`` does; it raises
-    :exc:`~flask_noderpc.errors.DecodeError` at the first member that can't be decoded."""
+    """Return a function that loads an object exactly as ``schema().load`` does.
+
+    It raises :exc:`~flask_noderpc.errors.DecodeError` at the first member that can't be
+    decoded.
+    """
     rows = []
     for name, field in _fields(schema, _instance(schema).load_fields):
         member = (field.attribute or name, nullable_decode(field), field.decode_missing)

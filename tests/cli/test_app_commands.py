@@ -42,7 +42,7 @@ def test_routes_lists_every_route_with_path_parameters_and_sentence(app: Flask) 
     ]
     (blockchain,) = (line for line in lines if "/blockchain" in line)
     assert "minHeight, maxHeight" in blockchain
-    assert blockchain.endswith("At most 20 block metas, highest first.")
+    assert blockchain.endswith("Headers and sizes of at most 20 blocks, highest first.")
 
 
 def test_routes_lists_every_mount_and_the_paths_of_the_host(app: Flask) -> None:

@@ -37,7 +37,7 @@ def test_a_new_chain_has_an_overview(site: Site) -> None:
 
     assert "none yet" in found.text
     assert "The chain has no block yet." in found.text
-    assert "There is no transaction." in found.text
+    assert "No transactions found." in found.text
     assert "The chain has no block yet." in page(site.client, "/blocks").text
     assert page(site.client, "/charts")
     assert page(site.client, "/txs")

@@ -207,8 +207,8 @@ def test_openapi_states_if_strings_need_quotes(
 
     assert "result" in answers[0]
     needs_quotes = "result" not in answers[1]
-    assert ("Texts are written in double quotes, or" in message) == needs_quotes
-    assert ("Texts are written as they are, in double quotes, or" in message) != needs_quotes
+    assert ("Write text in double quotes, or" in message) == needs_quotes
+    assert ("Write text as it is, in double quotes, or" in message) != needs_quotes
 
 
 def test_descriptions_contain_no_setting_values(backend: chain.PeeredBackend) -> None:

@@ -1,1 +1,1 @@
-"""The applications that an embedded chain runs."""
+"""Applications that an embedded chain can run."""

@@ -1,5 +1,5 @@
-"""CometBFT's example application: ``key=value`` transactions, and those that change the
-validator set, ``val=ed25519!BASE64KEY!POWER`` (0.38 semantics)."""
+"""CometBFT's example application: ``key=value`` transactions, and transactions that change the
+validator set, ``val=ed25519!BASE64KEY!POWER`` (CometBFT 0.38's behaviour)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from ...protocol.comet import messages, validators
 from ...protocol.protobuf import delimited, varint
 
 _UPDATE = b"val="
-# CometBFT: Go's ParseInt, which takes a sign and zeros before the digits.
+# CometBFT: Go's ParseInt accepts a sign and leading zeros.
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 
 
 class VotingPowers:
-    """Voting powers of a validator set during a block, changed update by update."""
+    """Voting powers of a validator set during a block, changed by each update."""
 
     def __init__(self, members: ValidatorSet) -> None:
         self._before = {v.pub_key for v in members.validators}
@@ -44,7 +44,7 @@ class VotingPowers:
         self.updates: dict[PublicKey, ValidatorUpdate] = {}
 
     def apply(self, update: ValidatorUpdate) -> str | None:
-        """Apply an update, and return ``None``, or the reason why it is invalid."""
+        """Apply an update; return ``None``, or the reason why the update is invalid."""
         known = self._powers.get(update.pub_key, 0)
         total = self._total - known + update.power
         if not known and not update.power:
@@ -54,13 +54,13 @@ class VotingPowers:
         self._total, self._powers[update.pub_key] = total, update.power
         self.updates[update.pub_key] = update
         if not update.power and update.pub_key not in self._before:
-            # It was added and removed in one block.
+            # The validator was added and removed in the same block.
             del self.updates[update.pub_key]
         return None
 
 
 def parse_update(tx: bytes) -> ValidatorUpdate | None:
-    """Parse a transaction; return ``None`` if it is not well formed."""
+    """Parse a transaction; return ``None`` if it is malformed."""
     fields = tx[len(_UPDATE) :].split(b"!")
     if len(fields) != 3:
         return None
@@ -69,7 +69,7 @@ def parse_update(tx: bytes) -> ValidatorUpdate | None:
         key = base64.b64decode(encoded, validate=True)
     except binascii.Error:
         return None
-    # A real node accepts other keys here and stops when the block is applied.
+    # A real node accepts other keys here, and stops when it applies the block.
     if kind != ED25519.encode() or len(key) != 32:
         return None
     number = _power(power)
@@ -88,7 +88,7 @@ def _power(text: bytes) -> int | None:
 
 
 def power_penalties(block: BlockRequest) -> Iterator[ValidatorUpdate]:
-    """Yield an update that takes one unit of power from each validator that voted twice."""
+    """Yield an update for each validator that voted twice, which lowers its power by one."""
     for evidence in block.evidence:
         # CometBFT 0.38: the kvstore does not punish attacks on light clients.
         if isinstance(evidence, LightClientAttackEvidence):
@@ -99,18 +99,19 @@ def power_penalties(block: BlockRequest) -> Iterator[ValidatorUpdate]:
 
 
 def _record_034(update: ValidatorUpdate) -> bytes:
-    """Encode an update as CometBFT 0.34 does: after its length as a signed varint."""
+    """Encode an update as CometBFT 0.34 does: its length as a signed varint, then the
+    message."""
     content = messages.MESSAGES.encoder("ValidatorUpdate")(update)
     return varint(len(content) << 1) + content
 
 
 def _record_038(update: ValidatorUpdate) -> bytes:
-    """Encode an update as CometBFT 0.37 and 0.38 do: after its length."""
+    """Encode an update as CometBFT 0.37 and 0.38 do: its length, then the message."""
     return delimited(messages.MESSAGES.encoder("ValidatorUpdate")(update))
 
 
 def _record_1(update: ValidatorUpdate) -> bytes:
-    """Encode an update as CometBFT 1.0 does: the key's bytes, and its type as text."""
+    """Encode an update as CometBFT 1.0 does: the bytes of the key, and its type as text."""
     return delimited(messages.MESSAGES_1.encoder("ValidatorUpdate")(update))
 
 
@@ -123,11 +124,11 @@ _HEIGHT = b"height"
 
 
 class KeyValueApplication(Application):
-    """Accepts pairs and validator updates; a subclass stores the pairs.
+    """Application that accepts pairs and validator updates; subclasses store the pairs.
 
-    ``val=ed25519!BASE64KEY!POWER`` sets a validator's power. An update at which a real
-    node's application would stop its chain (the removal of an unknown or of the last
-    validator) fails with code 3 instead.
+    ``val=ed25519!BASE64KEY!POWER`` sets a validator's power. An update that would stop the
+    chain of a real node's application (the removal of an unknown validator or of the last one)
+    fails with code 3.
     """
 
     # A transaction's validity does not depend on the state.
@@ -138,11 +139,11 @@ class KeyValueApplication(Application):
 
     @abstractmethod
     def _begin(self, height: int) -> tuple[bytes, Changes]:
-        """Return app hash and records of the initial state, which has no pairs."""
+        """Return the app hash and the records of the initial state, which has no pairs."""
 
     @abstractmethod
     def _write(self, block: BlockRequest, pairs: dict[bytes, bytes]) -> tuple[bytes, Changes]:
-        """Return app hash and records after a block that sets these pairs."""
+        """Return the app hash and the records after a block that sets these pairs."""
 
     def init_chain(self, genesis: Genesis) -> InitChain:
         app_hash, changes = self._begin(genesis.initial_height - 1)
@@ -194,7 +195,7 @@ class KeyValueApplication(Application):
         }
 
     def _record(self, update: ValidatorUpdate) -> bytes:
-        """Encode a validator as it is stored and returned by ``/val``."""
+        """Encode a validator as it is stored and as ``/val`` returns it."""
         return _record_038(update)
 
     def _validator(self, key: bytes) -> QueryResult:
@@ -203,7 +204,7 @@ class KeyValueApplication(Application):
 
 
 def _deliver(tx: bytes, powers: VotingPowers, pairs: dict[bytes, bytes]) -> tuple[int, str]:
-    """Apply a transaction to ``powers`` or ``pairs``, and return its code and log."""
+    """Apply a transaction to ``powers`` or ``pairs``; return its code and log."""
     if not tx.startswith(_UPDATE):
         key, _, value = tx.partition(b"=")
         pairs[key] = value
@@ -225,7 +226,8 @@ def _is_pair(tx: bytes) -> bool:
 
 def _events(tx: bytes) -> tuple[Event, ...]:
     parts = tx.split(b"=")
-    # CometBFT 0.38: with more equal signs, as of a key in base64, both are the whole tx.
+    # CometBFT 0.38: without exactly one equals sign, as with a key in base64, key and value are
+    # the whole transaction.
     key, value = cast(tuple[bytes, bytes], parts if len(parts) == 2 else (tx, tx))
     return (_event(b"Cosmoshi Netowoko", key), _event(b"Cosmoshi", value))
 
@@ -248,7 +250,7 @@ _VERSION = b"version"
 
 
 def _app_hash(size: int) -> bytes:
-    # CometBFT: Go's PutVarint, zig-zag, into eight bytes.
+    # CometBFT: Go's PutVarint writes a zig-zag varint into eight bytes.
     return varint(size << 1).ljust(8, b"\x00")
 
 
@@ -264,11 +266,11 @@ def _checked_version(version: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _Version:
     abci: str
-    """ABCI version, which the kvstore returns as its version."""
+    """ABCI version, which ``abci_info`` returns as the application's version."""
     first_hash: bytes
     """App hash before the first block."""
     record: Callable[[ValidatorUpdate], bytes]
-    """Encoder of the values of ``/val``."""
+    """Function that encodes the values of ``/val``."""
 
 
 _VERSIONS = {
@@ -284,10 +286,11 @@ DEFAULT_VERSION = "0.38"
 
 
 class KVStore(KeyValueApplication):
-    """Stores pairs, counts transactions, and changes validators.
+    """Application that stores pairs, counts transactions, and changes validators.
 
-    ``version`` is the CometBFT version of a new chain, which stores it. It determines the
-    app hash of the first block, the values of ``/val`` and the version in ``abci_info``.
+    ``version`` is the CometBFT version of a new chain; the chain stores it. The version
+    determines the app hash of the first block, the values of ``/val`` and the version in
+    ``abci_info``.
     """
 
     name = "kvstore"
@@ -314,11 +317,12 @@ class KVStore(KeyValueApplication):
 
     @property
     def version(self) -> str:
-        """CometBFT version that the chain was created with, or will be."""
+        """CometBFT version that the chain was created with, or will be created with."""
         stored = self._state.get(_VERSION)
         if stored is not None:
             return _checked_version(stored.decode(errors="replace"))
-        # A chain with blocks but no stored version is from a release that had one version.
+        # A chain with blocks but without a stored version was made by a release that supported
+        # one version.
         return DEFAULT_VERSION if self._height() else self._new_version
 
     def _begin(self, height: int) -> tuple[bytes, Changes]:
@@ -338,7 +342,7 @@ class KVStore(KeyValueApplication):
         value = self._state.get(_PAIR + data)
         return QueryResult(
             log="does not exist" if value is None else "exists",
-            # CometBFT 0.38: the kvstore answers a request for a proof with index -1.
+            # CometBFT 0.38: the kvstore returns index -1 if a proof is requested.
             index=-1 if prove else 0,
             key=data,
             value=value or b"",
@@ -347,6 +351,7 @@ class KVStore(KeyValueApplication):
 
 
 def kvstore_of(dialect: str) -> Callable[[AppState], KVStore]:
-    """Return the kvstore of a dialect's CometBFT version, or the default version's."""
+    """Return the kvstore of a dialect's CometBFT version, or of the default version if the
+    dialect has no kvstore."""
     version = dialect.removeprefix("comet-")
     return partial(KVStore, version=version if version in VERSIONS else DEFAULT_VERSION)

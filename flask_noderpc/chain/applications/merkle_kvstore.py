@@ -1,8 +1,8 @@
 """A key-value store whose app hash is a Merkle root, so that its values can be proved.
 
-A node is written once, under a unique number, and never changed. A new state of the tree
-shares the unchanged nodes with the last one, so an update writes the path from its leaf to
-the root, and a past state can be read until its nodes are pruned.
+Each node of the tree is written once, under a unique number, and never changed. A new state of
+the tree shares the unchanged nodes with the previous state, so an update writes only the path
+from its leaf to the root, and past states can be read until their nodes are pruned.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _NODE, _STATE = Struct(">Q32s"), Struct(">QQQ32s")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Reference to a node; an inner node's record is its children, a leaf's its content."""
+    """Reference to a tree node. The record of an inner node contains its children, the record
+    of a leaf its content."""
 
     number: int = 0
     hash: bytes = EMPTY_HASH
@@ -55,7 +56,7 @@ class TreeState:
     count: int = 0
     root: Node = Node()
     next_number: int = 0
-    """Number of the next node."""
+    """Number of the next node that is written."""
 
     def encode(self) -> bytes:
         """Encode the state for the store."""
@@ -69,7 +70,7 @@ class TreeState:
 
 
 class NodePruned(LookupError):
-    """The state was pruned while it was read."""
+    """Error for a state that was pruned while it was read."""
 
 
 def node_key(number: int) -> bytes:
@@ -78,7 +79,7 @@ def node_key(number: int) -> bytes:
 
 
 def find(state: AppState, tree: TreeState, position: int) -> tuple[bytes, MerkleProof]:
-    """Return a leaf's content, and the proof that it is under the root.
+    """Return a leaf's content and its proof for the tree's root.
 
     Raise :exc:`NodePruned` if the tree's nodes are no longer stored.
     """
@@ -96,10 +97,10 @@ def find(state: AppState, tree: TreeState, position: int) -> tuple[bytes, Merkle
 
 
 class TreeUpdate:
-    """The next state of a tree: the nodes to write, and the nodes that it replaces."""
+    """Next state of a tree: the nodes to write, and the nodes that they replace."""
 
     def __init__(self, state: AppState, tree: TreeState, leaves: Mapping[int, Leaf]) -> None:
-        """Set leaves by their index; new ones follow the last without a gap."""
+        """Set leaves by their index; new leaves follow the last one without a gap."""
         self._state = state
         self._next = tree.next_number
         self._leaves = leaves
@@ -113,7 +114,8 @@ class TreeUpdate:
     def _subtree(
         self, old: Node, had: int, start: int, count: int, positions: list[int]
     ) -> Node:
-        """Return the subtree of ``count`` leaves from ``start``; ``old`` has ``had``."""
+        """Return the subtree of ``count`` leaves from ``start``; its previous version ``old``
+        has ``had`` leaves."""
         if had == count and not positions:
             return old
         if count == 1:
@@ -124,7 +126,7 @@ class TreeUpdate:
         half = split_point(count)
         left, right = old, old
         if had > half:
-            # Both trees are split at the same leaf.
+            # The old and the new subtree are split at the same leaf.
             left, right = _children(self._state, old)
             self.replaced.append(old.number)
         cut = bisect_left(positions, start + half)
@@ -161,18 +163,19 @@ CODE_UNKNOWN_PATH = 4
 CODE_HEIGHT_PRUNED = 5
 
 STORE = "main"
-"""The name of the store, the first part of a proof's path."""
+"""Name of the store, the first part of a proof's path."""
 
-# The first is the path of a light client: CometBFT's DefaultMerkleKeyPathFn in light/rpc.
+# Light clients use the first path: CometBFT's DefaultMerkleKeyPathFn in light/rpc.
 _PATHS = (f"/store/{STORE}/key", "/key", "")
 _NUMBER = Struct(">Q")
 
 
 class MerkleKVStore(KeyValueApplication):
-    """Stores pairs in a Merkle tree, in the order in which their keys were first set.
+    """Application that stores pairs in a Merkle tree, in the order in which their keys were
+    first set.
 
-    The app hash is the root over one leaf, the store's name with the root of the pairs: a
-    light client expects a proof in these two steps.
+    The app hash is the root of a tree with one leaf: the store's name with the root of the
+    pairs. Light clients expect a proof in these two steps.
     """
 
     name = "merkle"
@@ -193,7 +196,8 @@ class MerkleKVStore(KeyValueApplication):
         )
 
     def verify_state(self, chain: ChainReads) -> None:
-        """Prove each pair by the root in the app hash, and count the pairs."""
+        """Prove each stored pair against the root in the app hash, and compare the number of
+        pairs."""
         super().verify_state(chain)
         height = self._height()
         tree = self._required_tree(height) if height else TreeState()
@@ -253,7 +257,8 @@ class MerkleKVStore(KeyValueApplication):
         }
 
     def _pruned(self, height: int) -> Changes:
-        """Return the removal of the state at a height: the nodes that the next replaced."""
+        """Return the changes that remove the state at a height: the nodes that the next height
+        replaced."""
         replaced = self._state.get(_replaced_key(height + 1))
         if replaced is None:
             return {}
@@ -271,14 +276,15 @@ class MerkleKVStore(KeyValueApplication):
             return QueryResult(code=CODE_UNKNOWN_PATH, log=log, key=data)
         latest = self._height()
         oldest = max(latest - self.retained_heights + 1, 0)
-        # The latest header has the app hash before its block: no later state has a proof yet.
+        # The latest header has the app hash before its block, so the latest state has no proof
+        # yet.
         height = height or (max(latest - 1, 0) if prove else latest)
         tree = self._tree(height) if oldest <= height <= latest else None
         try:
             if tree is not None:
                 return self._read(tree, height, data, prove)
         except NodePruned:
-            # New blocks have pruned this state meanwhile.
+            # New blocks have pruned this state in the meantime.
             pass
         log = f"the state at height {height} is not stored: ask for {oldest} to {latest}"
         return QueryResult(code=CODE_HEIGHT_PRUNED, log=log, key=data, height=latest)
@@ -286,7 +292,7 @@ class MerkleKVStore(KeyValueApplication):
     def _read(self, tree: TreeState, height: int, key: bytes, prove: bool) -> QueryResult:
         position = self._position(key)
         if position is None or position >= tree.count:
-            # CometBFT: DefaultProofRuntime knows no proof of absence.
+            # CometBFT: DefaultProofRuntime has no proofs of absence.
             log = f"does not exist at height {height}, which has no proof"
             return QueryResult(log=log if prove else "does not exist", key=key, height=height)
         value, proof = find(self._state, tree, position)
@@ -315,7 +321,8 @@ def _app_hash(tree: TreeState) -> bytes:
 
 
 def _steps(tree: TreeState, key: bytes, proof: MerkleProof) -> tuple[ProofOp, ...]:
-    """Return the proofs from the value to the root of the pairs, and on to the app hash."""
+    """Return the proof steps from the value to the root of the pairs, and from there to the app
+    hash."""
     name = STORE.encode()
     outer = MerkleProof(1, 0, pair_hash(name, tree.root.hash))
     return value_op(key, proof), value_op(name, outer)

@@ -1,4 +1,4 @@
-"""Pure byte rules of CometBFT: Merkle trees, canonical protobuf, hashes, keys, votes.
+"""Pure encoding rules of CometBFT: Merkle trees, canonical protobuf, hashes, keys, votes.
 
-tests/comet/ checks each of them against real nodes; nothing here does I/O.
+tests/comet/ checks each rule against real nodes; nothing here does I/O.
 """

@@ -1,4 +1,4 @@
-"""Chain state, its parameters, and the rules by which the next block extends it.
+"""Chain state, its parameters, and the rules for the block that extends it.
 
 CometBFT: state.State.
 """
@@ -30,22 +30,22 @@ from .hashes import BlockHashes
 from .key_types import KEY_TYPES, UnsupportedKey, are_known, verify
 from .validators import ALL_VOTES, VOTES_FOR_THE_BLOCK, median_time
 
-# CometBFT: types.MaxBlockSizeBytes, which a max_bytes of -1 means.
+# CometBFT: types.MaxBlockSizeBytes, the limit if max_bytes is -1.
 MAX_BLOCK_BYTES = 100 * 1024 * 1024
 
 # CometBFT: maximum sizes of a block's other parts.
 _BLOCK_OVERHEAD = 11
 _MAX_HEADER = 626
 _MAX_COMMIT = 94
-# Includes the tag and the length prefix.
+# Maximum size of a signature in a commit, with its tag and length prefix.
 _MAX_SIGNATURE = 111
 
-# Tendermint 0.34 has sr25519, too.
+# Tendermint 0.34 also has sr25519 keys.
 _PARAM_KEY_TYPES = (*KEY_TYPES, "sr25519")
 
 
 def check_params(params: ConsensusParams) -> None:
-    """Raise :exc:`ValueError` naming the first invalid parameter.
+    """Raise :exc:`ValueError` that names the first invalid parameter.
 
     CometBFT: ConsensusParams.ValidateBasic.
     """
@@ -72,22 +72,23 @@ def check_params(params: ConsensusParams) -> None:
 
 
 def tx_bytes(tx: bytes) -> int:
-    """Bytes that a transaction takes in a block."""
+    """Return the bytes that a transaction takes in a block."""
     return _framed(len(tx))
 
 
 def evidence_bytes(piece: Evidence) -> int:
-    """Bytes that a piece of evidence takes in a block."""
+    """Return the bytes that a piece of evidence takes in a block."""
     return _framed(len(messages.any_evidence(piece)))
 
 
 def _framed(size: int) -> int:
-    # CometBFT: types.ComputeProtoSizeForTxs, a tag and a length before each.
+    # CometBFT: types.ComputeProtoSizeForTxs adds a tag and a length to each item.
     return 1 + len(varint(size)) + size
 
 
 def max_data_bytes(params: BlockParams, members: int, evidence: Sequence[Evidence] = ()) -> int:
-    """Maximum bytes of transactions in a block with this many validators and this evidence."""
+    """Return the maximum bytes of transactions in a block with this evidence and a commit of
+    ``members`` validators."""
     limit = params.max_bytes if params.max_bytes >= 0 else MAX_BLOCK_BYTES
     used = _BLOCK_OVERHEAD + _MAX_HEADER + _MAX_COMMIT + _MAX_SIGNATURE * members
     used += sum(map(evidence_bytes, evidence))
@@ -100,28 +101,28 @@ Expected = dict[str, tuple[object, object]]
 
 @dataclass(frozen=True, slots=True)
 class ChainState:
-    """State after the last block, which the next block must extend."""
+    """State after the last block, on which the next block must build."""
 
     chain_id: str
     initial_height: int
     height: int
-    """Height of the last block; one below the initial height before the first."""
+    """Height of the last block; before the first block, the initial height minus 1."""
     block_id: BlockID
     time: int
-    """Time of the last block; the genesis time before the first."""
+    """Time of the last block; before the first block, the genesis time."""
     app_hash: bytes
     results_hash: bytes
     commit: Commit
-    """The precommits for the last block."""
+    """Precommits for the last block."""
     last_validators: ValidatorSet
-    """The set that signed the last block."""
+    """Validators that signed the last block."""
     validators: ValidatorSet
-    """The set that signs the next block."""
+    """Validators that sign the next block."""
     next_validators: ValidatorSet
     params: ConsensusParams
-    """In force at the next block."""
+    """Consensus parameters for the next block."""
     unchecked: frozenset[str] = frozenset()
-    """Fields of the next block that can't be checked, as nobody knows what they should be."""
+    """Fields of the next block that can't be checked, as their correct values are unknown."""
 
     @classmethod
     def at_genesis(
@@ -133,9 +134,9 @@ class ChainState:
     ) -> ChainState:
         """Return the state before the first block.
 
-        ``updates`` are the validators of the application's InitChain response, which
-        replace those of the genesis. Raise :exc:`~flask_noderpc.errors.InvalidBlock` for
-        an invalid set.
+        ``updates`` are the validators of the application's InitChain response, which replace
+        the validators of the genesis. Raise :exc:`~flask_noderpc.errors.InvalidBlock` for an
+        invalid set.
         """
         members = updates or tuple(
             ValidatorUpdate(v.pub_key, v.power) for v in genesis.validators
@@ -166,10 +167,11 @@ class ChainState:
         return self.height < self.initial_height
 
     def next_time(self, commit: Commit, counted: frozenset[BlockIDFlag] = ALL_VOTES) -> int:
-        """Return the time of the next block: the genesis time, later the weighted median of
-        the counted votes in ``commit``, which is for its parent.
+        """Return the time of the next block.
 
-        Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a commit without votes.
+        The first block has the genesis time, a later block the weighted median time of the
+        counted votes in ``commit``, which is for its parent. Raise
+        :exc:`~flask_noderpc.errors.InvalidBlock` for a commit without votes.
         """
         if self.is_genesis:
             return self.time
@@ -181,7 +183,8 @@ class ChainState:
     ) -> ChainState:
         """Return the state after a block is committed.
 
-        Raise :exc:`~flask_noderpc.errors.InvalidBlock` for invalid updates.
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` for invalid validator or parameter
+        updates.
         """
         update = results.consensus_param_updates
         params = self.params.updated(update) if update else self.params
@@ -215,8 +218,8 @@ class ChainState:
     ) -> ChainState:
         """Return the state after a block whose results are unknown.
 
-        ``next_validators`` is the set of the height after the next one, ``params`` are in force
-        at the next height.
+        ``next_validators`` sign the block after the next one, ``params`` apply to the next
+        block.
         """
         return replace(
             self,
@@ -233,7 +236,8 @@ class ChainState:
 
     @property
     def of_unknown_keys(self) -> frozenset[str]:
-        """Fields of the next block that nobody here can compute, as a key's type is unknown."""
+        """Fields of the next block that can't be computed, as a validator has a key of unknown
+        type."""
         sets = {
             "validators_hash": self.validators,
             "next_validators_hash": self.next_validators,
@@ -243,14 +247,15 @@ class ChainState:
     def check(
         self, block: Block, commit: Commit, results: BlockResults | None, found: BlockHashes
     ) -> BlockHashes:
-        """Return the hashes of a valid next block, of which ``found`` are those computed.
+        """Check the next block, and return its hashes.
 
-        ``results`` is ``None`` if they are unknown.
-        Raise :exc:`~flask_noderpc.errors.InvalidBlock` naming the first rule that it
+        ``found`` are the computed hashes, ``results`` is ``None`` if the results are unknown.
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` that names the first rule that the block
         violates. Signatures are not checked: see :func:`check_signatures`.
         """
         if "data_hash" in self.unchecked and commit.block_id.hash == found.block_id.hash:
-            # A block of other parts than CometBFT's has another part set, too.
+            # If a fork's blocks contain additional parts, their part set can't be computed
+            # either.
             found = found._replace(block_id=commit.block_id)
         compare(block, self._parent_fields(block), self.unchecked)
         compare(block, self._content_fields(block, found), self.unchecked)
@@ -273,7 +278,8 @@ class ChainState:
         return found
 
     def _parent_fields(self, block: Block) -> Expected:
-        """Return actual and expected values of the fields that link a block to its parent."""
+        """Return the actual and expected values of the fields that link a block to its
+        parent."""
         header, last = block.header, block.last_commit
         return {
             "chain_id": (header.chain_id, self.chain_id),
@@ -289,7 +295,7 @@ class ChainState:
         }
 
     def _content_fields(self, block: Block, found: BlockHashes) -> Expected:
-        """Return actual and expected values of the header's hashes, time and proposer."""
+        """Return the actual and expected values of the header's hashes, time and proposer."""
         header = block.header
         return {
             "time": (header.time, self._expected_time(block)),
@@ -308,7 +314,7 @@ class ChainState:
         }
 
     def refuted_by(self, header: Header) -> list[str]:
-        """Return the fields of the next header that the last block's results contradict."""
+        """Return the fields of the next header that contradict the last block's results."""
         unknown = self.unchecked | self.of_unknown_keys
         fields = replace(self, unchecked=unknown)._fields_of_results(header)
         return [
@@ -318,11 +324,12 @@ class ChainState:
         ]
 
     def _fields_of_results(self, header: Header) -> Expected:
-        """Return actual and expected values of what follows from the last block's results."""
+        """Return the actual and expected values of the header fields that follow from the last
+        block's results."""
         name = "next_validators_hash"
         results_hash = self.results_hash
         if self.is_genesis and not header.last_results_hash:
-            # Tendermint before 0.34: no results have no hash.
+            # Tendermint before 0.34: the hash of no results is empty.
             results_hash = b""
         return {
             name: (
@@ -336,7 +343,7 @@ class ChainState:
 
     def _set_hash(self, name: str, members: ValidatorSet, header: Header) -> bytes:
         if name in self.unchecked:
-            # No encoding of some keys is known, it may be.
+            # The hash can't be computed if the encoding of a key type is unknown.
             return b""
         with _as_invalid_block(f"block {header.height}: {name}"):
             return hashes.validators_hash(members)
@@ -346,18 +353,18 @@ class ChainState:
         if "time" in self.unchecked:
             return time
         if 0 < self.params.pbts_enable_height <= block.header.height:
-            # CometBFT 1.0: the proposer's clock, which only moves forward.
+            # CometBFT 1.0: the time of the proposer's clock, which must only increase.
             return max(time, self.time + (not self.is_genesis))
         expected = self.next_time(block.last_commit)
         if time != expected:
-            # CometBFT 0.40; nothing in a block tells which rule its chain has.
+            # CometBFT 0.40 has this rule. A block does not show which rule its chain has.
             return self.next_time(block.last_commit, VOTES_FOR_THE_BLOCK)
         return expected
 
 
 def compare(block: Block, rules: Expected, unchecked: Collection[str] = ()) -> None:
-    """Raise :exc:`~flask_noderpc.errors.InvalidBlock` for the first field that is not as
-    expected."""
+    """Raise :exc:`~flask_noderpc.errors.InvalidBlock` for the first field that differs from its
+    expected value."""
     for name, (actual, expected) in rules.items():
         if actual != expected and name not in unchecked:
             raise InvalidBlock(
@@ -366,7 +373,7 @@ def compare(block: Block, rules: Expected, unchecked: Collection[str] = ()) -> N
 
 
 def _check_key_types(updates: Iterable[ValidatorUpdate], params: ConsensusParams) -> None:
-    """Raise :exc:`ValueError` for a key type that the parameters do not allow."""
+    """Raise :exc:`ValueError` for a key type that the parameters don't allow."""
     # CometBFT: state/execution.go, validateValidatorUpdates.
     allowed = params.validator.pub_key_types
     for update in updates:
@@ -376,7 +383,7 @@ def _check_key_types(updates: Iterable[ValidatorUpdate], params: ConsensusParams
 
 @contextmanager
 def _as_invalid_block(subject: str) -> Iterator[None]:
-    """Turn a :exc:`ValueError` into :exc:`InvalidBlock`, prefixed with its subject."""
+    """Turn a :exc:`ValueError` into :exc:`InvalidBlock` with the subject before its text."""
     try:
         yield
     except ValueError as error:
@@ -390,9 +397,9 @@ def _text(value: object) -> str:
 
 
 def check_signatures(chain_id: str, commit: Commit, members: ValidatorSet) -> frozenset[str]:
-    """Raise ``InvalidBlock`` unless valid signatures have more than two thirds of the power.
+    """Raise ``InvalidBlock`` unless validators with more than two thirds of the power signed.
 
-    Signatures that no library here can verify count as valid; return the reasons.
+    Signatures that no installed library can verify count as valid; return the reasons.
     """
     signed, unsupported = 0, set()
     signed_bytes = messages.canonical_precommits(commit, chain_id)

@@ -1,5 +1,5 @@
-"""Hashes of a header and of the data it commits to; RFC 6962 Merkle trees over SHA-256, as
-CometBFT uses them, and inclusion proofs from them."""
+"""Hashes of a header and of the data that it commits to; RFC 6962 Merkle trees over SHA-256, as
+CometBFT uses them, and their inclusion proofs."""
 
 from __future__ import annotations
 
@@ -26,32 +26,33 @@ from ..protobuf import blob, delimited, integer, message, string, timestamp, var
 from . import messages
 from .messages import MESSAGES
 
-# CometBFT: merkle.MaxAunts; no tree is deeper.
+# CometBFT: merkle.MaxAunts, the maximum depth of a tree.
 _MAX_AUNTS = 100
 
 EMPTY_HASH = sha256(b"").digest()
 
 
 def leaf_hash(leaf: bytes) -> bytes:
-    """Hash of one leaf."""
+    """Return the hash of a leaf."""
     return sha256(b"\x00" + leaf).digest()
 
 
 def inner_hash(left: bytes, right: bytes) -> bytes:
-    """Hash of two children."""
+    """Return the hash of a node with two children."""
     return sha256(b"\x01" + left + right).digest()
 
 
 def split_point(count: int) -> int:
-    """The largest power of two below ``count``, the size of the left subtree."""
+    """Return the size of the left subtree: the largest power of two below ``count``."""
     return 1 << ((count - 1).bit_length() - 1)
 
 
 class Tree:
-    """Merkle tree, hashed once for any number of proofs."""
+    """Merkle tree whose hashes are computed once for any number of proofs."""
 
     def __init__(self, leaves: Sequence[bytes]) -> None:
-        # Without a call for each: a block of a large chain has a thousand of them.
+        # Hash without a function call for each leaf: a block of a large chain has a thousand
+        # leaves.
         level = [sha256(b"\x00" + leaf).digest() for leaf in leaves]
         self._levels = [level]
         # Pairing level by level and promoting an odd last node gives the same tree as
@@ -66,12 +67,12 @@ class Tree:
 
     @property
     def root(self) -> bytes:
-        """Merkle root; the hash of no bytes for an empty list."""
+        """Merkle root; an empty tree has the hash of no bytes."""
         top = self._levels[-1]
         return top[0] if top else EMPTY_HASH
 
     def proof(self, index: int) -> MerkleProof:
-        """Return the inclusion proof of the leaf."""
+        """Return the inclusion proof of a leaf."""
         leaves = self._levels[0]
         aunts = []
         position = index
@@ -84,17 +85,17 @@ class Tree:
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
-    """Merkle root; the hash of no bytes for an empty list."""
+    """Return the Merkle root; an empty list has the hash of no bytes."""
     return Tree(leaves).root
 
 
 def proof(leaves: Sequence[bytes], index: int) -> MerkleProof:
-    """Return the inclusion proof of ``leaves[index]`` under :func:`root`."""
+    """Return the inclusion proof of ``leaves[index]`` in the tree with this :func:`root`."""
     return Tree(leaves).proof(index)
 
 
 def root_of_proof(claim: MerkleProof) -> bytes | None:
-    """Return the root computed from a proof; ``None`` if the proof fits no tree."""
+    """Return the root computed from a proof, or ``None`` if no tree has such a proof."""
     if not 0 <= claim.index < claim.total or len(claim.aunts) > _MAX_AUNTS:
         return None
     return _climb(claim.leaf_hash, claim.index, claim.total, list(claim.aunts))
@@ -115,7 +116,7 @@ def _climb(leaf: bytes, index: int, total: int, aunts: list[bytes]) -> bytes | N
 
 
 def pair_hash(key: bytes, value: bytes) -> bytes:
-    """Leaf hash of a key-value pair."""
+    """Return the leaf hash of a key-value pair."""
     # CometBFT: ValueOp.Run in crypto/merkle/proof_value.go.
     return leaf_hash(delimited(key) + delimited(sha256(value).digest()))
 
@@ -130,12 +131,13 @@ PART_SIZE = 65536
 
 
 def tx_hash(tx: bytes) -> bytes:
-    """Hash of a transaction."""
+    """Return the hash of a transaction."""
     return sha256(tx).digest()
 
 
 def header_hash(header: Header) -> bytes:
-    """Block hash: the Merkle root of the header's fourteen fields, scalars in wrappers."""
+    """Return the block hash: the Merkle root of the header's fourteen fields, with scalars in
+    wrapper messages."""
     return root(
         (
             messages.version(header.version),
@@ -157,25 +159,25 @@ def header_hash(header: Header) -> bytes:
 
 
 def data_hash(txs: Sequence[bytes]) -> bytes:
-    """Merkle root over the hashes of the transactions."""
+    """Return the Merkle root of the transactions' hashes."""
     return root([tx_hash(tx) for tx in txs])
 
 
 def tx_proof(txs: Sequence[bytes], index: int) -> TxProof:
-    """Inclusion proof of ``txs[index]`` under :func:`data_hash`."""
+    """Return the inclusion proof of ``txs[index]`` for the :func:`data_hash`."""
     tree = Tree([tx_hash(tx) for tx in txs])
     return TxProof(tree.root, txs[index], tree.proof(index))
 
 
 def commit_hash(commit: Commit) -> bytes:
-    """Merkle root over the signatures."""
+    """Return the Merkle root of a commit's signatures."""
     return root(messages.commit_sigs(commit))
 
 
 def validators_hash(validators: ValidatorSet) -> bytes:
-    """Merkle root over key and power of each validator, in set order."""
+    """Return the Merkle root of the key and power of each validator, in set order."""
     members = validators.validators
-    # By columns of plain values, which are hashed without a call for each.
+    # Columns of plain values are hashed without a function call for each validator.
     return _members_hash(
         tuple([v.pub_key.type for v in members]),
         tuple([v.pub_key.value for v in members]),
@@ -183,7 +185,7 @@ def validators_hash(validators: ValidatorSet) -> bytes:
     )
 
 
-# Cached: the set changes rarely, and every header contains this hash twice.
+# The result is cached, as the set changes rarely and every header contains two of these hashes.
 @lru_cache(maxsize=32)
 def _members_hash(
     types: tuple[str, ...], keys: tuple[bytes, ...], powers: tuple[int, ...]
@@ -197,13 +199,13 @@ def _members_hash(
 
 
 def consensus_hash(params: ConsensusParams) -> bytes:
-    """Hash of the block limits; the other parameters are not covered."""
+    """Return the hash of the block limits; it does not cover the other parameters."""
     block = params.block
     return sha256(integer(1, block.max_bytes) + integer(2, block.max_gas)).digest()
 
 
 def results_hash(results: Iterable[ExecTxResult]) -> bytes:
-    """Merkle root over the deterministic part of each result."""
+    """Return the Merkle root of the deterministic part of each result."""
     return root(
         [
             integer(1, r.code)
@@ -216,14 +218,15 @@ def results_hash(results: Iterable[ExecTxResult]) -> bytes:
 
 
 def evidence_hash(evidence: Sequence[Evidence], *, plain_keys: bool = False) -> bytes:
-    """Merkle root over the evidence, without the oneof wrapper."""
+    """Return the Merkle root of the evidence, without the oneof wrapper."""
     return root([messages.evidence(item, plain_keys=plain_keys) for item in evidence])
 
 
 def has_plain_keys(block: Block) -> bool:
-    """Return true if the header covers its evidence in the form of CometBFT 1.0.
+    """Return true if the header's evidence hash uses the encoding of CometBFT 1.0.
 
-    That of attacks on light clients has validators, whose keys 1.0 encodes otherwise.
+    Evidence of attacks on light clients contains validators, whose keys CometBFT 1.0 encodes
+    differently.
     """
     if not any(isinstance(item, LightClientAttackEvidence) for item in block.evidence):
         return False
@@ -231,17 +234,17 @@ def has_plain_keys(block: Block) -> bool:
 
 
 def evidence_hash_of(piece: Evidence) -> bytes:
-    """Hash of a piece of evidence."""
+    """Return the hash of a piece of evidence."""
     if not isinstance(piece, LightClientAttackEvidence):
         return sha256(messages.evidence(piece)).digest()
     # CometBFT: types/evidence.go copies all but the last byte of the header's hash, and the
-    # height as Go's zig-zag varint; signers and byzantine validators are not covered.
+    # height as Go's zig-zag varint; it does not cover signers and byzantine validators.
     block_hash = header_hash(piece.conflicting_block.signed_header.header)
     return sha256(block_hash[:31] + b"\0" + varint(piece.common_height << 1)).digest()
 
 
 def part_set(block: Block) -> tuple[PartSetHeader, int]:
-    """Part set header of the serialised block, and its size in bytes."""
+    """Return the part set header of the serialized block, and the block's size in bytes."""
     return _part_set(messages.block(block, plain_keys=has_plain_keys(block)))
 
 
@@ -251,7 +254,7 @@ def _part_set(body: bytes) -> tuple[PartSetHeader, int]:
 
 
 def block_id(block: Block) -> tuple[BlockID, int]:
-    """Block id, and the size of the block in bytes."""
+    """Return the block ID, and the size of the block in bytes."""
     parts, size = part_set(block)
     return BlockID(header_hash(block.header), parts), size
 
@@ -261,7 +264,7 @@ class BlockHashes(NamedTuple):
 
     block_id: BlockID
     size: int
-    """Bytes of the serialised block."""
+    """Bytes of the serialized block."""
     tx_hashes: list[bytes]
     data_hash: bytes
     last_commit_hash: bytes
@@ -269,7 +272,7 @@ class BlockHashes(NamedTuple):
 
 
 def block_hashes(block: Block) -> BlockHashes:
-    """Return all hashes of a block, which is serialised once for them."""
+    """Return all hashes of a block; the block is serialized once for all of them."""
     tx_hashes = [tx_hash(tx) for tx in block.txs]
     sigs = messages.commit_sigs(block.last_commit)
     plain_keys = has_plain_keys(block)

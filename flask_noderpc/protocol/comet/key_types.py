@@ -1,8 +1,8 @@
-"""The types of validator keys that CometBFT 0.34 to 1.0 have: names, addresses, signatures.
+"""Types of validator keys in CometBFT 0.34 to 1.0: names, addresses, signatures.
 
-ed25519, secp256k1 and ml_dsa_65 need ``cryptography``; secp256k1eth and bls12_381 what the
-extra ``evm`` installs. A signature that no library here can verify raises
-:exc:`UnsupportedKey`, which is another answer than that it is wrong.
+ed25519, secp256k1 and ml_dsa_65 need ``cryptography``; secp256k1eth and bls12_381 need the
+packages of the extra ``evm``. A signature that no installed library can verify raises
+:exc:`UnsupportedKey`, as it may be valid.
 """
 
 from __future__ import annotations
@@ -33,35 +33,39 @@ from ...errors import ConfigurationError, InvalidTransaction
 
 
 class UnsupportedKey(ValueError):
-    """No library that is installed knows this type of key."""
+    """Error for a key type that no installed library supports."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyType:
-    """A type of key by CometBFT's names and rules."""
+    """Key type with CometBFT's names and rules."""
 
     member: int
-    """Number of its member of protobuf's PublicKey."""
+    """Number of its member in protobuf's PublicKey."""
     member_name: str
     go_name: str
-    """Name of the member's type in Go."""
+    """Name of the member's Go type."""
     json_name: str
-    """Name that its package registers with CometBFT's JSON."""
+    """Name that its Go package registers with CometBFT's JSON."""
     size: int
-    """Bytes of a key."""
+    """Number of bytes of a key."""
     address: Callable[[bytes], bytes]
     verify: Callable[[bytes, bytes, bytes], bool]
-    """Return true if a key's signature is of a message."""
+    """Function that returns true if a signature of a message is valid for a key."""
 
 
 def are_known(members: ValidatorSet) -> bool:
-    """Return true if the set has only keys of known types, without which it has no hash."""
+    """Return true if all keys of the set have a known type; otherwise the set's hash can't be
+    computed."""
     return {validator.pub_key.type for validator in members.validators} <= KEY_TYPES.keys()
 
 
 def address(key: PublicKey) -> bytes:
-    """Return the 20-byte address of a key; raise :exc:`ValueError` for other key types, and
-    :exc:`UnsupportedKey` where the library is missing that computes it."""
+    """Return the 20-byte address of a key.
+
+    Raise :exc:`ValueError` for other key types, and :exc:`UnsupportedKey` if the library that
+    computes the address is missing.
+    """
     known = KEY_TYPES.get(key.type)
     if known is None or len(key.value) != known.size:
         raise ValueError(f"no address rule for a {key.type} key of {len(key.value)} bytes")
@@ -69,8 +73,8 @@ def address(key: PublicKey) -> bytes:
 
 
 def verify(key: PublicKey, signature: bytes, message: bytes) -> bool:
-    """Return true if the key signed the message; raise :exc:`UnsupportedKey` where no library
-    can tell."""
+    """Return true if the key signed the message; raise :exc:`UnsupportedKey` if no installed
+    library can verify the signature."""
     known = KEY_TYPES.get(key.type)
     if known is None:
         raise UnsupportedKey(f"signatures of {key.type} keys can't be verified")
@@ -93,13 +97,12 @@ def _verify_ed25519(key: bytes, signature: bytes, message: bytes) -> bool:
     return True
 
 
-# secp256k1
-
+# Order of the curve secp256k1.
 _SECP256K1_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
 
 def _secp256k1_address(key: bytes) -> bytes:
-    # CometBFT: crypto/secp256k1/secp256k1.go, the same as in Bitcoin.
+    # CometBFT: crypto/secp256k1/secp256k1.go computes the address as Bitcoin does.
     hashed = sha256(key).digest()
     try:
         return hashlib.new("ripemd160", hashed, usedforsecurity=False).digest()
@@ -111,8 +114,8 @@ def _secp256k1_address(key: bytes) -> bytes:
 
 
 def _verify_secp256k1(key: bytes, signature: bytes, message: bytes) -> bool:
-    # CometBFT: a signature is R and S, 32 bytes each, and S is in the lower half, so that
-    # nobody can make a second signature of one.
+    # CometBFT: a signature is R and S, 32 bytes each. S must be in the lower half, so that
+    # no second valid signature can be derived.
     r, s = int.from_bytes(signature[:32]), int.from_bytes(signature[32:])
     if len(signature) != 64 or s > _SECP256K1_ORDER // 2:
         return False
@@ -121,12 +124,12 @@ def _verify_secp256k1(key: bytes, signature: bytes, message: bytes) -> bool:
     return True
 
 
-# CometBFT 0.40: crypto/secp256k1eth/key.go, the addresses and signatures of Ethereum.
+# CometBFT 0.40: crypto/secp256k1eth/key.go uses Ethereum's addresses and signatures.
 
 
 @contextmanager
 def needing_extra(kind: str) -> Iterator[None]:
-    """Raise :exc:`UnsupportedKey` if a library is missing that keys of this type need."""
+    """Raise :exc:`UnsupportedKey` if a library for keys of this type is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -168,14 +171,14 @@ def _verify_ml_dsa_65(key: bytes, signature: bytes, message: bytes) -> bool:
     return True
 
 
-# CometBFT: crypto/bls12381/key_bls12381.go, as of Ethereum's consensus layer.
+# CometBFT: crypto/bls12381/key_bls12381.go, as in Ethereum's consensus layer.
 BLS_TAG = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_NUL_"
 _BLS_SIGNATURE_BYTES = 96
 
 
 def _verify_bls12_381(key: bytes, signature: bytes, message: bytes) -> bool:
-    # CometBFT: keys are points of G1, 96 bytes that are not compressed, and signatures are
-    # compressed points of G2. A key may not be the point at infinity.
+    # CometBFT: keys are uncompressed points of G1 with 96 bytes, and signatures are compressed
+    # points of G2. A key must not be the point at infinity.
     with needing_extra(BLS12_381):
         from py_arkworks_bls12381 import GT, G1Point, G2Point
     if len(signature) != _BLS_SIGNATURE_BYTES:
@@ -229,7 +232,7 @@ KEY_TYPES = {
         _verify_secp256k1eth,
     ),
 }
-"""By the names that ABCI has for them."""
+"""Key types by their ABCI names."""
 
 KEY_NAMES = {kind: known.json_name for kind, known in KEY_TYPES.items()}
-"""The names of key types in CometBFT's JSON, by those of ABCI."""
+"""Names of key types in CometBFT's JSON by their ABCI names."""

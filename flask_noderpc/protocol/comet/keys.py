@@ -1,4 +1,4 @@
-"""The keys of own validators, and the signatures of votes."""
+"""Private keys of validators, and the signatures of votes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .messages import canonical_vote
 
 
 class PrivateKey:
-    """An ed25519 key made from its 32-byte seed."""
+    """Ed25519 key derived from its 32-byte seed."""
 
     def __init__(self, seed: bytes) -> None:
         self.seed = seed
@@ -36,7 +36,7 @@ class PrivateKey:
 
     @cached_property
     def address(self) -> bytes:
-        """The validator address of this key."""
+        """Validator address of this key."""
         return address(self.public)
 
     def sign(self, message: bytes) -> bytes:
@@ -44,7 +44,7 @@ class PrivateKey:
         return self._sign(message)
 
     def sign_vote(self, vote: Vote, chain_id: str) -> CommitSig:
-        """Sign a vote for a block and return its signature entry of a commit."""
+        """Sign a vote for a block, and return the signature as an entry of a commit."""
         return CommitSig(
             BlockIDFlag.COMMIT,
             vote.validator_address,
@@ -54,7 +54,7 @@ class PrivateKey:
 
 
 class Secp256k1PrivateKey(PrivateKey):
-    """A secp256k1 key made from its 32-byte secret.
+    """Secp256k1 key derived from its 32-byte secret.
 
     Raise :exc:`ValueError` for a secret that is not on the curve, and
     :exc:`~flask_noderpc.protocol.comet.key_types.UnsupportedKey` without ``btclib-secp256k1``.
@@ -67,7 +67,8 @@ class Secp256k1PrivateKey(PrivateKey):
             raise ValueError(f"expected 32 bytes, got {len(seed)}")
         self.seed = seed
         self._point = keys.pubkey_from_prvkey(seed)
-        # CometBFT: crypto/secp256k1. A signature of the message's SHA-256 is R and the lower S.
+        # CometBFT: crypto/secp256k1. The signature of the message's SHA-256 hash is R and the
+        # lower S.
         self._sign = lambda message: dsa.sign(
             sha256(message).digest(), seed, compact=True, pubkey=self._point
         )
@@ -79,10 +80,10 @@ class Secp256k1PrivateKey(PrivateKey):
 
 
 class Secp256k1EthPrivateKey(Secp256k1PrivateKey):
-    """A key of Ethereum made from its 32-byte secret; raise as the key of secp256k1.
+    """Ethereum key derived from its 32-byte secret; raise as :class:`Secp256k1PrivateKey` does.
 
-    CometBFT 0.40: crypto/secp256k1eth. A signature of the message's Keccak-256 is R, the lower
-    S and the number that recovers the key.
+    CometBFT 0.40: crypto/secp256k1eth. The signature of the message's Keccak-256 hash is R, the
+    lower S, and the recovery number of the key.
     """
 
     def __init__(self, seed: bytes) -> None:
@@ -104,7 +105,7 @@ class Secp256k1EthPrivateKey(Secp256k1PrivateKey):
 
 
 class Bls12381PrivateKey(PrivateKey):
-    """A key of BLS12-381 made from its 32-byte secret.
+    """BLS12-381 key derived from its 32-byte secret.
 
     Raise :exc:`ValueError` for a secret that is zero or not below the order of the curve, and
     :exc:`~flask_noderpc.protocol.comet.key_types.UnsupportedKey` without
@@ -132,7 +133,7 @@ class Bls12381PrivateKey(PrivateKey):
 
 
 def commit_vote(commit: Commit, index: int) -> Vote:
-    """Return the precommit of ``commit.signatures[index]``."""
+    """Return the precommit for ``commit.signatures[index]``."""
     sig = commit.signatures[index]
     return Vote(
         type=VoteType.PRECOMMIT,
@@ -147,5 +148,6 @@ def commit_vote(commit: Commit, index: int) -> Vote:
 
 
 def verify_vote(vote: Vote, chain_id: str, key: PublicKey) -> bool:
-    """Return true if the key signed the vote; raise ``UnsupportedKey`` as :func:`verify`."""
+    """Return true if the key signed the vote; raise ``UnsupportedKey`` as :func:`verify`
+    does."""
     return verify(key, vote.signature, canonical_vote(vote, chain_id))

@@ -25,10 +25,10 @@ from .key_types import KEY_TYPES, UnsupportedKey
 
 
 def public_key(value: PublicKey) -> bytes:
-    """PublicKey{1 ed25519 | 2 secp256k1 | 3 bls12381 | 4 mldsa65 | 5 secp256k1eth}.
+    """Encode PublicKey{1 ed25519 | 2 secp256k1 | 3 bls12381 | 4 mldsa65 | 5 secp256k1eth}.
 
     Raise :exc:`~flask_noderpc.protocol.comet.key_types.UnsupportedKey` for other types, whose
-    number is not known.
+    field number is unknown.
     """
     if value == NO_KEY:
         return b""
@@ -97,8 +97,8 @@ message Block {
 """,
     encoders=_OWN,
 )
-"""Messages of CometBFT 0.34 to 0.40. A ValidatorSet has a field 3, the total power, which
-CometBFT leaves out."""
+"""Messages of CometBFT 0.34 to 0.40. A ValidatorSet also has field 3, the total power, which
+CometBFT omits."""
 
 # CometBFT 1.0: types/validator.go.
 MESSAGES_1 = Messages(
@@ -115,7 +115,7 @@ message ValidatorUpdate {
     MESSAGES,
     _OWN,
 )
-"""Messages of CometBFT 1.0, whose validators have plain keys."""
+"""Messages of CometBFT 1.0, whose validators contain plain key bytes."""
 
 version: Callable[[Version], bytes] = MESSAGES.encoder("Consensus")
 part_set_header: Callable[[PartSetHeader], bytes] = MESSAGES.encoder("PartSetHeader")
@@ -130,18 +130,18 @@ def commit_sig(value: CommitSig) -> bytes:
     flag, address, signature = value.block_id_flag, value.validator_address, value.signature
     if not (len(address) == 20 and len(signature) == 64 and 0 < flag < 0x80):
         return _commit_sig(value)
-    # All but a few, and a block has hundreds.
+    # Fast path for almost all signatures, as a block contains hundreds.
     time = timestamp(value.timestamp)
     return b"\x08%c\x12\x14%b\x1a%c%b\x22\x40%b" % (flag, address, len(time), time, signature)
 
 
 def commit_sigs(value: Commit) -> list[bytes]:
-    """Each signature of a commit."""
+    """Encode each signature of a commit."""
     return [commit_sig(sig) for sig in value.signatures]
 
 
 def commit(value: Commit, sigs: Sequence[bytes] | None = None) -> bytes:
-    """Encode a commit; ``sigs`` are the signatures where they are encoded already."""
+    """Encode a commit; ``sigs`` are its encoded signatures, if they are already known."""
     return MESSAGES.encode(
         "Commit",
         height=value.height,
@@ -152,7 +152,7 @@ def commit(value: Commit, sigs: Sequence[bytes] | None = None) -> bytes:
 
 
 def evidence(value: Evidence, *, plain_keys: bool = False) -> bytes:
-    """Encode evidence without the wrapper that it has in a block."""
+    """Encode evidence without the wrapper message that blocks have around it."""
     messages = MESSAGES_1 if plain_keys else MESSAGES
     if not isinstance(value, LightClientAttackEvidence):
         return messages.encoder("DuplicateVoteEvidence")(value)
@@ -168,15 +168,15 @@ def evidence(value: Evidence, *, plain_keys: bool = False) -> bytes:
 
 
 def any_evidence(value: Evidence, *, plain_keys: bool = False) -> bytes:
-    """Encode evidence with the wrapper that it has in a block."""
+    """Encode evidence with the wrapper message that blocks have around it."""
     is_attack = isinstance(value, LightClientAttackEvidence)
     name = "light_client_attack_evidence" if is_attack else "duplicate_vote_evidence"
     return MESSAGES.encode("Evidence", **{name: evidence(value, plain_keys=plain_keys)})
 
 
 def block(value: Block, last_commit: bytes | None = None, *, plain_keys: bool = False) -> bytes:
-    """Encode a block, the bytes split into parts; ``last_commit`` is the last commit where it
-    is encoded already."""
+    """Encode a block to the bytes that are split into parts; ``last_commit`` is its encoded
+    last commit, if it is already known."""
     proofs = [any_evidence(item, plain_keys=plain_keys) for item in value.evidence]
     return MESSAGES.encode(
         "Block",
@@ -188,7 +188,7 @@ def block(value: Block, last_commit: bytes | None = None, *, plain_keys: bool = 
 
 
 def canonical_vote(value: Vote, chain_id: str) -> bytes:
-    """Sign bytes of a vote, length-prefixed."""
+    """Return the bytes that are signed for a vote, with their length in front."""
     return delimited(
         _canonical_step(value.type, value.height, value.round, value.block_id)
         + message(5, timestamp(value.timestamp))
@@ -197,7 +197,10 @@ def canonical_vote(value: Vote, chain_id: str) -> bytes:
 
 
 def canonical_precommits(value: Commit, chain_id: str) -> Iterator[bytes]:
-    """Sign bytes of each vote of a commit; but for their times they have two forms."""
+    """Yield the bytes that are signed for each vote of a commit.
+
+    Apart from their times, votes have two forms: for the block, and for nil.
+    """
     step = VoteType.PRECOMMIT, value.height, value.round
     for_block, for_nil = (
         _canonical_step(*step, block_id) for block_id in (value.block_id, NO_BLOCK)
@@ -214,6 +217,6 @@ def _canonical_step(kind: int, height: int, round_: int, block_id: BlockID) -> b
         integer(1, kind)
         + sfixed64(2, height)
         + sfixed64(3, round_)
-        # The block id of a vote for nil is omitted.
+        # The block ID of a vote for nil is omitted.
         + (message(4, canonical_id) if block_id.hash else b"")
     )

@@ -33,14 +33,14 @@ from .key_types import address
 HASH_SIZE = 32
 ADDRESS_SIZE = 20
 
-# CometBFT 0.40: types/signable.go, that of ML-DSA-65, the longest of all types of keys.
+# CometBFT 0.40: types/signable.go. An ML-DSA-65 signature is the longest of all key types.
 MAX_SIGNATURE_SIZE = 3309
 # CometBFT: types/params.go.
 MAX_CHAIN_ID_LENGTH = 50
 
 
 def check_evidence_basics(piece: Evidence) -> None:
-    """Raise :exc:`ValueError` unless evidence is well-formed."""
+    """Raise :exc:`ValueError` unless evidence is well formed."""
     if isinstance(piece, LightClientAttackEvidence):
         _check_attack(piece)
     else:
@@ -49,7 +49,7 @@ def check_evidence_basics(piece: Evidence) -> None:
 
 @contextmanager
 def error_prefix(prefix: str) -> Iterator[None]:
-    """Prefix the text of a :exc:`ValueError`."""
+    """Add a prefix to the text of a :exc:`ValueError`."""
     try:
         yield
     except ValueError as error:
@@ -66,19 +66,19 @@ def _check_duplicate_vote(piece: DuplicateVoteEvidence) -> None:
 
 
 def block_id_key(block_id: BlockID) -> bytes:
-    """Return the sort key of the two votes of evidence."""
+    """Return the sort key of evidence's two votes."""
     return block_id.hash + messages.part_set_header(block_id.parts)
 
 
 def block_id_text(block_id: BlockID) -> str:
-    """Return a block id in the form of CometBFT's error texts."""
+    """Return a block ID in the form of CometBFT's error texts."""
     parts = block_id.parts
     shown = parts.hash[:6].ljust(6, b"\0").hex().upper()
     return f"{block_id.hash.hex().upper()}:{parts.total}:{shown}"
 
 
 def check_vote(vote: Vote) -> None:
-    """Raise :exc:`ValueError` unless a vote is well-formed."""
+    """Raise :exc:`ValueError` unless a vote is well formed."""
     if vote.type not in (VoteType.PREVOTE, VoteType.PRECOMMIT):
         raise ValueError("invalid Type")
     if vote.height <= 0:
@@ -212,7 +212,7 @@ def _check_header(header: Header) -> None:
         raise ValueError(
             f"invalid ProposerAddress length; got: {size}, expected: {ADDRESS_SIZE}"
         )
-    # The app hash has no fixed length.
+    # The app hash may have any length.
     _check_hashes(
         header, "validators_hash", "next_validators_hash", "consensus_hash", "last_results_hash"
     )

@@ -27,17 +27,19 @@ def in_order(validators: Iterable[Validator]) -> tuple[Validator, ...]:
 
 
 def genesis_set(updates: Iterable[ValidatorUpdate]) -> ValidatorSet:
-    """Return the set at the first height; raise the errors of :func:`updated`."""
+    """Return the set at the first height; raise as :func:`updated` does."""
     return rotated(updated(ValidatorSet(), updates))
 
 
 def at_round(validators: ValidatorSet, round_number: int) -> ValidatorSet:
-    """Return the set with the proposer of a later round; each round is one rotation step."""
+    """Return the set with the proposer of a later round; each round rotates the proposer
+    once."""
     return rotated(validators, round_number) if round_number else validators
 
 
 def rotated(validators: ValidatorSet, steps: int = 1) -> ValidatorSet:
-    """Return the set of a later height: rescaled and centred once, then rotated by steps.
+    """Return the set of a later height: the priorities are rescaled and centred once, then
+    rotated ``steps`` times.
 
     CometBFT: IncrementProposerPriority(times).
     """
@@ -53,7 +55,7 @@ def rotated(validators: ValidatorSet, steps: int = 1) -> ValidatorSet:
         highest = max(priorities)
         chosen = priorities.index(highest)
         if priorities.count(highest) > 1:
-            # On a tie the lower address proposes.
+            # If priorities are equal, the validator with the lower address proposes.
             tied = (at for at, priority in enumerate(priorities) if priority == highest)
             chosen = min(tied, key=lambda at: members[at].address)
         priorities[chosen] = highest - total
@@ -63,7 +65,8 @@ def rotated(validators: ValidatorSet, steps: int = 1) -> ValidatorSet:
 def is_rescaled_next(validators: ValidatorSet) -> bool:
     """Return true if the next rotation rescales or centres the priorities.
 
-    Of a set further on, as many rotations of one step differ then from one of many steps.
+    In that case, rotating several times by one step differs from rotating once by several
+    steps.
     """
     priorities = [v.proposer_priority for v in validators.validators]
     return _centred(_rescaled(priorities, validators.total_power)) != priorities
@@ -84,7 +87,7 @@ def _truncated(value: int, divisor: int) -> int:
 
 
 def _centred(priorities: list[int]) -> list[int]:
-    # CometBFT: Euclidean division by a positive count, which is Python's floor.
+    # CometBFT: Euclidean division by a positive count, which equals Python's floor division.
     average = sum(priorities) // len(priorities)
     return [priority - average for priority in priorities]
 
@@ -102,17 +105,17 @@ def _with_priorities(
 
 
 def updated(validators: ValidatorSet, updates: Iterable[ValidatorUpdate]) -> ValidatorSet:
-    """Return the set with changed powers and new validators, without those of power 0.
+    """Return the set with changed powers and new validators, without validators of power 0.
 
-    Raise :exc:`ValueError` for a negative power, a key named twice, the removal of an
+    Raise :exc:`ValueError` for a negative power, a key that occurs twice, the removal of an
     unknown validator, or a resulting set that is empty or exceeds the maximum power.
     """
     members = {v.address: v for v in validators.validators}
     changes = _changes(members, updates)
     if not changes:
         return validators
-    # CometBFT: a new validator starts at -1.125 times the total power after the updates
-    # and before the removals.
+    # CometBFT: a new validator starts with a priority of -1.125 times the total power, which is
+    # computed after the updates and before the removals.
     before_removals = {**members, **{a: v for a, v in changes.items() if v.voting_power}}
     total = sum(v.voting_power for v in before_removals.values())
     for address, change in changes.items():
@@ -150,7 +153,7 @@ def _validator(update: ValidatorUpdate) -> Validator:
 
 
 Signer = tuple[int, Validator]
-"""Index of a signature in its commit, and its validator."""
+"""Index of a signature in its commit, and the validator that signed."""
 
 
 def check_commit(
@@ -161,9 +164,9 @@ def check_commit(
     *,
     is_light: bool = False,
 ) -> None:
-    """Raise :exc:`ValueError` unless more than two thirds of its own validators signed.
+    """Raise :exc:`ValueError` unless validators with more than two thirds of the power signed.
 
-    ``is_light`` looks at no more signatures than that takes, as a light client does.
+    With ``is_light``, stop at the first signatures that are sufficient, as a light client does.
     """
     if len(members) != len(commit.signatures):
         raise ValueError(
@@ -187,7 +190,8 @@ def check_commit(
 
 
 def check_trusted_third(chain_id: str, trusted: ValidatorSet, commit: Commit) -> None:
-    """Raise :exc:`ValueError` unless more than a third of another, trusted set signed."""
+    """Raise :exc:`ValueError` unless validators with more than a third of the power of another,
+    trusted set signed."""
     signers: dict[bytes, Signer] = {}
     for index, sig in _block_signatures(commit):
         entry = trusted.by_address.get(sig.validator_address)
@@ -198,7 +202,7 @@ def check_trusted_third(chain_id: str, trusted: ValidatorSet, commit: Commit) ->
             raise ValueError(
                 f"double vote from {_validator_text(entry[1])} ({first[0]} and {index})"
             )
-    # CometBFT verifies these in a batch, only after the power was found sufficient.
+    # CometBFT verifies these signatures in a batch, after it found the power sufficient.
     power = sum(validator.voting_power for _, validator in signers.values())
     _check_power(power, trusted.total_power // 3)
     for index, validator in signers.values():
@@ -242,9 +246,9 @@ VOTES_FOR_THE_BLOCK = frozenset((BlockIDFlag.COMMIT,))
 def median_time(
     commit: Commit, validators: ValidatorSet, counted: frozenset[BlockIDFlag] = ALL_VOTES
 ) -> int:
-    """Return the median time of the counted votes, weighted by power.
+    """Return the median time of the counted votes, weighted by voting power.
 
-    ``validators`` is the set that signed the commit. CometBFT: the first time, in
+    ``validators`` is the set that signed the commit. CometBFT: the result is the first time, in
     ascending order, at which half of the power that voted is reached.
     """
     weighted = sorted(

@@ -1,6 +1,6 @@
 """CometBFT's JSON-RPC envelope, with its errors for invalid bodies.
 
-CometBFT: rpc/jsonrpc. The same in 0.34 to 0.39 and in 1.0.
+CometBFT: rpc/jsonrpc. Versions 0.34 to 0.39 and 1.0 behave alike.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REQUEST = (
     ' Method string "json:\\"method\\""; Params json.RawMessage "json:\\"params\\"" }'
 )
 _NOTIFICATION = Call("", b"", None)
-# Go: format of an id that is neither string nor number.
+# Go: format of an ID that is neither a string nor a number.
 _ID_KINDS = {
     "bool": "bool",
     "object": "map[string]interface {}",
@@ -37,13 +37,13 @@ _ID_KINDS = {
 
 
 class CometEnvelope(Envelope):
-    """Envelope that accepts the same bodies as a CometBFT node, with its error texts."""
+    """Envelope that accepts the same bodies as a CometBFT node, with the node's error texts."""
 
     empty_body_is_index = True
     shows_hints = False
-    # CometBFT: the reply to an unparsable call has no id.
+    # CometBFT: the response to a call that can't be parsed has no ID.
     nobody = b""
-    # With the escapes of a Go node.
+    # Encode with a Go node's escapes.
     json = staticmethod(gojson.encode)
     statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {
         **Envelope.statuses,
@@ -53,7 +53,7 @@ class CometEnvelope(Envelope):
     }
 
     def _parse(self, body: bytes, max_batch: int) -> Calls:
-        """Parse the calls of a body; one invalid call fails the whole batch."""
+        """Parse the calls of a body; one invalid call invalidates the whole batch."""
         try:
             if body.lstrip()[:1] != b"[":
                 return Calls((self._call(body),), is_batch=False)
@@ -65,16 +65,18 @@ class CometEnvelope(Envelope):
             raise _unreadable(error) from None
 
     def parse_one(self, body: bytes) -> Call | BadCall:
-        """Parse the single call of a message."""
+        """Parse the single call of a WebSocket message."""
         try:
             return self._call(body)
         except GoError as error:
-            # Go: websocket messages are read as streams, for which EOF has another text.
+            # Go: WebSocket messages are read as streams, whose error text at the end of input
+            # differs.
             cut = str(error) == "unexpected end of JSON input"
             raise _unreadable(GoError("unexpected EOF") if cut else error) from None
 
     def over_websocket(self, error: RPCError) -> RPCError:
-        """Return an error; CometBFT: invalid parameters on a websocket are internal errors."""
+        """Return the error as a WebSocket client gets it; CometBFT: invalid parameters on a
+        WebSocket are internal errors."""
         if isinstance(error, InvalidParams):
             return InternalError(error.text, error.hint)
         return error
@@ -101,7 +103,7 @@ class CometEnvelope(Envelope):
         return Call(method, bytes(message.params), request_id)
 
     def _id(self, raw: bytes) -> bytes | None:
-        """Return the id of a call, ``None`` of a notification."""
+        """Return the ID of a call, or ``None`` for a notification."""
         kind = gojson.kind_of(raw) if raw else "null"
         if kind == "null":
             return None
@@ -130,7 +132,7 @@ def _why(document: bytes, error: jsoncodec.NotJSON) -> GoError:
     except GoError as reason:
         return reason
     if gojson.kind_of(document) == "object":
-        # Go accepts invalid UTF-8 and lone surrogates.
+        # Go would accept invalid UTF-8 and lone surrogates.
         return GoError("a string is not valid Unicode")
     return gojson.mismatch(document, _REQUEST)
 

@@ -1,8 +1,8 @@
-"""Readers of ``broadcast_evidence``'s parameter: CometBFT's JSON.
+"""Parsers of ``broadcast_evidence``'s parameter: CometBFT's JSON.
 
-Field names differ between 0.38 and 1.0; see :func:`evidence_value`. It is decoded as
-by CometBFT's libs/json, with its errors: a Go struct is a table of readers by field name, a
-missing or null field is Go's zero value, and unknown names are ignored.
+Field names differ between 0.38 and 1.0; see :func:`evidence_value`. The parameter is decoded as
+by CometBFT's libs/json, with the same errors: a Go struct is a table of parsers by field name,
+a missing or null field is Go's zero value, and unknown names are ignored.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from .params import ByteSlice, HexBytes, Integer, String, refuse_hex
 
 _NULL = b"null"
 
-# CometBFT: types/vote_set.go, MaxVotesCount, which CometBFT checks later or not at all.
+# CometBFT: types/vote_set.go, MaxVotesCount. CometBFT checks it later or not at all.
 MAX_SLICE = 10_000
 
 
 class Value(Protocol):
-    """Reader of one value of a checked document."""
+    """Parser of one value of a checked document."""
 
     @property
     def zero(self) -> Any:
-        """Zero value, for a missing or null field."""
+        """Zero value of a missing or null field."""
 
     def from_json(self, raw: bytes, /) -> Any:
         """Decode the value; raise :exc:`GoError`."""
@@ -52,19 +52,19 @@ class Small:
     zero: int = 0
 
     def from_json(self, raw: bytes) -> int:
-        """A JSON number."""
+        """Parse a JSON number."""
         if gojson.kind_of(raw) != "number":
             raise gojson.mismatch(raw, self.go_type)
         return gojson.integer(raw, self.go_type, self.minimum, self.maximum)
 
 
 class Time:
-    """Time in UTC; Go's zero time if missing."""
+    """Time in UTC; a missing time is Go's zero time."""
 
     zero = ZERO_TIME
 
     def from_json(self, raw: bytes) -> int:
-        """RFC 3339 that ends with Z."""
+        """Parse an RFC 3339 time that ends with Z."""
         # CometBFT: libs/json/decoder.go, decodeReflect.
         shown = gojson.quoted(raw.decode("utf-8", "replace"))
         if len(raw) < 2 or not raw[:1] == b'"' == raw[-1:]:
@@ -74,17 +74,17 @@ class Time:
         try:
             return from_text(gojson.string(raw))
         except ValueError:
-            # Go reports the invalid part.
+            # Go's error contains the invalid part.
             raise GoError(f"parsing time {raw.decode('utf-8', 'replace')}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Struct; ``make`` is called with the values of its fields."""
+    """Struct; ``make`` is called with the values of its fields as keywords."""
 
     make: Callable[..., Any]
     fields: Mapping[str, tuple[str, Value]]
-    """Keyword of ``make`` and reader, by JSON name."""
+    """Keyword of ``make`` and parser of each field by JSON name."""
 
     @property
     def zero(self) -> Any:
@@ -92,7 +92,7 @@ class Struct:
         return self.make(**{keyword: value.zero for keyword, value in self.fields.values()})
 
     def from_json(self, raw: bytes) -> Any:
-        """A JSON object."""
+        """Parse a JSON object."""
         if gojson.kind_of(raw) != "object":
             raise gojson.mismatch(raw, "map[string]json.RawMessage")
         found = jsoncodec.decode(raw, dict[str, jsoncodec.Raw])
@@ -106,13 +106,13 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A value that may be ``None``: Go's nil."""
+    """Value that may be ``None``, Go's nil."""
 
     to: Value
     zero: None = None
 
     def from_json(self, raw: bytes) -> Any:
-        """The value itself."""
+        """Parse the value."""
         return self.to.from_json(raw)
 
 
@@ -124,25 +124,26 @@ class Slice:
     zero: tuple[()] = ()
 
     def from_json(self, raw: bytes) -> tuple[Any, ...]:
-        """A JSON array."""
+        """Parse a JSON array."""
         if gojson.kind_of(raw) != "array":
             raise gojson.mismatch(raw, "[]json.RawMessage")
         found = jsoncodec.decode(raw, list[jsoncodec.Raw])
         if len(found) > MAX_SLICE:
-            # Limited: each element takes microseconds, and a body may contain many.
+            # The length is limited, as each element takes microseconds and a body may contain
+            # many.
             raise GoError(f"a list has {len(found)} elements, at most {MAX_SLICE} are read")
         return tuple(_value(self.of, bytes(element)) for element in found)
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """A value behind the registered name of its type; ``None`` is Go's nil."""
+    """Value with the registered name of its type; ``None`` is Go's nil."""
 
     kinds: Mapping[str, Value]
     zero: None = None
 
     def from_json(self, raw: bytes) -> Any:
-        """``{"type": NAME, "value": …}``."""
+        """Parse ``{"type": NAME, "value": …}``."""
         # CometBFT: libs/json/decoder.go, decodeReflectInterface.
         if gojson.kind_of(raw) != "object":
             raise gojson.mismatch(raw, "json.interfaceWrapper")
@@ -194,7 +195,7 @@ class _Key:
         return PublicKey(self.kind, b"")
 
     def from_json(self, raw: bytes) -> PublicKey:
-        """Base64."""
+        """Parse base64."""
         return PublicKey(self.kind, ByteSlice(self.go_type).from_json(raw))
 
 
@@ -202,7 +203,7 @@ _KEYS = {kind: _Key(kind, f"{known.member_name}.PubKey") for kind, known in KEY_
 _KEY = Interface(
     {
         **{KEY_TYPES[kind].json_name: each for kind, each in _KEYS.items()},
-        # document: type names of keys and evidence have the document's prefix.
+        # document: the type names of keys and evidence have the document's prefix.
         "engine/PubKeyEd25519": _KEYS[ED25519],
         "engine/PubKeySecp256k1": _KEYS[SECP256K1],
     }
@@ -275,7 +276,7 @@ _COMMIT = Struct(
 )
 
 
-# Other nil pointers are rejected with the error texts of ValidateBasic.
+# All nil pointers except a validator's key are rejected with ValidateBasic's error texts.
 
 
 def _validator(pub_key: PublicKey | None, **others: Any) -> Validator:
@@ -358,7 +359,8 @@ def _attack(
 
 
 def evidence_value(name: Callable[[str], str]) -> Interface:
-    """Return the reader of evidence; ``name`` maps the field names in which versions differ."""
+    """Return the parser of evidence; ``name`` returns the JSON name of a field whose name
+    differs between versions."""
 
     def fields(**values: Value) -> Mapping[str, tuple[str, Value]]:
         return {name(keyword): (keyword, value) for keyword, value in values.items()}
@@ -386,19 +388,19 @@ def evidence_value(name: Callable[[str], str]) -> Interface:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceReader:
-    """Reader of the parameter by CometBFT's rules."""
+    """Parser of the evidence parameter by CometBFT's rules."""
 
     value: Interface
     in_uri: ClassVar = forms.EVIDENCE
     in_json: ClassVar = forms.EVIDENCE
 
     def from_uri(self, text: str) -> blocks.Evidence | None:
-        """JSON."""
+        """Parse JSON."""
         refuse_hex(text, "interface")
         return self.from_json(text.encode("utf-8", "replace"))
 
     def from_json(self, raw: bytes) -> blocks.Evidence | None:
-        """An object with type and value, or null."""
+        """Parse an object with type and value, or null."""
         gojson.check(raw)
         if gojson.kind_of(raw) == "null":
             return None
@@ -414,18 +416,18 @@ EVIDENCE_1 = EvidenceReader(evidence_value(str))
 
 
 class EvidenceObject(ParamField):
-    """Evidence parameter; the default rules are those of CometBFT 0.38."""
+    """Evidence parameter; its default rules are CometBFT 0.38's."""
 
     json_type = "object"
     in_json = in_uri = forms.EVIDENCE
     takes = "an object with the type and the value of the evidence"
 
     def from_json(self, value: Any) -> blocks.Evidence | None:
-        """CometBFT's object, with its names of types or the document's."""
+        """Parse CometBFT's object, with CometBFT's type names or the document's."""
         return EVIDENCE_038.from_json(jsoncodec.encode(value))
 
     def from_uri(self, text: str) -> blocks.Evidence | None:
-        """The same object as JSON."""
+        """Parse the same object from JSON text."""
         try:
             return self.from_json(jsoncodec.decode(text))
         except jsoncodec.NotJSON:
@@ -433,7 +435,7 @@ class EvidenceObject(ParamField):
 
 
 def with_evidence(rules: ParamRules, evidence: Reader) -> ParamRules:
-    """Return the rules with another reader of evidence."""
+    """Return the rules with another parser for evidence."""
 
     def reader(kind: ParamField) -> Reader:
         return evidence if isinstance(kind, EvidenceObject) else rules.reader(kind)

@@ -1,7 +1,8 @@
-"""JSON, hex and base64 as Go reads them, with the exact error texts of its ``encoding``.
+"""JSON, hex and base64 as Go decodes them, with the exact error texts of Go's ``encoding``
+packages.
 
-A table of states replaces Go's functions, one per state; an error names the unexpected
-byte and the context of its state. Documents are bytes, as in Go.
+A table of states replaces Go's functions, one per state; an error names the unexpected byte and
+the context of its state. Documents are bytes, as in Go.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from ...jsoncodec import text_of
 # Go: encoding/json/scanner.go, maxNestingDepth.
 MAX_DEPTH = 10_000
 
-# Scanning a megabyte for Go's error takes half a second.
+# Maximum bytes of a document for which Go's error text is determined: scanning a megabyte takes
+# half a second.
 MAX_EXPLAINED = 20_000
 
-# Go: encoding/json escapes what HTML and JavaScript read otherwise, and writes an escape for an
-# invalid byte; :func:`text_of` has made U+FFFD of it.
+# Go: encoding/json escapes the characters that HTML and JavaScript treat specially, and writes
+# an escape for an invalid byte, which :func:`text_of` has replaced with U+FFFD.
 _JSON_ESCAPES = tuple(
     (char.encode(), f"\\u{ord(char):04x}".encode()) for char in "<>&\u2028\u2029\ufffd"
 )
@@ -45,11 +47,12 @@ _ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t
 
 
 class GoError(ValueError):
-    """Error with Go's text."""
+    """Error whose text is Go's."""
 
 
 class _State(NamedTuple):
-    """Next state by byte, and Go's context for other bytes; no context: end of a value."""
+    """Next state by byte, and Go's context of other bytes; a state without context ends the
+    value."""
 
     next: Mapping[str, str]
     waiting: str = ""
@@ -158,22 +161,23 @@ class _Scanner:
 
 
 def check(document: bytes) -> None:
-    """Raise :exc:`GoError` unless the document is one JSON value."""
+    """Raise :exc:`GoError` unless the document is exactly one JSON value."""
     try:
-        # Much faster and slightly stricter: Go accepts all that it accepts.
+        # Much faster and slightly stricter: Go accepts every document that msgspec accepts.
         jsoncodec.decode(document)
     except jsoncodec.NotJSON as error:
         if len(document) <= MAX_EXPLAINED:
             _check(document)
         elif isinstance(error, jsoncodec.TooDeep):
-            # Python's parser may exceed the recursion limit.
+            # Python's parser could exceed its recursion limit.
             raise GoError(str(error)) from None
         else:
             _check_long(document, str(error))
 
 
 def _check_long(document: bytes, reason: str) -> None:
-    """Check with Python's parser, which accepts lone surrogates and numbers of any size."""
+    """Check a long document with Python's parser, which accepts lone surrogates and numbers of
+    any size."""
     try:
         text = document.decode("utf-8", "replace")
         loads(text, parse_int=str, parse_float=str, parse_constant=_no_constant)
@@ -186,7 +190,7 @@ def _no_constant(name: str) -> None:
 
 
 def _check(document: bytes) -> None:
-    # Go quotes single bytes: each is decoded as Latin-1.
+    # Go's errors quote single bytes, so each byte is decoded as Latin-1.
     scanner = _Scanner()
     for _ in scanner.read(document.decode("latin-1")):
         pass
@@ -196,7 +200,7 @@ def _check(document: bytes) -> None:
 def _end(scanner: _Scanner) -> None:
     if scanner.state == "ended" and len(scanner.within) == 1:
         return
-    # Go: EOF is scanned as a blank first, which ends a number or is an error.
+    # Go: at the end of input, a blank is scanned first, which ends a number or is an error.
     if scanner.state != "string":
         scanner.take(" ")
     if scanner.state != "ended" or len(scanner.within) > 1:
@@ -218,7 +222,7 @@ def _mismatch(value: str, go_type: str) -> GoError:
 
 
 def integer(document: bytes, go_type: str, minimum: int, maximum: int) -> int:
-    """Parse the integer of a checked number; reject other forms of numbers."""
+    """Parse an integer from a checked JSON number; raise :exc:`GoError` for other numbers."""
     text = document.strip().decode("latin-1")
     # Go: strconv.ParseUint accepts no sign, strconv.ParseInt accepts -0.
     pattern = _SIGNED if minimum < 0 else _UNSIGNED
@@ -229,7 +233,7 @@ def integer(document: bytes, go_type: str, minimum: int, maximum: int) -> int:
 
 def string(document: bytes) -> str:
     """Decode a checked JSON string."""
-    # Go: a lone surrogate becomes U+FFFD, as does invalid UTF-8.
+    # Go: lone surrogates and invalid UTF-8 become U+FFFD.
     text: str = loads(text_of(document))
     return _SURROGATE.sub("\ufffd", text)
 
@@ -239,7 +243,7 @@ def elements(document: bytes) -> list[bytes]:
     try:
         return [bytes(element) for element in jsoncodec.decode(document, list[jsoncodec.Raw])]
     except jsoncodec.NotJSON:
-        # Go accepts lone surrogates.
+        # Go would accept lone surrogates.
         if len(document) > MAX_EXPLAINED:
             raise GoError("a string is not valid Unicode") from None
         return _elements(document)
@@ -258,7 +262,7 @@ def _elements(document: bytes) -> list[bytes]:
 
 
 def encode(value: object) -> bytes:
-    """Encode a value as compact JSON, with the escapes of Go."""
+    """Encode a value as compact JSON with Go's escapes."""
     document = jsoncodec.encode(value)
     for char, escape in _JSON_ESCAPES:
         document = document.replace(char, escape)
@@ -266,14 +270,14 @@ def encode(value: object) -> bytes:
 
 
 def quoted_char(char: str) -> str:
-    """Return the character quoted for error texts."""
+    """Return the character in quotes, for error texts."""
     # Go: encoding/json/scanner.go, quoteChar.
     special = {"'": r"'\''", '"': "'\"'"}
     return special.get(char) or f"'{quoted(char)[1:-1]}'"
 
 
 def quoted(text: str) -> str:
-    """Return the text in the format of Go's ``%q``."""
+    """Return the text as Go's ``%q`` formats it."""
     return '"' + "".join(map(_escaped, text)) + '"'
 
 
@@ -305,7 +309,7 @@ def hex_bytes(digits: bytes) -> bytes:
 
 
 def base64_bytes(text: bytes) -> bytes:
-    """Decode padded base64; line ends are skipped."""
+    """Decode padded base64; line breaks are skipped."""
     # Go: encoding/base64/base64.go, decodeQuantum; trailing bits are not checked.
     if len(text) % 4 == 0:
         with suppress(ValueError):
@@ -318,12 +322,14 @@ def base64_bytes(text: bytes) -> bytes:
 
 
 def _wrong(marks: list[tuple[int, int]], size: int) -> int | None:
-    """Return the offset at which decoding stops."""
+    """Return the offset at which Go stops decoding, or ``None`` if it decodes all
+    characters."""
     first = next((i for i, (_, char) in enumerate(marks) if char not in _ALPHABET), None)
     full = len(marks) if first is None else first
     rest = full % 4
     if first is None:
-        # Go reports the offset at which it stopped, less the characters of the last quantum.
+        # Go reports the offset at which it stopped, minus the characters of the last group of
+        # four.
         return size - rest if rest else None
     at, char = marks[first]
     if char != ord("=") or rest < 2:

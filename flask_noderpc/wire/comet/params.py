@@ -1,6 +1,6 @@
-"""Strict readers of parameters by CometBFT's rules, with Go's error texts.
+"""Strict parsers of parameters by CometBFT's rules, with Go's error texts.
 
-The same in 0.34, 0.37, 0.38 and 1.0. The readers get JSON values as raw text.
+Versions 0.34, 0.37, 0.38 and 1.0 behave alike. The parsers get JSON values as raw text.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _is_quoted(text: str | bytes, mark: str | bytes) -> bool:
 
 
 def refuse_hex(text: str, go_type: str) -> None:
-    """Raise for hex if Go's type is neither string nor bytes."""
+    """Raise :exc:`GoError` for a hex value if the Go type is neither a string nor bytes."""
     # CometBFT: rpc/jsonrpc/server/http_uri_handler.go, _nonJSONStringToArg.
     if _is_hex(text):
         raise GoError(f"got a hex string arg, but expected '{go_type}'")
@@ -46,7 +46,7 @@ def refuse_hex(text: str, go_type: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """Go's int64, int and uint: digits in quotes; in a URI also without."""
+    """Go's int64, int and uint: digits in quotes; in a URI the quotes may be omitted."""
 
     go_type: str
     minimum: int = -(1 << 63)
@@ -56,30 +56,30 @@ class Integer:
 
     @property
     def in_uri(self) -> Json:
-        """A number."""
+        """JSON Schema of the value in a URI: a number."""
         return forms.integer(self.minimum, self.maximum)
 
     def from_uri(self, text: str) -> int:
-        """Digits, or JSON."""
+        """Parse digits, or JSON."""
         if _INTEGER.fullmatch(text):
             return self._within(_utf8(text))
         refuse_hex(text, self.go_type)
         return self.from_json(_utf8(text))
 
     def from_json(self, raw: bytes) -> int:
-        """A JSON number in double quotes."""
+        """Parse a JSON number in double quotes."""
         # CometBFT: libs/json/decoder.go, decodeReflect.
         if not _is_quoted(raw, b'"'):
             shown = gojson.quoted(raw.decode("utf-8", "replace"))
             raise GoError(f"invalid 64-bit integer encoding {shown}, expected string")
-        # CometBFT panics on a lone quote; here it is parsed as an empty pair.
+        # CometBFT panics on a lone quote; here it is parsed as an empty pair of quotes.
         return self._within(raw[1:-1])
 
     def _within(self, digits: bytes) -> int:
         gojson.check(digits)
         kind = gojson.kind_of(digits)
         if kind == "null":
-            # Go: null keeps the zero value, and "null" in quotes is not null.
+            # Go: null means the zero value, and "null" in quotes is not null.
             return 0
         if kind != "number":
             raise gojson.mismatch(digits, self.go_type)
@@ -94,12 +94,12 @@ class Bool:
     in_uri: ClassVar = in_json
 
     def from_uri(self, text: str) -> bool:
-        """JSON."""
+        """Parse JSON."""
         refuse_hex(text, "bool")
         return self.from_json(_utf8(text))
 
     def from_json(self, raw: bytes) -> bool:
-        """``true`` or ``false``."""
+        """Parse ``true`` or ``false``."""
         gojson.check(raw)
         if gojson.kind_of(raw) not in ("bool", "null"):
             raise gojson.mismatch(raw, "bool")
@@ -107,20 +107,20 @@ class Bool:
 
 
 class String:
-    """Go's string; in a URI also as hex behind 0x."""
+    """Go's string; in a URI it may be hex with the prefix 0x."""
 
     zero: ClassVar = ""
     in_json: ClassVar = forms.typed("string")
     in_uri: ClassVar = forms.QUOTED
 
     def from_uri(self, text: str) -> str:
-        """JSON, or hex."""
+        """Parse JSON, or hex."""
         if _is_hex(text):
             return text_of(hex_bytes(_utf8(text[2:])))
         return self.from_json(_utf8(text))
 
     def from_json(self, raw: bytes) -> str:
-        """A text in double quotes."""
+        """Parse a JSON string."""
         gojson.check(raw)
         kind = gojson.kind_of(raw)
         if kind not in ("string", "null"):
@@ -136,12 +136,13 @@ class StringSlice:
     in_uri: ClassVar = forms.TEXTS
 
     def from_uri(self, text: str) -> tuple[str, ...]:
-        """JSON."""
+        """Parse JSON."""
         refuse_hex(text, "slice")
         return self.from_json(_utf8(text))
 
     def from_json(self, raw: bytes) -> tuple[str, ...]:
-        """An array of texts; null is none, and as an element an empty one."""
+        """Parse an array of strings; null is an empty array, and a null element an empty
+        string."""
         gojson.check(raw)
         kind = gojson.kind_of(raw)
         if kind not in ("array", "null"):
@@ -150,7 +151,8 @@ class StringSlice:
 
 
 def _texts(raw: bytes) -> tuple[str, ...]:
-    # Fast path for plain arrays, which may be long; one by one where Go accepts more.
+    # Fast path for plain arrays, which may be long. Parsing element by element accepts all
+    # arrays that Go accepts.
     with suppress(jsoncodec.NotJSON):
         return tuple(text or "" for text in jsoncodec.decode(raw, list[str | None]))
     return tuple(map(String().from_json, gojson.elements(raw)))
@@ -158,7 +160,7 @@ def _texts(raw: bytes) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ByteSlice:
-    """Go's byte slices: base64; in a URI hex behind 0x, or a text in double quotes."""
+    """Go's byte slices: base64; in a URI hex with the prefix 0x, or text in double quotes."""
 
     go_type: str
     zero: ClassVar = b""
@@ -166,7 +168,7 @@ class ByteSlice:
     in_uri: ClassVar = forms.QUOTED
 
     def from_uri(self, text: str) -> bytes:
-        """Hex, a text whose bytes are meant, or JSON."""
+        """Parse hex, text in double quotes (its UTF-8 bytes), or JSON."""
         if _is_hex(text):
             return hex_bytes(_utf8(text[2:]))
         if _is_quoted(text, '"'):
@@ -174,7 +176,7 @@ class ByteSlice:
         return self.from_json(_utf8(text))
 
     def from_json(self, raw: bytes) -> bytes:
-        """Base64, or an array of numbers."""
+        """Parse base64, or an array of numbers."""
         gojson.check(raw)
         match gojson.kind_of(raw):
             case "string":
@@ -188,8 +190,8 @@ class ByteSlice:
 
 
 def _numbers(raw: bytes) -> bytes:
-    # Fast path for valid arrays, which may be long; one by one to find Go's error.
-    # Go accepts no sign, not even that of -0.
+    # Fast path for valid arrays, which may be long. For an invalid array, parsing element by
+    # element finds Go's error. Go accepts no sign, not even in -0.
     if b"-" not in raw:
         with suppress(jsoncodec.NotJSON, ValueError):
             return bytes(number or 0 for number in jsoncodec.decode(raw, list[int | None]))
@@ -206,13 +208,13 @@ def _byte(raw: bytes) -> int:
 
 
 class HexBytes(ByteSlice):
-    """CometBFT's HexBytes: hex in JSON too."""
+    """CometBFT's HexBytes, which are hex in JSON, too."""
 
     __slots__ = ()
     in_json: ClassVar = forms.HEX
 
     def from_json(self, raw: bytes) -> bytes:
-        """Hex in double quotes."""
+        """Parse hex in double quotes."""
         # CometBFT: libs/bytes/bytes.go, HexBytes.UnmarshalJSON.
         if len(raw) < 2 or not _is_quoted(raw, b'"'):
             raise GoError(f"invalid hex string: {raw.decode('utf-8', 'replace')}")
@@ -221,26 +223,26 @@ class HexBytes(ByteSlice):
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """Reader of a kind that CometBFT does not have: the document's."""
+    """Parser of a parameter type that only the document has, not CometBFT."""
 
     kind: ParamField
 
     @property
     def in_uri(self) -> Json:
-        """JSON Schema of the kind."""
+        """JSON Schema of the value in a URI."""
         return self.kind.in_uri
 
     @property
     def in_json(self) -> Json:
-        """JSON Schema of the kind."""
+        """JSON Schema of the JSON value."""
         return self.kind.in_json
 
     def from_uri(self, text: str) -> Any:
-        """Parse with the kind's reader."""
+        """Parse with the parameter type's own parser."""
         return self.kind.from_uri(text)
 
     def from_json(self, raw: bytes) -> Any:
-        """Parse with the kind's reader."""
+        """Parse with the parameter type's own parser."""
         return self.kind.from_json(jsoncodec.decode(raw))
 
 
@@ -283,7 +285,7 @@ def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, bytes]:
 
 def _by_place(values: list[bytes], names: Sequence[str]) -> dict[str, bytes]:
     if len(values) != len(names):
-        # Go prints bytes as numbers, four times as long as they are.
+        # Go prints bytes as numbers, which takes up to four characters for each byte.
         is_long = sum(map(len, values)) > gojson.MAX_EXPLAINED
         each = (f"[{' '.join(map(str, value))}]" for value in values)
         shown = "..." if is_long else " ".join(each)
@@ -310,8 +312,8 @@ COMET_PARAMS = ParamRules(
     members=_members,
     describe_error=_words,
     missing=_missing,
-    uri_texts="Texts stand in double quotes, or as hex behind 0x",
+    uri_texts="Write text in double quotes, or as hex with the prefix 0x",
     uri_prefix="error converting http params to arguments: ",
     json_prefix="error converting json params to arguments: ",
 )
-"""CometBFT's rules. Omitted ``params`` cause a panic there; here they are empty."""
+"""CometBFT's rules. A CometBFT node panics if ``params`` are omitted; here they are empty."""

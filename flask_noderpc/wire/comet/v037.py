@@ -1,8 +1,9 @@
-"""The dialects ``comet-0.37``, where it differs from 0.38, and ``comet-0.34``, where it differs
-from 0.37.
+"""The dialects ``comet-0.37``, with its differences from 0.38, and ``comet-0.34``, with its
+differences from 0.37.
 
-CometBFT 0.37: types/events.go. A block's results have two parts, which both of its
-messages contain, and its header has the keys of its events.
+CometBFT 0.37: types/events.go. A block's results have two parts, one of BeginBlock and one of
+EndBlock. The messages NewBlock and NewBlockHeader contain both, and NewBlockHeader also has the
+keys of its events.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ from .v038_schemas import (
 
 
 class CheckTx(ExecTxResult):
-    """The result of a check; CometBFT 0.37: abci/types/types.pb.go.
+    """Result of CheckTx; CometBFT 0.37: abci/types/types.pb.go.
 
-    The last three are fields of the priority mempool, which is not the default.
+    The last three fields belong to the priority mempool, which is not the default.
     """
 
     sender = Text(get=lambda _: "", dump_only=True)
@@ -57,7 +58,8 @@ class CommitResult(BroadcastCommit):
 
 
 class BlockResults(WireSchema):
-    """Result of ``block_results``; CometBFT 0.37: the events of a block's two ends."""
+    """Result of ``block_results``; CometBFT 0.37 has the events of BeginBlock and of
+    EndBlock."""
 
     domain = builders.older_results
     height = IntString()
@@ -89,7 +91,7 @@ class EndBlock(WireSchema):
 
 
 class NewBlock(WireSchema):
-    """A block and its results."""
+    """Data of a NewBlock event: a block and its results."""
 
     block = Nested(Block, get=attrgetter("result_block.block"))
     result_begin_block = Nested(BeginBlock, get=attrgetter("results"))
@@ -97,7 +99,7 @@ class NewBlock(WireSchema):
 
 
 class NewBlockHeader(WireSchema):
-    """A header and its block's results."""
+    """Data of a NewBlockHeader event: a header and its block's results."""
 
     header = Nested(Header)
     tx_count = IntString(data_key="num_txs")
@@ -106,18 +108,18 @@ class NewBlockHeader(WireSchema):
 
 
 class NewEvidence(WireSchema):
-    """A piece of evidence."""
+    """Data of a NewEvidence event."""
 
     evidence = Nested(Evidence)
     height = IntString()
 
 
 def as_of_037(messages: Iterable[Message]) -> Iterator[Message]:
-    """Return the messages of a block as 0.37 publishes them: types/event_bus.go."""
+    """Yield the messages of a block as CometBFT 0.37 publishes them: types/event_bus.go."""
     for message in messages:
         match message.value:
             case event_data.NewBlockEvents():
-                # New in CometBFT 0.38.
+                # This event is new in CometBFT 0.38.
                 pass
             case event_data.NewBlockHeader(results=results):
                 keys = keys_of(results.begin_block_events + results.end_block_events)
@@ -128,7 +130,7 @@ def as_of_037(messages: Iterable[Message]) -> Iterator[Message]:
 
 REPLACED = SchemaPatch(
     {
-        # CometBFT 0.37: neither vote extensions nor their parameters.
+        # CometBFT 0.37 has neither vote extensions nor parameters for them.
         v038_schemas.Vote: common.Vote,
         v038_schemas.ConsensusParams: common.ConsensusParams,
         v038_schemas.BlockResults: BlockResults,
@@ -148,7 +150,7 @@ EVENT_SCHEMAS = {
 COMET_037 = replace(
     COMET_038,
     name="comet-0.37",
-    # Versions of CometBFT 0.37.18.
+    # CometBFT 0.37.18 reports these versions.
     node_version="0.37.16",
     schemas={
         **REPLACED.results(COMET_038.schemas),
@@ -162,7 +164,7 @@ COMET_037 = replace(
 
 
 class EventAttribute(WireSchema):
-    """One key and value; CometBFT 0.34: abci/types/types.pb.go has bytes for both."""
+    """Event attribute; CometBFT 0.34: abci/types/types.pb.go has bytes for key and value."""
 
     domain = abci.EventAttribute
     key = Base64OrNull()
@@ -171,13 +173,13 @@ class EventAttribute(WireSchema):
 
 
 class VersionParams(WireSchema):
-    """ConsensusParams.version, here and in an update."""
+    """ConsensusParams.version in all parameters and in updates."""
 
     app_version = IntString(omit_empty=True)
 
 
 class BlockParams(BlockParamsUpdate):
-    """ConsensusParams.block; updates don't have the third."""
+    """ConsensusParams.block; updates don't have ``time_iota_ms``."""
 
     time_iota_ms = IntString(omit_empty=True)
 

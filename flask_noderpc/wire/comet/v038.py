@@ -1,7 +1,7 @@
-"""The ``comet-0.38`` dialect: CometBFT 0.38, and its event data.
+"""The ``comet-0.38`` dialect: CometBFT 0.38 and its event data.
 
-CometBFT 0.38: types/events.go. Events contain results by value, so that libs/json omits
-their zero fields, except in lists of pointers.
+CometBFT 0.38: types/events.go. Events contain results by value, so libs/json omits their zero
+fields, except in lists of pointers.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class FinalizeBlock(WireSchema):
         BareEvent, get=lambda r: r.begin_block_events + r.end_block_events, omit_empty=True
     )
     tx_results = ListOf(ExecTxResult, omit_empty=True)
-    # CometBFT 0.38: an empty list from an application in the node's process.
+    # CometBFT 0.38: an application in the node's process returns an empty list, not null.
     validator_updates = ListOf(ValidatorUpdate)
     consensus_param_updates = Nested(ConsensusParamsUpdate, omit_empty=True)
     app_hash = Base64(omit_empty=True)
 
 
 class NewBlock(WireSchema):
-    """A block, its id, and its results."""
+    """Data of a NewBlock event: a block, its ID and its results."""
 
     block = Nested(Block, get=attrgetter("result_block.block"))
     block_id = Nested(common.BlockID, get=attrgetter("result_block.block_id"))
@@ -78,13 +78,13 @@ class NewBlock(WireSchema):
 
 
 class NewBlockHeader(WireSchema):
-    """A header."""
+    """Data of a NewBlockHeader event."""
 
     header = Nested(Header)
 
 
 class NewBlockEvents(WireSchema):
-    """Events of a block."""
+    """Data of a NewBlockEvents event: the events of a block."""
 
     height = IntString()
     events = ListOf(BareEvent, null_when_empty=True)
@@ -92,14 +92,14 @@ class NewBlockEvents(WireSchema):
 
 
 class NewEvidence(WireSchema):
-    """A piece of evidence."""
+    """Data of a NewEvidence event."""
 
     height = IntString()
     evidence = Nested(Evidence)
 
 
 class BareTxResult(WireSchema):
-    """Result of a transaction, without empty fields."""
+    """Result of a transaction; zero fields are omitted."""
 
     code = Number(omit_empty=True)
     data = Base64(omit_empty=True)
@@ -112,7 +112,7 @@ class BareTxResult(WireSchema):
 
 
 class TxResult(WireSchema):
-    """Transaction and its result; index 0 is omitted."""
+    """Transaction and its result; an index of 0 is omitted."""
 
     height = IntString(omit_empty=True)
     index = Number(omit_empty=True)
@@ -121,19 +121,19 @@ class TxResult(WireSchema):
 
 
 class Tx(WireSchema):
-    """A transaction, in its wrapper."""
+    """Data of a Tx event: the result in a ``TxResult`` object."""
 
     result = Nested(TxResult, data_key="TxResult", get=lambda event: event)
 
 
 class ValidatorSetUpdates(WireSchema):
-    """Validators that a block updated."""
+    """Data of a ValidatorSetUpdates event: the validators that a block updated."""
 
     validators = ListOf(Validator, data_key="validator_updates")
 
 
 class VoteCast(WireSchema):
-    """A vote, in its wrapper."""
+    """Data of a Vote event: the vote in a ``Vote`` object."""
 
     vote = Nested(Vote, data_key="Vote")
 
@@ -150,8 +150,8 @@ EVENT_SCHEMAS: dict[type, type[WireSchema]] = {
 }
 
 
-# CometBFT 0.38: a failed GET is a 500, an unknown route a 404. Denying
-# other origins is an addition.
+# CometBFT 0.38: the status of a failed GET is 500, the status of an unknown route 404.
+# Rejecting other origins is an addition of this package.
 STATUSES = {
     Forbidden: HTTPStatus.FORBIDDEN,
     MethodNotFound: HTTPStatus.NOT_FOUND,

@@ -1,7 +1,7 @@
 """Schemas of CometBFT 0.38.
 
 CometBFT 0.38: libs/json encodes 64-bit integers as strings and nil slices as null. ABCI
-messages behind a pointer have all fields; elsewhere zero fields are omitted.
+messages behind a pointer have all fields; in other places zero fields are omitted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ..fields import (
 )
 from ..schema import ListOf, Load, Nested, OneOf, WireSchema
 
-# CometBFT 0.40: crypto/encoding/codec.go, of the protobuf keys in validator updates.
+# CometBFT 0.40: crypto/encoding/codec.go, type names of the protobuf keys in validator updates.
 PROTO_KEY_NAMES = {
     kind: f"tendermint.crypto.PublicKey_{known.go_name}" for kind, known in KEY_TYPES.items()
 }
@@ -51,7 +51,7 @@ EVIDENCE_TYPES = {
     blocks.LightClientAttackEvidence: "tendermint/LightClientAttackEvidence",
 }
 
-# CometBFT 0.38: p2p/transport.go, for a node without an external address.
+# CometBFT 0.38: p2p/transport.go, listener of a node without an external address.
 LISTENERS = ("Listener(@)",)
 
 
@@ -82,7 +82,7 @@ class ValidatorSet(WireSchema):
 
 
 class EventAttribute(WireSchema):
-    """One key and value, with all fields."""
+    """Event attribute with all fields."""
 
     domain = abci.EventAttribute
     key: WireField = Utf8()
@@ -91,7 +91,7 @@ class EventAttribute(WireSchema):
 
 
 class Event(WireSchema):
-    """Event of a result that has all fields."""
+    """Event with all fields."""
 
     domain = abci.Event
     type = Text()
@@ -99,7 +99,7 @@ class Event(WireSchema):
 
 
 class BareEvent(WireSchema):
-    """Event by itself, without empty fields."""
+    """Event whose empty fields are omitted."""
 
     domain = abci.Event
     type = Text(omit_empty=True)
@@ -107,7 +107,7 @@ class BareEvent(WireSchema):
 
 
 class ExecTxResult(WireSchema):
-    """Result of CheckTx or an execution, with all fields; Sei's nodes leave out zeros."""
+    """Result of CheckTx or of an execution, with all fields; Sei's nodes omit zero fields."""
 
     domain = abci.ExecTxResult
     code = Number(may_be_missing=True)
@@ -121,7 +121,7 @@ class ExecTxResult(WireSchema):
 
 
 class Version(WireSchema):
-    """Header.version; CometBFT 0.38: version/types.pb.go leaves zero out."""
+    """Header.version; CometBFT 0.38: version/types.pb.go omits zero fields."""
 
     domain = blocks.Version
     block = IntString(omit_empty=True)
@@ -153,14 +153,15 @@ class CommitAnswer(common.CommitAnswer):
 
 
 class Vote(common.Vote):
-    """A vote; without vote extensions, both their fields are null."""
+    """Vote; without vote extensions, ``extension`` and ``extension_signature`` are null."""
 
     extension = Base64OrNull()
     extension_signature = Base64OrNull()
 
 
 class DuplicateVote(WireSchema):
-    """Two votes of one validator, and the chain at their height."""
+    """Two votes of one validator, the total voting power and the validator's power at their
+    height, and the block's time."""
 
     domain = blocks.DuplicateVoteEvidence
     vote_a = Nested(Vote)
@@ -186,7 +187,7 @@ class LightBlock(WireSchema):
 
 
 class LightClientAttack(WireSchema):
-    """Conflicting block, and the validators that are responsible for it."""
+    """Conflicting block, and the byzantine validators that are responsible for it."""
 
     domain = blocks.LightClientAttackEvidence
     conflicting_block = Nested(LightBlock, data_key="ConflictingBlock")
@@ -227,7 +228,7 @@ class EvidenceData(WireSchema):
 
 
 class BlockEvidence(Nested):
-    """Block.evidence, which is the list alone in Sei's blocks."""
+    """Block.evidence, an object with a list; in Sei's blocks only the list."""
 
     def decode(self, value: Json) -> Any:
         """Decode the object, or the list."""
@@ -254,7 +255,7 @@ class Block(WireSchema):
 
 
 class BlockAnswer(WireSchema):
-    """Result of ``block`` and ``block_by_hash``; the id of an unknown block is empty."""
+    """Result of ``block`` and ``block_by_hash``; an unknown block has an empty ID."""
 
     domain = responses.ResultBlock
     block_id = Nested(common.BlockID)
@@ -280,7 +281,7 @@ class BlockList(WireSchema):
 
 
 class ProtoKey(WireSchema):
-    """The bytes of a protobuf key, named after its kind."""
+    """Bytes of a protobuf key in a member named after its type."""
 
     ed25519 = Base64(get=lambda key: _of_type(key, ED25519), omit_empty=True)
     secp256k1 = Base64(get=lambda key: _of_type(key, SECP256K1), omit_empty=True)
@@ -311,7 +312,7 @@ class ProtoPubKey(WireSchema):
 
 
 class ValidatorUpdate(WireSchema):
-    """New power of a validator, omitted if 0."""
+    """New power of a validator, which is omitted if it is 0."""
 
     domain = validators.ValidatorUpdate
     pub_key = Nested(ProtoPubKey)
@@ -369,7 +370,7 @@ class ABCIParamsUpdate(WireSchema):
 
 
 class ConsensusParamsUpdate(OlderParamsUpdate):
-    """Parameter updates, with the group that is new in CometBFT 0.38."""
+    """Parameter updates, with ``abci``, which is new in CometBFT 0.38."""
 
     abci = Nested(
         ABCIParamsUpdate,
@@ -379,7 +380,8 @@ class ConsensusParamsUpdate(OlderParamsUpdate):
 
 
 class BlockResults(WireSchema):
-    """Result of ``block_results``; CometBFT 0.38: the one ``app_hash`` in base64."""
+    """Result of ``block_results``; CometBFT 0.38: the only result with ``app_hash`` in
+    base64."""
 
     domain = builders.block_results
     height = IntString()
@@ -498,7 +500,7 @@ class PendingCount(WireSchema):
 
 
 class TxAnswer(WireSchema):
-    """Result of ``tx``; with the proof if it was requested."""
+    """Result of ``tx``; it contains the proof if the caller requested it."""
 
     domain = responses.ResultTx
     hash = Hex()
@@ -526,7 +528,8 @@ class BlockSearch(WireSchema):
 
 
 class Broadcast(WireSchema):
-    """Result of ``broadcast_tx_sync`` and ``broadcast_tx_async``; ``data`` is hex here."""
+    """Result of ``broadcast_tx_sync`` and ``broadcast_tx_async``; ``data`` is hex in this
+    result."""
 
     domain = responses.ResultBroadcastTx
     code: WireField = Number()
@@ -547,14 +550,14 @@ class BroadcastCommit(WireSchema):
 
 
 class EvidenceAnswer(WireSchema):
-    """Result of ``broadcast_evidence``; the one hash in base64."""
+    """Result of ``broadcast_evidence``; the only result with a hash in base64."""
 
     domain = responses.ResultBroadcastEvidence
     hash: WireField = Base64()
 
 
 class AppInfo(WireSchema):
-    """``response`` of ``abci_info``, without empty fields."""
+    """``response`` of ``abci_info``; empty fields are omitted."""
 
     domain = abci.AppInfo
     data = Text(omit_empty=True)
@@ -590,7 +593,7 @@ class ProofOps(WireSchema):
 class QueryResult(WireSchema):
     """``response`` of ``abci_query``, with all fields; a missing proof is null.
 
-    So is a missing key, but not an empty one: Go's nil slice.
+    A missing key or value (Go's nil slice) is null, too; an empty one is an empty string.
     """
 
     domain = builders.query_result

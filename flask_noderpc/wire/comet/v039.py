@@ -1,4 +1,4 @@
-"""The ``comet-0.39`` and ``comet-0.40`` dialects, where they differ from 0.38."""
+"""The ``comet-0.39`` and ``comet-0.40`` dialects, with their differences from 0.38."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ COMET_039 = replace(
 
 
 class StrictEnvelope(CometEnvelope):
-    """Envelope that refuses ids that are no whole numbers of 64 bits."""
+    """Envelope that rejects IDs that are not whole numbers of 64 bits."""
 
     def _id(self, raw: bytes) -> bytes | None:
         found = super()._id(raw)
@@ -81,7 +81,7 @@ class StrictEnvelope(CometEnvelope):
                 " type float64"
             )
         _check_id(value)
-        # 1e5 is answered as 100000.
+        # The response to an ID of 1e5 has the ID 100000.
         return found if found.lstrip(b"-").isdigit() else b"%d" % int(value)
 
 
@@ -94,7 +94,8 @@ def _check_id(value: float) -> None:
 
 
 def _go_text(value: float) -> str:
-    """Format a number as Go's ``%v`` does, with an exponent from a million on."""
+    """Format a number as Go's ``%v`` does, with an exponent from a million on and below
+    0.0001."""
     number = Decimal(repr(value)).normalize()
     exponent = number.adjusted()
     if -4 <= exponent < 6:

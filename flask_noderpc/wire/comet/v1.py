@@ -1,4 +1,4 @@
-"""The ``comet-1.0`` dialect: CometBFT 1.0, where it differs from 0.38."""
+"""The ``comet-1.0`` dialect, with its differences from CometBFT 0.38."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ P2P_PROTOCOL = 9
 
 
 class ProtocolVersion(common.ProtocolVersion):
-    """NodeInfo.protocol_version of this node; peers may have another."""
+    """NodeInfo.protocol_version of this node; peers may have other versions."""
 
     p2p = IntString(get=lambda _: P2P_PROTOCOL)
 
@@ -58,7 +58,7 @@ class LightClientAttack(v038_schemas.LightClientAttack):
 
 
 class ValidatorUpdate(WireSchema):
-    """A validator's new power; CometBFT 1.0: abci/v1/types.pb.go has plain bytes for keys."""
+    """New power of a validator; CometBFT 1.0: abci/v1/types.pb.go has plain bytes for keys."""
 
     domain = builders.validator_update
     power = IntString(omit_empty=True)

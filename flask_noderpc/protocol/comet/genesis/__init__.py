@@ -1,5 +1,5 @@
-"""Genesis documents of CometBFT 0.34 to 1.0 and of the Cosmos SDK: decide their form, read
-them, check what CometBFT demands of their values, and write them."""
+"""Genesis documents of CometBFT 0.34 to 1.0 and of the Cosmos SDK: detect their form, read
+them, check their values by CometBFT's rules, and write them."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _SHOWN_PROBLEMS = 5
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A genesis document as it was understood."""
+    """Result of reading a genesis document."""
 
     genesis: Genesis
-    """Values of the document; a member that is refused has an arbitrary one."""
+    """Values of the document; a rejected member has an arbitrary value."""
     form: str
-    """Writer of such documents: ``COMETBFT`` or ``SDK``."""
+    """Program that writes documents of this form: ``COMETBFT`` or ``SDK``."""
     version: Version
     findings: Findings
 
     @property
     def is_object(self) -> bool:
-        """True if the document is a JSON object, and so has values."""
+        """True if the document is a JSON object, so that it has values."""
         return "" not in self.findings.problems
 
     @property
     def problems(self) -> list[str]:
-        """Members that are refused, with the reasons."""
+        """Rejected members, each with the reason."""
         return [": ".join(filter(None, each)) for each in self.findings.problems.items()]
 
     def check(self) -> None:
-        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if a member is refused."""
+        """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if a member is rejected."""
         if problems := self.problems:
             shown = "; ".join(problems[:_SHOWN_PROBLEMS])
             more = len(problems) - _SHOWN_PROBLEMS
@@ -55,8 +55,8 @@ class Reading:
 
 
 def read_genesis(document: bytes, now: int, dialect: str = "") -> Genesis:
-    """Parse a genesis document as the CometBFT of a dialect does; ``now`` replaces a missing
-    ``genesis_time``.
+    """Parse a genesis document as the CometBFT version of a dialect does; ``now`` replaces a
+    missing ``genesis_time``.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` that names each invalid member.
     """
@@ -66,10 +66,10 @@ def read_genesis(document: bytes, now: int, dialect: str = "") -> Genesis:
 
 
 def read(document: bytes, now: int, dialect: str = "") -> Reading:
-    """Parse a genesis document, and note what is wrong with it.
+    """Parse a genesis document, and record its problems.
 
-    A dialect that is not a version of CometBFT takes the version whose members the document
-    has, or else 0.38.
+    For a dialect that is not a version of CometBFT, the version is the one whose members the
+    document has; the default is 0.38.
     """
     findings = Findings()
     try:
@@ -105,7 +105,8 @@ def _version_name(dialect: str) -> str:
 
 
 def _version(dialect: str, raw_params: bytes) -> Version:
-    """Return the version of a dialect, or the one whose members a document has."""
+    """Return the CometBFT version of a dialect, or the version whose members the document
+    has."""
     known = VERSIONS.get(_version_name(dialect))
     if known is not None:
         return known
@@ -124,7 +125,7 @@ def _version(dialect: str, raw_params: bytes) -> Version:
 
 
 def _is_034(raw_params: bytes) -> bool:
-    """Return true if a member is there that CometBFT 0.34 was the last to have."""
+    """Return true if the document has a member that no version after CometBFT 0.34 has."""
     try:
         params = members_of(raw_params)
         return "time_iota_ms" in members_of(params.get("block", b"{}")) or (
@@ -152,7 +153,8 @@ def _sdk_values(
 def _complete(
     values: dict[str, Any], version: Version, is_sdk: bool, now: int, findings: Findings
 ) -> Genesis:
-    """Return the genesis with what CometBFT fills in, and note what it refuses."""
+    """Return the genesis with the values that CometBFT fills in, and record the values that
+    CometBFT rejects."""
     params: ConsensusParams | None = values["consensus_params"]
     path = "consensus.params" if is_sdk else "consensus_params"
     if params is None:
@@ -160,7 +162,8 @@ def _complete(
     else:
         iota = f"{path}.block.time_iota_ms"
         if iota in findings.absent:
-            # CometBFT 0.34 refuses it, but this dialect also reads later versions' documents.
+            # CometBFT 0.34 would reject this, but the dialect also reads documents of later
+            # versions.
             params = replace(params, block=replace(params.block, time_iota_ms=1000))
         check_params(params, version, path, findings)
     check_head(values["chain_id"], values["initial_height"], findings)
@@ -179,10 +182,11 @@ def _complete(
 
 
 def genesis_document(genesis: Genesis, dialect: str = "") -> bytes:
-    """Encode a genesis document as the CometBFT of a dialect does, or 0.38, or the first other
-    version that has all of its parameters.
+    """Encode a genesis document as the CometBFT version of a dialect does.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if no version has them.
+    If that version lacks some of the parameters, or the dialect is not a version, use the first
+    of 0.38, 1.0, 0.40 and 0.34 that has all of them. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` if no version has them all.
     """
     params, first = genesis.consensus_params, VERSIONS.get(_version_name(dialect))
     others = (VERSIONS[name] for name in ("0.38", "1.0", "0.40", "0.34"))
@@ -202,13 +206,13 @@ _MAX_AUTHORITY_BYTES = 256
 _MAX_PRECISION, _MAX_MESSAGE_DELAY = 30 * 10**9, 24 * 3600 * 10**9
 
 Complaint = tuple[str, str, object]
-"""The path of a member, what was expected, and what was given."""
+"""Path of a member, its expected value, and the given value."""
 
 
 def check_params(
     params: ConsensusParams, version: Version, path: str, findings: Findings
 ) -> None:
-    """Note each parameter that ConsensusParams.ValidateBasic refuses."""
+    """Record each parameter that ConsensusParams.ValidateBasic rejects."""
     for name, expected, given in _wrong_params(params, version):
         at = f"{path}.{name}"
         is_block_unknown = name == "evidence.max_bytes" and findings.has_problem(
@@ -277,7 +281,7 @@ def _wrong_features(params: ConsensusParams, group: str) -> Iterator[Complaint]:
 
 
 def check_head(chain_id: str, initial_height: int, findings: Findings) -> None:
-    """Note what is wrong with the members that all documents have."""
+    """Record the problems of the members that all documents have."""
     try:
         check_chain_id(chain_id)
     except ValueError as error:
@@ -289,7 +293,7 @@ def check_head(chain_id: str, initial_height: int, findings: Findings) -> None:
 def complete_validators(
     given: Sequence[dict[str, Any]], version: Version, path: str, findings: Findings
 ) -> tuple[GenesisValidator, ...]:
-    """Return the validators with their addresses, and note the wrong ones."""
+    """Return the validators with their addresses, and record the invalid validators."""
     found: dict[bytes, GenesisValidator] = {}
     for at, values in enumerate(given):
         where = f"{path}[{at}]"

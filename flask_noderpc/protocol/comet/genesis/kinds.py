@@ -1,7 +1,7 @@
-"""Kinds of values in a genesis document, read from JSON and written to it as Go does.
+"""Types of values in a genesis document, read from JSON and written to JSON as Go does.
 
-CometBFT: libs/json/decoder.go. A member that is absent or null has the zero value, unknown
-members are ignored, and of two members of one name the last one counts.
+CometBFT: libs/json/decoder.go. An absent or null member has the zero value, unknown members are
+ignored, and if a name occurs twice, the last member is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ....errors import short_repr
 from ..key_types import KEY_NAMES
 
 NULL = b"null"
-# A document may be wrong everywhere.
+# Every member of a document may be invalid, so the number of recorded problems is limited.
 _MAX_PROBLEMS = 100
 _HEX = re.compile(rb'"(?:[0-9a-fA-F]{2})*+"')
 _KEY_KINDS = {name: kind for kind, name in KEY_NAMES.items()}
@@ -27,22 +27,23 @@ _KEY_KINDS = {name: kind for kind, name in KEY_NAMES.items()}
 
 @dataclass(slots=True)
 class Findings:
-    """Remarks on a document, by the paths of its members."""
+    """Findings about a document, by the paths of its members."""
 
     problems: dict[str, str] = field(default_factory=dict)
-    """Why a member is refused."""
+    """Reason for rejecting each member."""
     absent: list[str] = field(default_factory=list)
-    """Members that have the zero value, as they are absent or null."""
+    """Members with the zero value because they are absent or null."""
     ignored: list[str] = field(default_factory=list)
-    """Members that this version of CometBFT does not know."""
+    """Members that this version of CometBFT does not have."""
 
     def refuse(self, path: str, reason: str) -> None:
-        """Note a problem, the first one of each member; the path of the document is empty."""
+        """Record a problem, but only the first one of each member; the path of the document is
+        empty."""
         if "" not in self.problems and len(self.problems) < _MAX_PROBLEMS:
             self.problems.setdefault(path, reason)
 
     def has_problem(self, *paths: str) -> bool:
-        """Return true if one of the members, or an object that holds it, is refused."""
+        """Return true if one of the members, or an object that contains it, is rejected."""
         return any(
             path == wrong or path.startswith((f"{wrong}.", f"{wrong}[")) or not wrong
             for path in paths
@@ -51,14 +52,16 @@ class Findings:
 
 
 class Kind:
-    """A kind of JSON value."""
+    """Type of a JSON value."""
 
     zero: Any
     expected: str
 
     def read(self, raw: bytes, path: str, findings: Findings) -> Any:
-        """Return the value of a JSON text; note a problem, and return the zero value, for
-        text of another kind."""
+        """Return the value of a JSON text.
+
+        For text of another type, record a problem and return the zero value.
+        """
         if raw == NULL:
             findings.absent.append(path)
             return self.zero
@@ -70,16 +73,17 @@ class Kind:
             return self.zero
 
     def parse(self, raw: bytes) -> Any:
-        """Return the value of a JSON text that is not null; raise :exc:`ValueError`."""
+        """Return the value of a JSON text that is not null; raise :exc:`ValueError` for text of
+        another type."""
         raise NotImplementedError
 
     def write(self, value: Any) -> Any:
-        """Return what the JSON encoder takes for a value."""
+        """Return a value in the form that the JSON encoder accepts."""
         return value
 
 
 class Text(Kind):
-    """A string."""
+    """String."""
 
     zero = ""
     expected = "a string"
@@ -90,12 +94,12 @@ class Text(Kind):
 
 
 class Integer(Kind):
-    """An integer of 64 bits: a string of digits, or with ``is_number`` a JSON number."""
+    """Integer of 64 bits: a string of digits, or with ``is_number`` a JSON number."""
 
     zero = 0
 
     def __init__(self, *, is_number: bool = False, is_unsigned: bool = False) -> None:
-        # Go decodes what is between the quotes as JSON.
+        # Go decodes the text between the quotes as JSON.
         quote, sign = b"" if is_number else b'"', b"" if is_unsigned else b"-?"
         digits = sign + rb"(?:0|[1-9][0-9]{0,19})"
         self._form = re.compile(quote + b" *(" + digits + b"|null) *" + quote)
@@ -138,9 +142,9 @@ class Base64(Kind):
 
     def parse(self, raw: bytes) -> bytes:
         if raw.startswith(b"["):
-            # Go: encoding/json takes a list of numbers as well.
+            # Go: encoding/json also accepts a list of numbers.
             return bytes(each or 0 for each in jsoncodec.decode(raw, list[int | None]))
-        # Go: encoding/base64 skips line ends.
+        # Go: encoding/base64 skips line breaks.
         text = jsoncodec.decode(raw, str).replace("\r", "").replace("\n", "")
         return b64decode(text, validate=True)
 
@@ -149,13 +153,14 @@ class Base64(Kind):
 
 
 class Time(Kind):
-    """A time of RFC 3339, in UTC, or with ``has_offset`` in any zone."""
+    """RFC 3339 time in UTC, or with ``has_offset`` in any time zone."""
 
     zero = ZERO_TIME
 
     def __init__(self, *, has_offset: bool = False) -> None:
-        # Go: time.Time.UnmarshalJSON takes a comma, one digit for the hour, more than nine
-        # digits of a second, which it cuts off, and zones that are up to 24 hours away.
+        # Go: time.Time.UnmarshalJSON accepts a comma, one digit for the hour, more than nine
+        # digits for the fraction of a second, which it truncates, and time zones up to 24 hours
+        # away.
         stamp = r"(\d{4}-\d\d-\d\dT)(\d?\d:\d\d:\d\d)(?:[.,](\d{1,9})\d*)?"
         zone = r"(?:Z|([+-])([01]\d|2[0-4]):([0-5]\d|60))" if has_offset else r"Z()()()"
         self._form = re.compile(f'"{stamp}{zone}"', re.ASCII)
@@ -179,7 +184,7 @@ class Time(Kind):
 
 
 class Document(Kind):
-    """A JSON value that is passed on unchanged."""
+    """JSON value that is copied unchanged."""
 
     zero = b""
     expected = "JSON"
@@ -192,14 +197,14 @@ class Document(Kind):
 
 
 class Key(Kind):
-    """A public key as an object of a type and a value, ``None`` without one."""
+    """Public key as an object with a type and a value; ``None`` if it is missing."""
 
     zero = None
     _value = Base64()
     expected = f"an object of type (one of {', '.join(_KEY_KINDS)}) and value (base64)"
 
     def parse(self, raw: bytes) -> PublicKey:
-        # Go: an encoding/json struct, whose members may have capital letters.
+        # Go: an encoding/json struct, so the member names may contain capital letters.
         found = folded(members_of(raw))
         if not found.keys() >= {"type", "value"}:
             raise ValueError
@@ -215,7 +220,7 @@ class Key(Kind):
 
 @dataclass(frozen=True)
 class ListOf(Kind):
-    """A list of one kind."""
+    """List of values of one type."""
 
     of: Kind
     zero = ()
@@ -238,23 +243,23 @@ class ListOf(Kind):
 
 @dataclass(frozen=True)
 class Member:
-    """A member of an object: its name in JSON, its kind, and the attribute that has it."""
+    """Member of an object: its name in JSON, its type, and the attribute with its value."""
 
     name: str
     kind: Kind
     attribute: str = ""
     omit_empty: bool = False
-    """True if a value that is empty is not written."""
+    """True if an empty value is omitted."""
 
     @property
     def source(self) -> str:
-        """Name of the attribute that has the value."""
+        """Name of the attribute with the value."""
         return self.attribute or self.name
 
 
 class Object(Kind):
-    """An object of some members; its value is a dictionary by the attributes of the members,
-    or ``None`` for null if it ``may_be_null``."""
+    """Object with known members. Its value is a dictionary by the members' attributes; with
+    ``may_be_null``, null is ``None``."""
 
     expected = "an object"
 
@@ -278,7 +283,7 @@ class Object(Kind):
     def read_members(
         self, given: Mapping[str, bytes], path: str, findings: Findings
     ) -> dict[str, Any]:
-        """Return the values of the members, by attribute."""
+        """Return the values of the members by attribute."""
         prefix = f"{path}." if path else ""
         known = {member.name for member in self.members}
         findings.ignored += [prefix + name for name in given if name not in known]
@@ -299,15 +304,16 @@ class Object(Kind):
 
 
 def members_of(raw: bytes) -> dict[str, bytes]:
-    """Return the members of an object as JSON; raise :exc:`ValueError`."""
+    """Return the members of an object as JSON; raise :exc:`ValueError` for other text."""
     found: dict[str, jsoncodec.Raw] = jsoncodec.decode(raw, dict[str, jsoncodec.Raw])
     return {name: bytes(value) for name, value in found.items()}
 
 
 def folded(members: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return members by names in small letters; of two the last one that is not null counts.
+    """Return the members by lower-case name; if two names are equal, the last member that is
+    not null is used.
 
-    Go: encoding/json takes capital letters for small ones, and leaves values at null.
+    Go: encoding/json ignores the case of names, and null does not change a value.
     """
     found: dict[str, bytes] = {}
     for name, value in members.items():

@@ -1,6 +1,6 @@
-"""The members of genesis documents of CometBFT, by version, and of the Cosmos SDK.
+"""Members of CometBFT's genesis documents by version, and of the Cosmos SDK's.
 
-The reader and the writer both come from these tables.
+The reader and the writer are both derived from these tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .kinds import (
 
 _INTEGER = Integer()
 
-# Groups of consensus parameters whose members are attributes of an object of the domain.
+# Groups of consensus parameters with their own domain class.
 _BLOCK = (Member("max_bytes", _INTEGER), Member("max_gas", _INTEGER))
 _EVIDENCE = (
     Member("max_age_num_blocks", _INTEGER),
@@ -37,7 +37,7 @@ _EVIDENCE = (
 )
 _VALIDATOR = (Member("pub_key_types", ListOf(Text())),)
 _SYNCHRONY = (Member("precision", _INTEGER), Member("message_delay", _INTEGER))
-# Groups whose members are attributes of the parameters themselves.
+# Groups whose members are attributes of ``ConsensusParams``.
 _VERSION = (Member("app", Integer(is_unsigned=True), "app_version"),)
 _EXTENSIONS = Member("vote_extensions_enable_height", _INTEGER)
 _AUTHORITY = (Member("authority", Text()),)
@@ -45,7 +45,7 @@ _FLAT = {"version", "abci", "feature", "authority"}
 
 
 class Params(Kind):
-    """Consensus parameters by their groups; the value has those that are not null."""
+    """Consensus parameters by group; the value contains only the groups that are not null."""
 
     zero = None
     expected = "an object"
@@ -80,17 +80,17 @@ def _group(params: ConsensusParams, name: str, values: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Version:
-    """The genesis documents of a version of CometBFT."""
+    """Genesis documents of one version of CometBFT."""
 
     name: str
     groups: Mapping[str, tuple[Member, ...]]
     defaults: ConsensusParams
-    """Parameters of a document that has none."""
+    """Consensus parameters of a document without any."""
     key_types: tuple[str, ...] = (ED25519, SECP256K1)
 
     @property
     def params(self) -> Params:
-        """The kind of consensus parameters."""
+        """Type of the consensus parameters."""
         return Params(self.groups)
 
 
@@ -116,7 +116,7 @@ _100 = {
     "feature": (_EXTENSIONS, Member("pbts_enable_height", _INTEGER)),
 }
 _DEFAULTS = ConsensusParams()
-# CometBFT 0.40: types/params.go, with the largest commit of 10,000 validators.
+# CometBFT 0.40: types/params.go, including the largest commit of 10,000 validators.
 _DEFAULTS_040 = replace(_DEFAULTS, block=BlockParams(22_020_096 + 33_580_094))
 # CometBFT 1.0: types/params.go.
 _DEFAULTS_100 = replace(_DEFAULTS, block=BlockParams(4_194_304, 10_000_000))
@@ -145,7 +145,7 @@ VERSIONS = {
         Version("1.0", _100, _DEFAULTS_100, (ED25519, SECP256K1, BLS12_381)),
     )
 }
-"""CometBFT's versions by name."""
+"""CometBFT versions by name."""
 
 
 VALIDATORS = ListOf(
@@ -159,7 +159,7 @@ VALIDATORS = ListOf(
 
 
 def comet_document(version: Version) -> Object:
-    """Return the document of CometBFT.
+    """Return the type of CometBFT's document.
 
     CometBFT: types/genesis.go, GenesisDoc.
     """
@@ -175,7 +175,7 @@ def comet_document(version: Version) -> Object:
 
 
 def sdk_document(version: Version) -> Object:
-    """Return the document of the Cosmos SDK from 0.50 on.
+    """Return the type of the document of Cosmos SDK 0.50 and later.
 
     Cosmos SDK: x/genutil/types/genesis.go, AppGenesis.
     """
