@@ -64,8 +64,8 @@ def is_empty(connection: Connection) -> bool:
 
 
 def prepare(connection: Connection) -> bool:
-    """Create the tables of a new store, or migrate the tables of an earlier version; return true if
-    another transaction is needed for the rest.
+    """Create the tables of a new store, or migrate the tables of an earlier version; return
+    true if another transaction is needed for the rest.
 
     Raise :exc:`StoreError` for a store that can't be opened.
     """
