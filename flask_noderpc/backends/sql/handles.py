@@ -286,7 +286,7 @@ class Readers(ABC, Generic[R]):
 
 
 class ChangeWatcher(ABC):
-    """Wakes the threads that wait for changes of the store."""
+    """Watcher that wakes threads when the store changes."""
 
     def __init__(self, poll_s: float) -> None:
         self._poll_s = poll_s
@@ -380,7 +380,7 @@ os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_c
 
 
 class SearchPool(Protocol):
-    """Runs searches, a few at a time."""
+    """Pool that runs a few searches at a time."""
 
     def run(
         self, work: Callable[[Connection], T], limits: SearchLimits, height: int = HIGHEST
@@ -443,7 +443,7 @@ class ProcessHandles(ABC):
 
 
 class StoreHandles:
-    """Opens a store at its first use in each process; calling the object returns the
+    """A store that is opened at its first use in each process; calling the object returns the
     handles."""
 
     def __init__(self, location: Location, new: Callable[[], ProcessHandles]) -> None:

@@ -126,7 +126,7 @@ def _members(validators: ValidatorSet) -> list[tuple[bytes, int]]:
 
 
 class Ledger:
-    """Appends blocks; caches the head between two calls."""
+    """Appender of blocks, with a cache of the head between two calls."""
 
     def __init__(self) -> None:
         self._head: ChainState | None = None

@@ -27,8 +27,8 @@ from . import blocks, index
 from .connection import Connection, Engine
 from .packed.blocks import POSITION_BITS
 
-# Scanning places one by one instead of using the index: always for up to 1,000 places, and up
-# to 50,000 if the index would have to read 4 times as many entries.
+# Limits of scanning places one by one instead of reading the index: up to 1,000 places, and up
+# to 50,000 if the index has at least 4 times as many entries to read.
 _FEW_PLACES, _MAX_PLACES, _RATIO = 1000, 50_000, 4
 # A place rarely has more events with one value. Searches below this estimate are not counted
 # before they run.

@@ -197,7 +197,7 @@ class Reader(Connection):
 
 
 class Store(FileLocation):
-    """Opens connections to one file, and creates its folder and tables if needed."""
+    """A SQLite file: opens connections to it, and creates its folder and tables if needed."""
 
     def __init__(
         self,

@@ -159,7 +159,7 @@ class Writer(GroupedWriter):
 
 
 class ChangeWatcher(handles.ChangeWatcher):
-    """Wakes the threads that wait for changes of the store."""
+    """Watcher that wakes threads when the file changes."""
 
     def __init__(self, store: Store, poll_s: float) -> None:
         super().__init__(poll_s)

@@ -62,7 +62,7 @@ _FEW_ROWS = 200
 
 
 class SearchPool:
-    """Runs the searches of one process."""
+    """Pool that runs the searches of one process."""
 
     def __init__(self, store: Store, readers: Readers) -> None:
         self._store, self._readers = store, readers
