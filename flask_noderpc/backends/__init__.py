@@ -1,4 +1,4 @@
-"""Stores: ``open_store`` opens the one that a file name or URL names."""
+"""Stores: :func:`open_store` opens the store at a file name or URL."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def open_store(
     """Return the store at a file name, ``file:`` URI or ``postgresql://`` URL; its first use
     opens it.
 
-    With ``read_only`` nothing is created or written. ``read_database`` is the URL of a replica
-    of PostgreSQL. Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another
-    scheme, and without the extra that a store needs.
+    With ``read_only`` nothing is created or written. ``read_database`` is the URL of a
+    PostgreSQL replica. Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL with
+    another scheme, or if the extra that a store needs is not installed.
     """
     from .base.location import FileLocation, location_of, url_store
 
@@ -47,8 +47,8 @@ def open_store(
 
 
 def replica_of(store: Location, read_database: str | None) -> Location | None:
-    """Return the URL of a store's replica, if one is named; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` for one that can't be."""
+    """Return the location of a store's replica, or ``None`` without one; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` if the store can't have a replica."""
     from ..errors import InvalidSetting
     from ..feature import replica_settings
     from .base.location import location_of
@@ -66,9 +66,10 @@ def replica_of(store: Location, read_database: str | None) -> Location | None:
 
 
 def stored_identity(location: str | os.PathLike[str]) -> Identity | None:
-    """Return the chain of a store without opening it to serve; ``None`` if there is none, or
-    none that can be read now."""
-    # ``noderpc start`` itself only looks which chain is there: this loads no backend.
+    """Return the chain of a store without opening the store to serve; ``None`` if it does not
+    exist or can't be read now."""
+    # Imported here: ``noderpc start`` only checks which chain a store has, and should load no
+    # backend.
     from .base.location import location_of, url_store
 
     found = location_of(location)

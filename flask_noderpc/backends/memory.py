@@ -1,4 +1,4 @@
-"""``MemoryChain``: the reads of a chain that is in memory alone."""
+"""``MemoryChain``: the reads of a chain that exists only in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .base.reads import ChainReads
 
 
 class MemoryChain(ChainReads):
-    """Reads of blocks in memory; nothing is on disk."""
+    """Reads of blocks in memory; nothing is written to disk."""
 
     def __init__(
         self,
@@ -42,7 +42,8 @@ class MemoryChain(ChainReads):
         self.append_block(*blocks)
 
     def append_block(self, *blocks: CommittedBlock) -> None:
-        """Add blocks that follow; raise :exc:`~flask_noderpc.errors.InvalidBlock`."""
+        """Append blocks; raise :exc:`~flask_noderpc.errors.InvalidBlock` if one does not follow
+        its parent."""
         for item in blocks:
             found = block_hashes(item.block)
             hashes = self._heads[-1].check(item.block, item.commit, item.results, found)

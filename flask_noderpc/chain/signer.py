@@ -125,11 +125,11 @@ class GuardedKey:
         elif stored.made is None or self._is_link:
             raise ConfigurationError(
                 f"{self._path} is missing, so the heights that the validator key has signed"
-                " are unknown, and signing a height twice may cost a validator its stake: copy this"
-                " file from the machine that signed last, follow its chain with --upstream, or"
-                " begin a new chain in a new folder with `noderpc init --home`; if no other node"
-                " has blocks that the key signed, as with a home of version 0.1 without blocks,"
-                f" write {_NEVER} to the file"
+                " are unknown, and signing a height twice may cost a validator its stake: copy"
+                " this file from the machine that signed last, follow its chain with"
+                " --upstream, or begin a new chain in a new folder with `noderpc init --home`;"
+                " if no other node has blocks that the key signed, as with a home of version"
+                f" 0.1 without blocks, write {_NEVER} to the file"
             )
         else:
             self._write_first(_record_of(stored.made, self.key))

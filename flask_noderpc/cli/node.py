@@ -114,7 +114,7 @@ def _check_chain_id(
     "--chain-id",
     default=None,
     callback=_check_chain_id,
-    help="Of a new chain, at most 50 bytes.  [default: test-chain- and six letters]",
+    help="ID of a new chain, at most 50 bytes.  [default: test-chain- and six letters]",
 )
 def init_at(home: Path, chain_id: str | None) -> None:
     """Write genesis and keys of a node to a folder.

@@ -9,9 +9,10 @@ from .genesis import ConsensusParamsUpdate
 from .validator import ValidatorUpdate
 
 
-# No dataclass: a block has hundreds, and a Struct is made in a quarter of the time.
+# A Struct instead of a dataclass: a block has hundreds of attributes, and a Struct is created
+# in a quarter of the time.
 class EventAttribute(Struct, frozen=True, gc=False):
-    """One key and value of an event; ``index`` makes it searchable."""
+    """Key and value of an event; ``index`` makes the attribute searchable."""
 
     key: bytes
     value: bytes
@@ -20,7 +21,7 @@ class EventAttribute(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Event that the application emitted for a transaction or a block."""
+    """An event that the application emitted for a transaction or a block."""
 
     type: str
     attributes: tuple[EventAttribute, ...] = ()
@@ -28,7 +29,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class ExecTxResult:
-    """Result of CheckTx or of executing a transaction; code 0 is success."""
+    """Result of CheckTx or of executing a transaction; code 0 means success."""
 
     code: int = 0
     data: bytes = b""
@@ -39,7 +40,7 @@ class ExecTxResult:
     events: tuple[Event, ...] = ()
     codespace: str = ""
     form: bytes = b""
-    """The node's own form of its JSON, see :mod:`flask_noderpc.wire.form`; mostly empty."""
+    """The node's own form of the JSON (see :mod:`flask_noderpc.wire.form`); usually empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,11 @@ class BlockResults:
     app_hash: bytes = b""
     """App hash after this block; the next header contains it."""
     form: bytes = b""
-    """The node's own form of its JSON, without that of transactions' results."""
+    """The node's own form of the JSON, except for the results of transactions."""
 
     @property
     def block_events(self) -> tuple[Event, ...]:
-        """Events of the block itself."""
+        """Events of the block itself, without its transactions' events."""
         return self.begin_block_events + self.end_block_events
 
 
@@ -92,11 +93,11 @@ class QueryResult:
     info: str = ""
     index: int = 0
     key: bytes | None = b""
-    """None, which is JSON's null, is what the Cosmos SDK has for the methods of its modules."""
+    """Key of the value; ``None`` (JSON null) for module methods of the Cosmos SDK."""
     value: bytes = b""
     proof_ops: tuple[ProofOp, ...] = ()
     height: int = 0
     codespace: str = ""
     shows_empty: bool = False
-    """True shows a value without bytes as an empty text and not as null: what the Cosmos SDK
-    has for a message without fields."""
+    """True encodes an empty value as an empty string instead of null, as the Cosmos SDK does
+    for a message without fields."""

@@ -19,7 +19,7 @@ class PartSetHeader:
 
 @dataclass(frozen=True, slots=True)
 class BlockID:
-    """The header hash and the part set; all empty for "no block"."""
+    """Header hash and part set of a block; all fields are empty for "no block"."""
 
     hash: bytes = b""
     parts: PartSetHeader = PartSetHeader()
@@ -45,7 +45,8 @@ class Header:
     chain_id: str
     height: int
     time: int
-    """Nanoseconds; the genesis time at the first block, then the weighted median."""
+    """Nanoseconds since 1970: the genesis time for the first block, then the weighted median of
+    the votes' times."""
     last_block_id: BlockID
     last_commit_hash: bytes
     data_hash: bytes
@@ -53,7 +54,7 @@ class Header:
     next_validators_hash: bytes
     consensus_hash: bytes
     app_hash: bytes
-    """State after the previous block."""
+    """Hash of the application's state after the previous block."""
     last_results_hash: bytes
     evidence_hash: bytes
     proposer_address: bytes
@@ -82,7 +83,7 @@ ABSENT = CommitSig(BlockIDFlag.ABSENT)
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The precommits for one block, one per validator in set order."""
+    """Precommits for one block, one per validator in the order of the set."""
 
     height: int = 0
     round: int = 0
@@ -94,7 +95,7 @@ NO_COMMIT = Commit()
 
 
 class VoteType(IntEnum):
-    """The signed message types."""
+    """Signed message types."""
 
     PREVOTE = 1
     PRECOMMIT = 2
@@ -141,12 +142,12 @@ class SignedHeader:
     header: Header
     commit: Commit
     form: bytes = b""
-    """The form of the whole block."""
+    """Form of the whole block's JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class LightBlock:
-    """Light block: a signed header and its validator set, in the order it was encoded."""
+    """A signed header and its validator set, in the order in which it was encoded."""
 
     signed_header: SignedHeader
     validators: tuple[Validator, ...]
@@ -155,13 +156,13 @@ class LightBlock:
 
 @dataclass(frozen=True, slots=True)
 class LightClientAttackEvidence:
-    """Conflicting block that was served to light clients and is not on the chain."""
+    """A conflicting block that was served to light clients and is not part of the chain."""
 
     conflicting_block: LightBlock
     common_height: int
-    """Last height that both chains have in common."""
+    """Height of the last block that both chains have in common."""
     byzantine_validators: tuple[Validator, ...]
-    """Validators that are accused; empty for an amnesia attack."""
+    """Accused validators; empty for an amnesia attack."""
     total_voting_power: int
     timestamp: int
     """Time of the block at the common height."""
@@ -177,14 +178,14 @@ Evidence = DuplicateVoteEvidence | LightClientAttackEvidence
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block."""
+    """Header, transactions, evidence and last commit of a block."""
 
     header: Header
     txs: tuple[bytes, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     last_commit: Commit = NO_COMMIT
     form: bytes = b""
-    """The node's own form of its JSON, see :mod:`flask_noderpc.wire.form`; mostly empty."""
+    """The node's own form of the JSON (see :mod:`flask_noderpc.wire.form`); usually empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +194,11 @@ class BlockMeta:
 
     block_id: BlockID
     size: int
-    """Bytes of the canonical serialisation."""
+    """Size of the canonical serialisation in bytes."""
     header: Header
     tx_count: int
     form: bytes = b""
-    """The form of the whole block."""
+    """Form of the whole block's JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,11 +241,11 @@ class RoundState:
     validators: ValidatorSet
     """Validator set of the next height."""
     last_commit: VoteSet | None
-    """The precommits for the last block; ``None`` before the first."""
+    """Precommits for the last block; ``None`` before the first block."""
     last_validators: ValidatorSet
 
     @property
     def no_votes(self) -> VoteSet:
-        """Vote set of the round, with no votes yet."""
+        """Empty vote set of the round."""
         members = self.validators
         return VoteSet((None,) * len(members.validators), 0, members.total_power)

@@ -20,7 +20,7 @@ class NewBlock:
 
 @dataclass(frozen=True, slots=True)
 class NewBlockHeader:
-    """A block's header; older nodes add the block's events to it."""
+    """A block's header; older nodes add the block's events."""
 
     header: Header
     tx_count: int
@@ -29,7 +29,7 @@ class NewBlockHeader:
 
 @dataclass(frozen=True, slots=True)
 class NewBlockEvents:
-    """The events of a block that belong to no transaction."""
+    """Events of a block that do not belong to a transaction."""
 
     height: int
     events: tuple[Event, ...]

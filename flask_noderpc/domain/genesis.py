@@ -14,14 +14,15 @@ class BlockParams:
 
     max_bytes: int = 22_020_096
     max_gas: int = -1
-    """-1 is no limit."""
+    """Maximum gas of a block; -1 means unlimited."""
     time_iota_ms: int = 1000
-    """Minimum step between block times; CometBFT 0.34 only, ignored since 0.37."""
+    """Minimum step between block times in milliseconds; CometBFT 0.34 only, ignored since
+    0.37."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceParams:
-    """Maximum age and size of evidence; it expires when both ages have passed."""
+    """Maximum age and size of evidence, which expires when it exceeds both ages."""
 
     max_age_num_blocks: int = 100_000
     max_age_duration: int = 48 * 3600 * SECOND
@@ -30,7 +31,7 @@ class EvidenceParams:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorParams:
-    """Key types a validator may use."""
+    """Key types that validators may use."""
 
     pub_key_types: tuple[str, ...] = (ED25519,)
 
@@ -53,15 +54,15 @@ class ConsensusParams:
     validator: ValidatorParams = field(default=ValidatorParams())
     app_version: int = 0
     vote_extensions_enable_height: int = 0
-    """From this height on, precommits have extensions; 0 is never."""
+    """First height at which precommits have extensions; 0 means never."""
     pbts_enable_height: int = 0
-    """From this height on, the proposer's clock gives a block's time; 0 is never."""
+    """First height at which the proposer's clock determines a block's time; 0 means never."""
     synchrony: SynchronyParams = SynchronyParams()
     authority: str = ""
-    """Of the application, which alone knows its meaning."""
+    """Value that only the application interprets."""
 
     def updated(self, update: ConsensusParamsUpdate) -> ConsensusParams:
-        """Return these parameters with the application's updates."""
+        """Return these parameters with an application's updates applied."""
         changed = {field.name: getattr(update, field.name) for field in fields(update)}
         return replace(
             self, **{name: value for name, value in changed.items() if value is not None}
@@ -94,7 +95,7 @@ class GenesisValidator:
 
 @dataclass(frozen=True, slots=True)
 class Genesis:
-    """Genesis document: all that the first block depends on."""
+    """Genesis document: everything that the first block depends on."""
 
     chain_id: str
     genesis_time: int
@@ -103,7 +104,7 @@ class Genesis:
     validators: tuple[GenesisValidator, ...] = ()
     app_hash: bytes = b""
     app_state: bytes = b""
-    """The application's own JSON document, byte for byte; empty when absent."""
+    """Application's own JSON document, byte for byte; empty if it is missing."""
 
 
 @dataclass(frozen=True, slots=True)

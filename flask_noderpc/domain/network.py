@@ -19,7 +19,7 @@ class ProtocolVersion:
 
 @dataclass(frozen=True, slots=True)
 class NodeOther:
-    """Optional fields of a node's info."""
+    """Optional fields of a node info."""
 
     tx_index: str = "on"
     rpc_address: str = ""
@@ -41,7 +41,8 @@ class NodeInfo:
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """Traffic figures of one direction; rates in bytes a second, durations in ns."""
+    """Traffic statistics of one direction; rates in bytes per second, durations in
+    nanoseconds."""
 
     active: bool = True
     start: int = ZERO_TIME
@@ -60,7 +61,7 @@ class Monitor:
 
 @dataclass(frozen=True, slots=True)
 class ChannelStatus:
-    """The send queue of one peer-to-peer channel."""
+    """Send queue of one P2P channel."""
 
     id: int
     send_queue_capacity: int = 0
@@ -100,20 +101,20 @@ class NetInfo:
 
 @dataclass(frozen=True, slots=True)
 class BackfillProgress:
-    """Progress of the blocks that are fetched from other nodes, below those that are stored."""
+    """Progress of a backfill: fetching blocks below the lowest stored one from other nodes."""
 
     done: int = 0
-    """Blocks that were stored since it began."""
+    """Blocks stored since the backfill began."""
     left: int = 0
-    """Blocks that are still to be stored."""
+    """Blocks that are not stored yet."""
     rate: float = 0.0
     """Blocks per second."""
     reason: str = ""
-    """Why it stands; empty while it goes on."""
+    """Reason why the backfill has stopped; empty while it runs."""
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until its end at this rate; infinite while nothing is stored."""
+        """Seconds until the backfill ends at this rate; infinite while no blocks are stored."""
         if not self.left:
             return 0.0
         return self.left / self.rate if self.rate else inf

@@ -13,12 +13,12 @@ from .validator import PublicKey, Validator
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Empty result of a call that succeeded."""
+    """Empty result of a successful call."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncInfo:
-    """The first and the latest block of the store."""
+    """First and latest block of the store."""
 
     latest_block_hash: bytes
     latest_app_hash: bytes
@@ -59,21 +59,21 @@ class ResultBlockchainInfo:
 
 @dataclass(frozen=True, slots=True)
 class ResultBlock:
-    """Block, or ``None`` if it is unknown."""
+    """A block; ``None`` if it is unknown."""
 
     block_id: BlockID
     block: Block | None
     byzantine_validators: tuple[tuple[Validator, ...], ...] = ()
-    """For each piece of evidence, the validators it accuses."""
+    """Accused validators of each piece of evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultHeader:
-    """Header, or ``None`` if the block is unknown."""
+    """A header; ``None`` if the block is unknown."""
 
     header: Header | None
     form: bytes = b""
-    """The form of the whole block."""
+    """Form of the whole block's JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +82,13 @@ class ResultCommit:
 
     signed_header: SignedHeader
     canonical: bool
-    """False for the latest height: this is the locally seen commit, and the next block
-    may contain another."""
+    """False for the latest height: this is the commit seen by this node, and the next block may
+    contain another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultValidators:
-    """One page of a validator set."""
+    """A page of a validator set."""
 
     block_height: int
     validators: tuple[Validator, ...]
@@ -135,7 +135,7 @@ class PendingTxs:
 
 @dataclass(frozen=True, slots=True)
 class PendingCount:
-    """Number and bytes of the mempool's transactions."""
+    """Number and total bytes of the mempool's transactions."""
 
     total: int
     total_bytes: int
@@ -155,7 +155,7 @@ class ResultTx:
 
 @dataclass(frozen=True, slots=True)
 class ResultTxSearch:
-    """Page of the transactions found, and the total number of matches."""
+    """A page of matching transactions, and the total number of matches."""
 
     total: int
     txs: tuple[ResultTx, ...]
@@ -163,7 +163,7 @@ class ResultTxSearch:
 
 @dataclass(frozen=True, slots=True)
 class ResultBlockSearch:
-    """Page of the blocks found, and the total number of matches."""
+    """A page of matching blocks, and the total number of matches."""
 
     total: int
     blocks: tuple[ResultBlock, ...]
@@ -171,7 +171,7 @@ class ResultBlockSearch:
 
 @dataclass(frozen=True, slots=True)
 class EventItem:
-    """Event message of a block with its cursor: height and position."""
+    """Event message of a block with its cursor (height and position)."""
 
     cursor: tuple[int, int]
     category: str
@@ -180,7 +180,8 @@ class EventItem:
 
 @dataclass(frozen=True, slots=True)
 class ResultEvents:
-    """Page of events, newest first; ``oldest`` and ``newest`` are of all stored events."""
+    """A page of events, newest first; ``oldest`` and ``newest`` are the cursors of all stored
+    events."""
 
     items: tuple[EventItem, ...]
     more: bool
@@ -190,7 +191,7 @@ class ResultEvents:
 
 @dataclass(frozen=True, slots=True)
 class ResultBroadcastTx:
-    """Result of CheckTx for a transaction that was broadcast."""
+    """CheckTx result of a transaction that was broadcast."""
 
     code: int
     data: bytes
@@ -201,13 +202,13 @@ class ResultBroadcastTx:
 
 @dataclass(frozen=True, slots=True)
 class ResultBroadcastTxCommit:
-    """Results of CheckTx and of the execution of a transaction."""
+    """Results of CheckTx and of executing a transaction."""
 
     check_tx: ExecTxResult
     tx_result: ExecTxResult
     hash: bytes
     height: int
-    """0 if CheckTx rejected it."""
+    """Height of the transaction's block; 0 if CheckTx rejected the transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +234,6 @@ class ResultABCIInfo:
 
 @dataclass(frozen=True, slots=True)
 class ResultABCIQuery:
-    """Application's response to a query."""
+    """The application's response to a query."""
 
     response: QueryResult

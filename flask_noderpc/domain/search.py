@@ -1,7 +1,7 @@
-"""Search requests to a backend and their results, and polled filters.
+"""Search requests to a backend, their results, and filters that clients poll.
 
-A search is a range of heights and terms about indexed attributes. CometBFT 0.37 and later:
-all terms hold within one event, each by any of its attributes.
+A search is a range of heights and terms about indexed attributes. CometBFT 0.37 and later: one
+event must match all terms, each with any of its attributes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .block import TxProof
 
 HIGHEST = (1 << 63) - 1
 
-# CometBFT: attributes with the names of the built-in keys are not indexed.
+# CometBFT: attributes whose key equals a built-in key are not indexed.
 RESERVED = frozenset({"tx.hash", "tx.height", "block.height"})
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,4})?")
 _LAST_OF_A_NUMBER = frozenset("0123456789.")
-# Longer texts are not compared as numbers.
+# Longer values are not compared as numbers.
 _MAX_NUMBER_LENGTH = 1000
 
 
@@ -34,13 +34,13 @@ _COMPARE = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One end of a range: ``<``, ``<=``, ``>`` or ``>=`` a number."""
+    """One end of a range: ``<``, ``<=``, ``>`` or ``>=``, and a number."""
 
     operator: str
     number: Decimal
 
     def admits(self, number: Decimal) -> bool:
-        """Return True if the number is within the bound."""
+        """Return true if the number is within the bound."""
         return bool(_COMPARE[self.operator](number, self.number))
 
 
@@ -60,7 +60,7 @@ class Term:
         return self.equals is None and self.contains is None and not self.within
 
     def holds(self, value: str) -> bool:
-        """Return True if the value satisfies the condition."""
+        """Return true if the value satisfies the condition."""
         if self.equals is not None:
             return value == self.equals
         if self.contains is not None:
@@ -73,17 +73,18 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Search between two heights, inclusive, for an event that satisfies all terms."""
+    """Search between two heights (inclusive) for events that match all terms."""
 
     terms: tuple[Term, ...] = ()
     low: int = 0
     high: int = HIGHEST
     text: str = field(default="", compare=False)
-    """Event query that other nodes are asked with; empty if there is no such query."""
+    """Event query for requests to other nodes; empty if the search can't be expressed as
+    one."""
 
     @property
     def is_one_height(self) -> bool:
-        """True if it selects everything at one height, which needs no scan."""
+        """True if the search selects everything at one height, which needs no scan."""
         return not self.terms and self.low == self.high
 
     @property
@@ -92,7 +93,7 @@ class Search:
         return self.low <= 0 and self.high == HIGHEST
 
     def matches(self, events: Iterable[Event]) -> bool:
-        """Return True if one of the events satisfies all terms."""
+        """Return true if one of the events matches all terms."""
         if not self.terms:
             return True
         return any(self._is_satisfied_by(attributes) for attributes in indexed(events))
@@ -106,7 +107,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Offset, limit and order of the results to return, by height and position."""
+    """Offset, limit and order (by height and position) of the results to return."""
 
     offset: int
     limit: int
@@ -114,21 +115,22 @@ class Page:
 
 
 MIN_ROWS, ROWS_PER_S = 10_000, 500_000
-"""Rows that a search may read: at least so many, and in each of its seconds."""
+"""Number of rows that a search may always read, and rows per second of its time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """Limits of one search; a search beyond them fails with a hint that names the settings."""
+    """Limits of one search; exceeding them is an error with a hint that names the settings."""
 
     seconds: float = 2.0
     rows: int = 1_000_000
     size: int = 25_000_000
-    """Maximum bytes of the records returned."""
+    """Maximum size of the returned records in bytes."""
 
     @classmethod
     def within(cls, seconds: float, size: int) -> SearchLimits:
-        """Return the limits of a search of so many seconds, whose rows grow with them."""
+        """Return the limits of a search with a timeout in seconds; the row limit is
+        proportional to it."""
         return cls(seconds, max(MIN_ROWS, int(seconds * ROWS_PER_S)), size)
 
 
@@ -161,7 +163,7 @@ class FoundHeights:
 
 
 def indexed(events: Iterable[Event]) -> Iterator[list[tuple[str, str]]]:
-    """Yield the indexed attributes of each event, in order, as pairs of key and value."""
+    """Yield the indexed attributes of each event, in order, as (key, value) pairs."""
     for event in events:
         yield [
             (key, text_of(attribute.value))
@@ -170,21 +172,21 @@ def indexed(events: Iterable[Event]) -> Iterator[list[tuple[str, str]]]:
         ]
 
 
-# The same keys come with each transaction.
+# Cached, because most transactions have the same keys.
 @lru_cache(maxsize=1024)
 def _index_key(event_type: str, attribute_key: bytes) -> str:
-    """Return the key of an attribute; empty if it is not indexed."""
+    """Return the search key of an attribute; empty if it is not indexed."""
     key = f"{event_type}.{text_of(attribute_key)}"
     return key if event_type and attribute_key and key not in RESERVED else ""
 
 
 def number_of(value: str) -> Decimal | None:
-    """Parse a value that is a number as a whole; return ``None`` for any other text.
+    """Return the number if the whole value is one, else ``None``.
 
-    CometBFT 0.38: surrounding blanks are ignored; ``8atom`` is no number in a search.
+    CometBFT 0.38: surrounding whitespace is ignored; ``8atom`` is not a number in a search.
     """
     text = value.strip()
-    # Most values are no numbers, and end with a letter.
+    # Fast path: most values are not numbers and end in a letter.
     if (
         text[-1:] not in _LAST_OF_A_NUMBER
         or len(text) > _MAX_NUMBER_LENGTH
@@ -195,7 +197,7 @@ def number_of(value: str) -> Decimal | None:
 
 
 class FilterKind(Enum):
-    """Kind of the changes that a filter returns."""
+    """Kind of changes that a filter reports."""
 
     LOGS = "logs"
     BLOCKS = "blocks"
@@ -205,13 +207,14 @@ class FilterKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PolledFilter:
-    """Filter as it is stored."""
+    """A filter as it is stored."""
 
     id: str
     kind: FilterKind
     cursor: int
-    """Position returned last: a height, or a transaction's cursor in the mempool."""
+    """Last reported position: a height, or a transaction's cursor in the mempool."""
     criteria: str = ""
     """Log filter as JSON."""
     owner: str = ""
-    """Client key whose limit it counts for; any client that has the id may use it."""
+    """Key of the client whose limit the filter counts for; any client with the ID may use the
+    filter."""

@@ -1,6 +1,6 @@
 """Nanosecond timestamps and their RFC 3339 text.
 
-``datetime`` stops at microseconds, so a time is one integer: nanoseconds since
+``datetime`` only has microseconds, so a time is an integer number of nanoseconds since
 1970-01-01T00:00:00Z.
 """
 
@@ -17,7 +17,7 @@ MILLISECOND = 1_000_000
 # Go's zero time, which CometBFT prints for "no time": 0001-01-01T00:00:00Z.
 ZERO_TIME = -62135596800 * SECOND
 
-# The last time that datetime can print.
+# Last time that datetime can format.
 LAST_TIME = 253402300800 * SECOND - 1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,9 +28,9 @@ _RFC3339 = re.compile(
 
 
 def to_text(time_ns: int) -> str:
-    """Return RFC 3339 text in UTC: up to nine fraction digits, trailing zeros trimmed."""
+    """Return RFC 3339 text in UTC with up to nine fraction digits, without trailing zeros."""
     seconds, nanos = divmod(time_ns, SECOND)
-    # isoformat pads the year, which strftime("%Y") does not on every platform.
+    # isoformat pads the year; strftime("%Y") does not on every platform.
     text = (_BARE_EPOCH + timedelta(seconds=seconds)).isoformat()
     if nanos:
         text += f".{nanos:09d}".rstrip("0")
@@ -43,7 +43,7 @@ def to_go_text(time_ns: int) -> str:
 
 
 def from_text(text: str) -> int:
-    """Parse RFC 3339 text to nanoseconds; raise :exc:`ValueError` for other text."""
+    """Return the nanoseconds of an RFC 3339 text; raise :exc:`ValueError` for other text."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise ValueError(f"{short_repr(text)} is not an RFC 3339 time")

@@ -1,4 +1,4 @@
-"""Validators, their sets and their updates."""
+"""Validators, validator sets and their updates."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ SECP256K1ETH = "secp256k1eth"
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A validator's key: its ABCI type name and raw bytes."""
+    """A validator's key: its ABCI type name and its raw bytes."""
 
     type: str
     value: bytes
 
 
 NO_KEY = PublicKey("", b"")
-"""Placeholder for an omitted key."""
+"""Placeholder for a missing key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Validator:
 
 @dataclass(frozen=True)
 class ValidatorSet:
-    """Validators ordered by power, highest first, then by address."""
+    """Validators ordered by voting power (highest first), then by address."""
 
     validators: tuple[Validator, ...] = ()
     proposer: bytes = b""
@@ -61,7 +61,7 @@ class ValidatorSet:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorUpdate:
-    """A validator's new power; 0 removes it from the set."""
+    """New voting power of a validator; 0 removes it from the set."""
 
     pub_key: PublicKey
     power: int

@@ -1,1 +1,1 @@
-"""Processes that run jobs for this one."""
+"""Processes that run jobs for this process."""

@@ -1,4 +1,5 @@
-"""Runs jobs in processes of their own: a call that takes too long is ended with its process."""
+"""Pool of processes that run jobs: a job that takes too long is ended by killing its
+process."""
 
 from __future__ import annotations
 
@@ -15,24 +16,25 @@ from .process import Executor, Job
 
 T = TypeVar("T")
 
-# What begins has some of its time left: a process that is killed is a while in coming back.
+# Share of a job's time that it may wait in the queue, so that a job that starts has time left;
+# replacing a killed process takes a while.
 _WAIT_SHARE = 0.8
 
 
 def module_command(module: str, *args: str) -> tuple[str, ...]:
-    """Return the command of a module that serves jobs, without its descriptor."""
+    """Return the command that runs a module as an executor, without the socket's descriptor."""
     # The child process must import the same modules as this one.
     path = ("-P",) if sys.flags.safe_path else ()
     return (sys.executable, *path, "-m", module, *args)
 
 
 class Executors:
-    """At most ``count`` processes, started in the background when jobs wait for one.
+    """Up to ``count`` processes, started in the background when jobs are queued.
 
-    ``command`` starts one; a socket's number is added to it. A job runs in the process that is
-    free first, so it never waits for another one's start. What waits for a free one is
-    bounded by ``queue_size`` and shared out among clients, who are served by turns. Works the
-    same under threads and gevent.
+    ``command`` starts one; the descriptor of a socket is appended to it. A job runs in the
+    first process that becomes free, so it need not wait until another one has started. The
+    queue has at most ``queue_size`` jobs, shared fairly among clients, who are served in turn.
+    Works with threads and gevent.
     """
 
     def __init__(self, command: Sequence[str], count: int, queue_size: int) -> None:
@@ -43,7 +45,7 @@ class Executors:
         self._pool = WorkerPool(0)
 
     def start(self) -> None:
-        """Start the first process, and wait for nothing."""
+        """Start the first process without waiting for it."""
         with self._lock:
             self._use_own_pool()
             if not self._pool.serves() and not self._pool.starting:
@@ -56,12 +58,12 @@ class Executors:
             return self._pool.serves()
 
     def run(self, job: Job[T], seconds: float, client: str = "") -> T:
-        """The job's result; what it raises is raised here.
+        """Return the job's result; raise the job's exception.
 
-        Raise :exc:`~flask_noderpc.errors.ExecutorsBusy` when too many wait, or for too long,
-        :exc:`~flask_noderpc.errors.ExecutionTimedOut` after ``seconds``, the wait for a
-        process included, and :exc:`~flask_noderpc.errors.ExecutorDied`. While the first
-        process starts no job's time goes by.
+        Raise :exc:`~flask_noderpc.errors.ExecutorsBusy` if the queue is full or the wait too
+        long, :exc:`~flask_noderpc.errors.ExecutionTimedOut` after ``seconds``, including the
+        wait for a process, and :exc:`~flask_noderpc.errors.ExecutorDied`. The time that the
+        first process takes to start does not count.
         """
         ticket = self._enter(client)
         try:
@@ -85,7 +87,7 @@ class Executors:
         return ticket.executor
 
     def _use_own_pool(self) -> None:
-        """After a fork the processes are the parent's."""
+        """Replace the pool after a fork: its processes belong to the parent."""
         if self._process != os.getpid():
             self._process, self._pool = os.getpid(), WorkerPool(self._count)
 
@@ -94,7 +96,8 @@ class Executors:
             self._use_own_pool()
             pool = self._pool
             ticket = Ticket(pool, client)
-            # Each that starts, or may, has a job to come.
+            # Jobs that a starting or missing process will take do not count for the queue's
+            # limit.
             started = len(pool.idle) + pool.starting + pool.missing
             pool.queue.limit = self._queue_size + started
             try:
@@ -112,7 +115,7 @@ class Executors:
             self._start_one(pool)
 
     def _start_one(self, pool: WorkerPool) -> None:
-        # It gets the lock when the thread that has it is done.
+        # The caller holds the lock; the new thread acquires it after the start.
         threading.Thread(target=self._have_started, args=(pool,), daemon=True).start()
         pool.missing -= 1
         pool.starting += 1
@@ -128,7 +131,7 @@ class Executors:
                 pool.missing += 1
                 pool.fail()
             elif pool is not self._pool:
-                # It was closed meanwhile.
+                # The pool was closed meanwhile.
                 executor.end()
             else:
                 pool.add(executor)
@@ -142,7 +145,7 @@ class Executors:
                 return
             pool.working.remove(ticket)
             if pool is not self._pool:
-                # It was closed meanwhile.
+                # The pool was closed meanwhile.
                 executor.end()
                 return
             if executor.alive:
@@ -152,7 +155,7 @@ class Executors:
             self._serve_next(pool)
 
     def close(self) -> None:
-        """End the processes: those that work, when they have done."""
+        """End the idle processes now, and the working ones when their jobs are done."""
         with self._lock:
             if self._process != os.getpid():
                 return
@@ -163,7 +166,7 @@ class Executors:
 
 
 class Ticket:
-    """A job that waits for a process, or has one."""
+    """A job that is queued or running."""
 
     def __init__(self, pool: WorkerPool, client: str) -> None:
         self.pool, self.client = pool, client
@@ -173,21 +176,23 @@ class Ticket:
         self._entered = time.monotonic()
 
     def began(self) -> float:
-        """The time from which its seconds count: not before there was a process."""
+        """Return the time from which the job's seconds count, at the earliest when the first
+        process is ready."""
         return max(self._entered, self.pool.serves_since)
 
     def left(self, seconds: float) -> float:
-        """Return how many of these it may still wait: all while the first process starts."""
+        """Return how many of these seconds are left to wait; all while the first process
+        starts."""
         if not self.pool.serves():
             return seconds
         return self.began() + seconds - time.monotonic()
 
 
 class WorkerPool:
-    """The executors of one process of the server, and who works and waits there."""
+    """Executors of one server process, with its running and queued jobs."""
 
     def __init__(self, count: int) -> None:
-        # The one that worked last is the warmest.
+        # Last in, first out: the executor that worked last has the warmest caches.
         self.idle: list[Executor] = []
         self.queue = FairLimit[Ticket](0, evicts_newest=True)
         self.working: list[Ticket] = []
@@ -206,22 +211,24 @@ class WorkerPool:
         self.idle.append(executor)
 
     def fail(self) -> None:
-        """Fail the queued calls, as no process starts, unless there are others."""
+        """Fail the queued jobs, because no process can start, unless other processes run or
+        start."""
         if not self.serves() and not self.starting:
             self.dismiss()
 
     def dismiss(self) -> None:
-        """Wake the queued calls, for which there is no executor."""
+        """Wake the queued jobs without an executor, which makes them fail."""
         for ticket in tuple(self.queue):
             ticket.called.set()
             self.queue.release(ticket)
 
     def call_next(self) -> None:
-        """Assign idle executors to the client that was not served for the longest."""
+        """Assign idle executors to the clients that have waited longest since their last
+        job."""
         while self.queue and (executor := self._free()):
             ticket = min(self.queue, key=self._last_served)
             self.queue.release(ticket)
-            # Who has nothing more in line is forgotten.
+            # Drop clients that have no queued job left.
             present = {each.client for each in self.queue} - {ticket.client}
             self._served = [name for name in self._served if name in present] + [ticket.client]
             ticket.executor = executor
@@ -229,7 +236,7 @@ class WorkerPool:
             ticket.called.set()
 
     def _free(self) -> Executor | None:
-        """Return an idle executor; each may have been killed meanwhile."""
+        """Return an idle executor that is alive, or ``None``."""
         while self.idle:
             executor = self.idle.pop()
             if executor.lives():

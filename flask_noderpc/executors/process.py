@@ -1,6 +1,6 @@
 """An executor process: the parent's handle, and the loop that runs jobs in the child.
 
-A job is a callable that can be pickled; it gets what the process was started with.
+A job is a picklable callable; it is called with the object that the process was started with.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ Job = Callable[[Any], T]
 _SIZE = struct.Struct(">Q")
 _CHUNK = 1 << 16
 
-# What an interpreter needs to start on a busy machine: to kill one that is nearly there and
-# start another would never end.
+# Start timeout, long enough for an interpreter on a busy machine: killing a process that is
+# nearly ready and starting another could go on for ever.
 _START_S = 120.0
 
 
 class Executor:
-    """One process that has started, and the socket to it."""
+    """A started process, and the socket to it."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Start it; raise :exc:`~flask_noderpc.errors.ExecutorDied`."""
+        """Start the process; raise :exc:`~flask_noderpc.errors.ExecutorDied`."""
         try:
             self._process, self._socket = _begun(command)
         except OSError as error:
-            # Of a machine that has no memory left, or no file descriptors.
+            # The machine has no memory or file descriptors left.
             log.warning("no executor can start: %s", error)
             raise ExecutorDied from None
         self.alive = True
@@ -55,7 +55,7 @@ class Executor:
             raise ExecutorDied from None
 
     def run(self, job: Job[T], deadline: float) -> T:
-        """The job's result."""
+        """Return the job's result."""
         try:
             _wait_until(self._socket, deadline)
             _send(self._socket, job)
@@ -64,7 +64,7 @@ class Executor:
             self.end()
             raise ExecutionTimedOut from None
         except BaseException as error:
-            # The caller may be ended too: the answer must not go to the next.
+            # The caller may be killed too: its result must not be read by the next job.
             self.end()
             if isinstance(error, OSError | EOFError):
                 raise ExecutorDied from None
@@ -75,7 +75,7 @@ class Executor:
         raise value
 
     def lives(self) -> bool:
-        """True if the process is alive; one may be killed while it has nothing to do."""
+        """True if the process is alive; an idle process may have been killed."""
         if self._process.poll() is not None:
             self.end()
         return self.alive
@@ -111,9 +111,11 @@ def _send(to: socket.socket, value: Any) -> None:
 
 
 def _receive(sender: socket.socket, deadline: float | None = None) -> Any:
-    """The next value; raise :exc:`EOFError` at the end and :exc:`TimeoutError`.
+    """Return the next value; raise :exc:`EOFError` at the end of the stream, or
+    :exc:`TimeoutError`.
 
-    Nothing follows it: a side sends the next when it has the other's answer.
+    No data follows the value, because each side sends its next value only after the other's
+    response.
     """
     parts = [_received(sender, deadline)]
     while len(parts[0]) < _SIZE.size:
@@ -139,22 +141,22 @@ def _wait_until(peer: socket.socket, deadline: float) -> None:
     peer.settimeout(max(0.001, deadline - time.monotonic()))
 
 
-# A thousand calls inside one another, each of a dozen Python frames.
+# Stack size for a thousand nested EVM calls, each with a dozen Python frames.
 _STACK_BYTES = 512 << 20
 
 
 def serve(given: object, descriptor: int) -> None:
-    """Run the jobs that come over a socket with what is given; ends the process with the other
-    side."""
-    # A terminal's Ctrl-C is for the parent, which ends us in its own time.
+    """Run the jobs that arrive on a socket, passing ``given`` to each; end the process when the
+    other side closes the socket."""
+    # Ctrl-C in a terminal is for the parent, which ends this process itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _collect_seldom()
     with socket.socket(fileno=descriptor) as parent:
-        # gevent's sockets are made otherwise.
+        # Blocking mode: with gevent the parent creates sockets in non-blocking mode.
         parent.setblocking(True)
         threading.stack_size(_STACK_BYTES)
         threading.Thread(target=_work, args=(given, parent), daemon=True).start()
-        # Also in the middle of a job: nobody waits for it any more.
+        # Exit even in the middle of a job: no process waits for the result any more.
         end = select.poll()
         end.register(parent, 0)
         end.poll()
@@ -162,12 +164,12 @@ def serve(given: object, descriptor: int) -> None:
 
 
 def _collect_seldom() -> None:
-    """Leave what is loaded out of garbage collection, and collect the rest less often.
+    """Exclude loaded objects from garbage collection, and collect other objects less often.
 
-    py-evm's states are cycles. CPython's gc: a full collection waits until a quarter as many
-    objects are pending as the last one found alive: 80,000, all of them of modules. The calls
-    of a transaction are alive until it ends: to look at them each time takes a third of a
-    block that is full of calls.
+    py-evm's states are reference cycles. CPython delays a full collection until the pending
+    objects are a quarter of those that survived the last one: 80,000 objects, all from modules.
+    The call frames of a transaction stay alive until it ends, and scanning them again and again
+    would take a third of the time of a block with many calls.
     """
     gc.collect()
     gc.freeze()
@@ -177,14 +179,15 @@ def _collect_seldom() -> None:
 
 def _work(given: object, parent: socket.socket) -> None:
     try:
-        # Its first job waits for this.
+        # Notify the parent that jobs can be sent.
         _send(parent, None)
         while True:
             _answer(parent, _outcome(given, _receive(parent)))
     except (EOFError, OSError):
         os._exit(0)
     except BaseException:
-        # A job that can't be read. Without this thread the process would do no job any more.
+        # The job can't be unpickled. Exit, because without this thread the process could not
+        # run any job.
         traceback.print_exc()
         os._exit(1)
 
@@ -193,7 +196,7 @@ def _outcome(given: object, job: Job[object]) -> tuple[bool, object]:
     try:
         return True, job(given)
     except BaseException as error:
-        # PyO3: a panic of Rust code is no Exception.
+        # A panic in Rust code (PyO3) raises a BaseException that is not an Exception.
         return False, _sendable(error)
 
 
@@ -207,8 +210,9 @@ def _answer(parent: socket.socket, outcome: tuple[bool, object]) -> None:
 
 
 def _sendable(error: BaseException) -> Exception:
-    """The error, or one with its text where it can't be pickled and read again, for which the
-    parent would take this process for broken; and where it would end the parent's thread."""
+    """Return the error, or a RuntimeError with its text if the parent could not unpickle it
+    (and would treat this process as broken), or if it is not an Exception and would end the
+    parent's thread."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

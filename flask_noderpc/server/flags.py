@@ -83,7 +83,8 @@ def read_config(home: Path) -> dict[str, Any]:
         ) from None
     except ValueError as error:
         raise InvalidSetting(
-            f"{path}: {error}: TOML is needed, a name = value on each line, texts in quotes"
+            f"{path}: {error}: expected TOML with a name = value on each line, and strings in"
+            " quotes"
         ) from None
     known = {row.name for row in all_settings()}
     for name in sorted(DROPPED.keys() & found):

@@ -1,9 +1,9 @@
-"""All settings, each declared once with its group, type, default and meaning.
+"""All settings; each is declared once with its group, type, default and meaning.
 
-Each field of :class:`Settings`, and of the classes of features, is one setting. Its key in
-``app.config`` is ``NODERPC_`` and the field's name in capitals; with
-``app.config.from_prefixed_env()`` the environment variable is ``FLASK_`` and that key. Nothing
-else in the package reads ``app.config``.
+Each field of :class:`Settings`, and of the features' settings classes, is one setting. Its key
+in ``app.config`` is ``NODERPC_`` and the field's name in capitals; with
+``app.config.from_prefixed_env()`` the environment variable is ``FLASK_`` and that key. No other
+code in the package reads ``app.config``.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ DROPPED = {
     "max_waiting_calls_per_client": "NODERPC_MAX_WAITING_CALLS is divided fairly among clients",
     "max_websockets": "NODERPC_MAX_OPEN_CONNECTIONS limits websockets, too",
 }
-"""Settings of the previous release by their names, with what holds now: they are taken with a
-warning until the next release."""
+"""Settings that the previous release had, by name, with a text that says what applies now. They
+are accepted with a warning until the next release."""
 
 SEE_LIST = "see docs/settings for the list"
-"""Hint for a name that resembles no setting."""
+"""Hint for an unknown name that is not similar to any setting."""
 
 
 def similar_setting(name: str) -> str | None:
@@ -76,7 +76,7 @@ def similar_setting(name: str) -> str | None:
 
 def no_setting(key: str) -> str:
     """Return the error text for an unknown key, with the closest setting."""
-    # Without the prefix, which would make any two names similar.
+    # Compare without the prefix, which would make any two names similar.
     like = similar_setting(key.removeprefix(PREFIX))
     hint = f"did you mean {PREFIX}{like.upper()}?" if like else SEE_LIST
     return f"unknown setting {key}; {hint}"
@@ -88,12 +88,12 @@ def warn_of_dropped(name: str, source: str) -> None:
 
 
 def shown_setting(row: Setting, value: object) -> str:
-    """Return the text of a setting's value, without credentials."""
+    """Return the displayed text of a setting's value, without credentials."""
     return "'…'" if row.kind.is_secret and value else repr(value)
 
 
 def given_by(instances: object) -> dict[str, Any]:
-    """Return the values that instances of features' settings have in place of the defaults.
+    """Return the values of features' settings instances that differ from the defaults.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an instance of another class.
     """
@@ -117,12 +117,12 @@ def read_settings(
     overrides: Mapping[str, object],
     written: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Return the settings of a mount: its overrides, then ``app.config``, then defaults.
+    """Return the settings of a mount: overrides come first, then ``app.config``, then defaults.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` naming the key for a value of
-    the wrong kind, an unknown ``NODERPC_`` key, or an unknown override; log a warning for one
-    of :data:`DROPPED`. ``written`` maps
-    names of settings to what an error names instead: a flag, or a file and a name in it.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` with the key for a value of the wrong
+    kind, an unknown ``NODERPC_`` key, or an unknown override; log a warning for a setting in
+    :data:`DROPPED`. ``written`` maps names of settings to the source that errors show instead
+    of the key: a flag, or a file and a name in it.
     """
     known = {row.key for row in all_settings()}
     dropped = {PREFIX + name.upper(): name for name in DROPPED}
@@ -149,8 +149,8 @@ def read_settings(
 
 
 class CoreSettings(TypedDict, total=False):
-    """Settings of the core as keywords of ``NodeRPC``, for type checkers; ``dialect`` is
-    missing, as it is a parameter."""
+    """Core settings as keyword arguments of ``NodeRPC``, for type checkers; ``dialect`` is
+    missing because it is a parameter."""
 
     database: str | None
     home: str | None

@@ -1,4 +1,5 @@
-"""Kinds of values: how each is read from JSON, the environment or a flag, and shown in help."""
+"""Kinds of values: how each is parsed from JSON, the environment or a flag, and shown in
+help."""
 
 from __future__ import annotations
 
@@ -19,35 +20,36 @@ class Kind:
     """A kind of values: its label in help, and its parser, which raises ``ValueError``."""
 
     form: str
-    """The value as it stands after a flag, if it is not one of few; empty for a switch, which
-    needs none."""
+    """Placeholder for the value in help, if it has no list of choices; empty for a switch,
+    which needs no value."""
     read: Callable[[object], Any]
     is_secret: bool = False
-    """True of credentials: shown nowhere, and refused as a flag, which a list of processes
-    shows."""
+    """True for credentials, which are never shown and refused as flags, because lists of
+    processes show flags."""
     known: Callable[[], Iterable[str]] = tuple
-    """Function that returns all values, if they are few."""
+    """Function that returns all allowed values, if they are few."""
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """All values, if they are few."""
+        """All allowed values, if they are few."""
         return tuple(self.known())
 
     @property
     def label(self) -> str:
-        """The value as it stands after a flag; empty for a switch, which needs none."""
+        """Placeholder or choices shown after the flag in help; empty for a switch, which needs
+        no value."""
         choices = self.choices
         return f"[{'|'.join(choices)}]" if choices else self.form
 
 
 def _text(value: object) -> str:
-    # from_prefixed_env reads values as JSON, so a chain id of digits arrives as int.
+    # from_prefixed_env parses values as JSON, so a chain ID of digits becomes an int.
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or not value:
         raise ValueError("a text is needed (quote a value that looks like a JSON number)")
     if not value.isascii():
-        # Of bytes that are no UTF-8, Python makes surrogates.
+        # Raise for lone surrogates, which Python uses for bytes that are not UTF-8.
         value.encode()
     return value
 
@@ -57,7 +59,7 @@ _MAX_CHAIN_ID_BYTES = 50
 
 
 def check_chain_id(text: str) -> str:
-    """Return a chain id; raise ``ValueError`` for one that no genesis document may have."""
+    """Return a chain ID; raise ``ValueError`` for one that a genesis document can't have."""
     size = len(text.encode())
     if not 0 < size <= _MAX_CHAIN_ID_BYTES or not text.isprintable():
         raise ValueError(f"chain_id has 1 to {_MAX_CHAIN_ID_BYTES} printable bytes, not {size}")
@@ -65,7 +67,7 @@ def check_chain_id(text: str) -> str:
 
 
 def one_of(known: Callable[[], Iterable[str]]) -> Kind:
-    """Return the kind of texts of which each is one of those known."""
+    """Return a kind whose values are one of the known strings."""
 
     def read(value: object) -> str:
         names = tuple(known())
@@ -99,7 +101,7 @@ def _switch(value: object) -> bool:
 
 
 def integer(minimum: int, label: str = "INTEGER", maximum: float = math.inf) -> Kind:
-    """Return the kind of whole numbers between a minimum and a maximum."""
+    """Return a kind of integers between a minimum and a maximum."""
     upper_bound = "" if maximum == math.inf else f", at most {maximum}"
 
     def read(value: object) -> int:
@@ -157,7 +159,7 @@ _ORIGIN = re.compile(r"(\*|null|[a-z][a-z0-9+.-]*://[^/\s]+)", re.IGNORECASE)
 def _origins(value: object) -> tuple[str, ...]:
     names = _names(value)
     for name in names:
-        # Browsers send scheme, host and port, and a list without them allows nobody.
+        # Browsers send origins with a scheme, so an entry without one would never match.
         if not _ORIGIN.fullmatch(name):
             raise ValueError(
                 f"{short_repr(name)} is not an origin: https://wallet.example, http://localhost:3000"

@@ -39,7 +39,7 @@ GROUPS = {
     "access": "Access",
     "server": "The server",
 }
-"""Groups of settings by their names, with their titles; features have groups of their own."""
+"""Groups of settings: names and titles. Features have their own groups."""
 
 NEWCOMER = (
     "database",
@@ -52,7 +52,7 @@ NEWCOMER = (
     "rpc_laddr",
     "workers",
 )
-"""Settings that help and docs show first, before those of features that are usual."""
+"""Settings that help and docs show first, before features' settings that are usual."""
 
 
 def setting(
@@ -65,11 +65,11 @@ def setting(
     is_of_chain: bool = False,
     is_usual: bool = False,
 ) -> Any:
-    """Return a dataclass field with its group, default, kind, sentence for the docs, and the
-    flags that other nodes have for it.
+    """Return a dataclass field with its group, default, kind, help sentence, and the flags that
+    other nodes have for the same setting.
 
-    One that ``is_of_chain`` is the same for each mount that serves the chain. Help and docs
-    show first what ``is_usual``.
+    A setting with ``is_of_chain`` has the same value for each mount that serves the chain. Help
+    and docs show settings with ``is_usual`` first.
     """
     metadata = {
         "group": group,
@@ -99,19 +99,21 @@ def _defaults() -> dict[type[Any], Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of one mount, read once when it is registered."""
+    """Settings of one mount, read once when it is registered."""
 
     database: str | None = setting(
         "chain",
         None,
         PATH,
-        "SQLite file or ``postgresql://`` URL; ``noderpc.db`` in the instance folder.",
+        "SQLite file or ``postgresql://`` URL; by default ``noderpc.db`` in the instance"
+        " folder.",
     )
     home: str | None = setting(
         "chain",
         None,
         PATH,
-        "Folder of ``config/`` with genesis and keys; the database's folder.",
+        "Folder that contains ``config/`` with genesis and keys; by default the database's"
+        " folder.",
         is_of_chain=True,
     )
     application: str = setting(
@@ -125,8 +127,8 @@ class Settings:
         "chain",
         None,
         CHAIN_ID,
-        "Chain id of a new chain, at most 50 bytes; ``test-chain-`` and six letters when not"
-        " given.",
+        "Chain ID of a new chain, at most 50 bytes; by default ``test-chain-`` and six random"
+        " letters.",
         is_of_chain=True,
     )
     moniker: str = setting(
@@ -136,23 +138,23 @@ class Settings:
         "chain",
         True,
         SWITCH,
-        "True to produce blocks in this process, if no other holds the lease.",
+        "True to produce blocks in this process, unless another process holds the lease.",
         is_of_chain=True,
     )
     accept_loss: bool = setting(
         "chain",
         False,
         SWITCH,
-        "True to go on from the head of a store that has lost blocks which its development key"
-        " signed; other keys never sign a height twice.",
+        "True to continue from the head of a store that has lost blocks signed with its"
+        " development key; other keys never sign a height twice.",
         is_of_chain=True,
     )
     block_interval: float = setting(
         "chain",
         1.0,
         SECONDS,
-        "Seconds between two blocks; with ``NODERPC_DEV`` and at most 0.1, each transaction"
-        " gets its block at once.",
+        "Seconds between two blocks; with ``NODERPC_DEV`` and at most 0.1 seconds, each"
+        " transaction gets a block immediately.",
         is_of_chain=True,
     )
     empty_blocks: bool = setting(
@@ -168,7 +170,7 @@ class Settings:
         "chain",
         None,
         COUNT,
-        "Number of latest blocks to retain, with their results and events; all when not given.",
+        "Number of latest blocks to retain, with their results and events; by default all.",
         is_of_chain=True,
     )
     max_tx_bytes: int = setting(
@@ -182,7 +184,7 @@ class Settings:
         False,
         SWITCH,
         "True to fund ten accounts with publicly known keys on a new chain of the application"
-        " ``evm``, and let callers on this machine sign with them; or of ``bank``.",
+        " ``evm`` or ``bank``; with ``evm``, callers on this machine can sign with these keys.",
         is_of_chain=True,
     )
     dialect: str = setting(
@@ -199,36 +201,39 @@ class Settings:
                 "comet-1.0",
             )
         ),
-        "Kind of node whose encodings are served: ``document``, ``comet-0.34``, ``comet-0.37``,"
-        " ``comet-0.38``, ``comet-0.39``, ``comet-0.40`` or ``comet-1.0``. The genesis document"
-        " is read by its rules.",
+        "Kind of node whose encodings are served: ``document``, ``comet-0.34``,"
+        " ``comet-0.37``, ``comet-0.38``, ``comet-0.39``, ``comet-0.40`` or ``comet-1.0``. The"
+        " genesis document is parsed by the same rules.",
     )
     max_body_bytes: int = setting(
         "rpc",
         1_000_000,
         BYTES,
-        "Maximum bytes of a request body; the host's ``MAX_CONTENT_LENGTH`` if lower.",
+        "Maximum bytes of a request body; the host app's ``MAX_CONTENT_LENGTH`` if lower.",
     )
     max_batch: int = setting("rpc", 10, COUNT, "Maximum calls in one JSON-RPC batch.")
     max_response_bytes: int = setting(
         "rpc",
         25_000_000,
         BYTES,
-        "Maximum bytes of a response: of a batch, whose calls beyond it get an error, of a"
-        " page of a search, a trace or a simulation.",
+        "Maximum bytes of the response to a batch (calls beyond the limit get an error), of a"
+        " page of search results, of a trace and of a simulation.",
     )
     broadcast_timeout: float = setting(
-        "rpc", 10.0, SECONDS, "Seconds that ``broadcast_tx_commit`` waits for its block."
+        "rpc",
+        10.0,
+        SECONDS,
+        "Seconds that ``broadcast_tx_commit`` waits for the transaction's block.",
     )
     max_waiting_calls: int = setting(
         "rpc",
         100,
         COUNT,
         "Maximum waiting calls of ``broadcast_tx_commit``, ``events`` and"
-        " ``eth_sendRawTransactionSync`` in a process, divided fairly among clients.",
+        " ``eth_sendRawTransactionSync`` in a process, shared fairly among clients.",
     )
     max_subscription_clients: int = setting(
-        "rpc", 100, COUNT, "Maximum websocket clients with a subscription in a process."
+        "rpc", 100, COUNT, "Maximum websocket clients with subscriptions in a process."
     )
     max_subscriptions_per_client: int = setting(
         "rpc", 5, COUNT, "Maximum subscriptions of one websocket client."
@@ -237,67 +242,72 @@ class Settings:
         "rpc",
         200,
         COUNT,
-        "Maximum events queued for a slow subscriber, besides the latest block's.",
+        "Maximum events queued for a slow subscriber, in addition to the events of the latest"
+        " block.",
     )
     search_timeout: float = setting(
         "rpc",
         2.0,
         SECONDS,
-        "Maximum seconds of a search, its wait in the queue included; the rows that it may"
-        " read grow with them.",
+        "Maximum seconds of a search, including its wait in the queue; the number of rows"
+        " that it may read is proportional to it.",
     )
     cache_bytes: int = setting(
         "rpc",
         DEFAULT_BYTES,
         integer(0, "BYTES"),
-        "Maximum bytes of all caches of a process: responses, Ethereum's blocks and"
-        " transactions, the EVM's state; the largest of an app's mounts counts. 0 caches no"
-        " responses.",
+        "Maximum bytes of all caches of a process: responses, Ethereum blocks and"
+        " transactions, EVM state. If an app has several mounts, the largest value applies. 0"
+        " disables the cache of responses.",
     )
     exclude_routes: tuple[str, ...] = setting(
         "rpc",
         (),
         NAMES,
-        "Routes whose GET path is left to the host; ``index`` (the list of endpoints at"
-        " ``GET /``), ``evm``, ``readyz``, ``openapi``, ``try`` and ``metrics`` may be among"
-        " them. JSON-RPC still answers them.",
+        "Routes whose GET path is left to the host app; the list can include ``index`` (the"
+        " list of endpoints at ``GET /``), ``evm``, ``readyz``, ``openapi``, ``try`` and"
+        " ``metrics``. JSON-RPC still serves the methods.",
     )
     metrics: bool = setting(
         "rpc",
         False,
         SWITCH,
-        "True to serve metrics for Prometheus at ``GET /metrics``, to every client.",
+        "True to serve Prometheus metrics at ``GET /metrics``, to every client.",
     )
     log_calls: bool = setting(
         "rpc",
         False,
         SWITCH,
         "True to log each call to the logger ``flask_noderpc.calls`` at INFO: method, code,"
-        " milliseconds, transport and address, never parameters.",
+        " milliseconds, transport and address, but never parameters.",
     )
     allowed_hosts: tuple[str, ...] = setting(
         "access",
         (),
         NAMES,
-        "Hosts that requests may name, without ports; ``*`` stands for any part of a name. When"
-        " not given all, but at loopback addresses of ``noderpc start`` only ``localhost`` and"
-        " IP addresses, which are always served there.",
+        "Host names, without ports, that the ``Host`` header of a request may have; ``*``"
+        " matches any part of a name. By default all are allowed, but loopback addresses of"
+        " ``noderpc start`` only allow ``localhost`` and IP addresses, which are always"
+        " allowed there.",
     )
     allow_methods: tuple[str, ...] = setting(
         "access",
         ("*",),
         NAMES,
-        "RPC methods that are served; ``*`` stands for any part of a name.",
+        "RPC methods that are served; ``*`` matches any part of a name.",
     )
     deny_methods: tuple[str, ...] = setting(
-        "access", (), NAMES, "RPC methods that are not served, of those that are allowed."
+        "access",
+        (),
+        NAMES,
+        "RPC methods that are not served even if ``NODERPC_ALLOW_METHODS`` includes them.",
     )
     rpc_unsafe: bool = setting(
         "access",
         False,
         SWITCH,
         "True to serve ``dial_seeds``, ``dial_peers`` and ``unsafe_flush_mempool``, which"
-        " change the node for all its callers.",
+        " change the node for all clients.",
     )
     trusted_proxies: int = setting(
         "access",
@@ -310,7 +320,8 @@ class Settings:
         ("*",),
         ORIGINS,
         "Origins, such as ``https://wallet.example``, whose pages may read and subscribe;"
-        " ``*`` is any. Those of this site always may, and programs other than browsers.",
+        " ``*`` allows any origin. Pages of this site and programs other than browsers always"
+        " may.",
     )
     write_origins: tuple[str, ...] = setting(
         "access", (), ORIGINS, "Origins of other sites whose pages may also send transactions."
@@ -319,8 +330,8 @@ class Settings:
         "access",
         (),
         ORIGINS,
-        "Origins whose pages may read responses in browsers (CORS); ``*`` is any, and stands"
-        " for any part of a name.",
+        "Origins whose pages may read responses in browsers (CORS); ``*`` allows any origin,"
+        " and within a name matches any part of it.",
     )
     cors_headers: tuple[str, ...] = setting(
         "access",
@@ -333,13 +344,14 @@ class Settings:
             "X-Cosmos-Block-Height",
         ),
         NAMES,
-        "Headers that pages of other sites may send.",
+        "Request headers that pages of other sites may send (CORS).",
     )
     rpc_laddr: str = setting(
         "server",
         "tcp://127.0.0.1:26657",
         ADDRESSES,
-        "Addresses of the node RPC: where ``noderpc start`` listens, and shown in ``status``.",
+        "Addresses of the node RPC: ``noderpc start`` listens on them, and ``status`` shows"
+        " them.",
         flags=("--rpc.laddr",),
         is_of_chain=True,
     )
@@ -347,47 +359,49 @@ class Settings:
         "server",
         "",
         OPTIONAL_PATH,
-        "Certificate of the node RPC, for TLS.",
+        "TLS certificate file of the node RPC.",
         flags=("--rpc.tls_cert_file",),
     )
     tls_key_file: str = setting(
         "server",
         "",
         OPTIONAL_PATH,
-        "Private key of the node RPC's certificate.",
+        "Private key file of the node RPC's TLS certificate.",
         flags=("--rpc.tls_key_file",),
     )
     workers: int = setting(
         "server",
         1,
         PROCESSES,
-        "Serving processes. With more than one, ``noderpc start`` adds one that produces.",
+        "Number of serving processes. With more than one, ``noderpc start`` adds a process"
+        " that produces blocks.",
     )
     server_threads: int | None = setting(
         "server",
         None,
         COUNT,
-        "Threads of a process of your server, if their number is fixed: waiting calls and"
-        " websockets leave some of them to requests. Those of gunicorn are detected.",
+        "Number of threads per process of your server, if it is fixed: waiting calls and"
+        " websockets leave some of them free for other requests. The number is detected under"
+        " gunicorn.",
     )
     max_open_connections: int = setting(
         "server",
         900,
         COUNT,
-        "Maximum connections at an address of a process of ``noderpc start``, without"
-        " websockets and those whose call waits for a block; and as many open websockets in a"
-        " process of any server, of both APIs together.",
+        "Maximum connections at an address of a process of ``noderpc start``, not counting"
+        " websockets and connections whose call waits for a block; also the maximum websockets"
+        " in a process of any server, for both APIs together.",
     )
     max_connections_per_client: int | None = setting(
         "server",
         None,
         COUNT,
-        "Maximum websockets of one client in a process, and its connections at an address of"
-        " ``noderpc start``, with websockets and without trusted proxies; when not given 256,"
-        " and no limit for clients of this machine.",
+        "Maximum websockets of one client in a process; without trusted proxies also its"
+        " maximum connections at an address of ``noderpc start``, including websockets. By"
+        " default 256, and unlimited for clients on this machine.",
     )
     of_features: Mapping[type[Any], Any] = field(default_factory=_defaults)
-    """Settings of features, by the classes that declare them."""
+    """Settings of features, by the class that declares them."""
 
     def of(self, kind: type[T]) -> T:
         """Return the settings of a feature, by the class that declares them."""
@@ -395,12 +409,12 @@ class Settings:
         return found
 
     def value(self, name: str) -> Any:
-        """Return the value of any setting by its name."""
+        """Return the value of any setting by name."""
         owner = _owners()[name]
         return getattr(self if owner is Settings else self.of_features[owner], name)
 
     def replica(self) -> str | None:
-        """Return the URL of the database's replica, if a setting of a feature names one."""
+        """Return the URL of the database's replica, if a feature's setting is set to one."""
         return next(filter(None, map(self.value, replica_settings())), None)
 
     def apis(self) -> Iterator[Api]:
@@ -408,7 +422,7 @@ class Settings:
         return (api for api in apis() if self.value(api.setting))
 
     def changed(self, **values: Any) -> Settings:
-        """Return the settings with other values of some, by their names."""
+        """Return a copy of the settings with some values changed, by name."""
         given: dict[type[Any], dict[str, Any]] = {}
         for name, value in values.items():
             given.setdefault(_owners()[name], {})[name] = value
@@ -419,7 +433,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row of :data:`SETTINGS`."""
+    """Declaration of one setting."""
 
     name: str
     key: str
@@ -429,26 +443,27 @@ class Setting:
     default: object
     doc: str
     owner: type[Any]
-    """Class that declares it."""
+    """Class that declares the setting."""
     flags: tuple[str, ...] = ()
-    """Flags of ``noderpc start``: those of other nodes, and its name as a flag."""
+    """Flags of ``noderpc start``: those of other nodes, then the setting's own name."""
 
     is_of_chain: bool = False
-    """True for a setting of the chain itself, the same for each mount that serves it."""
+    """True for a setting of the chain itself, which is the same for each mount that serves
+    it."""
     is_usual: bool = False
-    """True for one that help and docs show first."""
+    """True if help and docs show the setting first."""
 
     @property
     def read(self) -> Callable[[object], Any]:
-        """Parser of a value; it raises ``ValueError``."""
+        """Parser of values; raises ``ValueError``."""
         return self.kind.read
 
 
 @cache
 def all_settings() -> tuple[Setting, ...]:
-    """Return all settings, the core's before those of features; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` if two have one name, or one a group that is
-    not there."""
+    """Return all settings, first the core's, then those of features; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` if two have the same name, or if a group
+    does not exist."""
     found: dict[str, Setting] = {}
     groups = _titles()
     owners: list[type[Any]] = [Settings, *_kinds()]
@@ -488,12 +503,13 @@ def _owners() -> dict[str, type[Any]]:
 
 
 def flag_of(name: str) -> str:
-    """Return the first flag of a setting, by its name."""
+    """Return the first flag of a setting, by the setting's name."""
     return next(row.flags[0] for row in all_settings() if row.name == name)
 
 
 def settings_of(group: str) -> list[Setting]:
-    """Return the settings of a group without those of ``first``, which are for a newcomer."""
+    """Return the settings of a group, without the usual ones; ``first`` is the group of the
+    usual ones."""
     if group == "first":
         usual = [row for row in all_settings() if row.is_usual]
         return sorted(usual, key=lambda row: (*NEWCOMER, row.name).index(row.name))
@@ -501,12 +517,12 @@ def settings_of(group: str) -> list[Setting]:
 
 
 def by_group() -> Iterator[tuple[str, list[Setting]]]:
-    """Yield the titles of groups with their settings, those for a newcomer first and those of
-    features last."""
+    """Yield the title and the settings of each group: usual settings first, features' groups
+    last."""
     for group, title in _titles().items():
         yield title, settings_of(group)
 
 
 def _titles() -> dict[str, str]:
-    """Return the titles of groups by their names."""
+    """Return the titles of all groups by name."""
     return {**GROUPS, **{each.name: each.title for each in features() if each.title}}

@@ -196,5 +196,5 @@ def test_what_can_not_be_read_is_refused(reads: Any) -> None:
 
 
 def test_a_mempool_of_a_store_has_no_subclass() -> None:
-    with pytest.raises(TypeError, match="Filtered: a mempool of your own is a Mempool whose"):
+    with pytest.raises(TypeError, match="Filtered: derive your own mempool from Mempool"):
         type("Filtered", (SQLMempool,), {})

@@ -71,9 +71,9 @@ store.compact()
 answered(1)
 """
 MIGRATE = """
-from flask_noderpc.backends.sqlite import migration
+from flask_noderpc.backends.sqlite import schema
 
-migration._STEP_S = -1.0
+schema._STEP_S = -1.0
 store.migrate(answered)
 """
 # Sizes of the WAL with occasional checkpoints, and with one after most blocks.

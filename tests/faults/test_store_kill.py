@@ -75,9 +75,9 @@ while True:
 MIGRATE = """
 import sys
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.sqlite import migration
+from flask_noderpc.backends.sqlite import schema
 
-migration._STEP_S = -1.0
+schema._STEP_S = -1.0
 print("begun", flush=True)
 SQLiteBackend(sys.argv[2]).migrate(lambda remaining: print(remaining, flush=True))
 """

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends import open_store
-from flask_noderpc.backends.sqlite import compact
+from flask_noderpc.backends.sqlite import copies
 from flask_noderpc.cli import main
 from flask_noderpc.server import output
 from flask_noderpc.testing import make_chain
@@ -93,7 +93,7 @@ def test_the_rate_is_that_of_the_work_and_not_of_what_was_done_before(
 def test_a_compaction_tells_how_much_is_copied(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compact, "_STEPS", 10)
+    monkeypatch.setattr(copies, "_STEPS", 10)
     told: list[tuple[int, int]] = []
     with closing(open_store(database)) as store:
         _, after = store.compact(lambda done, total: told.append((done, total)))

@@ -1,1 +1,1 @@
-"""The abstract backend and its capabilities, without any store."""
+"""Abstract backend and its capabilities, independent of any store."""

@@ -1,4 +1,4 @@
-"""The application of an embedded chain in ABCI's terms: its requests and results."""
+"""Application of an embedded chain: the requests and results of ABCI."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from .reads import ChainReads
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Transactions that wait for a block, in the order in which they were accepted."""
+    """Pending transactions, in the order in which they were accepted."""
 
     stored: tuple[tuple[int, bytes], ...] = ()
-    """Those of the mempool behind a cursor, each with its own."""
+    """Transactions of the mempool after a cursor, each with its own cursor."""
     incoming: tuple[bytes, ...] = ()
-    """Those that this process has accepted and is storing; some may be stored by now."""
+    """Transactions that this process has accepted and is storing; some may be stored by now."""
     total: int = 0
-    """Number of all that are stored."""
+    """Number of all stored pending transactions."""
 
 
 class AppState(Protocol):
-    """The application's committed key-value state, in the chain's own store."""
+    """Committed key-value state of the application, in the chain's own store."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value, or ``None``."""
+        """Return the value of a key, or ``None``."""
 
     def range(
         self, prefix: bytes, after: bytes | None = None, limit: int = 1000
     ) -> Sequence[tuple[bytes, bytes]]:
-        """Return the first pairs whose keys begin with the prefix and follow ``after``, in the
-        order of their bytes."""
+        """Return the first pairs whose keys start with the prefix and sort after ``after``, in
+        byte order."""
 
     def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:
-        """Return the oldest transactions that wait behind a cursor, at most ``limit`` of the
+        """Return the oldest pending transactions after a cursor, at most ``limit`` of the
         stored ones."""
 
 
@@ -55,7 +55,7 @@ class InitChain:
 
     app_hash: bytes = b""
     validators: tuple[ValidatorUpdate, ...] = ()
-    """Replaces the genesis validators; empty keeps them."""
+    """Validators that replace the genesis validators; empty keeps the genesis validators."""
     consensus_params: ConsensusParamsUpdate | None = None
     changes: Changes = field(default_factory=dict)
 
@@ -72,9 +72,9 @@ class BlockRequest:
     hash: bytes
     last_commit: Commit
     validators: ValidatorSet
-    """The set that signs this height."""
+    """Validator set that signs this height."""
     next_validators: ValidatorSet
-    """The set that signs the next height, which validator updates change."""
+    """Validator set that signs the next height, before this block's validator updates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,98 +92,101 @@ class BlockExecution:
 
 @dataclass(frozen=True, slots=True)
 class BlockLimits:
-    """Maximum bytes and gas of a block's transactions; -1 is no limit."""
+    """Maximum bytes and gas of a block's transactions; -1 means unlimited."""
 
     max_bytes: int
     max_gas: int
 
     def fits(self, size: int, gas: int) -> bool:
-        """Return true if so many bytes and so much gas fit."""
+        """Return true if transactions with this total size and gas fit."""
         return not 0 <= self.max_bytes < size and not 0 <= self.max_gas < gas
 
 
 @dataclass(frozen=True, slots=True)
 class SenderNonce:
-    """Sender and nonce of a transaction: another one with the same replaces it."""
+    """Sender and nonce of a transaction. Another transaction with the same pair replaces it."""
 
     hash: bytes
-    """The transaction's Ethereum hash."""
+    """Ethereum hash of the transaction."""
     sender: bytes
     nonce: int
     next_nonce: int
-    """The sender's first unused nonce."""
+    """First unused nonce of the sender."""
     fee_cap: int
-    """Maximum price of a unit of gas."""
+    """Maximum price per unit of gas."""
     tip: int
 
 
 class ApplicationAccess:
-    """The application behind a chain, as far as clients query it. The default has none."""
+    """Application behind a chain, as far as clients can query it. By default there is no
+    application."""
 
     refusal = "this backend has no application"
-    """Error of a method that is not supported."""
+    """Error message of an unsupported method."""
 
     is_chain_only = False
-    """True if :meth:`info` and :meth:`query` may be cached while the backend's ``version()``
-    is the same."""
+    """True if results of :meth:`info` and :meth:`query` may be cached while the backend's
+    ``version()`` stays the same."""
 
     def info(self) -> AppInfo:
         """Return the application's info."""
         raise NotSupported(self.refusal)
 
     def check_tx(self, tx: bytes) -> ExecTxResult:
-        """Return the application's check of a transaction, without the mempool's."""
+        """Return the application's check of a transaction, without the mempool's own checks."""
         raise NotSupported(self.refusal)
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        """Return the application's answer."""
+        """Return the application's response to a query of its state."""
         raise NotSupported(self.refusal)
 
     def sdk_prefix(self) -> str | None:
-        """Return the prefix of addresses of an application of the Cosmos SDK, above which the
-        node answers queries about blocks and transactions; ``None`` for others, and where
-        another node answers."""
+        """Return the address prefix of a Cosmos SDK application whose queries about blocks and
+        transactions the node answers; ``None`` for other applications, and if another node
+        answers these queries."""
         return None
 
 
 class Application(ApplicationAccess, ABC):
-    """A state machine in ABCI's terms.
+    """An ABCI application: the state machine of an embedded chain.
 
-    It reads its committed state from an :class:`AppState` and hands its writes back, so
-    that a block, its results and the state it leaves are stored together or not at all.
+    An application reads its committed state from an :class:`AppState` and returns its writes,
+    so a block, its results and the resulting state are stored together or not at all.
     """
 
     name = ""
-    """The mark of its chains' stores, so that no other application opens them;
-    empty marks none."""
+    """Application name that is stored with its chains, so that no other application opens them;
+    empty stores no name."""
 
     rechecks = True
     """True if pending transactions are checked again after each block."""
 
     checks_in_turn = False
-    """True if whether a transaction is valid depends on those that wait before it, which
-    ``AppState.waiting()`` has: a process then checks one after the other."""
+    """True if the validity of a transaction depends on the transactions pending before it (see
+    ``AppState.waiting()``); a process then checks one transaction at a time."""
 
     makes_empty_blocks_together = False
     """True if :meth:`finalize_block` can be called for several blocks without transactions
-    before they are stored and committed: what it keeps between them is in its state alone."""
+    before they are stored and committed. Between these calls the application must keep nothing
+    outside its state."""
 
     selects_txs = False
-    """True if :meth:`prepare_proposal` gets all waiting transactions and selects among them;
+    """True if :meth:`prepare_proposal` gets all pending transactions and selects among them;
     false if it gets the oldest that fit the block.
 
-    If true, a transaction is checked before the mempool's limits are: it may replace another
-    of its :meth:`sender_nonce`.
+    If true, a transaction is checked before the mempool's limits are, because it may replace a
+    transaction with the same :meth:`sender_nonce`.
     """
 
     is_chain_only = False
-    """True if :meth:`info` and :meth:`query` follow from the :class:`AppState` and their
-    parameters alone, so that their answers are cached until the next block. A subclass that
-    overrides one of the two declares it anew."""
+    """True if :meth:`info` and :meth:`query` depend only on the :class:`AppState` and their
+    parameters, so that their results can be cached until the next block. A subclass that
+    overrides one of the two methods must declare this attribute again."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # The first class with one of the three must be one that declares it.
+        # The first class in the MRO that defines one of the three names must declare
+        # ``is_chain_only``.
         for kind in cls.__mro__:
             if "is_chain_only" in vars(kind):
                 return
@@ -193,17 +196,18 @@ class Application(ApplicationAccess, ABC):
 
     @abstractmethod
     def info(self) -> AppInfo:
-        """Return name, version and last height of the application."""
+        """Return the application's name, version and last height."""
 
     @abstractmethod
     def init_chain(self, genesis: Genesis) -> InitChain:
-        """The state before the first block."""
+        """Return the state before the first block."""
 
     def describe_genesis(self, genesis: Genesis) -> Mapping[str, str]:
-        """Return what :meth:`init_chain` would make of a genesis document, as names and texts
-        for people; raise :exc:`~flask_noderpc.errors.ConfigurationError` if it would refuse it.
+        """Return a summary of what :meth:`init_chain` would make of a genesis document, as
+        names and readable values; raise :exc:`~flask_noderpc.errors.ConfigurationError` if it
+        would refuse the document.
 
-        Nothing is stored, and the application is not used any further.
+        Nothing is stored, and the application is not used afterwards.
         """
         return {}
 
@@ -212,8 +216,8 @@ class Application(ApplicationAccess, ABC):
         """Check a transaction for the mempool; code 0 accepts it."""
 
     def fail_next_tx(self, result: ExecTxResult | None, *, in_check: bool = False) -> None:
-        """Let the next transaction fail with a result, in its block or in its check; ``None``
-        takes both back. For tests: raise :exc:`~flask_noderpc.errors.NotSupported` if the
+        """Make the next transaction fail with a result, in its block or in its check; ``None``
+        cancels both. For tests: raise :exc:`~flask_noderpc.errors.NotSupported` if the
         application can't."""
         if result is not None:
             raise NotSupported(
@@ -222,46 +226,47 @@ class Application(ApplicationAccess, ABC):
             )
 
     def begin_recheck(self) -> None:
-        """All pending transactions are about to be checked again, the oldest first."""
+        """Prepare to check all pending transactions again, oldest first."""
 
     def recheck_tx(self, tx: bytes) -> ExecTxResult:
-        """Check a transaction that is pending already, or that this node made."""
+        """Check a transaction that is already pending, or that this node made."""
         return self.check_tx(tx)
 
     def sender_nonce(self, tx: bytes) -> SenderNonce | None:
-        """Return sender and nonce of a transaction that :meth:`check_tx` accepted; ``None``
-        where the application has no nonces."""
+        """Return the sender and nonce of a transaction that :meth:`check_tx` accepted; ``None``
+        if the application has no nonces."""
         return None
 
     def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
-        """The transactions of a block that is about to be proposed.
+        """Return the transactions of a block that is about to be proposed.
 
-        Those that are left out wait for another block, unless others are brought in:
-        those have taken their place.
+        Transactions that are left out stay pending, unless the result contains transactions
+        that were not in ``txs``: these replace the ones left out.
         """
         return tuple(txs)
 
     @abstractmethod
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
-        """The begin, deliver and end results of a block, and what it writes.
+        """Return the results of a block's begin, deliver and end steps, and its writes.
 
-        Nothing is stored yet: a block that does not get committed is executed again.
+        The block is not stored yet; if it does not get committed, it is executed again.
         """
 
     needs_blocks = 1
-    """Number of latest blocks that must be stored when one is executed."""
+    """Number of latest blocks that must be stored when a block is executed."""
 
     def commit(self, height: int) -> int | None:
-        """The block is durable now; an application with a store of its own keeps it.
+        """Return the lowest height whose block may still be needed; blocks below it may be
+        pruned. ``None`` or 0 leaves that to the operator, who may always keep more blocks.
 
-        The lowest height whose block may still be needed: those below may be forgotten.
-        ``None`` or 0 leaves that to the operator, who may keep more in any case.
+        Called after the block was stored durably. An application with its own store commits its
+        changes here.
         """
         return None
 
     def undo_changes(self, height: int) -> Changes:
         """Return the changes that restore the state after an earlier block; raise
-        :exc:`~flask_noderpc.errors.NotSupported` where that can't be had any more."""
+        :exc:`~flask_noderpc.errors.NotSupported` if they are not available any more."""
         raise NotSupported(
             "the application keeps no earlier states, its blocks stay",
             "NODERPC_APPLICATION = 'bank' and 'evm' keep them",
@@ -269,10 +274,10 @@ class Application(ApplicationAccess, ABC):
 
     def verify_state(self, chain: ChainReads) -> None:
         """Check the committed state against the app hash of the chain's blocks; raise
-        :exc:`~flask_noderpc.errors.InvalidBlock`.
+        :exc:`~flask_noderpc.errors.InvalidBlock` if they differ.
 
-        The default compares the app hash of :meth:`info`. An application whose app hash
-        commits to its state computes it anew from the state.
+        The default compares the app hash of :meth:`info`. An application whose app hash commits
+        to its state should recompute the hash from the state.
         """
         info = self.info()
         height, app_hash = info.last_block_height, info.last_block_app_hash
@@ -281,12 +286,13 @@ class Application(ApplicationAccess, ABC):
 
     @abstractmethod
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        """An answer from the committed state."""
+        """Return the response to a query of the committed state."""
 
     @property
     def capabilities(self) -> Mapping[Capability[Any], Any]:
-        """What a backend with this application can do besides, by keys; by default nothing."""
+        """Further capabilities of a backend with this application, by their keys; empty by
+        default."""
         return {}
 
     def close(self) -> None:
-        """Stop worker processes; they start again when they are needed."""
+        """Stop worker processes. They start again when they are needed."""

@@ -1,8 +1,8 @@
 """Backend that the routes use: a chain that they read, and optional capabilities.
 
 The author of a read-only backend implements the abstract methods of
-:class:`~flask_noderpc.backends.base.reads.ChainReads`. Everything else a backend can do is an
-object of its own with a refusing default, which a subclass replaces.
+:class:`~flask_noderpc.backends.base.reads.ChainReads`. Every other ability of a backend is a
+separate object. Its default refuses every call; a subclass replaces it.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from .reads import ChainReads
 
 
 class ChainBackend:
-    """A backend of a mount: it has the reads of a chain, and capabilities."""
+    """Backend of a mount: the reads of a chain, and capabilities."""
 
     def __init__(self, reads: ChainReads) -> None:
         if not isinstance(reads, ChainReads):
             raise ConfigurationError(f"reads is {short_repr(reads)}: a ChainReads is needed")
         self.reads = reads
-        """The chain, as the routes read it."""
+        """Reads of the chain that the routes use."""
 
-    # Capabilities, each built once.
+    # Capabilities; each object is created once.
 
     @cached_property
     def mempool(self) -> Mempool:
-        """Pending transactions; by default there are none."""
+        """Pending transactions; the default mempool refuses all."""
         return Mempool()
 
     @cached_property
     def evidence(self) -> EvidencePool:
-        """Pending evidence; by default there is none."""
+        """Pending evidence; the default pool refuses all."""
         return EvidencePool()
 
     @property
     def application(self) -> ApplicationAccess:
-        """The application behind the chain; by default there is none."""
+        """Application behind the chain; the default refuses every call."""
         return _NO_APPLICATION
 
     @cached_property
@@ -61,73 +61,77 @@ class ChainBackend:
 
     @property
     def filters(self) -> Filters:
-        """Polled filters; by default those of this process in memory."""
-        # Of several threads that come first together, one's object is stored.
+        """Filters that clients poll; by default stored in this process's memory."""
+        # If several threads get here first, they all use the object that was stored first.
         stored: dict[str, MemoryFilters] = self.__dict__
         return stored.setdefault("_memory_filters", MemoryFilters())
 
     @property
     def control(self) -> Control:
-        """Development control; raise :exc:`~flask_noderpc.errors.NotSupported` without it."""
+        """Development control; raise :exc:`~flask_noderpc.errors.NotSupported` if the chain has
+        no such control."""
         raise no_control()
 
     @property
     def capabilities(self) -> Mapping[Capability[Any], Any]:
-        """What else the backend can do, by keys, some of which features define; by default
-        nothing."""
+        """Further capabilities by key, some of which features define; empty by default."""
         return {}
 
-    # Helpers.
+    # Clock, health and backfill.
 
     def chain_time(self) -> int:
         """Return the time of the chain's clock in nanoseconds since 1970; by default the
-        machine's."""
+        machine's time."""
         return time.time_ns()
 
     @property
     def health(self) -> Health:
-        """Health of what the chain depends on; by default that its height can be read."""
+        """Health of the services that the chain depends on; by default only the height must be
+        readable."""
         return Health()
 
     def backfill_progress(self) -> BackfillProgress | None:
-        """Return the progress of a backfill from other nodes; by default there is none."""
+        """Return the progress of a backfill from other nodes; ``None`` by default."""
         return None
 
-    # Lifecycle.
+    # Start and stop.
 
     def start(self) -> None:
-        """Begin what runs beside the calls, unless it has begun in this process.
+        """Start background work, unless it is already running in this process.
 
-        Called before every call, so it is quick when there is nothing to do.
+        Called before every request, so it must return quickly if there is nothing to do.
         """
 
     def follow(self) -> None:
         """Follow the chain of other nodes in threads, as soon as no other process does.
 
-        A process that serves nothing calls it. By default no other nodes are followed.
+        Processes that serve no requests call this method. By default no other nodes are
+        followed.
         """
 
     def check_ready(self) -> None:
-        """Raise :exc:`~flask_noderpc.errors.BackendError` if calls can't be answered, or
-        :attr:`health` has a problem."""
+        """Raise :exc:`~flask_noderpc.errors.BackendError` if requests can't be answered, or if
+        :attr:`health` reports a problem."""
         self.reads.latest_height()
         if problem := self.health.problem():
             raise NotReady(problem)
 
     def check_disk_space(self) -> None:
-        """Raise :exc:`~flask_noderpc.errors.BackendError` if the store is full and can
-        commit no block; the default never raises."""
+        """Raise :exc:`~flask_noderpc.errors.BackendError` if the disk is full, so that no block
+        can be committed; the default never raises."""
 
     def has_all_rounds(self) -> bool:
-        """Return true if all rounds of consensus made a block, so that none timed out."""
+        """Return true if every consensus round so far produced a block, so that no round timed
+        out."""
         return True
 
     def awaits_first_block(self) -> bool:
-        """Return true if the first block is to come, and is made without a transaction."""
+        """Return true if the first block does not exist yet and will be produced without a
+        transaction."""
         return False
 
     def close(self) -> None:
-        """Close files and stop threads; the next call opens them again."""
+        """Close files and stop threads; the next call opens the files again."""
         self.reads.close()
 
 

@@ -1,4 +1,4 @@
-"""Optional capabilities of a backend: mempool, network, development control and others."""
+"""Optional capabilities of a backend, such as mempool, network and development control."""
 
 from __future__ import annotations
 
@@ -22,29 +22,31 @@ T = TypeVar("T")
 
 
 class HasCapabilities(Protocol):
-    """A backend, a store or an application."""
+    """A backend, store or application with capabilities."""
 
     @property
     def capabilities(self) -> Mapping[Capability[Any], Any]:
-        """Further capabilities, by their keys."""
+        """Further capabilities, by key."""
 
 
 @dataclass(frozen=True, eq=False)
 class Capability(Generic[T]):
-    """Key of something that only some backends can do; features define keys of their own.
+    """Key of an ability that only some backends have; features define their own keys.
 
-    Clients of a backend without it are told ``missing``, and ``cure``, which says what helps.
+    If the backend lacks the capability, the error consists of ``missing`` and ``cure``, a hint
+    how to get it.
     """
 
     missing: str
     cure: str = ""
 
     def find(self, backend: HasCapabilities) -> T | None:
-        """Return the capability; ``None`` where the backend has not got it."""
+        """Return the capability, or ``None`` if the backend lacks it."""
         return backend.capabilities.get(self)
 
     def of(self, backend: HasCapabilities) -> T:
-        """Return the capability; raise :exc:`~flask_noderpc.errors.NotSupported`."""
+        """Return the capability; raise :exc:`~flask_noderpc.errors.NotSupported` if the backend
+        lacks it."""
         found = self.find(backend)
         if found is None:
             raise NotSupported(self.missing, self.cure)
@@ -62,10 +64,11 @@ class MempoolLimits:
 
 
 class Mempool:
-    """Pending transactions. The default is empty and accepts none."""
+    """Pending transactions. The default is empty and refuses all transactions."""
 
     def submit(self, tx: bytes) -> ExecTxResult:
-        """The application's check; when its code is 0 the transaction now waits.
+        """Return the application's check of a transaction; if its code is 0, the transaction is
+        pending now.
 
         Raise :exc:`~flask_noderpc.errors.TxRejected` or
         :exc:`~flask_noderpc.errors.MempoolFull`.
@@ -73,63 +76,67 @@ class Mempool:
         raise NotSupported("this backend does not take transactions")
 
     def check_limits(self, tx: bytes) -> None:
-        """Raise as :meth:`submit` does for a full mempool, a transaction that is too large or
-        one that was seen before. The default leaves that to :meth:`submit`."""
+        """Raise like :meth:`submit` if the mempool is full, or the transaction is too large or
+        was seen before. The default leaves these checks to :meth:`submit`."""
 
     def begin_submit(self, tx: bytes) -> tuple[ExecTxResult, Pending[ExecTxResult]]:
-        """Return the application's check, and the same once the transaction waits for a block;
-        raise what is known at once. The default stores it first."""
+        """Return the application's check, and a result that is ready once the transaction is
+        stored in the mempool; raise errors that are known immediately. The default stores the
+        transaction first."""
         check = self.submit(tx)
         return check, Pending(lambda: check)
 
     def submit_local(self, tx: bytes, *, replaces: bool) -> ExecTxResult:
-        """Submit a transaction that this node made, which its application may accept unsigned
-        and as large as fits a block.
+        """Submit a transaction made by this node. The application may accept it unsigned, and
+        it may be as large as a block allows.
 
-        Unless it ``replaces``, it must be the first in its place; raise
-        :exc:`~flask_noderpc.errors.NonceTaken`.
+        Without ``replaces`` no transaction with the same sender and nonce may be pending; raise
+        :exc:`~flask_noderpc.errors.NonceTaken` otherwise.
         """
         raise NotSupported("this backend takes no transactions of its own")
 
     def pending(self, limit: int) -> PendingTxs:
-        """At most ``limit`` waiting transactions, oldest first."""
+        """Return at most ``limit`` pending transactions, oldest first."""
         return PendingTxs(0, 0, ())
 
     def pending_by_other_hash(self, other_hash: bytes) -> bytes | None:
-        """The waiting transaction that clients know by another hash than the node's, where that
-        can be looked up; the default can't."""
+        """Return the pending transaction whose alternative hash (such as its Ethereum hash) is
+        ``other_hash``, if the backend can look it up; the default can't."""
         return None
 
     def pending_by_sender(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
-        """At most ``limit`` waiting transactions of a sender who can use each place once, in
-        the order of the places; the default knows no senders."""
+        """Return at most ``limit`` pending transactions of a sender, in the order of their
+        nonces; empty by default, as the default mempool knows no senders."""
         return ()
 
     def pending_count(self) -> PendingCount:
-        """Return the number of pending transactions, and their bytes."""
+        """Return the number of pending transactions, and their total bytes."""
         return PendingCount(0, 0)
 
     def latest_pending(self) -> int:
-        """The cursor of the newest transaction that has waited; 0 before the first."""
+        """Return the cursor of the newest transaction that was ever pending; 0 before the first
+        one."""
         return 0
 
     def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
-        """At most ``limit`` waiting transactions that came after a cursor, each with its
-        own cursor, oldest first; 0 is before all."""
+        """Return at most ``limit`` pending transactions after a cursor, each with its own
+        cursor, oldest first; cursor 0 starts at the first."""
         return ()
 
     def arrived_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
-        """The same with those that are in a block by now, where the backend remembers them;
-        the default knows what still waits alone."""
+        """Return the same as :meth:`pending_after`, including transactions that have been
+        committed since, if the backend remembers them; the default only knows pending
+        transactions."""
         return self.pending_after(cursor, limit)
 
     def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
-        """Wait for one after a cursor, ``timeout`` seconds at most; return true if there is."""
+        """Wait up to ``timeout`` seconds for a pending transaction after a cursor; return true
+        if one exists."""
         threading.Event().wait(timeout)
         return False
 
     def flush(self) -> None:
-        """Remove all pending transactions, and the cache of those seen before."""
+        """Remove all pending transactions, and clear the cache of seen transactions."""
         raise NotSupported("this backend has no mempool")
 
 
@@ -143,9 +150,9 @@ class Network:
     def __init__(self, chain_id: Callable[[], str]) -> None:
         self._chain_id = chain_id
         self.info: NodeInfo | None = None
-        """Node info of ``status``; one with the chain id alone if not set."""
+        """Node info shown by ``status``; ``None`` uses a node info with only the chain ID."""
         self.key: PublicKey | None = None
-        """The node's validator key, if it has one."""
+        """Validator key of the node, or ``None``."""
 
     def node_info(self) -> NodeInfo:
         """Return the node info."""
@@ -156,53 +163,53 @@ class Network:
         return NetInfo()
 
     def validator_key(self) -> PublicKey:
-        """The node's own validator key; 32 zero bytes when it has none."""
+        """Return the node's own validator key; 32 zero bytes if it has no key."""
         return self.key or NO_VALIDATOR_KEY
 
     def catching_up(self) -> bool:
-        """Return true while blocks are fetched from peers."""
+        """Return true while the node fetches blocks from peers."""
         return False
 
     def genesis_chunk(self, number: int) -> GenesisChunk | None:
-        """Return a chunk of a genesis document that is too large to be stored; ``None`` if
-        nothing is cached."""
+        """Return a chunk of a genesis document that is too large to be stored; ``None`` if the
+        chunk does not exist."""
         return None
 
     def upstream_height(self) -> int | None:
-        """Return the latest height of the nodes that a chain is followed from, or ``None``."""
+        """Return the latest height of the upstream nodes, or ``None`` without any."""
         return None
 
     def upstreams(self) -> Mapping[str, str]:
-        """Return the state of each node that is asked, by its address: ``up``, ``failing`` or
+        """Return the state of each upstream node by its address: ``up``, ``failing`` or
         ``refused``."""
         return {}
 
     def live_round(self, dialect: str, *, dump: bool) -> jsoncodec.Raw | None:
-        """Return the state of the round that is going on, as a node of a dialect answers
-        ``consensus_state`` or, as a ``dump``, ``dump_consensus_state``; ``None`` where there
-        is none, or none in that dialect."""
+        """Return the state of the current consensus round in the JSON of a dialect's
+        ``consensus_state`` (with ``dump``: ``dump_consensus_state``); ``None`` if no round is
+        running or the dialect does not match."""
         return None
 
     def dial_seeds(self, addresses: Sequence[str]) -> None:
-        """Begin to ask these nodes, each ``id@host:port``, for others."""
+        """Start asking these seed nodes, each ``id@host:port``, for peers."""
         raise NotSupported("this node has no P2P network")
 
     def dial_peers(
         self, addresses: Sequence[str], *, persistent: bool, unconditional: bool, private: bool
     ) -> None:
-        """Begin to connect to these nodes, each ``id@host:port``."""
+        """Start connecting to these nodes, each ``id@host:port``."""
         raise NotSupported("this node has no P2P network")
 
 
 MAX_MINED = 100_000
-"""Blocks that one call makes at most: each holds the hash of the one before, so the time that
-they take grows with their number."""
+"""Maximum number of blocks that one call makes. Each block contains the hash of its parent, so
+blocks are made one after the other."""
 
 
 class Control(ABC):
     """Control of a development chain; times are in seconds.
 
-    Those that no chain has raise :exc:`~flask_noderpc.errors.ValueNotAllowed`.
+    Times that a block can't have raise :exc:`~flask_noderpc.errors.ValueNotAllowed`.
     """
 
     @abstractmethod
@@ -214,12 +221,12 @@ class Control(ABC):
 
     @abstractmethod
     def snapshot(self) -> int:
-        """Remember where the chain stands, under a number."""
+        """Save the chain's current state; return the number of the snapshot."""
 
     @abstractmethod
     def revert(self, number: int) -> bool:
-        """Take the chain back to a snapshot, which is gone then as are those after it;
-        whether there was one."""
+        """Revert the chain to a snapshot, and delete this snapshot and all later ones; return
+        false if it does not exist."""
 
     @abstractmethod
     def reset(self) -> None:
@@ -227,52 +234,53 @@ class Control(ABC):
 
     @abstractmethod
     def rollback(self, depth: int) -> None:
-        """Remove the newest blocks, as many as ``depth`` and at most all."""
+        """Remove the newest ``depth`` blocks, or all if there are fewer."""
 
     @abstractmethod
     def by_hand(self) -> AbstractContextManager[None]:
-        """Make no block but by :meth:`mine` of this thread until the context ends; calls of
-        other threads wait."""
+        """Make blocks only by :meth:`mine` of this thread until the context ends; calls of
+        other threads block."""
 
     @abstractmethod
     def interval(self) -> float | None:
-        """Return the seconds between blocks that are made whether transactions wait or not;
-        ``None`` where they aren't."""
+        """Return the seconds between blocks that are made even without pending transactions;
+        ``None`` if none are made at intervals."""
 
     @abstractmethod
     def shift(self, seconds: int) -> int:
-        """Advance the clock; return how far it is ahead of the machine's."""
+        """Advance the clock; return the seconds it is ahead of the machine's clock."""
 
     @abstractmethod
     def set_time(self, time: int) -> int:
-        """Set the clock; return how far it is ahead of the machine's."""
+        """Set the clock; return the seconds it is ahead of the machine's clock."""
 
     @abstractmethod
     def set_next_time(self, time: int) -> None:
         """Set the next block's time, from which the clock continues; raise
-        :exc:`~flask_noderpc.errors.ValueNotAllowed` for one that has passed."""
+        :exc:`~flask_noderpc.errors.ValueNotAllowed` for a time in the past."""
 
     @abstractmethod
     def set_step(self, seconds: int | None) -> bool:
-        """Set a fixed step between blocks; ``None`` follows the clock. Return true if there was
-        one before."""
+        """Set a fixed step between block times; ``None`` follows the clock. Return true if a
+        fixed step was set before."""
 
     @abstractmethod
     def set_interval(self, seconds: float | None) -> None:
-        """Make blocks so often; ``None`` makes none but by :meth:`mine`."""
+        """Make blocks at this interval; ``None`` makes blocks only by :meth:`mine`."""
 
     @abstractmethod
     def set_automine(self, on: bool) -> None:
-        """Make a block as soon as a transaction waits, or none but by :meth:`mine`."""
+        """Make a block as soon as a transaction is pending, or (``on`` false) only by
+        :meth:`mine`."""
 
     @abstractmethod
     def automines(self) -> bool:
         """Return true if blocks are made as soon as a transaction is pending, as far as this
-        process knows; does not block."""
+        process knows. Does not block."""
 
     @abstractmethod
     def include(self, tx: bytes) -> None:
-        """Make a block with a transaction that this node made itself; raise
+        """Make a block with a transaction made by this node; raise
         :exc:`~flask_noderpc.errors.TxRejected`."""
 
     @abstractmethod
@@ -281,12 +289,12 @@ class Control(ABC):
 
     @abstractmethod
     def freeze(self, on: bool) -> None:
-        """Let pending transactions wait and blocks be empty, until it is false."""
+        """While ``on``, leave transactions pending and make empty blocks."""
 
     @abstractmethod
     def fail_next_tx(self, result: ExecTxResult, *, in_check: bool = False) -> None:
-        """Let the next transaction fail with a result, in its block or in its check; raise
-        :exc:`~flask_noderpc.errors.NotSupported` where the application can't."""
+        """Make the next transaction fail with a result, in its block or in its check; raise
+        :exc:`~flask_noderpc.errors.NotSupported` if the application can't."""
 
 
 def no_control() -> NotSupported:
@@ -297,11 +305,12 @@ def no_control() -> NotSupported:
 
 
 class ForwardedCalls(ABC):
-    """JSON-RPC of other nodes of the chain, for calls that need what the backend lacks."""
+    """JSON-RPC calls to other nodes of the chain, for methods that need data the backend
+    lacks."""
 
     @abstractmethod
     def call(self, method: str, params: bytes) -> bytes:
-        """Return the JSON of a result, from the JSON of a list of parameters.
+        """Return the JSON of a result, given the JSON of a list of parameters.
 
         Raise :exc:`~flask_noderpc.errors.ForwardedCallFailed` with the node's error object.
         """

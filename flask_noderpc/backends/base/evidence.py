@@ -1,6 +1,6 @@
 """Evidence pool of a backend, and the check that evidence proves an offence on this chain.
 
-CometBFT: evidence/verify.go and types/evidence.go, with their texts.
+CometBFT: evidence/verify.go and types/evidence.go; the error messages are CometBFT's.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from .reads import ChainReads
 
 
 class EvidencePool:
-    """Pending evidence. The default accepts none."""
+    """Pending evidence. The default refuses all evidence."""
 
     def submit(self, piece: Evidence) -> bytes:
-        """The hash of a piece of evidence, which now waits, or is in a block already.
+        """Return the hash of a piece of evidence, which is now pending or already in a block.
 
         Raise :exc:`~flask_noderpc.errors.InvalidEvidence` or
         :exc:`~flask_noderpc.errors.EvidencePoolFull`.
@@ -41,9 +41,10 @@ class EvidencePool:
 
 
 def check_evidence(backend: ChainReads, piece: Evidence) -> None:
-    """Raise :exc:`~flask_noderpc.errors.InvalidEvidence` unless it may get into a block.
+    """Raise :exc:`~flask_noderpc.errors.InvalidEvidence` unless the evidence may be included in
+    a block.
 
-    Whether it is in one already is for the backend to know.
+    The caller checks whether a block already contains it.
     """
     try:
         check_evidence_basics(piece)
@@ -74,7 +75,7 @@ def _check_age(backend: ChainReads, piece: Evidence) -> None:
             f" min height is {latest - params.max_age_num_blocks} and evidence can not be older"
             f" than {to_go_text(now + params.max_age_duration)}"
         )
-    # CometBFT lets it wait for a block for ever.
+    # CometBFT would leave it pending for ever.
     if evidence_bytes(piece) > params.max_bytes:
         raise ValueError(
             f"it takes {evidence_bytes(piece)} bytes, a block takes {params.max_bytes}"
@@ -85,7 +86,8 @@ def _check_attack(backend: ChainReads, piece: LightClientAttackEvidence) -> None
     common = _header(backend, piece.common_height)
     trusted, shown = common, piece.conflicting_block.signed_header.header
     if shown.height > backend.latest_height():
-        # The chain has not come so far; then it is a block that came too early.
+        # The chain has not reached that height: the evidence only counts if its block has a
+        # time that is not after the latest block.
         trusted = _header(backend, backend.latest_height())
         if trusted.header.time < shown.time:
             raise ValueError(
@@ -100,7 +102,7 @@ def _check_attack(backend: ChainReads, piece: LightClientAttackEvidence) -> None
 def _header(
     backend: ChainReads, height: int, text: str = "don't have header at height #{}"
 ) -> SignedHeader:
-    # CometBFT has no commit at the latest height yet; here it is the one that was seen.
+    # CometBFT has no commit for the latest height yet; use the commit seen by this node.
     try:
         return backend.signed_header(height)[0]
     except NotFound:
@@ -110,7 +112,7 @@ def _header(
 def check_duplicate_vote(
     piece: DuplicateVoteEvidence, chain_id: str, members: ValidatorSet
 ) -> None:
-    """Raise unless one of the validators at that height signed both votes."""
+    """Raise unless a validator of that height signed both votes."""
     first, second = piece.vote_a, piece.vote_b
     entry = members.by_address.get(first.validator_address)
     if entry is None:
@@ -158,7 +160,7 @@ def check_light_client_attack(
     trusted: SignedHeader,
     members: ValidatorSet,
 ) -> None:
-    """Raise unless the block conflicts with the trusted one, and enough power signed it.
+    """Raise unless the block conflicts with the trusted one, and enough voting power signed it.
 
     ``members`` is the validator set at the common height.
     """
@@ -195,7 +197,8 @@ def _check_conflict(header: Header, trusted: Header) -> None:
 
 
 def _is_lunatic(header: Header, trusted: Header) -> bool:
-    """Return True if a header does not follow from the state of the trusted one."""
+    """Return true if a header does not follow from the state that the trusted header commits
+    to."""
     return any(
         getattr(header, name) != getattr(trusted, name)
         for name in (

@@ -1,4 +1,4 @@
-"""Store of polled filters."""
+"""Storage of filters that clients poll."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ Clock = Callable[[], int]
 
 
 class Filters(ABC):
-    """Store of filters; each expires ``DEADLINE`` after its last poll."""
+    """Storage of filters; each expires ``DEADLINE`` after its last poll."""
 
     clock: Clock = staticmethod(time.time_ns)
-    """Clock of the deadlines."""
+    """Clock that the deadlines use."""
 
     @abstractmethod
     def add(self, added: PolledFilter, cap: int) -> None:
-        """Store a filter; raise :exc:`~flask_noderpc.errors.Busy` when ``cap`` live.
+        """Store a filter; raise :exc:`~flask_noderpc.errors.Busy` if ``cap`` filters exist.
 
-        But if another owner has more filters than this one will have, that owner's least
-        recently polled filter is evicted.
+        If another owner has more filters than this owner would have, that owner's least
+        recently polled filter is evicted instead.
         """
 
     @abstractmethod
     def get(self, filter_id: str) -> PolledFilter:
-        """The filter; raise :exc:`~flask_noderpc.errors.FilterNotFound`."""
+        """Return the filter; raise :exc:`~flask_noderpc.errors.FilterNotFound`."""
 
     @abstractmethod
     def move(self, polled: PolledFilter, cursor: int) -> bool:
-        """Move the filter's cursor; return false if another poll moved it before.
+        """Move the filter's cursor; return false if another poll has moved it.
 
-        The poll that gets true reports the changes between the two cursors, so that each is
+        The poll that gets true reports the changes between the two cursors, so each change is
         reported once.
         """
 
@@ -52,13 +52,13 @@ class Filters(ABC):
 
 
 class MemoryFilters(Filters):
-    """Filters of one process."""
+    """Filters in the memory of one process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._live: dict[str, tuple[PolledFilter, int]] = {}
         self._limit = FairLimit[str](0)
-        """Ids of the filters, the least recently polled first."""
+        """IDs of the filters by owner, least recently polled first."""
 
     def add(self, added: PolledFilter, cap: int) -> None:
         now = self.clock()
@@ -105,7 +105,7 @@ _NO_OWNER = (None, 0)
 
 
 def filters_to_evict(owned: Mapping[str, int], newcomer: str, cap: int) -> str:
-    """The owner with the most filters; raise :exc:`~flask_noderpc.errors.Busy` when the
+    """Return the owner with the most filters; raise :exc:`~flask_noderpc.errors.Busy` if the
     newcomer would have as many."""
     owner = largest_owner(owned, newcomer)
     if owner is None:
@@ -114,7 +114,7 @@ def filters_to_evict(owned: Mapping[str, int], newcomer: str, cap: int) -> str:
 
 
 def too_many_filters(cap: int, owned: int) -> Busy:
-    """Return the error for a client that has as many filters as any other."""
+    """Return the error for a client that has at least as many filters as any other."""
     return Busy(
         f"{cap} filters live already, {owned} of this client",
         "NODERPC_EVM_FILTER_CAP raises this",

@@ -1,4 +1,4 @@
-"""Health of a chain and of what it depends on, for ``/readyz`` and ``/metrics``."""
+"""Health of a chain and of its dependencies, for ``/readyz`` and ``/metrics``."""
 
 from __future__ import annotations
 
@@ -7,50 +7,52 @@ from dataclasses import dataclass, field
 
 from ...domain.time import SECOND
 
-# Blocks are late after so many intervals, and so many seconds: one may take longer than others.
+# The next block is late after 10 block intervals, and after 15 seconds at the earliest:
+# intervals vary.
 _LATE_INTERVALS, _LATE_S = 10, 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A value for Prometheus, such as the latest height of the nodes that are followed."""
+    """A value for Prometheus, such as the latest height of the upstream nodes."""
 
     name: str
     """Name without the suffix ``_total`` of counters."""
     doc: str
-    """One sentence for people."""
+    """Description, one sentence."""
     value: float
     labels: Mapping[str, str] = field(default_factory=dict)
     is_counter: bool = False
 
 
 class Health:
-    """State of everything that a chain depends on beside its store; by default there is
-    nothing."""
+    """State of a chain's dependencies other than its store; by default there are no
+    dependencies."""
 
     def problem(self) -> str:
-        """Return why calls can't be answered well now, such as blocks that are late; empty if
-        all is well."""
+        """Return the reason why requests can't be answered well now, such as late blocks; empty
+        if there is no problem."""
         return ""
 
     def missing(self) -> Sequence[str]:
-        """Return what is not stored although calls are answered, each as a phrase."""
+        """Return the data that is not stored although requests are answered, one phrase for
+        each kind."""
         return ()
 
     def notes(self) -> Sequence[str]:
-        """Return what else an operator wants to know, each as a phrase."""
+        """Return further information for the operator, one phrase for each item."""
         return ()
 
     def measures(self) -> Sequence[Measure]:
-        """Return values for Prometheus; their names and labels are always the same."""
+        """Return values for Prometheus; the set of names and labels never changes."""
         return ()
 
 
 def late_age(now: int, block_time: int, interval_s: float) -> float | None:
     """Return the age of the newest block in seconds if the next one is late, else ``None``.
 
-    ``now`` and ``block_time`` are nanoseconds since 1970, ``interval_s`` the seconds from block
-    to block.
+    ``now`` and ``block_time`` are in nanoseconds since 1970, ``interval_s`` is the number of
+    seconds between blocks.
     """
     age = (now - block_time) / SECOND
     return age if age > max(_LATE_S, _LATE_INTERVALS * interval_s) else None

@@ -1,5 +1,5 @@
-"""Locations of stores: file names, ``file:`` URIs and URLs of features; and the chain at one,
-which its settings must not contradict."""
+"""Locations of stores (file names, ``file:`` URIs and URLs of features), and the identity of
+the chain at one, which the settings must match."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ class Location:
     """Location of a store; see :func:`location_of`."""
 
     path: str
-    """As it was given."""
+    """Location as the user gave it."""
     shown: str
-    """The name for errors."""
+    """Name of the location in errors, without passwords."""
     read_only = False
     takes_replicas = False
-    """True if the store may have a replica."""
+    """True if the store can have a replica."""
     folder: Path | None = None
-    """The folder of a file."""
+    """Folder of a store that is a file."""
 
     def may_have_chain(self) -> bool:
-        """Return false if there is nothing that could hold a chain."""
+        """Return false if nothing exists at the location that could contain a chain."""
         return True
 
 
 class FileLocation(Location):
     """A file name or a ``file:`` URI, such as ``file:chain.db?mode=ro``.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for any other URL.
     """
 
     folder: Path
@@ -46,13 +46,13 @@ class FileLocation(Location):
         self.path = os.fspath(path)
         url = _URL.match(self.path)
         if url is not None and url[1] != "file":
-            # The rest of the URL may hold a password.
+            # Show only the scheme: the rest of the URL may contain a password.
             raise InvalidSetting(
                 f"no file is named by {url[1]}:// URLs: set NODERPC_DATABASE to a file name, a"
                 " file: URI of SQLite, or a postgresql:// URL"
             )
         uri = urlsplit(self.path) if self.path.startswith("file:") else None
-        # Made absolute once: the process may change its folder.
+        # Make the path absolute once, because the process may change its working directory.
         self.file = Path(unquote(uri.path) if uri else self.path).absolute()
         if self.file.is_dir():
             raise InvalidSetting(
@@ -65,20 +65,20 @@ class FileLocation(Location):
             self.options.get("mode") == "ro" or self.options.get("immutable") == "1"
         )
         self.shown = str(self.file) if uri else self.path
-        """The file's name for errors: as it was given, or that of the URI."""
+        """Name of the file in errors: the given name, or the path of the URI."""
 
     @property
     def read_only_uri(self) -> str:
-        """The URI with which nothing is created or written."""
+        """The URI that opens the file read-only."""
         return f"{self.file.as_uri()}?{urlencode({**self.options, 'mode': 'ro'})}"
 
     def may_have_chain(self) -> bool:
-        """Return true if there is a file."""
+        """Return true if the file exists."""
         return self.file.exists()
 
 
 def url_store(location: str | os.PathLike[str]) -> UrlStore | None:
-    """Return the feature's store that a URL names, or ``None`` for a file."""
+    """Return the feature's store for a URL, or ``None`` for a file."""
     url = _URL.match(os.fspath(location))
     return _url_stores().get(url[1]) if url else None
 
@@ -89,9 +89,9 @@ def _url_stores() -> dict[str, UrlStore]:
 
 
 def location_of(location: str | os.PathLike[str]) -> Location:
-    """Return the parts of a file name, a ``file:`` URI or the URL of a feature's store.
+    """Return the parsed location: a file name, a ``file:`` URI or the URL of a feature's store.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL of another scheme, or one
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL with another scheme, or one
     that the feature refuses.
     """
     store = url_store(location)
@@ -103,20 +103,21 @@ def location_of(location: str | os.PathLike[str]) -> Location:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The chain of a store."""
+    """Chain ID, application and dialect of a store's chain."""
 
     chain_id: str
     application: str
-    """Its name; empty where it has none, and in stores that were made before it was stored."""
+    """Name of the application; empty if it has no name, or if the store was created before
+    names were stored."""
     dialect: str = ""
-    """The dialect of the nodes that the chain came from, if it came from any."""
+    """Dialect of the nodes that the chain was copied from; empty if it was not copied."""
 
 
 def check_identity(
     stored: Identity, path: str, application: str, chain_id: str | None = None
 ) -> None:
-    """Raise :exc:`~flask_noderpc.errors.ConfigurationError` where a store holds the chain of
-    another application, or another chain than the one that is asked for."""
+    """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if a store contains the chain of
+    another application, or a chain with another chain ID than requested."""
     elsewhere = "or begin a new chain at another NODERPC_DATABASE (noderpc start: --home)"
     if stored.application and application and stored.application != application:
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""Blocks on their way into a store."""
+"""Blocks that are about to be stored."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MAY_BE_UNCHECKED = frozenset(
         "version.block",
     }
 )
-"""Fields that a chain may compute in its own way; all others link a block to its parts and to
-its neighbours."""
+"""Fields that a chain may compute in its own way. All other fields link a block to its parts
+and to its neighbours."""
 
 
 def _check_unchecked(names: frozenset[str]) -> None:
@@ -40,21 +40,22 @@ def _check_unchecked(names: frozenset[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommittedBlock:
-    """A block on its way into a store."""
+    """A block with results that is about to be stored."""
 
     block: Block
     commit: Commit
-    """The precommits that finalised this block."""
+    """Precommits that finalised this block."""
     results: BlockResults
     changes: Changes = field(default_factory=dict)
     """Writes of the block to the application's state."""
     consumed: tuple[bytes, ...] = ()
-    """Pending transactions that are in the block in another form, or are to be dropped."""
+    """Pending transactions to remove from the mempool: the block contains them in another form,
+    or they are to be dropped."""
     unchecked: frozenset[str] = frozenset()
-    """Fields that this chain computes in another way than CometBFT, such as ``data_hash``:
-    they are stored, and marked as not verified. At most :data:`MAY_BE_UNCHECKED`."""
+    """Fields that this chain computes differently from CometBFT, such as ``data_hash``; they
+    are stored and marked as not verified. Must be a subset of :data:`MAY_BE_UNCHECKED`."""
     source: str = ""
-    """The node or file that it came from, for the operator."""
+    """Node or file that the block came from, shown to operators."""
 
     def __post_init__(self) -> None:
         _check_unchecked(self.unchecked)
@@ -62,17 +63,18 @@ class CommittedBlock:
 
 @dataclass(frozen=True, slots=True)
 class BlockWithoutResults:
-    """A block on its way into a store whose results no node returns."""
+    """A block that is about to be stored and whose results no node returns."""
 
     block: Block
     commit: Commit
-    """The precommits that finalised this block."""
+    """Precommits that finalised this block."""
     next_validators: ValidatorSet
-    """The set of the height after the next one; results might have changed it."""
+    """Validator set of the height after the next one; the unknown results might have changed
+    it."""
     params: ConsensusParams
-    """The parameters in force at the next height."""
+    """Consensus parameters in force at the next height."""
     unchecked: frozenset[str] = frozenset()
-    """As of a :class:`CommittedBlock`."""
+    """Unchecked fields; see :class:`CommittedBlock`."""
     source: str = ""
     results: None = field(default=None, init=False)
 
@@ -82,22 +84,23 @@ class BlockWithoutResults:
 
 @dataclass(frozen=True, slots=True)
 class OlderBlock:
-    """A block on its way into a store, below its lowest block."""
+    """A block that is about to be stored below the store's lowest block."""
 
     block: Block
     results: BlockResults | None = None
-    """``None`` if every node has forgotten them."""
+    """Results of the block; ``None`` if every node has pruned them."""
     validators: ValidatorSet | None = None
-    """The set that signed it, with its priorities; required where it is not that of the
-    following height, and useful at the lowest height of a range: priorities can only be
-    computed upwards."""
+    """Validator set that signed the block, with its priorities. Required if it differs from the
+    set of the following height, and useful at the lowest height of a range, because priorities
+    can only be computed upwards."""
     params: ConsensusParams | None = None
-    """The parameters in force at it; needed below a height whose results changed them."""
+    """Consensus parameters in force at this height; required if the block's results changed
+    them."""
     unchecked: frozenset[str] = frozenset()
-    """As of a :class:`CommittedBlock`."""
+    """Unchecked fields; see :class:`CommittedBlock`."""
     source: str = ""
     is_indexed: bool = True
-    """False leaves its events out of the index."""
+    """True if the block's events are to be indexed."""
 
     def __post_init__(self) -> None:
         _check_unchecked(self.unchecked)

@@ -1,8 +1,7 @@
 """Reads of a chain: blocks, state, transactions, and searches, by default without an index.
 
-The author of a backend implements the abstract methods of :class:`ChainReads`. A read may
-leave a mark, which belongs to the thread or greenlet of its call and is a header of the
-response.
+The author of a backend implements the abstract methods of :class:`ChainReads`. A read may set a
+mark, which is local to the request's thread or greenlet and becomes a response header.
 """
 
 from __future__ import annotations
@@ -39,91 +38,98 @@ from ...protocol.comet.hashes import tx_hash, tx_proof
 
 
 class ChainVersion(NamedTuple):
-    """While it is equal, every answer that depends on the chain alone is the same."""
+    """Version of the chain. While two versions are equal, every result that only depends on the
+    chain is the same."""
 
     history: Hashable
-    """The same while blocks are added, and nothing that was there is changed or dropped."""
+    """Value that stays the same as long as blocks are only added, and no stored data is changed
+    or dropped."""
     head: Hashable
-    """The latest block."""
+    """Value that identifies the latest block."""
 
 
 class ChainReads(ABC):
     """Reads of blocks, state and transactions of a chain; the abstract methods are required.
 
-    All values are domain types; a missing one is a typed error and never ``None``.
+    All values are domain types. If a value is missing, a typed error is raised; ``None`` is
+    never returned.
     """
 
     # Blocks.
 
     @abstractmethod
     def latest_height(self) -> int:
-        """Height of the newest block; 0 while there is none."""
+        """Return the height of the newest block; 0 without any."""
 
     @abstractmethod
     def base_height(self) -> int:
-        """Height of the oldest block stored; 0 while there is none."""
+        """Return the height of the oldest stored block; 0 without any."""
 
     @abstractmethod
     def block(self, height: int) -> tuple[BlockID, Block]:
-        """The block; raise :exc:`~flask_noderpc.errors.HeightNotAvailable`."""
+        """Return the block; raise :exc:`~flask_noderpc.errors.HeightNotAvailable`."""
 
     @abstractmethod
     def block_meta(self, height: int) -> BlockMeta:
-        """The block without its content; raise ``HeightNotAvailable``."""
+        """Return the block's ID, size and header; raise ``HeightNotAvailable``."""
 
     def block_txs(self, height: int) -> tuple[BlockMeta, tuple[bytes, ...]]:
-        """The block with its transactions alone; raise ``HeightNotAvailable``.
+        """Return the block's meta and transactions only; raise ``HeightNotAvailable``.
 
-        A commit of many validators takes longer to read than all else.
+        Reading the commit of many validators takes longer than reading everything else.
         """
         return self.block_meta(height), self.block(height)[1].txs
 
     def base_meta(self) -> BlockMeta:
-        """The oldest stored block, without its content; raise ``HeightNotAvailable``.
+        """Return the meta of the oldest stored block; raise ``HeightNotAvailable``.
 
-        One that forgets blocks reads both at once: between two looks it may be gone.
+        A backend that prunes blocks must read height and meta in one step: the block may be
+        pruned in between.
         """
         return self.block_meta(self.base_height())
 
     @abstractmethod
     def height_of(self, block_hash: bytes) -> int:
-        """Return the height of this block; raise :exc:`~flask_noderpc.errors.BlockNotFound`."""
+        """Return the height of the block with this hash; raise
+        :exc:`~flask_noderpc.errors.BlockNotFound`."""
 
     def unchecked(self, height: int) -> frozenset[str]:
-        """Fields of a block that this chain computes in another way than CometBFT."""
+        """Return the fields of a block that this chain computes differently from CometBFT."""
         return frozenset()
 
     def lowest_results(self) -> int:
-        """Height from which on all blocks have their results."""
+        """Return the lowest height from which on all blocks have results."""
         return self.base_height()
 
     def lowest_indexed(self) -> int:
-        """Height from which on all blocks can be searched."""
+        """Return the lowest height from which on all blocks are indexed for searches."""
         return self.base_height()
 
     def lowest_readable(self) -> int:
-        """The lowest height that may be read: that of the lowest block, unless others are read
-        from elsewhere."""
+        """Return the lowest readable height: the lowest stored height, unless older blocks are
+        read from elsewhere."""
         return self.base_height()
 
     def is_final(self, height: int, *, results: bool) -> bool:
-        """Return false if what is read of a height may change, or its ``results`` and what
-        follows from them: where one node alone has reported it."""
+        """Return false if the data of a height may still change, because only one node has
+        reported it. With ``results``, return false if its results, or data derived from them,
+        may change."""
         return True
 
     def hash_at(self, height: int) -> bytes:
-        """The hash of the block at a height; raise ``HeightNotAvailable``."""
+        """Return the hash of the block at a height; raise ``HeightNotAvailable``."""
         return self.block_meta(height).block_id.hash
 
     @abstractmethod
     def commit(self, height: int) -> Commit:
-        """The precommits for the block: those that the next block carries, or, at the
-        latest height, those seen here. Raise ``HeightNotAvailable``."""
+        """Return the precommits for the block: the commit in the next block or, at the latest
+        height, the commit that this node has seen. Raise ``HeightNotAvailable``."""
 
     def signed_header(self, height: int) -> tuple[SignedHeader, bool]:
-        """The header of a block with its commit, and true if the next block carries that
-        commit. Raise ``HeightNotAvailable``."""
-        # Read before the commit: a block that arrives meanwhile may carry another.
+        """Return the header of a block with its commit, and true if the next block contains
+        that commit. Raise ``HeightNotAvailable``."""
+        # Read the latest height before the commit: a block that arrives in between may contain
+        # another commit.
         latest = self.latest_height()
         commit = self.commit(height)
         meta = self.block_meta(height)
@@ -135,99 +141,103 @@ class ChainReads(ABC):
         :exc:`~flask_noderpc.errors.ResultNotFound`."""
 
     def version(self) -> ChainVersion | None:
-        """Return the chain's version, by which answers are cached; ``None`` if it is unknown
-        and nothing is cached."""
+        """Return the chain's version, by which results are cached; ``None`` disables
+        caching."""
         return None
 
     def read_view(self) -> AbstractContextManager[ChainVersion | None]:
-        """Let all reads of this thread use one snapshot, if possible; yield its version.
-        Hold it briefly; :meth:`version` still returns the current version."""
+        """Let all reads of this thread use one snapshot, if possible; yield its version. Hold
+        it briefly. :meth:`version` still returns the current version."""
         return nullcontext(self.version())
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
-        """The metas of a range, both ends included, highest first."""
+        """Return the metas of a range, both ends included, highest first."""
         return tuple(self.block_meta(height) for height in range(high, low - 1, -1))
 
     def reorgs_since(self, number: int) -> tuple[int, int | None]:
-        """Return the number of the last reorg, and the lowest height left since reorg
-        ``number``; ``None`` where there was none."""
+        """Return the number of the last reorg, and the lowest height that the chain had since
+        reorg ``number``; ``None`` if there was no later reorg."""
         return number, None
 
     def refuted_since(self, number: int) -> tuple[int, tuple[int, ...]]:
-        """Return the number of refutations of results, and the heights of those after number
-        ``number``; by default results are final."""
+        """Return the number of times that results were refuted, and the heights affected after
+        refutation ``number``; by default results are final."""
         return number, ()
 
     # State.
 
     @abstractmethod
     def genesis(self) -> Genesis:
-        """The document the chain started from; raise
-        :exc:`~flask_noderpc.errors.GenesisNotAvailable` where it is not known."""
+        """Return the chain's genesis document; raise
+        :exc:`~flask_noderpc.errors.GenesisNotAvailable` if it is not known."""
 
     def genesis_source(self) -> GenesisSource | None:
-        """Return where the chunks of the genesis document are from, if they are stored as
-        another node sent them; by default they are not."""
+        """Return the source of the genesis document's chunks, if they are stored as another
+        node sent them; ``None`` by default."""
         return None
 
     def genesis_chunk(self, number: int) -> bytes:
-        """Return such a chunk; raise :exc:`~flask_noderpc.errors.GenesisNotAvailable`."""
+        """Return a stored chunk of the genesis document; raise
+        :exc:`~flask_noderpc.errors.GenesisNotAvailable`."""
         raise GenesisNotAvailable
 
     def chain_id(self) -> str:
-        """The chain's id, which is known without the genesis document."""
+        """Return the chain ID, which is known even without the genesis document."""
         return self.genesis().chain_id
 
     def initial_height(self) -> int:
-        """Height of the chain's first block, which may not be stored."""
+        """Return the height of the chain's first block, which may not be stored."""
         return self.genesis().initial_height
 
     @abstractmethod
     def validators(self, height: int) -> ValidatorSet:
-        """The set that signs this height, known up to two above the latest; raise
-        :exc:`~flask_noderpc.errors.ResultNotFound`."""
+        """Return the validator set that signs this height, which is known up to two heights
+        above the latest; raise :exc:`~flask_noderpc.errors.ResultNotFound`."""
 
     @abstractmethod
     def consensus_params(self, height: int) -> ConsensusParams:
-        """The parameters in force, known up to one above the latest; raise
-        ``ResultNotFound``."""
+        """Return the consensus parameters in force at a height, which are known up to one
+        height above the latest; raise ``ResultNotFound``."""
 
     # Transactions.
 
     @abstractmethod
     def tx(self, tx_hash: bytes) -> TxResult:
-        """The transaction; raise :exc:`~flask_noderpc.errors.TxNotFound`.
+        """Return the transaction; raise :exc:`~flask_noderpc.errors.TxNotFound`.
 
-        A hash committed more than once gives the latest that succeeded, or the latest.
+        If a hash was committed more than once, return the latest success, or the latest failure
+        without a success.
         """
 
     def latest_txs(self, limit: int) -> tuple[TxResult, ...]:
-        """The newest transactions, newest first; the default knows none."""
+        """Return the newest transactions, newest first; empty by default."""
         return ()
 
     def search_txs(
         self, search: Search, page: Page, limits: SearchLimits, prove: bool = False
     ) -> FoundTxs:
-        """The transactions found by attributes of their events, with proofs where asked for;
-        raise :exc:`~flask_noderpc.errors.SearchTooCostly`.
+        """Return the transactions whose events match a search, with proofs if ``prove``; raise
+        :exc:`~flask_noderpc.errors.SearchTooCostly`.
 
-        By default one block after another is looked at; a backend with an index of its own is
-        faster.
+        The default scans one block after another. A backend with its own index is faster.
         """
         return scan_txs(self, search, page, limits, prove)
 
     def search_blocks(self, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
-        """The heights of the blocks found; raise ``SearchTooCostly``."""
+        """Return the heights of the blocks whose events match a search; raise
+        ``SearchTooCostly``."""
         return scan_blocks(self, search, page, limits)
 
-    # Events are cursors over heights, not callbacks.
+    # New blocks: clients compare heights as cursors instead of registering callbacks.
 
     @abstractmethod
     def wait_for_height(self, after: int, timeout: float) -> int:
-        """The latest height, as soon as it is above ``after`` or ``timeout`` seconds on."""
+        """Wait until the latest height is above ``after``, at most ``timeout`` seconds; return
+        the latest height."""
 
     def byzantine_validators(self, evidence: Evidence) -> tuple[Validator, ...]:
-        """The validators that a piece of evidence accuses, as they were at its height."""
+        """Return the validators that a piece of evidence accuses, as they were at its
+        height."""
         if isinstance(evidence, LightClientAttackEvidence):
             return evidence.byzantine_validators
         address = evidence.vote_a.validator_address
@@ -235,7 +245,7 @@ class ChainReads(ABC):
             known = self.validators(evidence.height).by_address.get(address)
         except NotFound:
             known = None
-        # Where that set was pruned, the address is all that is known.
+        # If the validator set of that height was pruned, only the address is known.
         unknown = Validator(address, PublicKey(ED25519, b""), evidence.validator_power)
         return (known[1] if known else unknown,)
 
@@ -249,7 +259,7 @@ T = TypeVar("T")
 def scan_txs(
     blocks: ChainReads, search: Search, page: Page, limits: SearchLimits, prove: bool
 ) -> FoundTxs:
-    """The transactions found in a page."""
+    """Return a page of the matching transactions."""
     found = [
         (height, index)
         for height, results in _results(blocks, search, limits)
@@ -270,7 +280,7 @@ def scan_txs(
 def scan_blocks(
     blocks: ChainReads, search: Search, page: Page, limits: SearchLimits
 ) -> FoundHeights:
-    """The heights of blocks found in a page."""
+    """Return a page of the heights of matching blocks."""
     found = [
         height
         for height, results in _results(blocks, search, limits)
@@ -301,7 +311,8 @@ def _cut(found: list[T], page: Page) -> Sequence[T]:
 
 
 def _is_repeat(blocks: ChainReads, height: int, index: int) -> bool:
-    """Return true for a failure after the same transaction had succeeded, which hides it."""
+    """Return true if the transaction failed here after it had succeeded in an earlier place;
+    such failures are hidden."""
     if blocks.results(height).tx_results[index].code == 0:
         return False
     try:
@@ -319,7 +330,7 @@ def _record(blocks: ChainReads, height: int, index: int, prove: bool) -> TxResul
 
 
 Marks = tuple[tuple[str, str], ...]
-"""Names of headers with their values."""
+"""Names and values of response headers."""
 
 UNVERIFIED = "X-NodeRPC-Provenance", "unverified"
 COVERAGE = "X-NodeRPC-Coverage"
@@ -328,23 +339,23 @@ _MARKS: ContextVar[Marks] = ContextVar("marks", default=())
 
 
 def begin_reads() -> None:
-    """Forget what was read by an earlier call."""
+    """Reset the marks for a new request."""
     _MARKS.set(())
 
 
 def mark_unverified() -> None:
-    """Mark the reads of this call: what one of them returned is proven by nothing."""
+    """Mark this request's reads as unverified: nothing proves part of the returned data."""
     _mark(UNVERIFIED)
 
 
 def mark_coverage(low: int, high: int) -> None:
-    """Mark a search of this call: it has looked at these heights, and at no others."""
+    """Mark a search of this request: it covered only these heights."""
     _mark((COVERAGE, f"{low}-{high}"))
 
 
 def check_complete() -> None:
-    """Raise :exc:`~flask_noderpc.errors.SearchIncomplete` if a search of this call has looked
-    at some heights alone, for a response that has no headers to say so."""
+    """Raise :exc:`~flask_noderpc.errors.SearchIncomplete` if a search of this request covered
+    only some heights, for responses that have no headers to show the range."""
     for name, heights in _MARKS.get():
         if name == COVERAGE:
             low = heights.partition("-")[0]
@@ -362,5 +373,5 @@ def _mark(mark: tuple[str, str]) -> None:
 
 
 def marks() -> Marks:
-    """Return the marks of this call; a result with any is not cached."""
+    """Return the marks of this request; a result with marks is not cached."""
     return _MARKS.get()

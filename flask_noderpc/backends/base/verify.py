@@ -1,4 +1,4 @@
-"""Verification of a chain: every hash and signature, from the lowest block to the last."""
+"""Verification of a chain: every hash and signature, from the lowest to the highest block."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def verify_chain(
 ) -> int:
     """Return the number of blocks checked; raise :exc:`~flask_noderpc.errors.InvalidBlock`.
 
-    Checks that each block follows its parent, that every hash of its header is that of
-    its content, that more than two thirds of the power signed it, that validator sets
-    follow from the updates, and that each transaction is found by its hash.
+    Checks that each block follows its parent, that every hash in its header matches the
+    content, that more than two thirds of the voting power signed it, that validator sets follow
+    from the updates, and that each transaction is found by its hash.
     """
     low, high = max(first, reads.base_height()), reads.latest_height()
     if high == 0:
@@ -41,12 +41,12 @@ def verify_chain(
         except (InvalidBlock, NotFound, ValueError) as error:
             lowest = reads.base_height()
             if lowest > height:
-                # Another process prunes: continue from the lowest stored block.
+                # Another process has pruned blocks: continue from the lowest stored block.
                 height, head = lowest, None
                 continue
             if isinstance(error, InvalidBlock):
                 raise
-            # A gap in the store, or a value that can't be read, is its fault.
+            # A gap or an unreadable value is an error of the store.
             raise InvalidBlock(f"block {height}: {error}") from error
         if progress is not None:
             progress(height)
@@ -57,7 +57,7 @@ def verify_chain(
 
 
 def _before(reads: ChainReads, height: int) -> ChainState:
-    """The head that the block at ``height`` must follow, from what is stored."""
+    """Return the state that the block at ``height`` must follow, built from stored data."""
     block = reads.block(height)[1]
     header = block.header
     initial = reads.initial_height()
@@ -72,7 +72,8 @@ def _before(reads: ChainReads, height: int) -> ChainState:
         chain_id=reads.chain_id(),
         initial_height=initial,
         height=height - 1,
-        # What came before the lowest block is not there: it is what that block says.
+        # The block below the lowest one is not stored: use the values that the lowest block
+        # refers to.
         block_id=NO_BLOCK if first else header.last_block_id,
         time=_genesis_time(reads, header) if first else header.time,
         app_hash=header.app_hash,
@@ -94,7 +95,8 @@ def _genesis_time(reads: ChainReads, header: Header) -> int:
 
 
 def _set_below(reads: ChainReads, height: int) -> ValidatorSet | None:
-    """Return the set that signed the parent, which a chain that began here has not."""
+    """Return the validator set that signed the parent; ``None`` if it is not stored because the
+    store begins here."""
     try:
         return reads.validators(height - 1)
     except ResultNotFound:
@@ -102,7 +104,8 @@ def _set_below(reads: ChainReads, height: int) -> ValidatorSet | None:
 
 
 def _check_first_sets(reads: ChainReads, height: int) -> None:
-    """A chain's first two sets follow from the powers alone."""
+    """Check that a chain's first two validator sets have the priorities that follow from their
+    voting powers."""
     found = reads.validators(height)
     first = validators.genesis_set(
         ValidatorUpdate(v.pub_key, v.voting_power) for v in found.validators
@@ -115,7 +118,7 @@ def _check_first_sets(reads: ChainReads, height: int) -> None:
 def _differ(one: ValidatorSet, other: ValidatorSet) -> bool:
     if one.validators != other.validators:
         return True
-    # One that came from a node's route has no proposer.
+    # A set that came from a node's ``validators`` route has no proposer.
     return bool(one.proposer and other.proposer and one.proposer != other.proposer)
 
 
@@ -143,7 +146,7 @@ def _check(
         _check_tx(reads, height, tx, tx_hash)
     after = head.next_state(block_id, block.header.time, commit, results)
     with suppress(ResultNotFound):
-        # A chain that was filled downwards does not know the priorities of all heights.
+        # A chain that was backfilled does not have the priorities of all heights.
         if _differ(reads.validators(height + 2), after.next_validators):
             raise InvalidBlock(
                 f"block {height}: validators at {height + 2} do not follow from it"

@@ -1,1 +1,1 @@
-"""Shared parts of the stores that are SQL databases."""
+"""Parts that all SQL stores share."""

@@ -1,8 +1,8 @@
-"""Adding blocks below the lowest one, each linked by its hash to the block above it.
+"""Adding blocks below the lowest one (backfill), each linked by its hash to the block above.
 
-That hash proves the header, and the header the content and the validators; the header above
-proves the results. Signatures are not looked at. A block that is stored without results gets
-them, and its index, from a later backfill.
+The hash proves the header, the header proves the content and the validators, and the header
+above proves the results. Signatures are not checked. A block that is stored without results
+gets its results and its index entries from a later backfill.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ from .connection import Connection
 from .hits import BlockTxs
 from .packed import blocks as packed
 
-# Those that write wait for it: with its last batch and its commit at most twice as long.
+# Duration of a backfill transaction, during which other writers wait; with the last batch and
+# the commit it takes at most twice as long.
 _STEP_S = 0.025
-# Weight of the blocks that are written between two looks at the clock.
+# Weight of the blocks that are written between two checks of the deadline.
 _BATCH = 800
 
 _HELD = _SETS, _PARAMS = "validator_sets", "consensus_params"
 
 
 def add_some(at: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
-    """Add blocks until the time of a transaction is over; return how many were added.
+    """Add blocks until the transaction's time is over; return the number added.
 
-    One that is left over is begun anew, or gone on with, by the next transaction.
+    The next transaction starts or continues with the first block that was not finished.
     """
     deadline = time.monotonic() + _STEP_S
-    # That of the last call, of this process or of one that was interrupted.
+    # Finish the large block of the previous call, possibly of an interrupted process.
     if not index_steps.finish(at, deadline):
         return 0
     step, added = _Step(at, deadline), 0
@@ -48,7 +49,8 @@ def add_some(at: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
         try:
             is_added = step.add(prepared)
         except InvalidBlock:
-            # Those before it are stored; the next transaction begins with it.
+            # Commit the blocks before the invalid one; the next transaction begins with it and
+            # raises.
             if not added:
                 raise
             break
@@ -60,14 +62,14 @@ def add_some(at: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
 
 
 class _Link(NamedTuple):
-    """The block that is to be added, as the store knows it."""
+    """Stored facts that the next block to add must match."""
 
     chain_id: str
     initial_height: int
     height: int
     block_id: BlockID
     above: Header | None
-    """The header of the following block; ``None`` below a trusted block alone."""
+    """Header of the following block; ``None`` if only a trusted block is stored."""
 
 
 def _link(at: Connection) -> _Link:
@@ -84,10 +86,10 @@ def _link(at: Connection) -> _Link:
 
 
 class _Step:
-    """Blocks that one transaction adds, which are written together.
+    """Blocks that one transaction adds and writes together.
 
-    What is known of the block that comes next, and from where on its validators and parameters
-    hold, is remembered meanwhile.
+    The object caches what the store knows about the next block, and the heights from which
+    validator sets and parameters are in force.
     """
 
     def __init__(self, at: Connection, deadline: float) -> None:
@@ -97,14 +99,14 @@ class _Step:
         self._held: dict[str, tuple[int, int]] = {}
 
     def write(self) -> None:
-        """Write what was added until now."""
+        """Write the blocks added so far."""
         for table in _HELD:
             self._write_held(table)
         self._batch.write()
 
     def add(self, prepared: Prepared[OlderBlock]) -> bool:
-        """Add a block, unless it is there; return false if the time is over before its
-        index."""
+        """Add a block unless it is stored; return false if the deadline passes before it is
+        indexed."""
         item, found, slices = prepared
         height = item.block.header.height
         block_writes.check_place(height, len(item.block.txs))
@@ -138,12 +140,12 @@ class _Step:
         return True
 
     def _finish(self) -> bool:
-        """Go on with the index of a large block."""
+        """Continue to index a large block; return true if it is finished."""
         in_time = time.monotonic() <= self._deadline
         return in_time and index_steps.finish(self._at, self._deadline)
 
     def _hold(self, table: str, height: int) -> None:
-        """Let the lowest row hold one height earlier."""
+        """Extend the lowest row of a table down to this height."""
         since, _ = self._held.get(table, (height + 1, 0))
         self._held[table] = since, height
 
@@ -162,7 +164,7 @@ class _Step:
                 f"block {height}: its validators differ from the next block's, and are needed"
             )
         if item.validators is not None:
-            # Which sets are known depends on which blocks are stored.
+            # Write first: known sets are looked up by the stored blocks.
             self.write()
             state.write_set(self._at, height, item.validators)
             state.drop_derived(self._at, height + 1, item.validators)
@@ -171,7 +173,7 @@ class _Step:
         height = item.block.header.height
         if item.params is not None:
             self._write_held(_PARAMS)
-        # The Cosmos SDK has an update in each block, which mostly changes nothing.
+        # The Cosmos SDK sends a parameter update in each block, which usually changes nothing.
         is_unchanged = results is not None and (
             results.consensus_param_updates is None
             or (item.params is not None and item.params == state.params(self._at, height + 1))
@@ -182,7 +184,7 @@ class _Step:
             return
         self._write_held(_PARAMS)
         if state.params(self._at, height) is None:
-            # Those of the following heights may be others.
+            # The parameters of the following heights may differ.
             state.write_params(self._at, height, item.params, until=height + is_unchanged)
 
     def _add_block(
@@ -197,7 +199,7 @@ class _Step:
         unverified = {"signatures", "time"} | ({"results"} if link.above is None else set())
         marks = block_writes.Provenance(item.unchecked, frozenset(unverified), item.source)
         meta = BlockMeta(found.block_id, found.size, block.header, len(block.txs), block.form)
-        # Smaller, now that the set that signed it is known.
+        # Write the commit again: it takes less space now that the set that signed it is known.
         if not self._batch.has_commit(height):
             own = blocks.commit(self._at, height)
             if own is not None:
@@ -210,11 +212,12 @@ class _Step:
 def _checked(
     item: OlderBlock, found: BlockHashes, link: _Link
 ) -> tuple[OlderBlock, BlockHashes]:
-    """Compare a block with what is known of it; return it as it is to be stored."""
+    """Compare a block with what the store knows about it; return it in the form to store."""
     if item.validators is not None and not are_known(item.validators):
         item = replace(item, unchecked=item.unchecked | {"validators_hash"})
     if "data_hash" in item.unchecked and found.block_id.hash == link.block_id.hash:
-        # A block of other parts than CometBFT's has another part set, too.
+        # A block whose parts are computed differently from CometBFT also has a different part
+        # set.
         found = found._replace(block_id=link.block_id)
     compare(item.block, _fields(item, found, link), item.unchecked)
     return item, found
@@ -223,8 +226,8 @@ def _checked(
 def _compare_stored(
     at: Connection, prepared: Prepared[OlderBlock], known: _Link, deadline: float
 ) -> bool:
-    """Compare a block with the stored one of its height, and store what that lacks; return
-    false if the time is over before the end."""
+    """Compare a block with the stored block of its height, and store what that one lacks;
+    return false if the deadline passes before the end."""
     item, found, slices = prepared
     item = replace(item, unchecked=item.unchecked | blocks.unchecked(at, known.height))
     item, found = _checked(item, found, known)
@@ -243,7 +246,7 @@ def _compare_stored(
 def _stored_link(
     at: Connection, item: OlderBlock, found: BlockHashes, link: _Link
 ) -> _Link | None:
-    """Return the block as the store knows it that has it; ``None`` if it is not stored."""
+    """Return what the store knows about the block, if it is stored; ``None`` otherwise."""
     height = item.block.header.height
     known = blocks.meta(at, height, link.chain_id)
     if known is None:
@@ -289,7 +292,7 @@ def _result_fields(results: BlockResults, above: Header | None) -> Expected:
     proven = hashes.results_hash(results.tx_results)
     rules: Expected = {"results": (proven, above.last_results_hash)}
     if results.app_hash:
-        # CometBFT before 0.38 does not show it.
+        # Versions of CometBFT before 0.38 do not return it.
         rules["results.app_hash"] = (results.app_hash, above.app_hash)
     return rules
 
@@ -304,8 +307,8 @@ def _results(item: OlderBlock, link: _Link) -> BlockResults | None:
 def _add_results(
     at: Connection, prepared: Prepared[OlderBlock], results: BlockResults, deadline: float
 ) -> bool:
-    """Store proven results where they are missing, and index them; return false if the time is
-    over before the end."""
+    """Store proven results if they are missing, and index them; return false if the deadline
+    passes before the end."""
     item, height = prepared.item, results.height
     lacks_results, lacks_index = at.execute(
         "SELECT results IS NULL, events IS NULL FROM blocks JOIN results USING (height)"

@@ -1,10 +1,10 @@
 """Writes of blocks, their commits, results and transactions.
 
-Hashes and rows are computed before the writer is held; then blocks are written together: a
-statement for many takes less time than one for each.
+Hashes and rows are computed before the write lock is taken. Several blocks are then written
+together, because one statement for many rows is faster than one for each.
 
-The table ``missed_votes`` has the votes that a block lacks: a validator's signing record is one
-query of it. Most votes are for their block, and stand in the packed commit alone.
+The table ``missed_votes`` lists the votes that are absent or not for the block, so a
+validator's signing record is one query. All other votes are only in the packed commit.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from .packed.blocks import LAST_POSITION, place
 
 
 class Provenance(NamedTuple):
-    """Marks of a block that is stored."""
+    """Marks stored with a block."""
 
     unchecked: frozenset[str] = frozenset()
-    """Fields that this chain computes in its own way."""
+    """Fields that this chain computes differently from CometBFT."""
     unverified: frozenset[str] = frozenset()
-    """Fields that were not looked at."""
+    """Fields that were not verified."""
     source: str = ""
 
 
@@ -47,7 +47,8 @@ _NOTHING: Mapping[int, str | None] = {}
 
 
 def check_place(height: int, tx_count: int) -> None:
-    """Raise :exc:`InvalidBlock` for a block that has no place in the store."""
+    """Raise :exc:`InvalidBlock` if the block's height or number of transactions exceeds what a
+    place can express."""
     if not 0 < height <= LAST_HEIGHT or tx_count > LAST_POSITION + 1:
         raise InvalidBlock(
             f"block {height}: the store has heights from 1 to {LAST_HEIGHT}, and"
@@ -59,7 +60,8 @@ PackedSlice = tuple[int, bytes]
 
 
 class BlockRow(NamedTuple):
-    """A block without its transactions; ``events`` is what the index returned for it."""
+    """Row of a block, without its transactions; ``events`` is the column's value from the
+    index."""
 
     meta: BlockMeta
     results: BlockResults | None
@@ -67,7 +69,7 @@ class BlockRow(NamedTuple):
     provenance: Provenance = VERIFIED
 
     def fields(self) -> tuple[object, ...]:
-        """Return its row."""
+        """Return the values of the row's columns."""
         meta, provenance = self.meta, self.provenance
         header = meta.header
         return (
@@ -102,12 +104,12 @@ def write_blocks(at: Connection, rows: Sequence[BlockRow]) -> None:
 
 
 def write_slices(at: Connection, slices: Iterable[PackedSlice]) -> None:
-    """Write the transactions of blocks."""
+    """Write the packed transactions of blocks."""
     at.executemany("INSERT INTO tx_slices (place, txs) VALUES (?, ?)", slices)
 
 
 def write_app_hash(at: Connection, height: int, app_hash: bytes) -> None:
-    """Write the app hash that the following header has into results that lack it."""
+    """Write the app hash of the following header into results that lack it."""
     found = stored_results(at, height)
     if found is not None and not found.app_hash:
         row = packed.pack_results(replace(found, app_hash=app_hash))
@@ -124,15 +126,15 @@ def tx_rows(
     events: Mapping[int, str | None] = _NOTHING,
     first: int = 0,
 ) -> Iterator[TxRow]:
-    """Yield the look-up rows of a block's transactions from a position on; ``events`` is what
-    the index returned for each place."""
+    """Yield the look-up rows of a block's transactions from position ``first`` on; ``events``
+    has the index's column values by place."""
     for position, (tx_hash, r) in enumerate(zip(tx_hashes, tx_results, strict=True), first):
         here = place(height, position)
         yield here, tx_hash, r.code, r.gas_wanted, r.gas_used, events.get(here)
 
 
 def write_txs(at: Connection, rows: Iterable[TxRow]) -> None:
-    """Write look-up rows of transactions."""
+    """Write the look-up rows of transactions."""
     at.executemany(
         "INSERT INTO txs (place, hash, code, gas_wanted, gas_used, events)"
         " VALUES (?, ?, ?, ?, ?, ?)",
@@ -141,7 +143,7 @@ def write_txs(at: Connection, rows: Iterable[TxRow]) -> None:
 
 
 def write_commits(at: Connection, commits: Sequence[Commit]) -> None:
-    """Write the precommits for blocks, in place of those that were stored."""
+    """Write the commits for blocks, replacing stored ones."""
     addresses = state.addresses_of(at, [commit.height for commit in commits])
     signed = [(commit, addresses[commit.height]) for commit in commits]
     at.executemany(
@@ -153,8 +155,8 @@ def write_commits(at: Connection, commits: Sequence[Commit]) -> None:
 
 
 def _write_votes(at: Connection, signed: Sequence[tuple[Commit, Sequence[bytes]]]) -> None:
-    """Write the votes that commits lack, in place of those that were stored; each commit comes
-    with the addresses of the set that signed it."""
+    """Write the missed votes of commits, replacing stored ones; each commit comes with the
+    addresses of the set that signed it."""
     at.executemany(
         "DELETE FROM missed_votes WHERE height = ?", [(commit.height,) for commit, _ in signed]
     )
@@ -171,7 +173,7 @@ def _write_votes(at: Connection, signed: Sequence[tuple[Commit, Sequence[bytes]]
 
 
 def missed_votes(commit: Commit, addresses: Sequence[bytes]) -> list[tuple[bytes, int]]:
-    """Return the addresses whose votes are absent or for no block, with their flags."""
+    """Return the addresses whose votes are absent or for nil, with their flags."""
     if len(addresses) != len(commit.signatures):
         return []
     return [
@@ -182,7 +184,7 @@ def missed_votes(commit: Commit, addresses: Sequence[bytes]) -> list[tuple[bytes
 
 
 def stored_votes(at: Connection, height: int) -> list[tuple[bytes, int]]:
-    """Return what is stored of a height."""
+    """Return the stored missed votes of a height."""
     return at.execute(
         "SELECT address, flag FROM missed_votes LEFT JOIN validators ON id = validator_id"
         " WHERE height = ?",
@@ -191,7 +193,7 @@ def stored_votes(at: Connection, height: int) -> list[tuple[bytes, int]]:
 
 
 def _validator_ids(at: Connection, addresses: Iterable[bytes]) -> dict[bytes, int]:
-    """Return the ids of validators; new ones get theirs."""
+    """Return the row IDs of validators; new validators are inserted."""
     wanted = [(address,) for address in addresses]
     at.executemany("INSERT INTO validators (address) VALUES (?) ON CONFLICT DO NOTHING", wanted)
     found = at.each("SELECT id FROM validators WHERE address = ?", wanted)
@@ -214,7 +216,7 @@ def prepare(items: Iterable[B]) -> list[Prepared[B]]:
     found = []
     for item in items:
         if _is_large(item.block):
-            # No request is answered in the up to 20 ms that such a block takes.
+            # Yield to other requests: computing the hashes of one block may take 20 ms.
             next_turn()
         found.append(Prepared(item, hashes.block_hashes(item.block), _slices(item)))
     return found
@@ -230,17 +232,17 @@ def _slices(
     block, results = item.block, item.results
     tx_results = None if results is None else results.tx_results
     if tx_results is not None and len(tx_results) != len(block.txs):
-        # It is refused later.
+        # Wrong number of results: the block is refused later.
         return ()
     return tuple(packed.slices(block.header.height, block.txs, tx_results))
 
 
-# A block takes as long as so many attributes, even if it has no transactions.
+# Weight of a block without transactions, in indexed attributes.
 _OF_A_BLOCK = 50
 
 
 class NewBlock(NamedTuple):
-    """A block that is to be written."""
+    """A block that is about to be written."""
 
     meta: BlockMeta
     block: Block
@@ -252,12 +254,13 @@ class NewBlock(NamedTuple):
 
     @property
     def height(self) -> int:
-        """Its height."""
+        """Height of the block."""
         return self.meta.header.height
 
 
 class Batch:
-    """Blocks and commits until they are written; ``most`` is the weight of a full one."""
+    """Blocks and commits that are about to be written together. A batch is full at weight
+    ``most``."""
 
     def __init__(self, at: Connection, most: int) -> None:
         self.at = at
@@ -267,18 +270,18 @@ class Batch:
 
     @property
     def is_full(self) -> bool:
-        """True if it is to be written, for the memory and the time that it takes."""
+        """True if the batch should be written, because of its memory and the time it takes."""
         return self._weight >= self._most
 
     @property
     def shown(self) -> str:
-        """Its heights, for errors."""
+        """Heights of the blocks, for errors."""
         heights = [each.height for each in self._blocks]
         low, high = min(heights), max(heights)
         return f"block {low}" if low == high else f"blocks {low} to {high}"
 
     def add(self, found: NewBlock) -> None:
-        """Add a block."""
+        """Add a block to the batch."""
         check_place(found.height, found.meta.tx_count)
         self._blocks.append(found)
         self._weight += _OF_A_BLOCK
@@ -286,15 +289,15 @@ class Batch:
             self._weight += weight(found.results.tx_results)
 
     def add_commit(self, commit: Commit) -> None:
-        """Add a commit, which replaces that of its height."""
+        """Add a commit; replaces an earlier one for the same height."""
         self._commits[commit.height] = commit
 
     def has_commit(self, height: int) -> bool:
-        """Return true if it has the commit of a height."""
+        """Return true if the batch has a commit for a height."""
         return height in self._commits
 
     def write(self) -> None:
-        """Write what was added; then it is empty."""
+        """Write the batch and empty it."""
         blocks, commits = self._blocks, list(self._commits.values())
         heights = [each.height for each in blocks] + [each.height for each in commits]
         if heights:
@@ -341,7 +344,7 @@ class Batch:
 def _index(
     at: Connection, found: Sequence[NewBlock]
 ) -> tuple[dict[int, str], dict[int, str | None]]:
-    """Index blocks; return the texts of the columns ``events``, by height and by place."""
+    """Index blocks; return the values of the column ``events``, by height and by place."""
     indexed = {
         each.height: each.results
         for each in found

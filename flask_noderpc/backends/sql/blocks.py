@@ -26,12 +26,12 @@ from .connection import Connection
 from .packed import blocks as packed
 from .packed.blocks import LAST_POSITION, POSITION_BITS, DamagedRow, Slice, place
 
-# Tendermint before 0.34 left the hash of nothing out.
+# Tendermint before 0.34 used empty bytes as the hash of no evidence.
 _NO_EVIDENCE = (EMPTY_HASH, b"")
 
 Range = tuple[int, int, int]
 
-# SQLite's integers have 64 bits, one of them the sign.
+# A place is a signed 64-bit integer in SQLite.
 LAST_HEIGHT = (1 << 63 - POSITION_BITS) - 1
 
 
@@ -50,7 +50,7 @@ def is_there(at: Connection, height: int) -> bool:
 
 
 def _refuse_gap(at: Connection, height: int) -> None:
-    """Raise :exc:`DamagedRow` for a height between those of other blocks."""
+    """Raise :exc:`DamagedRow` if a height that is not stored lies between stored heights."""
     low, high = _range(at)
     if low is not None and low < height < high:
         raise DamagedRow("header", height, "it is missing")
@@ -65,7 +65,7 @@ def _range(at: Connection) -> tuple[int | None, int]:
 
 
 def meta(at: Connection, height: int, chain_id: str) -> BlockMeta | None:
-    """Return the meta of a block."""
+    """Return the meta of a block; ``None`` if it is not stored."""
     row = at.execute("SELECT header FROM blocks WHERE height = ?", (height,)).fetchone()
     if row is None:
         _refuse_gap(at, height)
@@ -74,7 +74,7 @@ def meta(at: Connection, height: int, chain_id: str) -> BlockMeta | None:
 
 
 def height_of(at: Connection, block_hash: bytes) -> int | None:
-    """Return the height of the block of this hash."""
+    """Return the height of the block with this hash; ``None`` if it is not stored."""
     found = at.execute(at.engine.header_by_hash, (block_hash,))
     row: tuple[int, bytes] | None = found.fetchone()
     if row is None:
@@ -101,13 +101,13 @@ def metas(at: Connection, low: int, high: int, chain_id: str) -> tuple[BlockMeta
 
 
 def lowest_meta(at: Connection, chain_id: str) -> BlockMeta | None:
-    """Return the meta of the oldest stored block."""
+    """Return the meta of the oldest stored block; ``None`` without any."""
     (lowest,) = at.execute(f"SELECT min(height) FROM {at.engine.heights}").fetchone()
     return None if lowest is None else meta(at, lowest, chain_id)
 
 
-# Each statement is a round trip to a database elsewhere. The set that signed the commit comes
-# with it.
+# One statement, because each is a round trip to a remote database. It also reads the set that
+# signed the commit.
 _WITH_COMMIT = (
     'SELECT header, "commit", members, since, until, {more} FROM blocks AS b'
     " LEFT JOIN commits AS c ON c.height = :signed"
@@ -115,7 +115,7 @@ _WITH_COMMIT = (
     "  (SELECT max(since) FROM validator_sets WHERE since <= :signed)"
     " WHERE b.height = :height"
 )
-# So does the first row of its transactions, which mostly is the only one.
+# Select the first row of transactions too; usually it is the only one.
 _FIRST_SLICE = "(SELECT txs FROM tx_slices WHERE place = :first)"
 _BLOCK = _WITH_COMMIT.format(
     more=f"EXISTS (SELECT 1 FROM evidence AS e WHERE e.height = b.height), {_FIRST_SLICE}"
@@ -126,7 +126,7 @@ _RESULTS = f"SELECT results, {_FIRST_SLICE} FROM results WHERE height = :height"
 
 
 def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] | None:
-    """Return a block with its id."""
+    """Return a block with its ID; ``None`` if it is not stored."""
     row = at.execute(
         _BLOCK, {"height": height, "signed": height - 1, "first": places(height, height)[0]}
     ).fetchone()
@@ -148,7 +148,7 @@ def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] |
 def with_txs(
     at: Connection, height: int, chain_id: str
 ) -> tuple[BlockMeta, tuple[bytes, ...]] | None:
-    """Return the meta of a block with its transactions."""
+    """Return the meta of a block with its transactions; ``None`` if it is not stored."""
     row = at.execute(
         _HEADER_AND_TXS, {"height": height, "first": places(height, height)[0]}
     ).fetchone()
@@ -160,12 +160,12 @@ def with_txs(
 
 
 def _check_evidence(at: Connection, header: Header, pieces: Sequence[Evidence]) -> None:
-    """Raise :exc:`DamagedRow` for evidence that is not that of the header."""
+    """Raise :exc:`DamagedRow` if the evidence does not match the header's evidence hash."""
     if not pieces and header.evidence_hash in _NO_EVIDENCE:
         return
     if evidence_hash(pieces) == header.evidence_hash:
         return
-    # A chain may compute it in its own way, but not that of nothing.
+    # A chain may compute the hash in its own way, but not the hash of no evidence.
     if not pieces or "evidence_hash" not in unchecked(at, header.height):
         raise DamagedRow(
             "evidence", header.height, "it is missing, or differs from the header's hash"
@@ -173,7 +173,7 @@ def _check_evidence(at: Connection, header: Header, pieces: Sequence[Evidence]) 
 
 
 def events(at: Connection, height: int) -> tuple[Event, ...]:
-    """Return the events of a block itself, whose results are known."""
+    """Return the events of a block itself; its results must be stored."""
     (row,) = at.execute("SELECT results FROM results WHERE height = ?", (height,)).fetchone()
     return packed.unpack_block_events(row, height)
 
@@ -186,7 +186,7 @@ def _txs(at: Connection, height: int, count: int, first_slice: bytes) -> tuple[b
 
 
 def _parts(at: Connection, height: int, count: int, first_slice: bytes | None) -> list[Slice]:
-    """Return the transactions of a block in slices, of which the first was read."""
+    """Return the slices of a block's transactions; the first one was already read."""
     if not count:
         return []
     if first_slice is None:
@@ -196,7 +196,7 @@ def _parts(at: Connection, height: int, count: int, first_slice: bytes | None) -
 
 
 def _slices(at: Connection, height: int, position: int = 0) -> list[Slice]:
-    """Return the transactions of a block from a position on."""
+    """Return the slices of a block's transactions from a position on."""
     found = at.execute(
         "SELECT txs, place FROM tx_slices WHERE place BETWEEN ? AND ? ORDER BY place",
         (place(height, position), place(height, LAST_POSITION)),
@@ -205,7 +205,7 @@ def _slices(at: Connection, height: int, position: int = 0) -> list[Slice]:
 
 
 def commit(at: Connection, height: int) -> Commit | None:
-    """Return the precommits for the block at this height."""
+    """Return the precommits for the block at this height; ``None`` if they are not stored."""
     row = at.execute('SELECT "commit" FROM commits WHERE height = ?', (height,)).fetchone()
     if row is None:
         return None
@@ -213,7 +213,7 @@ def commit(at: Connection, height: int) -> Commit | None:
 
 
 def _unpacked(row: bytes | None, height: int, members: Sequence[Any]) -> Commit | None:
-    """Return a commit, given the row of the set that holds at its height."""
+    """Return a commit, given the row of the validator set in force at its height."""
     if row is None:
         return None
     return packed.unpack_commit(row, height, lambda: state.addresses_in(members, height))
@@ -222,7 +222,7 @@ def _unpacked(row: bytes | None, height: int, members: Sequence[Any]) -> Commit 
 def signed_header(
     at: Connection, height: int, chain_id: str
 ) -> tuple[SignedHeader, bool] | None:
-    """Return a stored header with its precommits, and true if a block is above it."""
+    """Return a stored header with its precommits, and true if the next block is stored."""
     row = at.execute(_OWN_COMMIT, {"height": height, "signed": height}).fetchone()
     if row is None:
         _refuse_gap(at, height)
@@ -236,7 +236,7 @@ def signed_header(
 
 
 def results(at: Connection, height: int) -> BlockResults | None:
-    """Return the results of a block."""
+    """Return the results of a block; ``None`` if they are not stored."""
     row = at.execute(
         _RESULTS, {"height": height, "first": places(height, height)[0]}
     ).fetchone()
@@ -254,7 +254,7 @@ def results(at: Connection, height: int) -> BlockResults | None:
 
 
 def txs_with_results(at: Connection, height: int) -> tuple[list[bytes], list[ExecTxResult]]:
-    """Return the transactions of a block, and their results."""
+    """Return the transactions of a block with their results."""
     found = _slices(at, height)
     return (
         [tx for part in found for tx in part.txs],
@@ -263,7 +263,7 @@ def txs_with_results(at: Connection, height: int) -> tuple[list[bytes], list[Exe
 
 
 def tx(at: Connection, tx_hash: bytes) -> TxResult | None:
-    """Return the transaction of this hash."""
+    """Return the transaction with this hash; ``None`` if it is not stored."""
     here, row, first = at.execute(at.engine.tx_by_hash, {"hash": tx_hash}).fetchone()
     if here is None:
         return None
@@ -287,7 +287,7 @@ def latest_txs(at: Connection, limit: int) -> tuple[TxResult, ...]:
 
 
 def txs_at(at: Connection, places: Iterable[int]) -> Iterator[TxResult]:
-    """Yield the transactions at these places; neighbours share the read of their row."""
+    """Yield the transactions at these places. Adjacent transactions of one row read it once."""
     part: Slice | None = None
     for each in places:
         height, position = each >> POSITION_BITS, each & LAST_POSITION
@@ -312,7 +312,7 @@ def _missing(height: int, position: int) -> DamagedRow:
 
 
 def check_validators(at: Connection, height: int, found: ValidatorSet) -> None:
-    """Raise :exc:`DamagedRow` for a set that is not that of the block's header."""
+    """Raise :exc:`DamagedRow` if a validator set does not match the block's header."""
     row = at.execute(
         "SELECT header, unchecked || unverified FROM blocks WHERE height = ?", (height,)
     ).fetchone()
@@ -324,18 +324,20 @@ def check_validators(at: Connection, height: int, found: ValidatorSet) -> None:
 
 
 def unchecked(at: Connection, height: int) -> frozenset[str]:
-    """Return the fields of a block that this chain computes in its own way."""
+    """Return the fields of a block that this chain computes differently from CometBFT."""
     row = at.execute("SELECT unchecked FROM blocks WHERE height = ?", (height,)).fetchone()
     return frozenset(row[0].split()) if row else frozenset()
 
 
 def all_unchecked(at: Connection) -> dict[str, Range]:
-    """Return all such fields, with the number of their blocks, the lowest and the highest."""
+    """Return all unchecked fields, each with the number of blocks, the lowest and the highest
+    height."""
     return _marked(at, "unchecked")
 
 
 def all_unverified(at: Connection) -> dict[str, Range]:
-    """Return what was not looked at when blocks were stored, in the same form."""
+    """Return all unverified fields, each with the number of blocks, the lowest and the highest
+    height."""
     return _marked(at, "unverified")
 
 
@@ -352,7 +354,8 @@ def _marked(at: Connection, column: str) -> dict[str, Range]:
 
 
 def sources(at: Connection) -> dict[str, Range]:
-    """Return all sources of blocks, with the number of theirs, the lowest and the highest."""
+    """Return all sources of blocks, each with the number of blocks, the lowest and the highest
+    height."""
     found = at.execute(
         "SELECT source, count(*), min(height), max(height) FROM blocks"
         " WHERE source <> '' GROUP BY source"

@@ -1,4 +1,5 @@
-"""Parts of SQL stores: state, evidence pool, indexes of features, filters that survive."""
+"""Capabilities of SQL stores: application state, evidence pool, features' indexes, and filters
+that survive restarts."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from .packed.blocks import DamagedRow
 
 
 class SQLAppState:
-    """The committed state in a store, and the transactions that wait for a block."""
+    """Committed application state in a store, and the pending transactions."""
 
     def __init__(self, files: StoreHandles, engine: Engine) -> None:
         self._files = files
@@ -31,7 +32,7 @@ class SQLAppState:
         )
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of a key; ``None`` without one."""
+        """Return the value of a key, or ``None``."""
         row = self._files().readers.one(self._select_one, key)
         if row is None:
             return None
@@ -43,14 +44,15 @@ class SQLAppState:
     def range(
         self, prefix: bytes, after: bytes | None = None, limit: int = 1000
     ) -> tuple[tuple[bytes, bytes], ...]:
-        """Return the first pairs whose keys begin with the prefix and follow ``after``."""
+        """Return the first pairs whose keys start with the prefix and sort after ``after``."""
         with self._files().readers.snapshot() as at:
             return values.app_range(at, prefix, after, limit)
 
     def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:
-        """Return the oldest transactions that wait behind a cursor."""
+        """Return the oldest pending transactions after a cursor."""
         files = self._files()
-        # First, so that none is missed that is stored meanwhile.
+        # Read these before the snapshot, so that no transaction is missed that is stored in
+        # between.
         incoming = files.incoming.txs()
         with files.readers.snapshot() as at:
             stored = mempool.after(at, cursor, limit)
@@ -88,14 +90,14 @@ class SQLHits:
         self._kept: set[str] = set()
 
     def _is_kept(self, at: Connection, name: str) -> bool:
-        # A store that is only read may not have all.
+        # A read-only store may lack tables of some indexes.
         if name not in self._kept:
             self._kept |= set(at.engine.hit_indexes(at))
         return name in self._kept
 
     def newest_heights(self, name: str, key: int) -> tuple[tuple[int, ...], bool]:
-        """Return the heights of blocks with a hit of a key, newest first, and true if every
-        block is indexed."""
+        """Return the heights of blocks that have a hit for a key, newest first, and true if
+        every block is indexed."""
 
         def work(at: Connection) -> tuple[tuple[int, ...], bool]:
             if not self._is_kept(at, name):
@@ -107,8 +109,8 @@ class SQLHits:
     def heights(
         self, name: str, terms: Sequence[hits.Term], low: int, high: int, limits: SearchLimits
     ) -> Sequence[int]:
-        """Return the heights between two of blocks with a place that has a hit of each term,
-        and of those that are not indexed, lowest first; raise
+        """Return the heights in a range of blocks in which one place has a hit for each term,
+        and the heights of blocks that are not indexed, lowest first; raise
         :exc:`~flask_noderpc.errors.SearchTooCostly`."""
 
         def work(at: Connection) -> Sequence[int]:
@@ -122,12 +124,14 @@ class SQLHits:
 HITS: Capability[SQLHits] = Capability("the backend keeps no indexes of features")
 
 
-# A filter lives so much longer, and a poll that finds nothing writes only within that time.
+# Extra lifetime of filters. It allows polls without new results to write the new deadline only
+# every 30 seconds.
 _SLACK = 30 * SECOND
 
 
 class SQLFilters(Filters):
-    """Filters in a table. The writer's thread writes them, together with what else waits."""
+    """Filters in a table. The writer's thread writes them, together with other queued
+    writes."""
 
     def __init__(self, open_store: StoreHandles) -> None:
         self._open = open_store

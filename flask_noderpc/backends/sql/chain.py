@@ -1,4 +1,4 @@
-"""The row of table ``chain``, where the chain begins, and its state after the last block."""
+"""Table ``chain``: the beginning of the chain, and its state after the last block."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _RESULT_FIELDS = frozenset({"app_hash", "last_results_hash"})
 
 
 class Beginning(NamedTuple):
-    """Chain id, initial height, and the trusted block above which the store began."""
+    """Chain ID, initial height, and the trusted block above which the store began."""
 
     chain_id: str
     initial_height: int
     trusted: BlockMeta | None
 
     def is_trusted(self, height: int) -> bool:
-        """Return true for the height of the trusted block."""
+        """Return true if the trusted block has this height."""
         return self.trusted is not None and self.trusted.header.height == height
 
 
 def beginning(at: Connection) -> Beginning | None:
-    """Return where the chain begins; ``None`` before it does."""
+    """Return the beginning of the chain; ``None`` if the store has no chain yet."""
     row = at.execute(
         "SELECT trusted, beginning, chain_id, initial_height, trusted_height, app_hash"
         " FROM chain"
@@ -55,7 +55,7 @@ def beginning(at: Connection) -> Beginning | None:
 
 
 def existing(at: Connection) -> Beginning:
-    """Return where the chain begins; raise ``StoreError`` before it does."""
+    """Return the beginning of the chain; raise ``StoreError`` if the store has no chain yet."""
     found = beginning(at)
     if found is None:
         raise StoreError("the store holds no chain yet: init_chain or init_at comes first")
@@ -63,18 +63,18 @@ def existing(at: Connection) -> Beginning:
 
 
 def identity(at: Connection) -> Identity | None:
-    """Return the chain id, the application and the dialect of the store."""
+    """Return the chain ID, the application and the dialect of the store."""
     row = at.execute("SELECT chain_id, application, dialect FROM chain").fetchone()
     return None if row is None else Identity(*row)
 
 
-# At the genesis.
+# Chains that begin at a genesis document.
 
 
 def init_chain(
     at: Connection, genesis: Genesis, state_: InitChain, application: str = ""
 ) -> None:
-    """Store the genesis; the same one again changes nothing."""
+    """Store the genesis; storing an equal one again changes nothing."""
     begins = beginning(at)
     if begins is not None:
         if begins.trusted is not None or stored_genesis(at) != genesis:
@@ -125,7 +125,7 @@ def stored_genesis(at: Connection) -> Genesis:
 
 
 def set_genesis(at: Connection, genesis: Genesis) -> None:
-    """Store the document of a chain that began at a trusted block."""
+    """Store the genesis document of a chain that began at a trusted block."""
     found = existing(at)
     if (found.chain_id, found.initial_height) != (genesis.chain_id, genesis.initial_height):
         raise _other(found)
@@ -140,7 +140,7 @@ def set_genesis(at: Connection, genesis: Genesis) -> None:
     )
 
 
-# At a trusted block.
+# Chains that begin at a trusted block.
 
 
 def init_at(
@@ -152,7 +152,8 @@ def init_at(
     validators: Sequence[ValidatorSet],
     params: ConsensusParams,
 ) -> None:
-    """Begin a chain above a trusted block; the same one again changes nothing."""
+    """Begin a chain above a trusted block; calling it again with equal values changes
+    nothing."""
     meta = BlockMeta(commit.block_id, 0, header, 0)
     begins = beginning(at)
     if begins is not None:
@@ -182,7 +183,8 @@ def init_at(
 def _are_stored(
     at: Connection, height: int, validators: Sequence[ValidatorSet], params: ConsensusParams
 ) -> bool:
-    """Return true unless others are stored; those of pruned heights are not any more."""
+    """Return true unless different sets or parameters are stored; those of pruned heights are
+    not compared."""
     stored = [state.validators(at, height + n) for n in range(len(validators))]
     pairs = zip((*stored, state.params(at, height + 1)), (*validators, params), strict=True)
     return all(known is None or known == given for known, given in pairs)
@@ -219,7 +221,7 @@ def _check_trusted(
 
 
 def _has_hash(members: ValidatorSet, expected: bytes) -> bool:
-    # Who trusts the block trusts a set, too, of keys whose encoding is not known.
+    # The trusted block also vouches for validator sets with keys of unknown encoding.
     return not are_known(members) or hashes.validators_hash(members) == expected
 
 
@@ -227,7 +229,7 @@ def _has_hash(members: ValidatorSet, expected: bytes) -> bool:
 
 
 def load_head(at: Connection) -> ChainState:
-    """Return the state of the stored chain."""
+    """Return the state of the stored chain after its last block."""
     found = existing(at)
     (height,) = at.execute(f"SELECT max(height) FROM {at.engine.heights}").fetchone()
     if height is not None:
@@ -235,8 +237,8 @@ def load_head(at: Connection) -> ChainState:
         head = replace(_state(at, found, height), block_id=meta.block_id, time=meta.header.time)
         results = blocks.results(at, height)
         if results is None or (found.is_trusted(height) and not results.app_hash):
-            # Of the trusted block itself, whose results nobody has, or whose app hash only
-            # the next header shows.
+            # The trusted block's own results are unknown, or only the next header has its app
+            # hash.
             return replace(head, unchecked=_RESULT_FIELDS)
         return replace(
             head,
@@ -257,7 +259,7 @@ def load_head(at: Connection) -> ChainState:
 
 
 def state_before(at: Connection, block: Block) -> ChainState:
-    """Return the state that a stored block extends, as its own header has it."""
+    """Return the state that a stored block extends, according to its own header."""
     header = block.header
     height = header.height
     signers = state.validators(at, height - 1)

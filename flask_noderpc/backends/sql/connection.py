@@ -1,7 +1,7 @@
-"""Connections as the statements of SQL stores use them, and what database engines differ in.
+"""Connections as SQL stores use them, and the differences between database engines.
 
-Statements are written so that SQLite and PostgreSQL take them, with ``?`` or ``:name`` for
-parameters. The few parts that can't be are methods of :class:`Engine`.
+Statements run on both SQLite and PostgreSQL, with ``?`` or ``:name`` for parameters. Parts of
+statements that differ are attributes and methods of :class:`Engine`.
 """
 
 from __future__ import annotations
@@ -18,60 +18,62 @@ class Rows(Protocol):
 
     @property
     def rowcount(self) -> int:
-        """Number of rows that were changed."""
+        """Number of changed rows."""
 
     def fetchone(self) -> Any:
         """Return the next row, or ``None``."""
 
     def fetchall(self) -> list[Any]:
-        """Return all other rows."""
+        """Return all remaining rows."""
 
     def __iter__(self) -> Iterator[Any]:
-        """Iterate over the rows."""
+        """Iterate over the remaining rows."""
 
 
 class Connection(Protocol):
-    """A connection, inside a transaction where one is needed."""
+    """A connection, in a transaction if the statement needs one."""
 
     @property
     def engine(self) -> Engine:
-        """The engine behind it."""
+        """Engine of the database."""
 
     @property
     def in_transaction(self) -> bool:
-        """True between the beginning of a transaction and its end."""
+        """True while a transaction is open."""
 
     def execute(self, sql: str, parameters: Any = ..., /) -> Rows:
         """Execute one statement."""
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> object:
-        """Execute a statement that returns nothing with each of these parameters."""
+        """Execute a statement without result rows once for each parameter set."""
 
     def each(self, sql: str, parameters: Iterable[Any], /) -> Iterator[list[Any]]:
-        """Execute a statement with each of these parameters; yield the rows of each."""
+        """Execute a statement once for each parameter set; yield the rows of each execution."""
 
 
 class Engine(ABC):
-    """Parts of statements that engines write in different ways."""
+    """Parts of statements that database engines write differently."""
 
     integrity_error: type[Exception]
-    """Raised for a row that is there already."""
+    """Exception raised by the engine for a duplicate row."""
     for_update = ""
-    """Behind a SELECT: locks its rows until the end of the transaction."""
+    """Suffix of a SELECT that locks its rows until the end of the transaction."""
     counts_rows = False
-    """True where statements count the rows that a search looks at, as the engine can't."""
+    """True if searches must count the rows that they read, because the engine can't limit
+    them."""
     latest_pending: str
-    """SELECT of the last number that the mempool has given to a transaction; no row if none."""
+    """SELECT of the last number that the mempool assigned to a transaction; returns no row if
+    it has not assigned any."""
 
     heights = "blocks"
-    """Table whose columns ``height`` and ``hash`` say which blocks there are."""
+    """Table whose columns ``height`` and ``hash`` list the stored blocks."""
     lowest_kept = "0"
-    """Expression of a height below which rows of transactions may be left of blocks that were
-    removed; 0 without any."""
+    """Expression of a height below which transaction rows of removed blocks may remain; 0 if
+    none remain."""
     tx_hashes = "txs"
-    """Table whose columns ``hash``, ``code`` and ``place`` say where transactions are."""
+    """Table whose columns ``hash``, ``code`` and ``place`` locate transactions."""
     header_by_hash = "SELECT height, header FROM blocks WHERE hash = ?"
-    """SELECT of the block of a hash."""
+    """SELECT of the block with a hash."""
     # CometBFT: a later failure does not hide an earlier success.
     tx_by_hash = (
         "SELECT t.place, s.txs, s.place FROM"
@@ -80,53 +82,54 @@ class Engine(ABC):
         " LEFT JOIN tx_slices AS s ON s.place = (SELECT max(place) FROM tx_slices WHERE place"
         f"  BETWEEN t.place >> {POSITION_BITS} << {POSITION_BITS} AND t.place)"
     )
-    """SELECT of the place of the transaction ``:hash``, the slice that has it, and the place of
-    the slice; NULL where there is none."""
+    """SELECT of the place of the transaction ``:hash``, the slice that contains it, and the
+    slice's place; NULL if it is not stored."""
 
     # Values.
 
     def text(self, value: str) -> object:
-        """Return a key or value of an event as the parameter of a statement."""
+        """Return a key or value of an event as a statement parameter."""
         return value
 
     def to_text(self, stored: Any) -> str:
-        """Return a key or value of an event from its column."""
+        """Return a key or value of an event from its column value."""
         text: str = stored
         return text
 
     def long(self, value: str) -> str:
-        """Expression by which a unique value of any length is indexed."""
+        """Return an expression by which a unique value of any length is indexed."""
         return value
 
     def head(self, value: str) -> str:
-        """Expression by which bytes of any length are indexed in their order."""
+        """Return an expression by which bytes of any length are indexed in byte order."""
         return value
 
     @abstractmethod
     def numbers(self, values: Sequence[int]) -> object:
-        """Return integers as one parameter, of :meth:`is_one_of`."""
+        """Return integers as the one parameter of :meth:`is_one_of`."""
 
-    # SQL.
+    # SQL expressions.
 
     @abstractmethod
     def is_one_of(self, column: str) -> str:
-        """Condition that a column is one of the integers of a parameter."""
+        """Return a condition: a column equals one of the integers of a parameter."""
 
     @abstractmethod
     def contains(self, column: str) -> str:
-        """Condition that a text contains that of a parameter."""
+        """Return a condition: a text column contains the text of a parameter."""
 
     @abstractmethod
     def each_event(self, events: str) -> str:
-        """FROM item ``e`` with the numbers ``key`` of the events in a column ``events``."""
+        """Return a FROM item ``e`` with the numbers ``key`` of the events in a column
+        ``events``."""
 
     @abstractmethod
     def each_value(self, events: str) -> str:
-        """FROM item ``i`` with the ids ``value`` in a column ``events``."""
+        """Return a FROM item ``i`` with the IDs ``value`` in a column ``events``."""
 
     @abstractmethod
     def values_of(self, events: str, event: str) -> str:
-        """The same of the event of one number."""
+        """Return a FROM item ``i`` with the value IDs of the event with one number."""
 
     # Tables of the indexes that features declare.
 
@@ -136,34 +139,35 @@ class Engine(ABC):
 
     @abstractmethod
     def make_hit_tables(self, at: Connection, name: str) -> None:
-        """Make the tables ``NAME_hits`` of keys and places, and ``NAME_unindexed`` of
-        heights."""
+        """Create the tables ``NAME_hits`` (keys and places) and ``NAME_unindexed``
+        (heights)."""
 
-    # Around the statements.
+    # Time, versions, locks and space.
 
     @abstractmethod
     def now(self, at: Connection) -> int:
-        """Return the time by which leases expire, in nanoseconds since 1970."""
+        """Return the time in nanoseconds since 1970 by which leases expire."""
 
     @abstractmethod
     def data_version(self, at: Connection) -> object:
-        """Return a value that is another one after commits of other connections, except those
-        that add blocks or leave the state of the latest one."""
+        """Return a value that changes with commits of other connections, except those that only
+        add blocks or leave the state of the latest block unchanged."""
 
     def make_room(self, at: Connection, low: int, high: int) -> None:
-        """Let blocks of a range of heights be written in this transaction."""
+        """Prepare the tables so that this transaction can write blocks of a range of
+        heights."""
 
     def dropped_below(self, at: Connection, base: int) -> int:
-        """Return a height below which the engine removes the rows of transactions and hits by
-        itself, once no block is there; 0 where all are to be deleted. All blocks below ``base``
-        are about to be removed."""
+        """Return a height below which the engine itself removes the rows of transactions and
+        hits once no block remains there; 0 if all rows must be deleted. All blocks below
+        ``base`` are about to be removed."""
         return 0
 
     def lock_mempool(self, at: Connection) -> None:
-        """Let no other transaction change the mempool until this one ends."""
+        """Prevent other transactions from changing the mempool until this one ends."""
 
     def announce(self, at: Connection) -> None:
-        """Tell other processes of a change of the chain, when it is committed."""
+        """Notify other processes of a change of the chain when it is committed."""
 
     def free_space(self, at: Connection) -> None:
-        """Give back space after many rows were deleted."""
+        """Return free space to the file system after many rows were deleted."""

@@ -12,7 +12,7 @@ from . import state
 from .connection import Connection
 from .packed import blocks as packed
 
-# CometBFT has no bound; a validator that misbehaves could fill the store.
+# CometBFT has no limit; without one, a misbehaving validator could fill the store.
 MAX_PENDING = 1_000
 
 
@@ -44,7 +44,7 @@ def of_block(at: Connection, height: int) -> tuple[Evidence, ...]:
 
 
 def is_known(connection: Connection, evidence_hash: bytes) -> bool:
-    """Return true if evidence of this hash is pending or committed."""
+    """Return true if evidence with this hash is pending or committed."""
     return any(
         connection.execute(f"SELECT 1 FROM {table} WHERE hash = ?", (evidence_hash,)).fetchone()
         for table in ("pending_evidence", "evidence")
@@ -57,7 +57,7 @@ def waits(connection: Connection) -> bool:
 
 
 def add(connection: Connection, piece: Evidence) -> None:
-    """Add verified evidence, unless another process was first."""
+    """Add verified evidence, unless another process has added it already."""
     evidence_hash = evidence_hash_of(piece)
     connection.engine.lock_mempool(connection)
     if is_known(connection, evidence_hash):
@@ -74,8 +74,9 @@ def add(connection: Connection, piece: Evidence) -> None:
 
 
 def reap(connection: Connection, max_bytes: int) -> tuple[Evidence, ...]:
-    """Return pending evidence that fits a block, earliest offences first."""
-    # Sizes first: pending evidence may be a gigabyte, of which a block takes one thousandth.
+    """Return the pending evidence that fits a block, earliest offences first."""
+    # Read only the sizes first: pending evidence may take a gigabyte, and a block fits a
+    # thousandth of it.
     found = connection.execute(
         "SELECT hash, size FROM pending_evidence ORDER BY height, hash"
     ).fetchall()
@@ -88,7 +89,7 @@ def reap(connection: Connection, max_bytes: int) -> tuple[Evidence, ...]:
 
 
 def waiting(connection: Connection, evidence_hash: bytes) -> Evidence:
-    """Return the pending evidence of a hash."""
+    """Return the pending evidence with this hash."""
     row, height = connection.execute(
         "SELECT evidence, height FROM pending_evidence WHERE hash = ?", (evidence_hash,)
     ).fetchone()
@@ -96,7 +97,8 @@ def waiting(connection: Connection, evidence_hash: bytes) -> Evidence:
 
 
 def settle(connection: Connection, blocks: Sequence[Block]) -> None:
-    """Remove pending evidence that is now in a block, or too old or too large for one."""
+    """Remove pending evidence that these blocks contain, or that is too old or too large for a
+    block."""
     connection.executemany(
         "DELETE FROM pending_evidence WHERE hash = ?",
         ((evidence_hash_of(piece),) for block in blocks for piece in block.evidence),
@@ -107,7 +109,8 @@ def settle(connection: Connection, blocks: Sequence[Block]) -> None:
     params = state.params(connection, last.height + 1)
     assert params is not None
     limits = params.evidence
-    # CometBFT: evidence/pool.go, too old by both ages. Too large it is when the limit sank.
+    # CometBFT: evidence/pool.go; evidence is too old only if both its age in blocks and in time
+    # exceed the limits. It is too large if the limit was lowered.
     connection.execute(
         "DELETE FROM pending_evidence WHERE size > ? OR (height < ? AND time < ?)",
         (

@@ -1,11 +1,12 @@
-"""Handles of an open store, one set in each process.
+"""Handles of an open store, one set per process.
 
-No connection may cross a fork: two processes would use it at once. So a fork waits until
-nothing is read or written, and everything is closed before it; parent and child open again what
-they need.
+A connection must not be used by two processes, so none may cross a fork. A fork waits until
+reads and writes have ended, and all connections are closed before it. Parent and child open new
+ones when they need them.
 
-Writes of this process wake the threads that wait for a change at once. For writes of others,
-one of these threads polls the store a few times a second, for all of them.
+A write of this process wakes the threads that wait for a change immediately. For writes of
+other processes, one of the waiting threads polls the store a few times a second on behalf of
+all.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ T = TypeVar("T")
 
 
 class Turns(Generic[T]):
-    """Queue of users for what is idle, first come, first served.
+    """First-come, first-served queue for a fixed set of items.
 
-    ``queue.Queue`` and semaphores would let the last user take a thing again before those that
-    wait.
+    With ``queue.Queue`` or a semaphore, a thread that has just released an item could take it
+    again before threads that have waited longer.
     """
 
     def __init__(self, things: Iterable[T]) -> None:
-        # The last one used comes first: an idle node has but one of them open.
+        # Reuse the item that was released last, so that an idle node has only one of them open.
         self._idle = list(things)
         self._waiting: deque[_Ticket[T]] = deque()
         self._lock = threading.Lock()
 
     def acquire(self, timeout: float) -> T | None:
-        """Return what is idle; ``None`` after the timeout."""
+        """Return an idle item; ``None`` after the timeout."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()
@@ -54,7 +55,8 @@ class Turns(Generic[T]):
         try:
             ticket.ready.wait(timeout)
         except BaseException:
-            # Such as the end of a greenlet: what it got meanwhile is for the next one.
+            # For example the greenlet was killed: an item assigned meanwhile goes to the next
+            # waiting thread.
             thing = self._leave(ticket)
             if thing is not None:
                 self.release(thing)
@@ -63,13 +65,13 @@ class Turns(Generic[T]):
 
     def _leave(self, ticket: _Ticket[T]) -> T | None:
         with self._lock:
-            # It may have become ready just after the timeout.
+            # An item may have been assigned just after the timeout.
             if ticket.thing is None:
                 self._waiting.remove(ticket)
         return ticket.thing
 
     def release(self, thing: T) -> None:
-        """Give it to whoever has waited longest."""
+        """Assign an item to the thread that has waited longest."""
         with self._lock:
             if self._waiting:
                 ticket = self._waiting.popleft()
@@ -79,13 +81,13 @@ class Turns(Generic[T]):
                 self._idle.append(thing)
 
     def idle(self) -> tuple[T, ...]:
-        """Return what nobody uses."""
+        """Return the items that no thread uses."""
         with self._lock:
             return tuple(self._idle)
 
 
 class _Ticket(Generic[T]):
-    """A waiting user, and what it gets."""
+    """A waiting thread, and the item assigned to it."""
 
     def __init__(self) -> None:
         self.ready = threading.Event()
@@ -93,7 +95,7 @@ class _Ticket(Generic[T]):
 
 
 def version_sql(engine: Engine) -> str:
-    """Return the SELECT of the version of the chain."""
+    """Return the SELECT of the chain's version."""
     return (
         "SELECT (SELECT max(number) FROM rewinds), (SELECT revision FROM chain),"
         f" (SELECT hash FROM {engine.heights} ORDER BY height LIMIT 1),"
@@ -102,19 +104,19 @@ def version_sql(engine: Engine) -> str:
 
 
 def read_version(at: Connection) -> ChainVersion | None:
-    """Return the version of the chain."""
+    """Return the chain's version."""
     return version_of(at.execute(version_sql(at.engine)).fetchone())
 
 
 def version_of(row: Sequence[Any]) -> ChainVersion | None:
-    """Return the version in a row."""
+    """Return the version built from a row."""
     *history, head = row
     # Two chains without a block can't be distinguished.
     return ChainVersion(tuple(history), head) if head else None
 
 
 class Reader(Connection, Protocol):
-    """A connection that only reads."""
+    """A read-only connection."""
 
     def version(self) -> ChainVersion | None:
         """Return the chain's version."""
@@ -123,7 +125,7 @@ class Reader(Connection, Protocol):
         """Begin a snapshot."""
 
     def rollback(self) -> None:
-        """End the transaction, if there is one."""
+        """End the transaction, if one is open."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -133,7 +135,7 @@ R = TypeVar("R", bound=Reader)
 
 
 class Readers(ABC, Generic[R]):
-    """Read connections, taken for one query or one snapshot and given back."""
+    """Read connections, each taken for one query or snapshot and then given back."""
 
     def __init__(self) -> None:
         self._idle: deque[R] = deque()
@@ -153,12 +155,13 @@ class Readers(ABC, Generic[R]):
 
     @abstractmethod
     def _errors(self) -> AbstractContextManager[None]:
-        """Turn the engine's errors into :exc:`~flask_noderpc.errors.StoreError`."""
+        """Convert the engine's errors to :exc:`~flask_noderpc.errors.StoreError`."""
 
     def _take(self) -> R:
         nested = getattr(self._local, "depth", 0)
         with self._gate:
-            # A thread that holds a connection needs the next one before it gives that back.
+            # A thread that already holds a connection must get another one, or it would never
+            # give the first back.
             while self._suspended and not nested:
                 self._gate.wait()
             self._busy += 1
@@ -172,8 +175,9 @@ class Readers(ABC, Generic[R]):
             raise
 
     def one(self, sql: str, *args: object) -> Any:
-        """The first row, or ``None``."""
-        # The errors are entered when there is one: each read would take longer.
+        """Return the first row, or ``None``."""
+        # Convert errors only if one is raised: entering the context manager would slow down
+        # each read.
         try:
             view = self._read_view()
             if view is not None:
@@ -189,7 +193,7 @@ class Readers(ABC, Generic[R]):
 
     @contextmanager
     def snapshot(self) -> Iterator[R]:
-        """Yield a connection on which every query sees the same snapshot."""
+        """Yield a connection on which all queries see the same snapshot."""
         try:
             view = self._read_view()
             if view is not None:
@@ -206,7 +210,7 @@ class Readers(ABC, Generic[R]):
 
     @contextmanager
     def shared_read_view(self) -> Iterator[ChainVersion | None]:
-        """Let every query of this thread use one snapshot; yield the chain's version in it."""
+        """Let all queries of this thread use one snapshot; yield its chain version."""
         around = self._read_view()
         try:
             connection = around or self._begun()
@@ -232,7 +236,8 @@ class Readers(ABC, Generic[R]):
         return connection
 
     def _end(self, connection: R) -> None:
-        # Nothing was written, and a commit can fail on a corrupt file.
+        # Roll back instead of committing: nothing was written, and a commit can fail on a
+        # corrupt file.
         try:
             connection.rollback()
         finally:
@@ -270,7 +275,7 @@ class Readers(ABC, Generic[R]):
             self._gate.notify_all()
 
     def close(self) -> None:
-        """Close what is idle now, and what is in use when it is given back."""
+        """Close idle connections now, and connections in use when they are given back."""
         self._closed = True
         self._close_idle()
 
@@ -281,7 +286,7 @@ class Readers(ABC, Generic[R]):
 
 
 class ChangeWatcher(ABC):
-    """Wakes the threads that wait for the store to change."""
+    """Watcher that wakes threads when the store changes."""
 
     def __init__(self, poll_s: float) -> None:
         self._poll_s = poll_s
@@ -296,10 +301,11 @@ class ChangeWatcher(ABC):
             self._changed.notify_all()
 
     def wait_until(self, holds: Callable[[], bool], timeout: float) -> bool:
-        """Wait until a condition holds, ``timeout`` seconds at most; return true if it does."""
+        """Wait up to ``timeout`` seconds until a condition is true; return its last value."""
         deadline = time.monotonic() + timeout
         while True:
-            # Taken before the look, so that no change falls between look and wait.
+            # Read the count before the check, so that no change between check and wait is
+            # missed.
             seen = self._count
             if holds():
                 return True
@@ -342,7 +348,7 @@ class ChangeWatcher(ABC):
 _one_at_a_time = threading.Lock()
 _watched: WeakSet[ProcessHandles] = WeakSet()
 _suspended: list[ProcessHandles] = []
-# Of this process: os.getpid() is a system call, and each read asks.
+# PID of this process, cached: os.getpid() is a system call, and each read compares the PID.
 _process_id = os.getpid()
 
 
@@ -362,8 +368,9 @@ def _after() -> None:
 def _in_child() -> None:
     global _process_id  # noqa: PLW0603  # one number, set at each fork
     _process_id = os.getpid()
-    # They belong to the parent; the child opens its own. They are not resumed either: a thread
-    # of the parent may have held one of their locks at the fork, which nobody releases here.
+    # The handles belong to the parent; the child opens its own. They are not resumed in the
+    # child, because a thread of the parent may have held one of their locks at the fork, which
+    # nothing in the child would release.
     _watched.clear()
     _suspended.clear()
     _one_at_a_time.release()
@@ -373,13 +380,13 @@ os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_c
 
 
 class SearchPool(Protocol):
-    """Runs searches, a few at a time."""
+    """Pool that runs a few searches at a time."""
 
     def run(
         self, work: Callable[[Connection], T], limits: SearchLimits, height: int = HIGHEST
     ) -> T:
-        """Return the result of ``work`` in one snapshot, which need not have more than the
-        blocks up to a height; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        """Return the result of ``work`` in one snapshot, which only needs the blocks up to a
+        height; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
 
 
 class ProcessHandles(ABC):
@@ -388,7 +395,7 @@ class ProcessHandles(ABC):
     readers: Readers[Any]
     writer: Writer
     mempool_writer: Writer
-    """Writes what needs no lock on the chain."""
+    """Writer for changes that need no lock on the chain."""
     search_pool: SearchPool
     changes: ChangeWatcher
 
@@ -398,23 +405,23 @@ class ProcessHandles(ABC):
         self.ledger = ledger.Ledger()
         self.quiet = True
         """True if nothing was open at the last fork."""
-        # Closed before each fork of the process.
+        # The handles in this set are closed before each fork of the process.
         with _one_at_a_time:
             _watched.add(self)
 
     def read(self, work: Callable[[Connection], T], height: int = HIGHEST) -> T:
-        """Return the result of ``work`` in one snapshot, which need not have more than the
-        blocks up to a height; it may be called again."""
+        """Return the result of ``work`` in one snapshot, which only needs the blocks up to a
+        height; ``work`` may be called twice."""
         with self.readers.snapshot() as at:
             return work(at)
 
     def latest_height(self) -> int:
-        """Return the height of the newest block; 0 while there is none."""
+        """Return the height of the newest block; 0 without any."""
         row = self.readers.one("SELECT max(height) FROM blocks")
         return row[0] or 0
 
     def read_view(self) -> AbstractContextManager[ChainVersion | None]:
-        """Let every query of this thread use one snapshot; yield the chain's version in it."""
+        """Let all queries of this thread use one snapshot; yield its chain version."""
         return self.readers.shared_read_view()
 
     @abstractmethod
@@ -423,19 +430,21 @@ class ProcessHandles(ABC):
 
     @abstractmethod
     def suspend(self) -> None:
-        """Close everything, and let nothing begin: the process is about to fork."""
+        """Close all connections and block new reads and writes, because the process is about to
+        fork."""
 
     @abstractmethod
     def resume(self) -> None:
-        """Resume reads and writes, which open what they need."""
+        """Resume reads and writes, which open connections again."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close everything."""
+        """Close all connections."""
 
 
 class StoreHandles:
-    """Opens a store at the first use in each process: call it for the handles."""
+    """A store that is opened at its first use in each process; calling the object returns the
+    handles."""
 
     def __init__(self, location: Location, new: Callable[[], ProcessHandles]) -> None:
         self.location, self._new = location, new
@@ -443,7 +452,7 @@ class StoreHandles:
         self._files: ProcessHandles | None = None
 
     def is_open(self) -> bool:
-        """Return true if a process has opened the store, and has not closed it."""
+        """Return true if any process has opened the store and not closed it since."""
         return self._files is not None
 
     def __call__(self) -> ProcessHandles:
@@ -462,14 +471,14 @@ class StoreHandles:
                 try:
                     files.open()
                 except BaseException:
-                    # A store that can't be opened is tried at each call: leave no thread.
+                    # Opening is tried again at each call, so leave no thread behind.
                     files.close()
                     raise
                 self._files = files
             return self._files
 
     def close(self) -> None:
-        """Close what this process has opened."""
+        """Close the connections of this process."""
         files, self._files = self._files, None
         if files is not None and files.process == _process_id:
             files.close()

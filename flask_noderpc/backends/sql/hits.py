@@ -1,12 +1,12 @@
-"""Indexes that features declare, each in a table ``NAME_hits``: one row for each hit.
+"""Indexes that features declare, each in a table ``NAME_hits`` with one row per hit.
 
 A hit is the key of a value that occurs in a block, such as an address, and the place where it
-occurs: the height and a number in the block. Keys of 48 bits make small rows. A table of
-values with numbers, as the index of events has, would be larger: most values occur a few times
-only.
+occurs: the height and a number in the block. Keys of 48 bits make small rows. A separate table
+of values, as the event index has, would take more space, because most values occur only a few
+times.
 
-Blocks that could not be read, since the feature or its packages were missing, are in
-``NAME_unindexed`` and count as hits of everything. They are indexed when the store is opened
+Blocks that could not be read because the feature or its packages were missing are listed in
+``NAME_unindexed`` and count as hits for every key. They are indexed when the store is opened
 with both.
 """
 
@@ -29,7 +29,7 @@ _SLICE = 200
 
 
 class BlockTxs(NamedTuple):
-    """The transactions of a block, and the result of each."""
+    """Transactions of a block with their results."""
 
     height: int
     txs: Sequence[bytes]
@@ -39,7 +39,8 @@ class BlockTxs(NamedTuple):
 def place(height: int, number: int = 0) -> int:
     """Return the place of a hit: its height and its number in the block.
 
-    All hits beyond the last number share it, so a few blocks are read for nothing.
+    All numbers above ``LAST_POSITION`` share that place, so a search may read a few blocks that
+    do not match.
     """
     return min(height, blocks.LAST_HEIGHT) << POSITION_BITS | min(number, LAST_POSITION)
 
@@ -56,7 +57,8 @@ def _declared() -> dict[str, HitIndex]:
 
 @cache
 def _reader(name: str) -> Callable[..., Iterable[tuple[int, int]]] | None:
-    """Return the function that reads hits; ``None`` without the feature or its packages."""
+    """Return the function that reads hits; ``None`` if the feature or its packages are
+    missing."""
     declared = _declared().get(name)
     if declared is None:
         return None
@@ -76,15 +78,15 @@ def new_indexes(at: Connection) -> set[str]:
 
 
 def make_tables(at: Connection) -> None:
-    """Make the tables of indexes that the store has not had; the blocks that it has count as
-    not indexed."""
+    """Create the tables of indexes that are new to the store; blocks stored before count as not
+    indexed."""
     for name in new_indexes(at):
         at.engine.make_hit_tables(at, name)
         at.execute(f"INSERT INTO {name}_unindexed SELECT height FROM {at.engine.heights}")
 
 
 def write(at: Connection, found: Sequence[BlockTxs]) -> None:
-    """Add blocks to each index."""
+    """Add blocks to all indexes."""
     for name in at.engine.hit_indexes(at):
         for block in found:
             _write(at, name, block)
@@ -116,7 +118,7 @@ def _relevant(name: str, block: BlockTxs) -> list[tuple[bytes, ExecTxResult]]:
 
 
 def _rows(name: str, block: BlockTxs) -> list[tuple[int, int]]:
-    """Return keys and places of a block's hits; none where they can't be read."""
+    """Return the keys and places of a block's hits; empty if they can't be read."""
     relevant, hits = _relevant(name, block), _reader(name)
     if not relevant or hits is None:
         return []
@@ -124,9 +126,10 @@ def _rows(name: str, block: BlockTxs) -> list[tuple[int, int]]:
 
 
 def forget(at: Connection, height: int) -> None:
-    """Remove a block from the indexes; its hits are found in the block, as they were made.
+    """Remove a block from the indexes; its hits are computed from the block again.
 
-    Hits that can't be read stay; who looks into their block finds that it is not there.
+    Hits that can't be computed remain; a search that reads their block finds that it is not
+    stored.
     """
     for name in at.engine.hit_indexes(at):
         if at.execute(f"SELECT 1 FROM {name}_hits LIMIT 1").fetchone() is None:
@@ -136,7 +139,7 @@ def forget(at: Connection, height: int) -> None:
 
 
 def forget_heights(at: Connection, low: int, high: int) -> None:
-    """Remove the notes that blocks of a range are not indexed."""
+    """Remove the entries of a range of heights from ``NAME_unindexed``."""
     for name in at.engine.hit_indexes(at):
         at.execute(f"DELETE FROM {name}_unindexed WHERE height BETWEEN ? AND ?", (low, high))
 
@@ -159,12 +162,12 @@ def announce(at: Connection) -> None:
 
 
 def has_unindexed(at: Connection) -> bool:
-    """Return true if blocks are listed that can be indexed now."""
+    """Return true if some listed blocks can be indexed now."""
     return bool(_readable(at))
 
 
 def index_some(at: Connection) -> bool:
-    """Index the next few of these blocks; return false when all are indexed."""
+    """Index the next few listed blocks; return false when all are indexed."""
     names = _readable(at)
     for name in names:
         found = at.execute(
@@ -180,7 +183,7 @@ def _readable(at: Connection) -> list[str]:
     return [
         name
         for name in at.engine.hit_indexes(at)
-        # Asked last: what reads hits takes its time to load, and few stores have any.
+        # Check this last: the reader takes time to load, and few stores have unindexed blocks.
         if not is_complete(at, name) and _reader(name)
     ]
 
@@ -189,13 +192,12 @@ def _readable(at: Connection) -> list[str]:
 
 
 def is_complete(at: Connection, name: str) -> bool:
-    """Return true if every block is in an index."""
+    """Return true if an index contains every block."""
     return at.execute(f"SELECT 1 FROM {name}_unindexed LIMIT 1").fetchone() is None
 
 
 def missing(at: Connection, block: BlockTxs) -> list[str]:
-    """Return the names of the indexes that lack a hit of a block, as far as hits can be
-    read."""
+    """Return the names of the indexes that lack a hit of a block, if its hits can be read."""
     return [name for name in at.engine.hit_indexes(at) if _lacks_hit(at, name, block)]
 
 
@@ -213,7 +215,7 @@ def _has(at: Connection, table: str, args: Sequence[Any]) -> bool:
 
 
 def unread(at: Connection) -> tuple[str, ...]:
-    """Return the names of indexes that have something, and whose hits can't be read."""
+    """Return the names of indexes that are not empty and whose hits can't be read."""
     return tuple(
         name
         for name in at.engine.hit_indexes(at)
@@ -223,7 +225,7 @@ def unread(at: Connection) -> tuple[str, ...]:
 
 
 def newest_heights(at: Connection, name: str, key: int) -> tuple[int, ...]:
-    """Return the heights of blocks with a hit of a key, newest first."""
+    """Return the heights of blocks that have a hit for a key, newest first."""
     found = at.execute(
         f"SELECT place >> {POSITION_BITS} FROM {name}_hits WHERE key = ? ORDER BY place DESC",
         (key,),
@@ -232,17 +234,18 @@ def newest_heights(at: Connection, name: str, key: int) -> tuple[int, ...]:
 
 
 Term = Sequence[int]
-"""Keys, any of which meets a demand."""
+"""Alternative keys: a hit for any of them matches the term."""
 
-# How far hits are counted to find the rarest: first so far, then so many times further.
+# To find the term with the fewest hits, count at most 64 hits, then 16 times more in each
+# round.
 _FIRST_COUNT, _FURTHER, _LAST_COUNT = 64, 16, 1 << 20
 
 
 def heights(
     at: Connection, name: str, terms: Sequence[Term], low: int, high: int
 ) -> tuple[int, ...]:
-    """Return the heights of blocks with a place that has a hit of each term, and those that are
-    not indexed; lowest first."""
+    """Return the heights of blocks in which one place has a hit for each term, and the heights
+    of blocks that are not indexed, lowest first."""
     between = (place(low), last_place(high))
     hits, first, rest = _rarest_first(at, name, terms, between)
     also = [_also(at, name, term, hits, between) for term in rest]
@@ -265,7 +268,8 @@ def heights(
 def _rarest_first(
     at: Connection, name: str, terms: Sequence[Term], between: tuple[int, int]
 ) -> tuple[int, Term, Sequence[Term]]:
-    """Return the number of hits of the rarest term, that term, and the others."""
+    """Return the number of hits of the term with the fewest, that term, and the remaining
+    terms."""
     limit = _FIRST_COUNT
     counts = [0]
     while len(terms) > 1:
@@ -281,10 +285,10 @@ def _rarest_first(
 def _also(
     at: Connection, name: str, term: Term, hits: int, between: tuple[int, int]
 ) -> tuple[str, tuple[object, ...]]:
-    """Return the condition that the same place has a hit of this term too, and its parameters:
-    looked up for each hit, or listed once.
+    """Return an SQL condition (the same place also has a hit for this term) and its parameters.
+    The condition looks up each hit or lists the term's places once.
 
-    With many alternatives and many hits the list is the shorter way.
+    Listing is faster for many alternatives and many hits.
     """
     lookups, is_one = hits * len(term), at.engine.is_one_of("key")
     if len(term) == 1 or _count(at, name, term, between, lookups) == lookups:

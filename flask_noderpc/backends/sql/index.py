@@ -1,11 +1,11 @@
 """Index of events: the values of attributes, and the events that have them.
 
-There are two of the same form, for transactions (tables ``tx_…``) and for blocks
-(``block_…``). A value is stored once under its key, with the number of its places; a hit says
-that the event ``event`` at ``place`` has the value. The place of a transaction has its height
-and position, that of a block is its height. From a place to its values leads the column
-``events`` of its row, which lists the ids of each event's values: a search checks its other
-conditions there, and what is removed from the index is found there.
+Two indexes have the same form, for transactions (tables ``tx_…``) and for blocks (``block_…``).
+A value is stored once under its key, with the number of its places; a hit means that the event
+``event`` at ``place`` has the value. The place of a transaction combines its height and
+position, the place of a block is its height. The column ``events`` of a transaction's or
+block's row lists the IDs of each event's values. Searches check their other conditions there,
+and removal finds the index entries there.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .packed.blocks import POSITION_BITS, DamagedRow, place
 
 TX, BLOCK = "tx", "block"
 ROWS = {TX: ("txs", "place"), BLOCK: ("blocks", "height")}
-"""Of each index: the table that lists the values of a place, and its key."""
+"""Table and key column that list the event values of a place, for each index."""
 
 COUNTED = 10
-"""Bits of the heights whose indexed transactions are counted together, in ``tx_counts``."""
+"""Bits of the heights whose indexed transactions are counted in one row of ``tx_counts``."""
 
 _EXPONENTS = 50_000
 _NINES = str.maketrans("0123456789", "9876543210")
@@ -39,12 +39,12 @@ _Pair = tuple[str, str]
 
 
 def sortable(number: Decimal) -> str:
-    """A text that sorts among its like as the number does among numbers.
+    """Return a string that sorts among other results of this function like the number.
 
-    Exact, whatever the number's size: SQLite's own numbers end at 64 bits.
+    The result is exact for any size; SQLite's integers are limited to 64 bits.
     """
     sign, digits, _ = number.as_tuple()
-    # Trailing zeros say nothing behind the exponent.
+    # Trailing zeros are implied by the exponent.
     shown = "".join(map(str, digits)).lstrip("0").rstrip("0")
     if not shown:
         return "o"
@@ -53,13 +53,14 @@ def sortable(number: Decimal) -> str:
 
 
 def number_text(value: str) -> str | None:
-    """Return the sortable text of a value that is a number; else ``None``."""
+    """Return the sortable string of a value that is a number, else ``None``."""
     number = number_of(value)
     return None if number is None else sortable(number)
 
 
 def digest(value: str) -> int:
-    """Return 48 bits of a value's hash: an index of whole values would be as large as they."""
+    """Return 48 bits of a value's hash: an index of whole values would be as large as the
+    values."""
     return int.from_bytes(blake2b(value.encode(), digest_size=6).digest())
 
 
@@ -67,14 +68,13 @@ def digest(value: str) -> int:
 
 
 def write_blocks(at: Connection, found: Sequence[tuple[int, Sequence[Event]]]) -> list[str]:
-    """Index the events of blocks by their heights; return the texts of their columns
-    ``events``."""
+    """Index the events of blocks by height; return the values of their columns ``events``."""
     return _write(at, BLOCK, found)
 
 
 def write_results(at: Connection, found: Sequence[TxAt]) -> list[str]:
-    """Index transactions by heights, positions and results; return the texts of the column
-    ``events`` of each."""
+    """Index transactions by height, position and result; return the values of their columns
+    ``events``."""
     return _write(
         at,
         TX,
@@ -88,8 +88,7 @@ def write_results(at: Connection, found: Sequence[TxAt]) -> list[str]:
 def to_index(
     at: Connection, blocks: Iterable[tuple[Sequence[bytes], BlockResults]]
 ) -> list[TxAt]:
-    """Return the transactions of blocks, given by their hashes and results, that are to be
-    indexed."""
+    """Return the transactions to index, given the hashes and results of blocks."""
     txs = [
         (tx_hash, place(results.height, position), (results.height, position, result))
         for tx_hashes, results in blocks
@@ -101,7 +100,7 @@ def to_index(
     for tx_hash, here, (*_, result) in txs:
         if result.code == 0:
             firsts[tx_hash] = min(here, firsts.get(tx_hash, here))
-    # CometBFT: a failure does not stand beside the same transaction's earlier success.
+    # CometBFT: a failure is not indexed if the same transaction has succeeded before.
     failures = [(tx_hash, here) for tx_hash, here, (*_, result) in txs if result.code]
     found = zip(failures, at.each(_succeeded(at), failures), strict=True)
     repeated = {
@@ -116,14 +115,14 @@ def _succeeded(at: Connection) -> str:
 
 
 def has_succeeded(at: Connection, tx_hash: bytes, below: int) -> bool:
-    """Return true if a transaction of this hash succeeded at a lower place."""
+    """Return true if a transaction with this hash succeeded at a lower place."""
     return at.execute(_succeeded(at), (tx_hash, below)).fetchone() is not None
 
 
 def _write(
     at: Connection, kind: str, found: Sequence[tuple[int, Sequence[Event]]]
 ) -> list[str]:
-    """Index the events of some places; return the text of each place's column ``events``."""
+    """Index the events of some places; return the value of each place's column ``events``."""
     if not found:
         return []
     events = [[dict.fromkeys(pairs) for pairs in indexed(each)] for _, each in found]
@@ -153,7 +152,7 @@ def _count_txs(at: Connection, places: Sequence[int], by: int) -> None:
 
 
 def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[_Pair, int]:
-    """Return the ids of the values of some places, each counted once a place."""
+    """Return the IDs of the values of some places; each value is counted once per place."""
     key_ids, text = _key_ids(at, kind, places_pairs), at.engine.text
     counts = Counter(pair for pairs in places_pairs for pair in pairs)
     digests = {pair: digest(pair[1]) for pair in counts}
@@ -186,7 +185,7 @@ def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[
 def _known_ids(
     at: Connection, kind: str, key_ids: dict[str, int], digests: dict[_Pair, int]
 ) -> dict[_Pair, int]:
-    """Return the ids of those values that are stored, by one statement for each key."""
+    """Return the IDs of the stored values, with one statement for each key."""
     of_keys: dict[str, list[int]] = {}
     for (key, _), each in digests.items():
         of_keys.setdefault(key, []).append(each)
@@ -217,7 +216,7 @@ def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> d
 
 
 def leave_out(at: Connection, first: int, last: int) -> None:
-    """Take the transactions at a range of places out of the index."""
+    """Remove a range of transactions from the index, but not from the store."""
     _forget(at, TX, first, last)
     at.execute(
         "UPDATE txs SET events = NULL WHERE place BETWEEN ? AND ? AND events IS NOT NULL",
@@ -226,7 +225,7 @@ def leave_out(at: Connection, first: int, last: int) -> None:
 
 
 def leave_out_block(at: Connection, height: int) -> None:
-    """Take a block, without its transactions, out of the index."""
+    """Remove a block from the index, without its transactions and not from the store."""
     _forget(at, BLOCK, height, height)
     at.execute("UPDATE blocks SET events = NULL WHERE height = ?", (height,))
 
@@ -235,7 +234,7 @@ def leave_out_block(at: Connection, height: int) -> None:
 
 
 def key_row(at: Connection, kind: str, key: str) -> tuple[int, int]:
-    """Return the id of a key, and the number of its places; 0 and 0 if no event has it."""
+    """Return the ID of a key and the number of its places; 0 and 0 if no event has it."""
     row: tuple[int, int] | None = at.execute(
         _key_sql(at, kind), (at.engine.text(key),)
     ).fetchone()
@@ -248,7 +247,8 @@ def _key_sql(at: Connection, kind: str) -> str:
 
 
 def value_row(at: Connection, kind: str, own_key: int, value: str) -> tuple[int, int] | None:
-    """Return the id of a key's value, and the number of its places; ``None`` if it has none."""
+    """Return the ID of a key's value and the number of its places; ``None`` if it is not
+    stored."""
     row: tuple[int, int] | None = at.execute(
         f"SELECT id, places FROM {kind}_values WHERE key_id = ? AND digest = ? AND value = ?",
         (own_key, digest(value), at.engine.text(value)),
@@ -260,8 +260,8 @@ def value_row(at: Connection, kind: str, own_key: int, value: str) -> tuple[int,
 
 
 def forget(at: Connection, low: int, high: int, *, keeps_tx_hits: bool = False) -> None:
-    """Remove the blocks of a range of heights from the index; with ``keeps_tx_hits`` their
-    transactions from its counts only, where the engine drops the hits."""
+    """Remove the blocks of a range of heights from the index. With ``keeps_tx_hits`` only
+    update the counts for their transactions, because the engine drops the hits."""
     _forget(at, TX, *places(low, high), keeps_hits=keeps_tx_hits)
     _forget(at, BLOCK, low, high)
 
@@ -293,7 +293,7 @@ def _forget(
 
 
 def listed(kind: str, here: int, events: str) -> list[list[int]]:
-    """Return the ids in the column ``events`` of a place; raise :exc:`DamagedRow`."""
+    """Return the ID lists in the column ``events`` of a place; raise :exc:`DamagedRow`."""
     try:
         return jsoncodec.decode(events, list[list[int]])
     except jsoncodec.NotJSON as error:
@@ -324,7 +324,7 @@ def _count_down(at: Connection, kind: str, hits: Sequence[tuple[int, int]]) -> N
             f"UPDATE {table} SET places = places - ? WHERE id = ?",
             [(count, own_id) for own_id, count in counts.items()],
         )
-        # By their ids: to look for those without a place would read all of them.
+        # Delete by ID: a search for all values without places would read the whole table.
         at.execute(
             f"DELETE FROM {table} WHERE {is_one} AND places = 0",
             (at.engine.numbers(list(counts)),),

@@ -1,9 +1,10 @@
-"""Indexing of large blocks in bounded steps, each in its own transaction, and the way back.
+"""Indexing of large blocks in bounded steps, each in its own transaction, and their removal in
+steps.
 
-The transaction that stores a large block indexes its first transaction, and others those that
-follow. Until the last one the block counts as not indexed (``blocks.events``), and some of its
-transactions are. So what was interrupted goes on with the next backfill, and what was pruned in
-part with the next pruning.
+The transaction that stores a large block indexes its first transaction; later database
+transactions index the rest. Until the last step the block counts as not indexed
+(``blocks.events``), although some of its transactions are. The next backfill continues an
+interrupted indexing, and the next pruning an interrupted removal.
 """
 
 from __future__ import annotations
@@ -16,33 +17,33 @@ from . import blocks, index
 from .connection import Connection
 from .packed.blocks import LAST_POSITION, place
 
-# Attributes that are indexed between two looks at the clock, and those that are taken out in a
-# quarter of the time.
+# Attributes that are indexed between two checks of the deadline, and attributes that are
+# removed at once, which takes a quarter of that time.
 ATTRIBUTES, _GONE = 500, 2_000
-# A transaction takes as long as so many, even if it has none.
+# Weight of a transaction without attributes, in attributes.
 _OF_A_TX = 4
 
 
 def is_large(results: BlockResults) -> bool:
-    """Return true for a block that is indexed in steps."""
+    """Return true if a block is to be indexed in steps."""
     return weight(results.tx_results) > ATTRIBUTES
 
 
 def weight(results: Iterable[ExecTxResult]) -> int:
-    """Return the time that it takes to index transactions, as that of so many attributes."""
+    """Return the effort of indexing transactions, in attributes."""
     events = (event for result in results for event in (None, *result.events))
     return sum(_OF_A_TX if event is None else len(event.attributes) for event in events)
 
 
 def finish(at: Connection, deadline: float) -> bool:
-    """Go on with the lowest block, if it is indexed in part; return false if the time is over
-    before its end."""
+    """Continue to index the lowest block if it is partly indexed; return false if the deadline
+    passes before the end."""
     height = _lowest_in_part(at)
     return height is None or more(at, height, deadline)
 
 
 def is_finished(at: Connection) -> bool:
-    """Return false if the lowest block is indexed in part."""
+    """Return false if the lowest block is only partly indexed."""
     return _lowest_in_part(at) is None
 
 
@@ -61,7 +62,7 @@ def _lowest_in_part(at: Connection) -> int | None:
 
 
 def begin(at: Connection, height: int) -> None:
-    """Index the first transaction of a block, which shows that it is to be indexed."""
+    """Index the first transaction of a block, which marks the block as partly indexed."""
     first = _left(at, height)[:1]
     if first:
         _index(
@@ -75,9 +76,9 @@ def more(
     at: Connection, height: int, deadline: float, left: Sequence[int] | None = None
 ) -> bool:
     """Index some transactions of a block, at least one if any is left; return true when all
-    are, and the block itself is.
+    transactions and the block itself are indexed.
 
-    ``left`` are the places of those that are left, where the caller knows better.
+    ``left`` are the places of the remaining transactions, if the caller knows them.
     """
     for number, some in enumerate(_groups(at, _left(at, height) if left is None else left)):
         if number and time.monotonic() > deadline:
@@ -94,7 +95,7 @@ _Some = list[index.TxAt]
 
 
 def _groups(at: Connection, places: Sequence[int]) -> Iterator[_Some]:
-    """Yield transactions in groups of some attributes."""
+    """Yield transactions in groups of about ``ATTRIBUTES`` attributes."""
     some: _Some = []
     total = 0
     for found in blocks.txs_at(at, places):
@@ -138,8 +139,8 @@ def leave_out_repeats(
     results: BlockResults,
     deadline: float,
 ) -> bool:
-    """Take failures out of the index whose transactions succeed at this lower height; return
-    false if the time is over before the last."""
+    """Remove failures from the index whose transactions succeed at this lower height; return
+    false if the deadline passes before the end."""
     above = place(height, LAST_POSITION)
     succeeded = [
         (tx_hash, above)
@@ -168,7 +169,7 @@ def _leave_out_some(at: Connection, tx_hash: bytes, above: int) -> bool:
 
 
 def _some_of(rows: Iterable[tuple[int, str]], most: int) -> list[int]:
-    """Return the places of the first rows, whose texts list so many values or just more."""
+    """Return the places of the first rows, until their texts list more than ``most`` values."""
     places: list[int] = []
     weight = 0
     for here, events in rows:
@@ -184,7 +185,7 @@ _SOME = f"{_INDEXED} ORDER BY place LIMIT {_GONE}"
 
 
 def has_many(at: Connection, low: int, high: int) -> bool:
-    """Return true if some blocks have more in the index than is taken out at once."""
+    """Return true if the blocks of a range have more index entries than are removed at once."""
     first, last = blocks.places(low, high)
     some = _some_of(at.execute(_SOME, (first, last)), _GONE)
     if not some:
@@ -193,7 +194,7 @@ def has_many(at: Connection, low: int, high: int) -> bool:
 
 
 def forget_some(at: Connection, height: int) -> None:
-    """Take a block and some of its transactions out of the index."""
+    """Remove a block and some of its transactions from the index."""
     found = at.execute(_SOME, blocks.places(height, height))
     some = _some_of(found, _GONE)
     index.leave_out_block(at, height)
@@ -202,5 +203,5 @@ def forget_some(at: Connection, height: int) -> None:
 
 
 def changed(at: Connection) -> None:
-    """Let caches know of a change that no block and no rewind shows."""
+    """Invalidate caches after a change that adds no block and is not a rewind."""
     at.execute("UPDATE chain SET revision = revision + 1")

@@ -1,8 +1,8 @@
-"""The fenced lease: one producer at a time, whatever clocks and pauses do.
+"""Lease with fencing: only one producer at a time, even if clocks are wrong or processes pause.
 
-Time only decides when another may try. What keeps the chain from forking is the epoch,
-which each block's transaction compares. Names of owners let others on the machine see that a
-process has ended.
+Time only decides when another process may try to take over. The epoch prevents a fork: each
+block's transaction compares it. Owner names let other processes on the machine detect that the
+owner has ended.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _NAME = re.compile(r"(\d{1,10})-[0-9a-f]{8}@([0-9a-f-]{36}/pid:\[\d{1,20}\])/(\d
 def own_name() -> str:
     """Return a name for this process that no other process ever has.
 
-    On Linux it has the boot of the machine, the PID namespace and the time of the start:
-    a PID alone is used again, and means another process in another container.
+    On Linux the name contains the machine's boot ID, the PID namespace and the process's start
+    time, because PIDs are reused, and mean different processes in different containers.
     """
     pid, token = os.getpid(), secrets.token_hex(4)
     machine, start = _machine(), _start_of(pid)
@@ -32,19 +32,20 @@ def own_name() -> str:
 
 
 def has_ended(name: str) -> bool:
-    """Return true if a process is known to have ended; false if it may run elsewhere."""
+    """Return true if a process is known to have ended; false if it may still be running on
+    another machine."""
     found = _NAME.fullmatch(name)
     if found is None or found[2] != _machine():
         return False
     pid, start = int(found[1]), found[3]
     if _start_of(pid) == start:
         return False
-    # /proc may be hidden from other users (hidepid), and signal 0 still finds the process.
+    # /proc may hide processes of other users (hidepid), but signal 0 still finds them.
     return bool(_start_of(pid)) or not _exists(pid)
 
 
 def _machine() -> str:
-    """Return the boot of this machine and the PID namespace; empty without ``/proc``."""
+    """Return the machine's boot ID and the PID namespace; empty without ``/proc``."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
@@ -63,29 +64,30 @@ def _exists(pid: int) -> bool:
 
 
 def _start_of(pid: int) -> str:
-    """Return when a process started, in ticks since the boot; empty if that is not known."""
+    """Return the start time of a process in ticks since the boot; empty if it is not known."""
     fields = _stat(pid)
     return fields[19] if fields and fields[0] != "Z" else ""
 
 
 def _is_zombie(pid: int) -> bool:
-    """Return true for a process that has ended, and whose parent has not been told yet."""
+    """Return true for a process that has ended and that its parent has not waited for yet."""
     return _stat(pid)[:1] == ["Z"]
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the fields of ``/proc/PID/stat`` from the state on; empty if unreadable."""
+    """Return the fields of ``/proc/PID/stat`` from the state on; empty if the file can't be
+    read."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return []
-    # The field before the state is a name in parentheses, which may hold anything.
+    # The field before the state is the command in parentheses, which may contain any character.
     return stat.rpartition(")")[2].split()
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to produce blocks; a later epoch overrules an earlier one."""
+    """The right to produce blocks; a later epoch invalidates an earlier one."""
 
     owner: str
     epoch: int
@@ -93,24 +95,25 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """Owner and expiry (ns) of the lease, or the error for which it was released."""
+    """Owner and expiry (in nanoseconds) of the lease, or the error for which it was
+    released."""
 
     owner: str = ""
     expires: int = 0
     last_error: str = ""
 
 
-# Longer than any lease that is set with thought.
+# Upper limit of plausible lease durations.
 _MAX_LEASE = 60 * SECOND
 
 
 def acquire(connection: Connection, owner: str, seconds: float) -> Lease | None:
-    """The lease under a new epoch, unless another owner's still holds."""
+    """Return the lease under a new epoch; ``None`` if another owner's lease is still valid."""
     row = connection.execute(
         f"SELECT owner, epoch, expires FROM lease{connection.engine.for_update}"
     ).fetchone()
     now = connection.engine.now(connection)
-    # An expiry far ahead was written by a clock that was wrong.
+    # An expiry far in the future was written by a process with a wrong clock.
     limit = now + max(_MAX_LEASE, int(seconds * SECOND))
     is_held = row is not None and row[0] not in ("", owner) and now < row[2] <= limit
     if is_held and not has_ended(row[0]):
@@ -144,12 +147,12 @@ def release(connection: Connection, lease: Lease, last_error: str) -> None:
 
 
 def free(connection: Connection) -> None:
-    """Clear the lease of a copy: its owner produces for the original."""
+    """Clear the lease in a copy of a store: its owner produces blocks for the original."""
     connection.execute("UPDATE lease SET owner = '', expires = 0")
 
 
 def fence(connection: Connection, lease: Lease) -> None:
-    """Raise :exc:`LeaseLost` inside a block's transaction when another has taken over."""
+    """Raise :exc:`LeaseLost` inside a block's transaction if another process has taken over."""
     row = connection.execute(
         f"SELECT owner, epoch FROM lease{connection.engine.for_update}"
     ).fetchone()

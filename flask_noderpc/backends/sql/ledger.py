@@ -1,4 +1,4 @@
-"""Writing blocks: everything that one block changes, in one transaction."""
+"""Writes of blocks: everything that one block changes, in one transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .block_writes import Batch, NewBlock, Prepared
 from .connection import Connection
 from .values import write_changes
 
-# Weight of the blocks that are written together: some 50 blocks with 10 transactions each.
+# Weight of the blocks that are written together, about 50 blocks with 10 transactions each.
 _BATCH = 20_000
 
 AppendedBlock = CommittedBlock | BlockWithoutResults
@@ -36,8 +36,8 @@ def append(
         after = head.next_state(hashes.block_id, time, item.commit, item.results)
         _add(connection, batch, head, after, prepared._replace(hashes=hashes))
         write_changes(connection, item.changes)
-        # Of a head without results, which is replaced, the store knows those of two heights
-        # apart.
+        # If the head was stored without results and is replaced now, the parameters two heights
+        # after it may be missing.
         if after.params != head.params or not (
             number or state.params(connection, after.height + 1)
         ):
@@ -59,7 +59,7 @@ def _write(batch: Batch) -> None:
 def append_without_results(
     connection: Connection, head: ChainState, prepared: Prepared[BlockWithoutResults]
 ) -> ChainState:
-    """Write a block that follows ``head``, whose results are unknown; return the new head."""
+    """Write a block without results that follows ``head``; return the new head."""
     item, batch = prepared.item, Batch(connection, _BATCH)
     head, hashes = _checked(head, item, prepared)
     time = item.block.header.time
@@ -75,8 +75,8 @@ def append_without_results(
 def _checked(
     head: ChainState, item: AppendedBlock, prepared: Prepared[Any]
 ) -> tuple[ChainState, BlockHashes]:
-    """Check a block; return the head with the fields that could not be checked, and the hashes
-    of the block."""
+    """Check a block; return the head with the set of unchecked fields, and the hashes of the
+    block."""
     if unchecked := item.unchecked | head.of_unknown_keys:
         head = replace(head, unchecked=head.unchecked | unchecked)
     return head, head.check(item.block, item.commit, item.results, prepared.hashes)
@@ -94,7 +94,7 @@ def _add(
         _write(batch)
         block_writes.write_app_hash(connection, height - 1, item.block.header.app_hash)
     batch.add(_new_block(prepared, head))
-    # The commit that the block carries is the canonical one of its parent.
+    # The commit in the block is the canonical one for its parent.
     if item.block.last_commit != head.commit:
         batch.add_commit(item.block.last_commit)
     batch.add_commit(item.commit)
@@ -126,7 +126,7 @@ def _members(validators: ValidatorSet) -> list[tuple[bytes, int]]:
 
 
 class Ledger:
-    """Appends blocks, remembering the head between one and the next."""
+    """Appender of blocks, with a cache of the head between two calls."""
 
     def __init__(self) -> None:
         self._head: ChainState | None = None
@@ -135,8 +135,8 @@ class Ledger:
     def append(
         self, connection: Connection, blocks: Iterable[Prepared[CommittedBlock]]
     ) -> ChainState:
-        """Write blocks; return the head, for :meth:`committed`; raise :exc:`InvalidBlock` for
-        one that does not follow."""
+        """Write blocks; return the new head, to be passed to :meth:`committed`; raise
+        :exc:`InvalidBlock` for a block that does not follow."""
         head = self.head(connection)
         self._head = None
         return append(connection, head, blocks)
@@ -144,23 +144,24 @@ class Ledger:
     def append_without_results(
         self, connection: Connection, prepared: Prepared[BlockWithoutResults]
     ) -> ChainState:
-        """Write a block without results; return the head, for :meth:`committed`."""
+        """Write a block without results; return the new head, to be passed to
+        :meth:`committed`."""
         head = self.head(connection)
         self._head = None
         return append_without_results(connection, head, prepared)
 
     def committed(self, head: ChainState) -> None:
-        """Remember a head whose transaction was committed."""
+        """Cache a head whose transaction was committed."""
         self._head = head
 
     def backfill(self, connection: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
-        """Add blocks below the lowest one; return how many were added."""
-        # The first may be the trusted block, which makes it the head.
+        """Add blocks below the lowest one; return the number added."""
+        # The first item may be the trusted block, which becomes the head.
         self._head = None
         return backfill.add_some(connection, items)
 
     def replace_head(self, connection: Connection, prepared: Prepared[CommittedBlock]) -> None:
-        """Write the head's results and commit anew."""
+        """Write new results and a new commit for the head."""
         item = prepared.item
         self._head = None
         stored = chain.load_head(connection)
@@ -177,7 +178,7 @@ class Ledger:
         connection.execute("UPDATE chain SET revision = revision + 1")
 
     def head(self, connection: Connection) -> ChainState:
-        """Return the head, read anew if another connection has changed the chain."""
+        """Return the head; it is read again if another connection has changed the chain."""
         seen = connection.engine.data_version(connection)
         if self._head is None or seen != self._seen or not _is_head(connection, self._head):
             self._head = chain.load_head(connection)
@@ -199,7 +200,8 @@ def forget(
     blocks: Sequence[Prepared[CommittedBlock]] | Sequence[Prepared[BlockWithoutResults]],
     cache_size: int,
 ) -> None:
-    """Take the blocks' transactions out of the mempool, and remember them."""
+    """Remove the blocks' transactions from the mempool, and add them to the cache of seen
+    transactions."""
     connection.engine.lock_mempool(connection)
     gone: dict[bytes, bool] = {}
     for item, hashes, _ in blocks:

@@ -1,4 +1,4 @@
-"""Verification of what SQL looks up: columns and indexes against the packed rows."""
+"""Verification of columns and indexes, which SQL looks up, against the packed rows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .packed.blocks import POSITION_BITS, place
 
 
 def check_block(at: Connection, height: int) -> None:
-    """Check a block's columns and its entries in the indexes; raise :exc:`InvalidBlock`.
+    """Check a block's columns and its index entries; raise :exc:`InvalidBlock`.
 
-    A block that was pruned meanwhile has none.
+    A block that was pruned meanwhile is skipped.
     """
     meta = blocks.meta(at, height, "")
     if meta is None:
@@ -88,7 +88,7 @@ def _has(at: Connection, table: str, args: Sequence[object]) -> bool:
 def _is_repeat(at: Connection, here: int, digest: bytes, result: ExecTxResult) -> bool:
     if result.code == 0:
         return False
-    # Its earlier success may be pruned, and its block be filled in again without results.
+    # The earlier success may be pruned, or its block backfilled without results.
     known = (
         f"{at.engine.tx_hashes} WHERE hash = ? AND code = 0 AND place < ?",
         (digest, here),
@@ -135,12 +135,12 @@ def _check_evidence(at: Connection, height: int) -> None:
     _expect(height, "evidence", found.fetchall(), expected)
 
 
-# Transactions of the mempool that are read at once, each of up to a megabyte.
+# Mempool transactions that are read at once, each up to a megabyte.
 _WAITING = 20
 
 
 def check_waiting(at: Connection) -> None:
-    """Check what waits for a block, by its hashes; raise :exc:`InvalidBlock`."""
+    """Check pending transactions and evidence by their hashes; raise :exc:`InvalidBlock`."""
     last = 0
     while found := at.execute(
         "SELECT seq, hash, size, tx FROM mempool WHERE seq > ? ORDER BY seq LIMIT ?",
@@ -161,7 +161,7 @@ def check_waiting(at: Connection) -> None:
 
 
 def check_counts(at: Connection) -> None:
-    """Check that keys and values count their places, and blocks and mempool their transactions;
+    """Check the stored counts: places of keys and values, transactions of blocks and mempool;
     raise :exc:`InvalidBlock`."""
     waiting = "SELECT count(*), CAST(coalesce(sum(size), 0) AS BIGINT) FROM mempool"
     if mempool.count(at) != PendingCount(*at.execute(waiting).fetchone()):

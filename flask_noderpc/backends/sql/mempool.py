@@ -1,8 +1,8 @@
-"""The mempool: a capability of SQL stores, and its table, which every process shares and which
-survives a restart.
+"""Mempool of SQL stores: the capability and its table, which all processes share and which
+survives restarts.
 
-Whether a transaction is let in is decided inside the store's transaction, so two
-processes can't both take the last place.
+A transaction is admitted inside the store's transaction, so two processes can't both take the
+last free place.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .connection import Connection
 from .handles import StoreHandles
 from .writer import Incoming
 
-# geth: how much more a replacement pays, in percent, and how many of a sender's may wait
-# behind a gap.
+# geth: minimum price increase of a replacement in percent, and maximum number of a sender's
+# transactions after a nonce gap.
 _PRICE_BUMP = 10
 _MAX_QUEUED = 64
 
@@ -35,7 +35,7 @@ _SEEN = (
     " LIMIT 1"
 )
 
-# EIP-2681 has one bit more, and nobody comes so far.
+# SQLite's limit; EIP-2681 allows one bit more, which no account reaches.
 _LAST_NONCE = (1 << 63) - 2
 
 
@@ -45,7 +45,7 @@ def count(connection: Connection) -> PendingCount:
 
 
 def pending(connection: Connection, limit: int) -> PendingTxs:
-    """The oldest waiting transactions."""
+    """Return the oldest pending transactions."""
     found = connection.execute("SELECT tx FROM mempool ORDER BY seq LIMIT ?", (limit,))
     txs = tuple(tx for (tx,) in found)
     total = count(connection)
@@ -59,10 +59,11 @@ def refuse_unfit(
     incoming: Incoming | None = None,
     gas_wanted: int = 0,
 ) -> None:
-    """Raise why the mempool would not take this transaction, if so, beside those that come.
+    """Raise the error for which the mempool refuses this transaction, if any; ``incoming`` are
+    transactions that are being stored.
 
-    CometBFT: first full, then too large, for the mempool and for a block, then seen
-    before; the gas that its check reported comes last.
+    CometBFT's order: mempool full, too large for the mempool or a block, seen before. The gas
+    that its check reported is compared last.
     """
     waiting = count(connection)
     coming = incoming.count if incoming else PendingCount(0, 0)
@@ -94,8 +95,8 @@ def add(
 ) -> None:
     """Add a checked transaction; raise as :func:`refuse_unfit` does.
 
-    With ``replaces`` it replaces a transaction of the same sender and nonce if it pays enough
-    more.
+    With ``replaces``, a pending transaction with the same sender and nonce is replaced if the
+    new one pays enough more.
     """
     connection.engine.lock_mempool(connection)
     if key is not None:
@@ -115,13 +116,14 @@ def add(
 def _columns(key: SenderNonce | None) -> tuple[bytes | int | None, ...]:
     if key is None:
         return (None,) * 5
-    # Up to 256 bits, and SQLite's integers have 64.
+    # Stored as bytes: prices have up to 256 bits, SQLite's integers 64.
     prices = key.fee_cap.to_bytes(32), key.tip.to_bytes(32)
     return key.hash, key.sender, key.nonce, *prices
 
 
 def _replace(connection: Connection, key: SenderNonce, new: bytes, replaces: bool) -> None:
-    """Remove the transaction that the new one replaces; raise if it may not replace it."""
+    """Remove the transaction that the new one replaces; raise if the new one must not replace
+    it."""
     if key.nonce > _LAST_NONCE:
         raise TxRejected("nonce has max value")
     row = connection.execute(
@@ -142,12 +144,13 @@ def _replace(connection: Connection, key: SenderNonce, new: bytes, replaces: boo
 
 
 def _raised(price: int) -> int:
-    # geth: --txpool.pricebump, and more than before in any case.
+    # geth: --txpool.pricebump; at least 1 more in any case.
     return max(price + 1, price * (100 + _PRICE_BUMP) // 100)
 
 
 def _refuse_gap(connection: Connection, key: SenderNonce) -> None:
-    """Refuse one more behind a gap where enough wait there already."""
+    """Raise if the transaction follows a nonce gap after which enough of the sender's
+    transactions are pending already."""
     if key.nonce <= key.next_nonce + _MAX_QUEUED:
         return
     found = connection.execute(
@@ -163,7 +166,7 @@ def _refuse_gap(connection: Connection, key: SenderNonce) -> None:
 
 
 def with_hash(connection: Connection, other_hash: bytes) -> bytes | None:
-    """The waiting transaction that others know by this hash."""
+    """Return the pending transaction with this alternative hash, or ``None``."""
     row = connection.execute(
         "SELECT tx FROM mempool WHERE other_hash = ?", (other_hash,)
     ).fetchone()
@@ -171,7 +174,7 @@ def with_hash(connection: Connection, other_hash: bytes) -> bytes | None:
 
 
 def of_sender(connection: Connection, sender: bytes, limit: int) -> tuple[bytes, ...]:
-    """The waiting transactions of a sender, in the order of their nonces."""
+    """Return the pending transactions of a sender, in the order of their nonces."""
     found = connection.execute(
         "SELECT tx FROM mempool WHERE sender = ? ORDER BY nonce LIMIT ?", (sender, limit)
     )
@@ -179,12 +182,13 @@ def of_sender(connection: Connection, sender: bytes, limit: int) -> tuple[bytes,
 
 
 def reap(connection: Connection, limits: BlockLimits) -> tuple[bytes, ...]:
-    """The oldest transactions that fit a block."""
+    """Return the oldest transactions that fit a block together."""
     taken: list[bytes] = []
     size = gas = 0
     for tx, gas_wanted in connection.execute("SELECT tx, gas_wanted FROM mempool ORDER BY seq"):
         if not limits.fits(tx_bytes(tx), gas_wanted):
-            # No block takes this one, since the limits sank: it must not hold up the rest.
+            # The transaction exceeds a limit that was lowered: skip it, so that it does not
+            # block the others.
             continue
         size += tx_bytes(tx)
         gas += gas_wanted
@@ -199,7 +203,7 @@ def _over(value: int, limit: int) -> bool:
 
 
 def drop_unfit(connection: Connection) -> None:
-    """Remove transactions that no longer fit the block limits, which have just changed."""
+    """Remove transactions that no longer fit the block limits, which were just changed."""
     max_bytes, max_gas = state.block_limits(connection)
     found = connection.execute("SELECT tx, gas_wanted FROM mempool")
     drop(
@@ -209,7 +213,7 @@ def drop_unfit(connection: Connection) -> None:
 
 
 def after(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
-    """The oldest transactions behind a cursor, each with its own."""
+    """Return the oldest transactions after a cursor, each with its own cursor."""
     found = connection.execute(
         "SELECT seq, tx FROM mempool WHERE seq > ? ORDER BY seq LIMIT ?", (cursor, limit)
     )
@@ -217,10 +221,12 @@ def after(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, b
 
 
 def arrived(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
-    """The same with those that are in a block by now, as far as they are remembered."""
+    """Return the same as :func:`after`, including transactions that have been committed since,
+    if the cache still has them."""
     waiting = after(connection, cursor, limit)
     last = waiting[-1][0] if len(waiting) == limit else latest(connection)
-    # SQLite: by CROSS JOIN in this order. A transaction that failed first may be in two blocks.
+    # CROSS JOIN makes SQLite join in this order. A transaction that failed at first may be in
+    # two blocks.
     in_blocks = connection.execute(
         "SELECT arrival, max(place) FROM tx_cache CROSS JOIN txs"
         " WHERE txs.hash = tx_cache.hash AND arrival > ? AND arrival <= ?"
@@ -233,7 +239,8 @@ def arrived(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int,
 
 
 def latest(connection: Connection) -> int:
-    """The last cursor that was given out, whether its transaction still waits or not."""
+    """Return the last cursor that was assigned, even if its transaction is no longer
+    pending."""
     row = connection.execute(connection.engine.latest_pending).fetchone()
     return 0 if row is None else int(row[0])
 
@@ -267,15 +274,15 @@ class SQLMempool(Mempool):
 
     def __init_subclass__(cls) -> None:
         raise TypeError(
-            f"{cls.__name__}: a mempool of your own is a Mempool whose submit calls that of the"
-            " store, as some transactions begin without it"
+            f"{cls.__name__}: derive your own mempool from Mempool, with a submit() that"
+            " calls the store's: this one is not called for all transactions"
         )
 
     def check_limits(self, tx: bytes) -> None:
         self._check_limits(tx, self._limits)
 
     def _check_limits(self, tx: bytes, limits: MempoolLimits) -> None:
-        # A replacement is accepted in a full mempool.
+        # A full mempool still accepts replacements, so check the limits later.
         if not self._app().selects_txs:
             files = self._open()
             with files.readers.snapshot() as at:
@@ -288,7 +295,7 @@ class SQLMempool(Mempool):
         return self._submit(tx, self._app().check_tx, self._limits)
 
     def submit_local(self, tx: bytes, *, replaces: bool) -> ExecTxResult:
-        # A loaded state is one transaction, limited by the size of a block.
+        # Loading a state is one transaction, which is only limited by the block size.
         limits = dataclasses.replace(self._limits, max_tx_bytes=MAX_BLOCK_BYTES)
         return self._submit(tx, self._app().recheck_tx, limits, replaces=replaces)[1].result()
 
@@ -306,8 +313,8 @@ class SQLMempool(Mempool):
         with self._turn if app.checks_in_turn else nullcontext():
             result = check(tx)
             if result.code != 0:
-                # CometBFT: its limits come before the application's check. One that passed is
-                # checked against them when it is added.
+                # CometBFT reports exceeded limits rather than a failed check. Transactions that
+                # pass the check are compared with the limits when they are added.
                 self._check_limits(tx, limits)
                 return result, Pending(lambda: result)
             gas, sender_nonce = result.gas_wanted, app.sender_nonce(tx)
@@ -322,7 +329,7 @@ class SQLMempool(Mempool):
             except TxRejected:
                 if app.sender_nonce(tx) == sender_nonce:
                     raise
-                # A block came in between, and took those that this one is to follow.
+                # A new block contained the transactions that this one follows: check it again.
                 return self._submit(tx, check, limits, replaces=replaces)[1].result()
             finally:
                 forget()

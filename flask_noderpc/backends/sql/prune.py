@@ -1,4 +1,4 @@
-"""Removal of blocks: the oldest, a few at a time (pruning), and the latest (revert)."""
+"""Removal of blocks: the oldest, a few at a time (pruning), or the latest (revert)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from . import blocks, chain, hits, index, index_steps, state
 from .connection import Connection
 from .values import write_changes
 
-# Others wait for a transaction, if they write: blocks of one, and the time after which it ends.
+# Limits of a pruning transaction, during which other writers wait: number of blocks, and
+# seconds.
 _MAX_BLOCKS, _STEP_S = 20, 0.02
-# Blocks that are removed at once, and their transactions together.
+# Blocks that are removed at once, and the total number of their transactions.
 _FEW_BLOCKS, _FEW_TXS = 5, 50
 
-# What each table is still asked for below the lowest block: that carries the commit of its
-# parent, and the set that signed this says the weight of each vote.
+# Number of heights below the lowest block for which each table still needs rows: the lowest
+# block contains the commit of its parent, and the weight of each vote follows from the set that
+# signed the parent.
 _BELOW = (
     ("blocks", 0),
     ("results", 0),
@@ -25,15 +27,15 @@ _BELOW = (
     ("missed_votes", 1),
 )
 _PLACES = ("txs", "tx_slices")
-# Of these tables an engine may drop many rows at once.
+# Tables from which an engine may drop many rows at once.
 _DROPPED = ("commits",)
 
 
 def prune_some(at: Connection, base: int) -> int | None:
-    """Remove a few blocks below a height, the oldest first; return how many, and ``None`` if a
-    large one was only begun with: the next call goes on.
+    """Remove a few blocks below a height, oldest first; return the number removed, or ``None``
+    if a large block was only partly removed, which the next call continues.
 
-    The last block stays, whatever the height.
+    The last block is never removed.
     """
     dropped_below = at.engine.dropped_below(at, base)
     deadline, removed = time.monotonic() + _STEP_S, 0
@@ -54,7 +56,8 @@ def prune_some(at: Connection, base: int) -> int | None:
 
 
 def _few(at: Connection, heights: list[int]) -> list[int]:
-    """Return those of the heights that are removed at once; none if the first is too large."""
+    """Return the heights of blocks that can be removed at once; empty if the first block is too
+    large."""
     for few in (heights, heights[:1]):
         if not index_steps.has_many(at, few[0], few[-1]):
             return few
@@ -100,7 +103,7 @@ def _oldest(at: Connection, base: int) -> list[int]:
     remaining_txs = _FEW_TXS
     for height, tx_count in found.fetchall():
         remaining_txs -= tx_count
-        # One that is larger than that goes alone.
+        # A block with more transactions is removed alone.
         if heights and remaining_txs < 0:
             break
         heights.append(height)
@@ -108,15 +111,15 @@ def _oldest(at: Connection, base: int) -> list[int]:
 
 
 def forget_state(at: Connection, base: int) -> None:
-    """Remove the validator sets and the parameters that no height from this one on needs, and
-    let those that remain hold no longer than is known."""
+    """Remove the validator sets and parameters that are not needed from height ``base`` on, and
+    end the remaining rows at the last height that is known."""
     _forget_sets(at, base - 1)
     _forget_params(at, base)
 
 
 def _forget_sets(at: Connection, below: int) -> None:
-    """Remove the validator sets that neither a height from this one on needs, nor the evidence
-    in a block: those whom it accuses are looked up where they offended."""
+    """Remove validator sets below a height, except those needed by later heights and by
+    evidence in blocks: accused validators are looked up at the height of the offence."""
     for table, column in (("validator_sets", "since"), ("validator_priorities", "height")):
         needed = f"SELECT coalesce(max({column}), 0) FROM {table} WHERE {column} <="
         at.execute(
@@ -124,7 +127,8 @@ def _forget_sets(at: Connection, below: int) -> None:
             f" (SELECT ({needed} offence) FROM evidence WHERE offence < ?)",
             (below, below),
         )
-    # Those of offences hold there: what followed is not known any more.
+    # Sets that are kept for evidence end at the height of the offence, as the following sets
+    # are removed.
     found = at.execute(
         "SELECT since, (SELECT coalesce(max(offence), s.since) FROM evidence"
         "  WHERE offence >= s.since AND offence <"
@@ -138,8 +142,8 @@ def _forget_sets(at: Connection, below: int) -> None:
 
 
 def _forget_params(at: Connection, base: int) -> None:
-    """Remove the parameters that held before a height, except those of the genesis: block 0
-    of the EVM layer is made with them."""
+    """Remove the parameters that were in force before a height, except the genesis parameters:
+    block 0 of the EVM layer is built from them."""
     (initial,) = at.execute("SELECT initial_height FROM chain").fetchone()
     held = "since < (SELECT max(since) FROM consensus_params WHERE since <= ?)"
     at.execute(f"DELETE FROM consensus_params WHERE {held} AND since <> ?", (base, initial))
@@ -152,8 +156,8 @@ def _forget_params(at: Connection, base: int) -> None:
         state.set_until(at, "consensus_params", since, since)
 
 
-# What each table knows beyond the height of the last block: a validator set is known two
-# blocks ahead, parameters one.
+# Number of heights above the last block for which each table has rows: validator sets are known
+# two blocks ahead, parameters one.
 _BEYOND = (
     ("blocks", "height", 0),
     ("commits", "height", 0),
@@ -167,7 +171,8 @@ _BEYOND = (
 
 
 def rewind(at: Connection, height: int, changes: Changes) -> None:
-    """Remove the blocks above a height; ``changes`` undo what they wrote into the state."""
+    """Remove the blocks above a height; ``changes`` revert their writes to the application's
+    state."""
     _refuse_below(at, height)
     remove_above(at, height)
     at.execute(
@@ -200,7 +205,7 @@ def remove_above(at: Connection, height: int) -> None:
 
 
 def _refuse_below(at: Connection, height: int) -> None:
-    """Raise :exc:`NotSupported` below the blocks whose state is known."""
+    """Raise :exc:`NotSupported` for a height below the blocks whose state is known."""
     begins = chain.existing(at)
     (base,) = at.execute(f"SELECT min(height) FROM {at.engine.heights}").fetchone()
     lowest = (

@@ -117,7 +117,8 @@ class SQLReads(ChainReads):
 
     def _signed(self, height: int) -> tuple[SignedHeader, bool]:
         chain_id = self.chain_id()
-        # The next block carries another commit than was seen here.
+        # When the next block arrives, it may contain another commit than the one seen by this
+        # node.
         found = self.files().read(
             lambda at: blocks.signed_header(at, height, chain_id), height + 1
         )
@@ -147,7 +148,7 @@ class SQLReads(ChainReads):
         return found
 
     def _begins_above(self) -> str:
-        """Return a hint where results or the index begin above the lowest block."""
+        """Return a hint for errors if results or index begin above the lowest block."""
         results, indexed = self.lowest_results(), self.lowest_indexed()
         if max(results, indexed) <= self.base_height():
             return ""
@@ -183,7 +184,7 @@ class SQLReads(ChainReads):
     # State.
 
     def genesis(self) -> Genesis:
-        # A local name: another thread may close the backend, which clears the attribute.
+        # A local variable: another thread may close the backend, which clears the attribute.
         found = self._genesis
         if found is None:
             with self.files().readers.snapshot() as at:
@@ -252,7 +253,7 @@ class SQLReads(ChainReads):
 
     def consensus_params(self, height: int) -> ConsensusParams:
         first = self.initial_height()
-        # Those of the genesis are retained when the first blocks are pruned.
+        # The genesis parameters are kept when the first blocks are pruned.
         known = height == first or max(first, self.base_height()) <= height
         known = known and height <= self._next_height()
         found = (

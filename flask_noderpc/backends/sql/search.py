@@ -1,7 +1,7 @@
 """Searches of the event index, each one SQL statement.
 
 The statement begins with the term that has the fewest hits, and checks the other terms for each
-of its events. Databases release Python's lock during a statement, so other threads run.
+matching event. Databases release Python's lock during a statement, so other threads can run.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from . import blocks, index
 from .connection import Connection, Engine
 from .packed.blocks import POSITION_BITS
 
-# So few places are looked at one by one; and more, up to a bound, where the index has so many
-# times more entries to look at.
+# Limits of scanning places one by one instead of reading the index: up to 1,000 places, and up
+# to 50,000 if the index has at least 4 times as many entries to read.
 _FEW_PLACES, _MAX_PLACES, _RATIO = 1000, 50_000, 4
-# More events with one value than this are rare in a place, and not counted before they are
-# looked at.
+# A place rarely has more events with one value. Searches below this estimate are not counted
+# before they run.
 _EVENTS_A_PLACE = 8
 
 
@@ -43,7 +43,7 @@ class _SQL(NamedTuple):
 def txs(
     at: Connection, search: Search, page: Page, limits: SearchLimits, prove: bool
 ) -> FoundTxs:
-    """The transactions found in a page."""
+    """Return a page of the matching transactions."""
     (lowest,) = at.execute(f"SELECT {at.engine.lowest_kept}").fetchone()
     low, high = blocks.places(max(search.low, lowest), search.high)
     total, places = _found(at, index.TX, search, low, high, page, limits.rows)
@@ -54,9 +54,9 @@ def txs(
 
 
 def heights(at: Connection, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
-    """The heights found in a page."""
+    """Return a page of the matching heights."""
     heights = at.engine.heights
-    # In one SELECT without others in it, SQLite would look at each block.
+    # Two subqueries, because with both aggregates in one SELECT SQLite would scan all blocks.
     first, last = at.execute(
         f"SELECT (SELECT min(height) FROM {heights}), (SELECT max(height) FROM {heights})"
     ).fetchone()
@@ -68,7 +68,7 @@ def heights(at: Connection, search: Search, page: Page, limits: SearchLimits) ->
 def _found(
     at: Connection, kind: str, search: Search, low: int, high: int, page: Page, most: int
 ) -> tuple[int, Sequence[int]]:
-    """Return the number of places found, and those of the page."""
+    """Return the number of matching places, and the places of the page."""
     terms = search.terms
     if low > high:
         return 0, ()
@@ -99,8 +99,8 @@ def _found(
     return _run(at, plan, terms, page)
 
 
-# Of a few heights: the counts of their blocks, less those of blocks without results, and what
-# is left out.
+# Count for a few heights: the transactions of all blocks, minus those of blocks without
+# results, minus transactions left out of the index.
 _COUNT_FEW = """
 SELECT (SELECT coalesce(sum(tx_count), 0) FROM blocks
         WHERE tx_count > 0 AND height BETWEEN :first AND :last)
@@ -112,7 +112,7 @@ SELECT (SELECT coalesce(sum(tx_count), 0) FROM blocks
 
 
 def _count_txs(at: Connection, first: int, last: int) -> int:
-    """Return the number of indexed transactions of a range of heights."""
+    """Return the number of indexed transactions in a range of heights."""
     if first >> index.COUNTED == last >> index.COUNTED:
         low, high = blocks.places(first, last)
         args = {"first": first, "last": last, "low": low, "high": high}
@@ -129,7 +129,8 @@ def _count_txs(at: Connection, first: int, last: int) -> int:
 def _everything(
     at: Connection, kind: str, low: int, high: int, page: Page, most: int
 ) -> tuple[int, Sequence[int]]:
-    """All blocks of a range of heights, or all their transactions but those left out."""
+    """Return all blocks of a range of heights, or all their indexed transactions: their number,
+    and the page."""
     if kind == index.BLOCK:
         every = range(low, high + 1)
         ordered = every[::-1] if page.newest_first else every
@@ -143,7 +144,7 @@ def _everything(
 def _all_of(
     at: Connection, plan: _Plan, value_id: int, total: int, page: Page
 ) -> tuple[int, Sequence[int]]:
-    """All places of one value, which are counted as they are written."""
+    """Return all places of one value: their number, which is stored, and the page."""
     plan.check(min(page.offset, total))
     found = at.execute(
         f"SELECT DISTINCT place FROM {plan.kind}_hits WHERE value_id = ?"
@@ -154,7 +155,7 @@ def _all_of(
 
 
 def _all_with(at: Connection, plan: _Plan, term: Term, page: Page) -> tuple[int, Sequence[int]]:
-    """All places of a key, which are counted as they are written."""
+    """Return all places of a key: their number, which is stored, and the page."""
     key_id, total = plan.keys[term]
     plan.check(min(page.offset, total))
     has_key = (
@@ -162,7 +163,8 @@ def _all_with(at: Connection, plan: _Plan, term: Term, page: Page) -> tuple[int,
         f" CROSS JOIN {plan.kind}_values AS w WHERE w.id = i.value AND w.key_id = ?)"
     )
     rows = max(0, min(page.limit, total - page.offset))
-    # Mostly they are everywhere. But all may be at the other end.
+    # A key is usually frequent, so the places near the page's end of the range are scanned
+    # first. If they have too few matches, the search uses the index.
     for most in (_FEW_PLACES, min(total // _RATIO, _MAX_PLACES)):
         if total >= _FEW_PLACES:
             near = plan.near(at, page, most)
@@ -184,26 +186,28 @@ class _Plan(NamedTuple):
     keys: dict[Term, tuple[int, int]]
     values: dict[Term, tuple[int, int]]
     most: int
-    """Rows that may be looked at."""
+    """Maximum number of rows that the search may read."""
 
     def check(self, rows: int) -> None:
-        """Raise :exc:`SearchTooCostly` for too many rows, where the engine counts none."""
+        """Raise :exc:`SearchTooCostly` for too many rows, if the engine does not limit them
+        itself."""
         if self.engine.counts_rows and rows > self.most:
             raise SearchTooCostly.by_rows(self.most)
 
     def check_first(self, term: Term, begin: _SQL, at: Connection) -> None:
-        """Raise it where a search would begin with too many rows."""
+        """Raise :exc:`SearchTooCostly` if a search that begins with this term would read too
+        many rows."""
         _, places = self.values.get(term) or self.keys[term]
         if not self.engine.counts_rows or places * _EVENTS_A_PLACE <= self.most:
             return
         if term.contains is not None:
-            # Each value is looked at.
+            # The search reads each value of the key.
             values = _SQL(f"{self.kind}_values WHERE key_id = ?", (self.keys[term][0],))
             self.check(self._count(values, at))
         self.check(self._count(begin, at))
 
     def _count(self, rows: _SQL, at: Connection) -> int:
-        """Return the number of rows, counted to the first that is too many."""
+        """Return the number of rows, counted up to one more than the limit."""
         (count,) = at.execute(
             f"SELECT count(*) FROM (SELECT 1 FROM {rows.text} LIMIT ?) AS counted",
             (*rows.args, self.most + 1),
@@ -211,7 +215,7 @@ class _Plan(NamedTuple):
         return int(count)
 
     def first(self, terms: Sequence[Term], at: Connection) -> Term | None:
-        """The term to begin with; ``None`` to begin with the places."""
+        """Return the term to begin with; ``None`` to scan the places instead."""
         if self.values:
             return min(self.values, key=lambda term: self.values[term][1])
         table, key = index.ROWS[self.kind]
@@ -228,7 +232,7 @@ class _Plan(NamedTuple):
         return min(terms, key=lambda term: (not term.within, self.keys[term][1]))
 
     def near(self, at: Connection, page: Page, most: int) -> _Plan:
-        """Return a plan of the first so many places in the order of the page."""
+        """Return a plan limited to the first ``most`` places in the order of the page."""
         table, key = index.ROWS[self.kind]
         row = at.execute(
             f"SELECT {key} FROM {table} WHERE {key} BETWEEN ? AND ?"
@@ -242,7 +246,7 @@ class _Plan(NamedTuple):
     def walk(
         self, condition: str, args: tuple[object, ...], page: Page
     ) -> tuple[str, tuple[object, ...]]:
-        """Return the SELECT of a page of places in their order, and its arguments."""
+        """Return the SELECT of a page of places in page order, and its arguments."""
         table, key = index.ROWS[self.kind]
         return (
             f"SELECT {key} FROM {table} AS t WHERE {key} BETWEEN ? AND ?"
@@ -252,7 +256,7 @@ class _Plan(NamedTuple):
         )
 
     def begin(self, term: Term | None) -> _SQL:
-        """The places, and in them the events, to look at."""
+        """Return the FROM clause of the places and events to check."""
         between = (self.low, self.high)
         if term is None:
             table, key = index.ROWS[self.kind]
@@ -275,7 +279,7 @@ class _Plan(NamedTuple):
         )
 
     def also(self, term: Term) -> _SQL:
-        """That the same event has this term as well."""
+        """Return an SQL condition: the same event also matches this term."""
         if term in self.values:
             return _SQL(
                 f" AND EXISTS (SELECT 1 FROM {self.kind}_hits WHERE value_id = ?"
@@ -292,7 +296,7 @@ class _Plan(NamedTuple):
         )
 
     def _demand(self, term: Term, name: str) -> _SQL:
-        """Return the SQL condition of a term that is no equality."""
+        """Return the SQL condition of a term that is not an equality."""
         text = f"{name}.key_id = ?"
         args: list[object] = [self.keys[term][0]]
         if term.contains is not None:
@@ -314,7 +318,7 @@ def _run(
     rest = [plan.also(term) for term in terms if term != first]
     text = begin.text + "".join(sql.text for sql in rest)
     args = sum((sql.args for sql in rest), begin.args)
-    # The count comes first: both are of one look at the index.
+    # The count is the first row, so that count and page come from one read of the index.
     found = at.execute(
         f"WITH found AS MATERIALIZED (SELECT DISTINCT d.place FROM {text})"
         " SELECT count(*) FROM found UNION ALL SELECT place FROM"

@@ -1,12 +1,12 @@
 """Reads and writes of validator sets and consensus parameters by height.
 
-Members and parameters are stored where they change, and hold until the next row. Proposer
-priorities change with every height: they are stored where the members change, where they were
-rescaled and each 128 heights, and derived between.
+Members and parameters are stored when they change, and are in force until the next row.
+Proposer priorities change at every height. They are stored when the members change, when they
+were rescaled, and every 128 heights; other heights are derived.
 
-``until`` is the last height of a row: of parameters and priorities wherever another row
-follows, so that a row that is lost is never taken for the one before it; of members, whose
-checksum stands in their priorities, where the following rows were pruned.
+``until`` is the last height of a row. Parameters and priorities have it whenever another row
+follows, so that a lost row is not mistaken for the row before it. Members have it if the
+following rows were pruned; otherwise their checksum in the priorities detects a lost row.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from .packed.blocks import DamagedRow, resealed
 PRIORITIES_EACH = 128
 """Heights between two stored rows of priorities."""
 
-# A chain that was filled downwards has them where the upstream was asked.
+# A backfilled chain only has priorities at the heights that an upstream node returned.
 _MAX_ROTATIONS = 1_024
 
 
-# Of each table: its key, the packed column, and what errors call it.
+# Key, packed column and name in errors of each table.
 _COLUMNS = {
     "validator_sets": ("since", "members", "validator set"),
     "validator_priorities": ("height", "priorities", "proposer priorities"),
@@ -50,7 +50,7 @@ def _at_or_below(at: Connection, table: str, height: int) -> _Row | None:
 
 
 def _in_force(at: Connection, table: str, height: int) -> _Row | None:
-    """Return the packed row that holds at a height, from where on and until where it does."""
+    """Return the packed row in force at a height, with its first and last height."""
     row = _at_or_below(at, table, height)
     return row if row is not None and _holds(row, height) else None
 
@@ -60,7 +60,7 @@ def _holds(row: Sequence[Any], height: int) -> bool:
     return until is None or until >= height
 
 
-# In one round trip to a database elsewhere.
+# One statement, because each is a round trip to a remote database.
 _SET = (
     "SELECT (SELECT min(height) FROM {heights}), (SELECT max(height) FROM {heights}),"
     " (SELECT initial_height FROM chain), (SELECT trusted_height FROM chain), s.*, p.* FROM"
@@ -72,7 +72,7 @@ _SET = (
 
 
 def validators(at: Connection, height: int) -> ValidatorSet | None:
-    """Return the set that signs this height; ``None`` where it is not known."""
+    """Return the validator set that signs this height; ``None`` if it is not known."""
     stored = at.execute(_SET.format(heights=at.engine.heights), (height, height)).fetchone()
     if stored is None:
         return None
@@ -82,7 +82,8 @@ def validators(at: Connection, height: int) -> ValidatorSet | None:
     if until is not None and until < height:
         raise DamagedRow("proposer priorities", height, "they are missing")
     if at_height < members[1] or height - at_height > _MAX_ROTATIONS:
-        # Of an older set, or of a height too far below: those of this one are not known.
+        # The stored priorities belong to an older set, or to a height too far below: the
+        # priorities at this height are not known.
         return None
     found = packed.unpack_priorities(row, at_height, until, packed.unpack_members(*members))
     # CometBFT: state/store.go, LoadValidators.
@@ -90,8 +91,8 @@ def validators(at: Connection, height: int) -> ValidatorSet | None:
 
 
 def _is_known(at: Connection, height: int, known: Sequence[Any]) -> bool:
-    """Return true from below the lowest block, whose commit that set signed, to two above the
-    highest, and where the evidence in a block has an offence."""
+    """Return true for heights from one below the lowest block (whose commit that set signed) to
+    two above the highest, and for heights of offences in blocks' evidence."""
     low, high, first, trusted = known
     if first is None or height < first:
         return False
@@ -103,18 +104,20 @@ def _is_known(at: Connection, height: int, known: Sequence[Any]) -> bool:
 
 
 def addresses(at: Connection, height: int) -> Sequence[bytes]:
-    """Return the addresses of the set that signs this height, as far as it is known."""
+    """Return the addresses of the validator set that signs this height; empty if it is not
+    known."""
     row = _in_force(at, "validator_sets", height)
     return () if row is None else packed.addresses(*row)
 
 
 def addresses_in(row: Sequence[Any], height: int) -> Sequence[bytes]:
-    """Return the same, given the last row at or below the height, or columns without one."""
+    """Return the addresses of a set, given the last row at or below the height, or NULL columns
+    without such a row."""
     return packed.addresses(*row) if row[0] is not None and _holds(row, height) else ()
 
 
 def addresses_of(at: Connection, heights: Sequence[int]) -> dict[int, Sequence[bytes]]:
-    """Return the same of some heights."""
+    """Return the addresses of the validator sets of several heights."""
     low, high = min(heights), max(heights)
     rows = at.execute(
         "SELECT members, since, until FROM validator_sets WHERE since <= ? AND since >="
@@ -132,8 +135,8 @@ def addresses_of(at: Connection, heights: Sequence[int]) -> dict[int, Sequence[b
 
 
 def write_set(at: Connection, height: int, found: ValidatorSet) -> None:
-    """Store the set of this height with its priorities; its members only if they are not those
-    of the height before."""
+    """Store the validator set of this height with its priorities; its members only if they
+    differ from the previous height's."""
     row = _in_force(at, "validator_sets", height)
     if row is None or row[0] != packed.pack_members(found.validators, *row[1:]):
         write_members(at, height, found.validators)
@@ -141,7 +144,7 @@ def write_set(at: Connection, height: int, found: ValidatorSet) -> None:
 
 
 def write_members(at: Connection, since: int, members: Sequence[Validator]) -> None:
-    """Store the members that hold from this height on."""
+    """Store the members in force from this height on."""
     at.execute(
         "INSERT INTO validator_sets (since, size, members) VALUES (?, ?, ?)"
         " ON CONFLICT (since) DO UPDATE SET"
@@ -166,8 +169,8 @@ def write_priorities(at: Connection, height: int, members: ValidatorSet) -> None
 
 
 def drop_derived(at: Connection, height: int, before: ValidatorSet) -> None:
-    """Remove the priorities of a height if they, and all that are derived from them, follow
-    from the set of the height before."""
+    """Remove the priorities of a height if they, and all priorities derived from them, follow
+    from the set of the previous height."""
     found = validators(at, height)
     if found is None or height % PRIORITIES_EACH == 0:
         return
@@ -179,8 +182,7 @@ def drop_derived(at: Connection, height: int, before: ValidatorSet) -> None:
 
 
 def hold_from(at: Connection, table: str, since: int, height: int) -> None:
-    """Let the lowest set, or the lowest parameters, of height ``since`` hold from a lower
-    height on."""
+    """Extend the row of height ``since``, the lowest one, down to a lower height."""
     _, column, kind = _COLUMNS[table]
     row = at.execute(
         f"SELECT {column}, until FROM {table} WHERE since = ?", (since,)
@@ -196,7 +198,7 @@ def hold_from(at: Connection, table: str, since: int, height: int) -> None:
 
 
 def set_until(at: Connection, table: str, since: int, until: int | None) -> None:
-    """Let a row hold until a height; ``None`` without an end."""
+    """Set the last height at which a row is in force; ``None`` for no end."""
     key, column, kind = _COLUMNS[table]
     row, before = at.execute(
         f"SELECT {column}, until FROM {table} WHERE {key} = ?", (since,)
@@ -208,14 +210,15 @@ def set_until(at: Connection, table: str, since: int, until: int | None) -> None
 
 
 def _end_before(at: Connection, table: str, height: int) -> None:
-    """Let the row below a height hold no longer, as one of that height is written."""
+    """End the row in force below a height, because a new row begins there."""
     row = _at_or_below(at, table, height - 1)
     if row is not None and (row[2] is None or row[2] >= height):
         set_until(at, table, row[1], height - 1)
 
 
 def go_on(at: Connection, table: str, height: int) -> None:
-    """Let the last row, if it holds until this height, hold on: those above were removed."""
+    """Remove the end of the last row if it is in force at this height, because the rows above
+    were removed."""
     row = _at_or_below(at, table, height)
     if row is not None and row[2] is not None and row[2] >= height:
         set_until(at, table, row[1], None)
@@ -225,13 +228,14 @@ _PARAMS = "SELECT params, since, until FROM consensus_params"
 
 
 def params(at: Connection, height: int) -> ConsensusParams | None:
-    """Return the parameters in force at this height."""
+    """Return the consensus parameters in force at this height; ``None`` if they are not
+    known."""
     row = _in_force(at, "consensus_params", height)
     return None if row is None else packed.unpack_params(*row)
 
 
 def block_limits(at: Connection) -> tuple[int, int]:
-    """Bytes of transactions and gas that fit the next block; -1 is no limit."""
+    """Return the maximum bytes and gas of the next block's transactions; -1 means unlimited."""
     row = at.execute(f"{_PARAMS} ORDER BY since DESC LIMIT 1").fetchone()
     if row is None:
         raise StoreError("the store holds no chain yet: init_chain or init_at comes first")
@@ -245,7 +249,7 @@ def block_limits(at: Connection) -> tuple[int, int]:
 def write_params(
     at: Connection, since: int, value: ConsensusParams, until: int | None = None
 ) -> None:
-    """Store the parameters that hold from this height on, or until another one only."""
+    """Store the parameters in force from this height on, until height ``until`` if given."""
     _end_before(at, "consensus_params", since)
     at.execute(
         "INSERT INTO consensus_params (since, until, params) VALUES (?, ?, ?)"

@@ -42,12 +42,12 @@ from .lease import Lease, LeaseState
 from .mempool import SQLMempool
 from .reads import SQLReads
 
-# What helps where a block does not fit those that are stored.
+# Hint in errors if a block does not fit the stored ones.
 _CURE = (
     "what is stored stays: add the blocks of its own chain, or begin another store for these"
 )
 
-# How long others have the lock, at least, between two steps of a long write.
+# Minimum time for which other writers can take the lock between two steps of a long write.
 _YIELD_S = 0.005
 
 
@@ -61,7 +61,7 @@ _NO_APPLICATION = _NoApplication()
 class ChainStore(ChainBackend):
     """A chain in a database: blocks, results, state, index and mempool.
 
-    A subclass for a database gives its ``engine``, and ``new_handles``, which makes the
+    A subclass for a database passes its ``engine``, and ``new_handles``, which creates the
     connections of a process. ``application`` makes the application of an embedded chain from
     its committed state.
     """
@@ -77,22 +77,22 @@ class ChainStore(ChainBackend):
         limits: MempoolLimits | None,
     ) -> None:
         self.location = location
-        """The file or URL of the store, as given."""
+        """File or URL of the store, as given by the user."""
         self._open = StoreHandles(location, new_handles)
         self._limits = limits or MempoolLimits()
         super().__init__(SQLReads(self._open, engine))
         self.app_state = SQLAppState(self._open, engine)
-        """The application's committed state."""
+        """Committed state of the application."""
         self.abci = application(self.app_state) if application else None
-        """The application of an embedded chain, which checks pending transactions."""
+        """Application of an embedded chain, which checks pending transactions."""
         self._hits = SQLHits(self._open)
         self._filters = None if location.read_only else SQLFilters(self._open)
-        # Two threads that come first together would make one each.
+        # Create both now: two threads with the first calls could create two of each.
         self._made = self.mempool, self.evidence
 
     @property
     def read_only(self) -> bool:
-        """True if nothing can be written."""
+        """True if the store can't be written to."""
         return self.location.read_only
 
     # Capabilities.
@@ -126,7 +126,7 @@ class ChainStore(ChainBackend):
     # Reads of the store itself.
 
     def is_made(self) -> bool:
-        """Return true if there is a store already, which the first other call would make."""
+        """Return true if the store exists already; any other first call would create it."""
         return self.location.may_have_chain()
 
     def has_chain(self) -> bool:
@@ -134,52 +134,53 @@ class ChainStore(ChainBackend):
         return self._open().readers.one("SELECT 1 FROM chain") is not None
 
     def identity(self) -> Identity | None:
-        """Return the chain id and the application of the store; ``None`` without a chain."""
+        """Return the chain ID, the application and the dialect of the store; ``None`` without a
+        chain."""
         with self._open().readers.snapshot() as at:
             return chain.identity(at)
 
     def metadata(self, name: str) -> bytes | None:
-        """Return what :meth:`set_metadata` stored; ``None`` if it did not."""
+        """Return the value that :meth:`set_metadata` stored, or ``None``."""
         with self._open().readers.snapshot() as at:
             return values.read_metadata(at, name)
 
     def all_unchecked(self) -> dict[str, Range]:
-        """Return the fields that this chain computes in another way than CometBFT, each with
-        the number of its blocks, the lowest and the highest height."""
+        """Return the fields that this chain computes differently from CometBFT, each with the
+        number of blocks, the lowest and the highest height."""
         with self._open().readers.snapshot() as at:
             return blocks_table.all_unchecked(at)
 
     def unread_indexes(self) -> tuple[str, ...]:
-        """Return the names of indexes of features that can't be verified, as the feature or its
-        packages are missing."""
+        """Return the names of features' indexes that can't be verified, because the feature or
+        its packages are missing."""
         with self._open().readers.snapshot() as at:
             return hits.unread(at)
 
     def all_unverified(self) -> dict[str, Range]:
-        """Return what was not looked at when blocks were stored, each with the number of its
-        blocks, the lowest and the highest height."""
+        """Return the fields that were not verified when blocks were stored, each with the
+        number of blocks, the lowest and the highest height."""
         with self._open().readers.snapshot() as at:
             return blocks_table.all_unverified(at)
 
     def sources(self) -> dict[str, Range]:
-        """Return the sources that blocks were stored from, each with the number of its blocks,
-        the lowest and the highest height."""
+        """Return the sources of stored blocks, each with the number of blocks, the lowest and
+        the highest height."""
         with self._open().readers.snapshot() as at:
             return blocks_table.sources(at)
 
     def has_free_space(self) -> bool:
-        """Return true if there is space for a block, as far as can be known."""
+        """Return true if the disk has space for a block, as far as can be determined."""
         return True
 
     def risk_of_loss(self) -> str:
-        """Return why stored blocks may be lost where another server takes over; empty where
-        they are not."""
+        """Return the reason why stored blocks may be lost in a failover to another server;
+        empty if they can't be."""
         return ""
 
     # Pending transactions and evidence.
 
     def wait_for_pending(self, timeout: float) -> bool:
-        """Wait until transactions or evidence are pending, ``timeout`` seconds at most; return
+        """Wait until transactions or evidence are pending, at most ``timeout`` seconds; return
         true if any are."""
         return self._open().changes.wait_until(self._has_pending, timeout)
 
@@ -188,11 +189,11 @@ class ChainStore(ChainBackend):
             return mempool.count(at).total > 0 or evidence.waits(at)
 
     def settle(self) -> None:
-        """Wait until what this process was sent is stored, or refused."""
+        """Wait until the transactions that this process has received are stored or refused."""
         self._open().incoming.wait()
 
     def reap(self, limits: BlockLimits) -> tuple[bytes, ...]:
-        """Waiting transactions that fit a block, oldest first."""
+        """Return pending transactions that fit a block, oldest first."""
         with self._open().readers.snapshot() as at:
             return mempool.reap(at, limits)
 
@@ -201,14 +202,15 @@ class ChainStore(ChainBackend):
         self._open().mempool_writer.run(lambda at: mempool.drop(at, txs))
 
     def reap_evidence(self, max_bytes: int) -> tuple[Evidence, ...]:
-        """Waiting evidence that fits a block, of the earliest offences first."""
+        """Return pending evidence that fits a block, earliest offences first."""
         with self._open().readers.snapshot() as at:
             return evidence.reap(at, max_bytes)
 
     # Writing.
 
     def init_chain(self, genesis: Genesis, state: InitChain) -> None:
-        """Store the genesis of an empty store; the same genesis again changes nothing."""
+        """Store the genesis in an empty store; storing an equal genesis again changes
+        nothing."""
         name = self.abci.name if self.abci else ""
         self._open().writer.run(lambda at: chain.init_chain(at, genesis, state, name))
 
@@ -221,14 +223,14 @@ class ChainStore(ChainBackend):
         validators: tuple[ValidatorSet, ValidatorSet, ValidatorSet],
         params: ConsensusParams,
     ) -> None:
-        """Begin an empty store above a trusted block, without a genesis; the same again changes
-        nothing.
+        """Begin an empty store above a trusted block, without a genesis; calling it again with
+        equal values changes nothing.
 
-        ``commit`` is for the block of ``header``, whose signatures are checked. ``validators``
-        are the sets of its height and of the two following ones, ``params`` those of the
-        following height. The first block that is appended follows it; it and those before it
-        can be added by :meth:`backfill`. Raise :exc:`~flask_noderpc.errors.InvalidBlock` for
-        parts that do not fit each other.
+        ``commit`` contains the signatures for the block of ``header``, which are checked.
+        ``validators`` are the sets of its height and of the two following heights, ``params``
+        the parameters of the following height. The first appended block must follow it. The
+        trusted block itself and older ones can be added by :meth:`backfill`. Raise
+        :exc:`~flask_noderpc.errors.InvalidBlock` if the parts do not match.
         """
         trusted = header, commit, validators, params
         self._open().writer.run(
@@ -240,29 +242,28 @@ class ChainStore(ChainBackend):
         self._open().writer.run(lambda at: chain.set_genesis(at, genesis))
 
     def set_dialect(self, dialect: str) -> None:
-        """Store the dialect of the nodes that the chain comes from."""
+        """Store the dialect of the nodes that the chain is copied from."""
         self._open().writer.run(
             lambda at: at.execute("UPDATE chain SET dialect = ?", (dialect,))
         )
 
     def set_metadata(self, name: str, value: bytes) -> None:
-        """Store a value by its name, beside the chain, for other processes; by default it is
-        not stored."""
+        """Store a named value beside the chain for other processes."""
         self._open().writer.run(lambda at: values.write_metadata(at, name, value))
 
     def set_genesis_chunks(self, source: GenesisSource, chunks: Sequence[bytes]) -> None:
-        """Store the genesis document as a node sent it; nothing proves it."""
+        """Store the genesis document's chunks as a node sent them; nothing proves them."""
         for number, chunk in enumerate(chunks):
             self.set_metadata(values.chunk_name(number), chunk)
-        # Last: with it they are complete.
+        # Written last: it marks the chunks as complete.
         self.set_metadata(values.GENESIS, jsoncodec.encode(source))
 
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
-        """Store blocks that follow the head, all of them or none.
+        """Store blocks that follow the head, either all of them or none.
 
-        Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a block that does not follow
-        or does not match its own hashes, and with a lease
-        :exc:`~flask_noderpc.errors.LeaseLost` when another producer has taken over.
+        Raise :exc:`~flask_noderpc.errors.InvalidBlock` for a block that does not follow its
+        parent or does not match its own hashes, and with a lease
+        :exc:`~flask_noderpc.errors.LeaseLost` if another producer has taken over.
         """
         files, prepared = self._open(), prepare(blocks)
 
@@ -284,8 +285,8 @@ class ChainStore(ChainBackend):
     def append_without_results(self, item: BlockWithoutResults, lease: Lease) -> None:
         """Store the next block without results, which :meth:`backfill` may add later.
 
-        The caller has checked its validators and parameters against the next header. Raise as
-        ``append_block`` does.
+        The caller must have checked its validators and parameters against the next header.
+        Raise the same errors as :meth:`append_block`.
         """
         files, (prepared,) = self._open(), prepare([item])
 
@@ -302,9 +303,9 @@ class ChainStore(ChainBackend):
         files.changes.notify()
 
     def replace_head(self, item: CommittedBlock) -> None:
-        """Replace results and commit of the latest block, such as those that an upstream had
-        seen by others', and count it for :meth:`refuted_since`. Raise
-        :exc:`~flask_noderpc.errors.InvalidBlock` for another block."""
+        """Replace results and commit of the latest block, for example if several upstream nodes
+        have refuted those of one, and count it for :meth:`refuted_since`. Raise
+        :exc:`~flask_noderpc.errors.InvalidBlock` if it is another block."""
         files, (prepared,) = self._open(), prepare([item])
 
         def work(at: Connection) -> None:
@@ -319,9 +320,9 @@ class ChainStore(ChainBackend):
     def backfill(self, *blocks: OlderBlock) -> None:
         """Store blocks below the lowest one, highest first, in several short transactions.
 
-        Those that are stored already are left as they are. Raise
-        :exc:`~flask_noderpc.errors.InvalidBlock` for a block that the one above it does not
-        follow; those before it are stored then.
+        Blocks that are already stored are left unchanged. Raise
+        :exc:`~flask_noderpc.errors.InvalidBlock` for a block that does not match the one above
+        it; the blocks before it are stored by then.
         """
         files, prepared = self._open(), prepare(blocks)
         while prepared:
@@ -333,7 +334,7 @@ class ChainStore(ChainBackend):
 
     @contextmanager
     def _adding(self, blocks: Iterable[Block]) -> Iterator[None]:
-        """Name the file in errors, and the first of the blocks that are not added."""
+        """Add the store's name to errors, and the first of the blocks that are not added."""
         try:
             yield
         except InvalidBlock as error:
@@ -346,7 +347,7 @@ class ChainStore(ChainBackend):
             raise StoreError(reason, self.location.shown) from error.__cause__
 
     def rewind(self, height: int, changes: Changes, lease: Lease) -> None:
-        """Remove the blocks above a height; ``changes`` undo what they wrote into the
+        """Remove the blocks above a height; ``changes`` revert their writes to the
         application's state. Raise :exc:`~flask_noderpc.errors.LeaseLost`."""
         files = self._open()
 
@@ -364,7 +365,8 @@ class ChainStore(ChainBackend):
         return files.writer.run(files.ledger.head)
 
     def acquire_lease(self, owner: str, seconds: float) -> Lease | None:
-        """The lease, when it is free, lapsed or the owner's; else ``None``."""
+        """Return the lease if it is free, expired or already owned by ``owner``; else
+        ``None``."""
         return self._open().writer.run(lambda at: leases.acquire(at, owner, seconds))
 
     def renew_lease(self, lease: Lease, seconds: float) -> bool:
@@ -380,13 +382,13 @@ class ChainStore(ChainBackend):
         row = self._open().readers.one("SELECT owner, expires, last_error FROM lease")
         return LeaseState(*row) if row else LeaseState()
 
-    # Keeping.
+    # Pruning, copies and verification.
 
     def prune(self, retain: int, progress: Callable[[int], None] | None = None) -> int:
-        """Retain the latest blocks, prune those before; return how many were pruned.
+        """Prune all blocks except the latest ``retain``; return the number pruned.
 
-        ``progress`` is called with the number pruned by each of many short transactions,
-        between which others write.
+        Pruning uses many short transactions, between which other writers can write.
+        ``progress`` is called with the number of blocks that each one pruned.
         """
         self._check_retain(retain)
         base, pruned = self.reads.latest_height() - retain + 1, 0
@@ -398,7 +400,7 @@ class ChainStore(ChainBackend):
             pruned += few
             if progress is not None:
                 progress(few)
-            # Other writers may have to poll for the lock.
+            # Pause, because other writers may have to poll for the lock.
             time.sleep(max(_YIELD_S, time.monotonic() - began))
 
     def _check_retain(self, retain: int) -> None:
@@ -415,41 +417,43 @@ class ChainStore(ChainBackend):
     ) -> None:
         """Copy the store to a new file while it is in use.
 
-        ``progress`` is called with the number of remaining pages, and of all.
+        ``progress`` is called with the number of remaining pages and the total number.
         """
         raise NotSupported("this store can't be copied to a file")
 
     def compact(self, progress: Callable[[int, int], None] | None = None) -> tuple[int, int]:
-        """Make the store as small as it can be; return its bytes before and after.
+        """Make the store as small as possible; return its size in bytes before and after.
 
-        Nobody else may have it open. ``progress`` is called with the number of bytes that were
-        copied, and of all.
+        No other process may have it open. ``progress`` is called with the number of bytes
+        copied and the total number.
         """
         raise NotSupported("this store can't be compacted")
 
     def migrate(self, progress: Callable[[int], None] | None = None) -> int:
-        """Migrate a store of an earlier version; return the number of blocks that were copied.
+        """Migrate a store of an earlier version; return the number of copied blocks.
 
-        Nobody else may have it open. It can be interrupted, and goes on when it is called
-        again. ``progress`` is called with the number of blocks that are left.
+        No other process may have it open. An interrupted migration continues with the next
+        call. ``progress`` is called with the number of remaining blocks.
         """
         raise NotSupported("this store has no earlier versions")
 
     def prune_some(self, base: int) -> int:
-        """Remove a few of the oldest blocks below a height, never the latest; return how many.
+        """Remove a few of the oldest blocks below a height, never the latest block; return the
+        number removed.
 
-        Bounded, so that other writers wait briefly.
+        The work is bounded, so that other writers wait only briefly.
         """
         while True:
             removed = self._open().writer.run(lambda at: prune.prune_some(at, base))
             if removed is not None:
                 return removed
-            # A large block; those who wait for the lock may have to poll it.
+            # A large block was only partly removed; pause, because other writers may have to
+            # poll for the lock.
             time.sleep(_YIELD_S)
 
     def verify(self, progress: Callable[[int], None] | None = None, first: int = 0) -> int:
-        """Check every block's hashes and signatures, from ``first`` on, and the index; return
-        the number of blocks.
+        """Check the hashes and signatures of every block from ``first`` on, and the index;
+        return the number of blocks checked.
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` or ``StoreError``.
         """
@@ -462,7 +466,7 @@ class ChainStore(ChainBackend):
 
         checked = verify_chain(self.reads, check_lookups, first)
         if self.abci is not None:
-            # One snapshot: a block that is committed meanwhile would change the state.
+            # Use one snapshot: a block that is committed meanwhile would change the state.
             with self.reads.read_view():
                 self.abci.verify_state(self.reads)
         with self._open().readers.snapshot() as at:
@@ -485,4 +489,4 @@ class ChainStore(ChainBackend):
 
 
 STORE: Capability[ChainStore] = Capability("the backend has no store")
-"""The store of a backend."""
+"""Store of a backend."""

@@ -1,5 +1,5 @@
-"""Tables of values by key: the application's committed state, and metadata beside the chain,
-which one process leaves for the others. Each row has a checksum of its key and value."""
+"""Tables of key-value pairs: the application's committed state, and metadata with which
+processes share values beside the chain. Each row has a checksum of its key and value."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from .packed.blocks import checked, key_checksum
 _FILLED, _CHECKED = 2_000, 1_000
 
 GENESIS = "genesis"
-"""Name of where the chunks of a genesis document are from, as another node sent them."""
+"""Name of the metadata value with the source of the genesis document's chunks, as another node
+sent them."""
 
 
 def chunk_name(number: int) -> str:
-    """Return the name of such a chunk."""
+    """Return the name of a genesis chunk's metadata value."""
     return f"genesis.{number}"
 
 
 def read_metadata(at: Connection, name: str) -> bytes | None:
-    """Return a value; ``None`` if nothing is cached."""
+    """Return a metadata value, or ``None``."""
     row = at.execute(
         "SELECT content, checksum FROM metadata WHERE name = ?", (name,)
     ).fetchone()
@@ -29,7 +30,7 @@ def read_metadata(at: Connection, name: str) -> bytes | None:
 
 
 def write_metadata(at: Connection, name: str, value: bytes) -> None:
-    """Write a value in place of the former one."""
+    """Write a metadata value, replacing the previous one."""
     at.execute(
         "INSERT INTO metadata (name, content, checksum) VALUES (?, ?, ?)"
         " ON CONFLICT (name) DO UPDATE"
@@ -39,15 +40,15 @@ def write_metadata(at: Connection, name: str, value: bytes) -> None:
 
 
 def check_metadata(at: Connection) -> None:
-    """Raise :exc:`~flask_noderpc.backends.sql.packed.blocks.DamagedValue` for a value that is
-    not what was written."""
+    """Raise :exc:`~flask_noderpc.backends.sql.packed.blocks.DamagedValue` for a metadata value
+    that does not match its checksum."""
     for (name,) in at.execute("SELECT name FROM metadata ORDER BY name").fetchall():
         read_metadata(at, name)
 
 
 def fill_checksums(at: Connection) -> bool:
-    """Write the checksums of some rows of an earlier version; return false when all rows have
-    one."""
+    """Write the checksums of some metadata rows of an earlier version; return false when all
+    rows have one."""
     row = at.execute(
         "SELECT name, content FROM metadata WHERE checksum IS NULL LIMIT 1"
     ).fetchone()
@@ -58,7 +59,8 @@ def fill_checksums(at: Connection) -> bool:
 
 
 def fill_app_state(at: Connection) -> bool:
-    """Write those of some rows of the application's state; return false when all have one."""
+    """Write the checksums of some rows of the application's state; return false when all rows
+    have one."""
     found = at.execute(
         "SELECT key, content FROM app_state WHERE checksum IS NULL LIMIT ?", (_FILLED,)
     ).fetchall()
@@ -71,7 +73,7 @@ def fill_app_state(at: Connection) -> bool:
 
 
 def write_changes(at: Connection, changes: Changes) -> None:
-    """Apply what a block writes into the application's state."""
+    """Apply a block's writes to the application's state."""
     written = [
         (key, value, key_checksum(key, value))
         for key, value in changes.items()
@@ -90,14 +92,15 @@ def write_changes(at: Connection, changes: Changes) -> None:
 
 def app_value(key: bytes, content: bytes, checksum: int | None) -> bytes:
     """Return the value of a row of the application's state; raise
-    :exc:`~flask_noderpc.backends.sql.packed.blocks.DamagedValue`."""
+    :exc:`~flask_noderpc.backends.sql.packed.blocks.DamagedValue` if it does not match its
+    checksum."""
     return checked("app_state", key, content, checksum)
 
 
 def app_range(
     at: Connection, prefix: bytes, after: bytes | None, limit: int
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the first pairs whose keys begin with the prefix and follow ``after``."""
+    """Return the first pairs whose keys start with the prefix and sort after ``after``."""
     head = at.engine.head
     low = prefix if after is None else max(prefix, after + b"\0")
     bounds = [f"{head('key')} >= {head('?')} AND key >= ?"]
@@ -114,13 +117,13 @@ def app_range(
 
 
 def _end_of(prefix: bytes) -> bytes:
-    """Return the first key behind all with the prefix; empty if there is none."""
+    """Return the lowest key above all keys with the prefix; empty if no such key exists."""
     prefix = prefix.rstrip(b"\xff")
     return prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else b""
 
 
 def check_app_state(at: Connection, after: bytes | None) -> bytes | None:
-    """Check the rows that follow a key, up to a limit; return the last key, ``None`` behind
-    the last row. Raise :exc:`~flask_noderpc.backends.sql.packed.blocks.DamagedValue`."""
+    """Check the next rows after a key, at most ``_CHECKED``; return the last key, or ``None``
+    after the last row. Raise :exc:`~flask_noderpc.backends.sql.packed.blocks.DamagedValue`."""
     found = app_range(at, b"", after, _CHECKED)
     return found[-1][0] if found else None

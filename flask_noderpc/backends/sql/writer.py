@@ -1,6 +1,6 @@
 """Writes of a process: those that arrive together share one transaction.
 
-The transactions among them are known to the mempool until they are stored.
+Transactions that are being stored already count for the mempool's limits.
 """
 
 from __future__ import annotations
@@ -22,43 +22,44 @@ T = TypeVar("T")
 
 
 class Job(Generic[T]):
-    """A write on its way: what to do, and how it went."""
+    """A queued write, and its result or error."""
 
     def __init__(self, work: Callable[[Connection], T]) -> None:
         self._work = work
         self._value: list[T] = []
         self.error: BaseException | None = None
         self.is_done = False
-        """True when it is on disk, or never will be."""
+        """True when the write is on disk or has failed."""
         self.transaction: Pending[None] | None = None
-        """The one that its owner waits for."""
+        """Transaction that the job's owner waits for."""
 
     def do(self, connection: Connection) -> None:
-        """Work inside a savepoint, so that one failure does not undo its neighbours."""
+        """Run the write in a savepoint, so that its failure does not undo other jobs."""
         connection.execute("SAVEPOINT job")
         try:
             self._value = [self._work(connection)]
         except BaseException as error:
             self.error = error
-            # A full disk rolls the whole transaction back, savepoint and all.
+            # A full disk rolls back the whole transaction including the savepoint.
             if connection.in_transaction:
                 connection.execute("ROLLBACK TO job")
         if connection.in_transaction:
             connection.execute("RELEASE job")
 
     def do_alone(self, connection: Connection) -> None:
-        """Work without a savepoint: where it raises, the transaction is rolled back."""
+        """Run the write without a savepoint: if it raises, the whole transaction is rolled
+        back."""
         self._value = [self._work(connection)]
 
     def result(self) -> T:
-        """Return the result of the work; raise what it raised."""
+        """Return the result of the write; raise its error."""
         if self.error is not None:
             raise self.error
         return self._value[0]
 
 
 class _Drain:
-    """One transaction of a writer: ``pending``, until it has begun."""
+    """One transaction of a writer. New jobs join it until it has begun."""
 
     def __init__(self, thread: NativeThread, work: Callable[[], None]) -> None:
         self._work = work
@@ -66,7 +67,7 @@ class _Drain:
         self.pending = thread.begin(self._run)
 
     def _run(self) -> None:
-        # First: a job that comes behind this line needs another transaction.
+        # Set the flag first: jobs that are queued after this line need another transaction.
         self.has_begun = True
         self._work()
 
@@ -74,7 +75,7 @@ class _Drain:
 class Writer(ABC):
     """The one thread and connection that write for this process.
 
-    Writes that arrive together share one transaction, and so one wait for the disk.
+    Writes that arrive together share one transaction, and so one flush to disk.
     """
 
     def __init__(self, name: str) -> None:
@@ -84,21 +85,22 @@ class Writer(ABC):
         self._next: _Drain | None = None
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """Return the result of ``work``, once it is on disk."""
+        """Return the result of ``work`` when it is on disk."""
         return self.begin(work).result()
 
     def begin(self, work: Callable[[Connection], T]) -> Pending[T]:
-        """Have work done with what is written next.
+        """Queue ``work`` for the next transaction.
 
-        The transaction begins when somebody waits for it or for another, so that it has all
-        writes that have come until then.
+        The transaction begins when a caller waits for one of its jobs or another transaction,
+        and includes all writes queued until then.
         """
         job = Job(work)
         self._waiting.append(job)
 
         def is_done(seconds: float) -> bool:
             if not job.is_done:
-                # Behind what is being written, which it may be part of.
+                # Wait for the running transaction, which may include this job, or start the
+                # next one.
                 job.transaction = job.transaction or self._begin_drain()
                 job.transaction.is_done(seconds)
             return job.is_done
@@ -106,7 +108,7 @@ class Writer(ABC):
         def result() -> T:
             if not job.is_done:
                 job.transaction = job.transaction or self._begin_drain()
-                # It raises nothing: errors are those of its jobs.
+                # The transaction itself raises nothing: each job stores its own error.
                 job.transaction.result()
             try:
                 return job.result()
@@ -117,9 +119,9 @@ class Writer(ABC):
         return Pending(result, is_done)
 
     def _begin_drain(self) -> Pending[None]:
-        """Return the transaction that has all jobs that wait now."""
+        """Return the transaction that includes all jobs that are queued now."""
         with self._lock:
-            # To queue one for each job would take longer than the job.
+            # One transaction per job would take longer than the jobs.
             if self._next is None or self._next.has_begun:
                 self._next = _Drain(self._thread, self._drain)
             return self._next.pending
@@ -131,7 +133,7 @@ class Writer(ABC):
         try:
             self._commit(jobs)
         except Exception as error:
-            # Any error: each of these jobs must get an answer.
+            # Catch all errors: each of these jobs needs a result.
             for job in jobs:
                 job.error = job.error or error
         for job in jobs:
@@ -139,15 +141,16 @@ class Writer(ABC):
 
     @abstractmethod
     def _commit(self, jobs: list[Job[Any]]) -> None:
-        """Do these jobs in one transaction."""
+        """Run these jobs in one transaction."""
 
     @abstractmethod
     def _errors(self) -> AbstractContextManager[None]:
-        """Turn the engine's errors into :exc:`~flask_noderpc.errors.StoreError`."""
+        """Convert the engine's errors to :exc:`~flask_noderpc.errors.StoreError`."""
 
 
 class Incoming:
-    """Transactions on their way into the mempool, counted beside those that wait there."""
+    """Transactions that are being stored in the mempool, counted in addition to the stored
+    ones."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -160,17 +163,19 @@ class Incoming:
         return digest in self._hashes
 
     def may_exceed(self, tx: bytes, limits: MempoolLimits) -> bool:
-        """Return true if these alone might be why a transaction is refused."""
+        """Return true if these transactions alone might be the reason to refuse a
+        transaction."""
         is_full = len(self._stored) >= limits.max_txs or self._size >= limits.max_bytes
         return is_full or (bool(self._hashes) and tx_hash(tx) in self._hashes)
 
     @property
     def count(self) -> PendingCount:
-        """Number of these transactions, and their bytes."""
+        """Number of these transactions, and their total bytes."""
         return PendingCount(len(self._stored), self._size)
 
     def add(self, tx: bytes, stored: Callable[[], None]) -> Callable[[], None]:
-        """Count one until what is returned is called; ``stored`` waits for the store."""
+        """Count a transaction until the returned function is called; ``stored`` blocks until it
+        is stored or refused."""
         digest, size, key = tx_hash(tx), len(tx), object()
 
         def forget() -> None:
@@ -188,13 +193,13 @@ class Incoming:
         return forget
 
     def txs(self) -> tuple[bytes, ...]:
-        """Return these transactions, the oldest first."""
+        """Return these transactions, oldest first."""
         with self._lock:
             return tuple(self._txs.values())
 
     def wait(self) -> None:
-        """Wait until the store has accepted or refused those queued now."""
+        """Wait until the store has accepted or refused all transactions queued now."""
         for stored in tuple(self._stored.values()):
-            # The sender gets the error.
+            # Errors are raised to the sender.
             with suppress(Exception):
                 stored()

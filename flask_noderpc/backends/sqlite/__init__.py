@@ -1,4 +1,4 @@
-"""The reference backend, in SQLite."""
+"""The reference backend, a store in SQLite."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ __all__ = ["SQLiteBackend", "stored_identity"]
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when it is asked for: ``noderpc start`` itself only looks which chain is there.
+    # Loaded on first use, because ``noderpc start`` itself only checks which chain a store has.
     if name != "SQLiteBackend":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(".backend", __name__).SQLiteBackend
 
 
 def stored_identity(path: str | os.PathLike[str]) -> Identity | None:
-    """The chain in a store; ``None`` where there is none, or none that can be read now."""
+    """Return the identity of the chain in a store; ``None`` if it does not exist or can't be
+    read now."""
     file = Path(os.path.realpath(FileLocation(path).file))
     if not file.is_file():
         return None
@@ -36,12 +37,12 @@ def stored_identity(path: str | os.PathLike[str]) -> Identity | None:
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
             return _identity(connection)
     except (sqlite3.Error, StoreError):
-        # The server that opens it reports the error.
+        # The server that opens the store reports the error.
         return None
 
 
 def _identity(connection: sqlite3.Connection) -> Identity | None:
-    # SQLite: a column that version 0.1 does not have is read from its genesis document.
+    # Version 0.1 has no such columns: read the chain ID from the genesis document.
     columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(chain)")}
     chain_id = "chain_id" if "chain_id" in columns else "genesis ->> 'chain_id'"
     dialect = "dialect" if "dialect" in columns else "''"

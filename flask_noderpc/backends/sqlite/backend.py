@@ -1,4 +1,4 @@
-"""``SQLiteBackend``: a store and backend in one SQLite file that several processes share."""
+"""``SQLiteBackend``: a store and backend in one SQLite file, shared by several processes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .connection import Store
 from .engine import SQLite
 from .handles import SQLiteHandles
 
-# The transaction of a block needs some pages at least.
+# Minimum free disk space: the transaction of a block needs some pages.
 _MIN_FREE_BYTES = 1 << 16
 
 
 class SQLiteBackend(ChainStore):
     """A chain in one SQLite file: blocks, results, state, index and mempool.
 
-    ``path`` is a file name or a ``file:`` URI. The file is opened, and made when it is
-    missing, at the first use in each process. ``application`` makes the application of
-    an embedded chain from its committed state; without one the backend is fed by
-    :meth:`append_block` and takes no transactions. ``poll_s`` is how often those who wait
-    look for what other processes wrote. Above ``max_log_bytes`` the log of what was written
-    is emptied, as soon as nobody reads from it. Any error of the file is
-    a :exc:`~flask_noderpc.errors.StoreError`.
+    ``path`` is a file name or a ``file:`` URI. Each process opens the file at its first use,
+    and creates it if it is missing. ``application`` makes the application of an embedded chain
+    from its committed state; without it, blocks come from :meth:`append_block`, and
+    transactions are refused. ``poll_s`` is the interval at which waiting threads look for
+    writes of other processes. If the WAL is larger than ``max_log_bytes``, it is truncated as
+    soon as no reader uses it. Every error of the file is raised as a
+    :exc:`~flask_noderpc.errors.StoreError`.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class SQLiteBackend(ChainStore):
     ) -> None:
         """Copy the store to a new file while it is in use.
 
-        ``progress`` is called with the number of remaining pages, and of all.
+        ``progress`` is called with the number of remaining pages and the total number.
         """
         if os.path.exists(target):
             raise StoreError("is there already, a backup needs a new file", os.fspath(target))
@@ -70,7 +70,8 @@ class SQLiteBackend(ChainStore):
         self._open()
         thread = NativeThread("noderpc-backup")
         try:
-            # Not the writer's thread: blocks are made while a large store is copied.
+            # Copy on a separate thread: the writer's thread must stay free to commit blocks
+            # meanwhile.
             thread.run(lambda: copies.copy(self._store, Path(target), progress))
         finally:
             thread.stop()
@@ -82,7 +83,8 @@ class SQLiteBackend(ChainStore):
     def migrate(self, progress: Callable[[int], None] | None = None) -> int:
         self.close()
         with copies.held_alone(self._store):
-            # A node of the old version would go on writing into its tables.
+            # Fail if another process has the store open: a node of the old version would
+            # continue to write to its tables.
             pass
         first, remaining = None, 0
         for remaining in self._store.migrate():
@@ -93,7 +95,7 @@ class SQLiteBackend(ChainStore):
 
     def verify(self, progress: Callable[[int], None] | None = None, first: int = 0) -> int:
         """Check the file, the hashes and signatures of every block from ``first`` on, and the
-        index; return the number of blocks.
+        index; return the number of blocks checked.
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` or ``StoreError``.
         """

@@ -23,15 +23,16 @@ from .engine import Connection
 
 C = TypeVar("C", bound=Connection)
 
-# How long a write waits for another program's write to end. It waits on the writer's
-# own thread, so nothing else stands still meanwhile.
+# Timeout of a write for another program's write to end. The writer's own thread waits, so
+# nothing else is blocked.
 _WRITE_PATIENCE_S = 5.0
 
-# How long a new reader waits for others to open or close the file; it waits where it is.
+# Timeout of a new reader for other processes to open or close the file. The calling thread
+# waits.
 _OPEN_PATIENCE_S = 0.2
 
 
-# What other programs and the disk do to the store: it may end.
+# Error codes caused by other programs or the disk; the cause may go away.
 _PASSING = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -41,10 +42,11 @@ _PASSING = (
 
 
 class sqlite_errors(AbstractContextManager[None]):  # noqa: N801  # it reads as a function
-    """Turn SQLite's errors into :exc:`StoreError` sentences that say what to do; all name the
-    file."""
+    """Context manager that converts SQLite's errors to :exc:`StoreError` with advice and the
+    file's name."""
 
-    # A class, as each read enters it: a generator takes three times as long.
+    # A class instead of a generator function, which would take three times as long: every read
+    # enters it.
     def __init__(self, path: str) -> None:
         self._path = path
 
@@ -66,14 +68,14 @@ def _raise_as_store_error(error: BaseException, path: str) -> None:
         kind = StoreUnavailable if _code(error) & 0xFF in _PASSING else StoreError
         raise kind(_cause(error), path) from error
     if isinstance(error, UnicodeDecodeError):
-        # Of a table's name, in SQLite's own words for what is wrong with it.
+        # SQLite's message quotes a table name that is corrupt, so Python can't decode it.
         raise StoreError("the file is corrupt, restore a backup", path) from error
     if isinstance(error, DamagedRow):
         raise StoreError(str(error), path) from None
     if isinstance(error, StoreError):
         raise type(error)(error.reason, error.path or path) from error.__cause__
     if isinstance(error, OverflowError):
-        # An integer beyond SQLite's 64 bits.
+        # The integer does not fit SQLite's 64 bits.
         raise StoreError("a number is too large for the store", path) from None
     if isinstance(error, OSError):
         raise StoreError(str(error.strerror), str(error.filename or path)) from error
@@ -91,19 +93,19 @@ def _transaction(connection: Connection) -> Iterator[None]:
 
 
 def _write_ahead(connection: Connection) -> None:
-    """Set the journal mode to WAL, also while other processes open a new file."""
+    """Set the journal mode to WAL, even while other processes open a new file."""
     deadline = time.monotonic() + _WRITE_PATIENCE_S
     while True:
         try:
-            # Read to its end: a statement that may write must be over before a commit.
+            # Fetch the row: a statement that may write must be finished before a commit.
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
             return
         except sqlite3.OperationalError as error:
             busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
             if not busy or time.monotonic() > deadline:
                 raise
-        # SQLite: of two who make a file's first log at once, one is refused without a wait.
-        # This waits until nobody else is at the file.
+        # If two processes create a file's first WAL at once, SQLite refuses one without
+        # waiting. This statement waits until no other process uses the file.
         connection.execute("BEGIN EXCLUSIVE")
         connection.rollback()
 
@@ -120,14 +122,14 @@ def _prepare_tables(connection: Connection) -> None:
 
 
 def _index_stored(connection: Connection) -> None:
-    """Index blocks that were stored without a feature or its packages.
+    """Index blocks that were stored while a feature or its packages were missing.
 
-    A slice at a time: other processes go on writing meanwhile.
+    Each transaction indexes a few blocks, so other processes can write in between.
     """
     hits.announce(connection)
     while hits.has_unindexed(connection):
         with _transaction(connection):
-            # Another process may have done them since.
+            # Another process may have indexed the remaining blocks meanwhile.
             hits.index_some(connection)
 
 
@@ -138,7 +140,7 @@ def _code(error: sqlite3.Error) -> int:
 def _cause(error: sqlite3.Error) -> str:
     code = _code(error)
     if code == sqlite3.SQLITE_READONLY_DBMOVED:
-        # Such as by `noderpc compact`, between the opening and the first write.
+        # For example `noderpc compact` replaced it between the opening and the first write.
         return "the file was replaced just now: try again"
     advice = {
         sqlite3.SQLITE_BUSY: "another program holds the write lock",
@@ -153,16 +155,17 @@ def _cause(error: sqlite3.Error) -> str:
 
 
 def make_private(file: Path) -> None:
-    """Make a file that its owner alone reads, where there is none; SQLite's files beside it
-    get the same mode."""
-    # SQLite says better what is wrong with the file.
+    """Create the file with mode 0600 if it is missing; SQLite gives the same mode to the files
+    it creates beside it."""
+    # Ignore errors here: SQLite's error for the same file is clearer.
     with suppress(OSError):
         if file.exists():
             return
-        # One that a killed process left is used again.
+        # A draft left by a killed process is reused.
         draft = file.with_name(f"{file.name}.new")
         os.close(os.open(draft, os.O_CREAT | os.O_WRONLY, 0o600))
-        # By a link: to close the file itself would free the locks that this process has on it.
+        # Create the file by linking: closing a descriptor of the file itself would release this
+        # process's locks on it.
         try:
             os.link(draft, file)
         finally:
@@ -170,23 +173,23 @@ def make_private(file: Path) -> None:
 
 
 def _inode(file: Path) -> tuple[int, int] | None:
-    """Return device and inode of a file; ``None`` if it is missing."""
+    """Return the device and inode of a file; ``None`` if it is missing."""
     found = wal.status(file)
     return None if found is None else (found.st_dev, found.st_ino)
 
 
 class Reader(Connection):
-    """A connection that remembers what the chain was when it last looked."""
+    """A read connection that caches the chain's version."""
 
     seen: tuple[int, ChainVersion | None] = (-1, None)
-    """With SQLite's number for the content of the file, as this connection sees it."""
+    """SQLite's data version of this connection, and the chain's version at that point."""
 
     def begin(self) -> None:
         """Begin a snapshot."""
         self.execute("BEGIN")
 
     def version(self) -> ChainVersion | None:
-        """Return the chain's version; read again only after a write."""
+        """Return the chain's version; it is read again only after a write."""
         (number,) = self.execute("PRAGMA data_version").fetchone()
         if number != self.seen[0]:
             self.seen = number, read_version(self)
@@ -194,7 +197,7 @@ class Reader(Connection):
 
 
 class Store(FileLocation):
-    """Opens connections to one file, and makes its folder and tables when needed."""
+    """A SQLite file: opens connections to it, and creates its folder and tables if needed."""
 
     def __init__(
         self,
@@ -212,16 +215,16 @@ class Store(FileLocation):
 
     @property
     def real_file(self) -> Path:
-        """The file itself, where a link names it; the link may change."""
+        """The file that the path refers to, with symbolic links resolved; a link may change."""
         return Path(os.path.realpath(self.file))
 
     def _find_log(self) -> Path:
-        # SQLite: beside the file itself, as it was when it was opened.
+        # SQLite puts the WAL beside the real file, as it was resolved when the file was opened.
         file = self.real_file
         return file.with_name(f"{file.name}-wal")
 
     def identity(self) -> tuple[int, int] | None:
-        """Return device and inode of the file; ``None`` if it is missing."""
+        """Return the device and inode of the file; ``None`` if it is missing."""
         return _inode(self.file)
 
     def log_bytes(self) -> int:
@@ -232,31 +235,33 @@ class Store(FileLocation):
             return 0
 
     def check_log(self) -> None:
-        """Raise :exc:`StoreError` if the WAL that this process writes to was removed."""
+        """Raise :exc:`StoreError` if the WAL that this process writes to was removed or
+        replaced."""
         expected = self._log_in_use
         if expected in (None, _inode(self._log)):
             return
-        # Unless another thread has closed the store meanwhile, which forgets it first.
+        # If another thread closes the store meanwhile, it clears ``_log_in_use`` first.
         if self._log_in_use == expected != _inode(self._log):
             raise StoreError(
                 f"{self._log.name} was removed or replaced while in use: stop all processes of"
-                " the store, of which the last writes what is missing into the file",
+                " the store; the last one writes the missing changes into the file",
                 self.shown,
             )
 
     def forget_log(self) -> None:
-        """Expect any WAL, as this process closes the store."""
+        """Accept any WAL from now on, because this process closes the store."""
         self._log_in_use = None
 
     def open_reader(self) -> Reader:
-        """A connection that can't write, and never waits once it is open."""
-        # SQLite would make a WAL beside the one that is removed.
+        """Return a connection that can't write, and never waits for locks once it is open."""
+        # SQLite would create a new WAL in place of a removed one.
         self.check_log()
-        # A reader that made a missing file would serve it as an empty chain.
+        # Mode ``rw``: a reader that created a missing file would serve it as an empty chain.
         connection = self._connect(Reader, _OPEN_PATIENCE_S, mode="rw")
         try:
             connection.execute("PRAGMA query_only = ON")
-            # The last connection to go tidies up the log, and shuts out those that come in.
+            # Read once with a timeout: the last connection that closes cleans up the WAL, and
+            # locks out new connections meanwhile.
             connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
             connection.execute("PRAGMA busy_timeout = 0")
         except BaseException:
@@ -266,7 +271,7 @@ class Store(FileLocation):
 
     def migrate(self) -> Generator[int, None, None]:
         """Migrate a store of an earlier version in many short transactions; yield the number of
-        blocks of version 0.1 that are left, before the first and after each."""
+        remaining blocks of version 0.1, before the first transaction and after each."""
         wal.check(self.real_file)
         connection = self._connect(Connection, _WRITE_PATIENCE_S, mode="rw")
         with sqlite_errors(self.shown), closing(connection):
@@ -285,7 +290,7 @@ class Store(FileLocation):
             yield 0
 
     def open_writer(self) -> Connection:
-        """Return a write connection to a store with all tables."""
+        """Return a write connection to a store that has all tables."""
         if not self.read_only:
             self.real_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             make_private(self.real_file)
@@ -313,14 +318,15 @@ class Store(FileLocation):
         _index_stored(connection)
 
     def _configure(self, connection: Connection) -> None:
-        # Of a new file: pages are given back after pruning. SQLite ignores it for others.
+        # Applies to new files only: pages are returned to the file system after pruning.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         if schema.is_empty(connection):
             with _transaction(connection):
                 wal.begin(connection)
         _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
-        # Once it was larger, the log becomes so small again as soon as it begins anew.
+        # If the WAL grew beyond this size, SQLite truncates it to the limit when it restarts
+        # the WAL.
         connection.execute(f"PRAGMA journal_size_limit = {self.max_log_bytes}").fetchone()
         if self._max_pages:
             connection.execute(f"PRAGMA max_page_count = {int(self._max_pages)}").fetchone()
@@ -332,7 +338,7 @@ class Store(FileLocation):
             timeout=timeout,
             factory=kind,
             isolation_level=None,
-            # A connection moves between threads and is used by one at a time.
+            # A connection moves between threads, but only one thread uses it at a time.
             check_same_thread=False,
             uri=True,
             cached_statements=256,
@@ -354,8 +360,8 @@ class Readers(handles.Readers[Reader]):
 
     def version(self) -> ChainVersion | None:
         """Return the current version of the chain."""
-        # Every call asks: it takes no longer than to count those who read, or to be ready
-        # for an error.
+        # Every request calls this, so it skips the count of active readers and the error
+        # conversion of other reads.
         try:
             with self._gate:
                 if self._idle and not self._suspended:

@@ -1,4 +1,4 @@
-"""Copies of a store: a backup while others read and write it, and one without free pages."""
+"""Copies of a store: a backup while it is in use, and a copy without free pages."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from . import schema, wal
 from .connection import Reader, Store, make_private, sqlite_errors
 from .engine import Connection
 
-# SQLite: instructions of its virtual machine between two calls of a progress handler.
+# Number of SQLite virtual machine instructions between two calls of a progress handler.
 _STEPS = 10_000
 
 
 @contextmanager
 def held_alone(store: Store) -> Iterator[Connection]:
-    """Yield a connection beside which nobody else has the store open; raise
-    :exc:`StoreError` if another process has."""
+    """Yield a connection while no other process has the store open; raise :exc:`StoreError` if
+    another process has."""
     if not store.file.is_file():
         raise StoreError("no store is here; name the file of a chain", store.shown)
     wal.check(store.real_file)
@@ -46,7 +46,7 @@ def _lock(at: Connection) -> bool:
         if schema.is_empty(at):
             raise StoreError("the file is empty, no store is here; name the file of a chain")
         at.execute("PRAGMA locking_mode = EXCLUSIVE")
-        # SQLite: only the last connection can end the WAL mode.
+        # Only the last open connection can leave WAL mode.
         (mode,) = at.execute("PRAGMA journal_mode = DELETE").fetchone()
         at.execute("BEGIN EXCLUSIVE")
         at.execute("COMMIT")
@@ -61,12 +61,12 @@ def compact(
     store: Store, progress: Callable[[int, int], None] | None = None
 ) -> tuple[int, int]:
     """Replace the store's file by a copy without free pages; return the sizes before and after
-    in bytes. Raise :exc:`StoreError` if another process has it open."""
+    in bytes. Raise :exc:`StoreError` if another process has the store open."""
     file = store.real_file
     target = file.with_name(f"{file.name}.compact")
     with held_alone(store) as at:
         before = file.stat().st_size
-        # Of a compaction that was interrupted.
+        # Remove the partial copy of an interrupted compaction.
         target.unlink(missing_ok=True)
         needed = _check_space(store, at)
 
@@ -89,7 +89,8 @@ def compact(
 
 
 def _create_like(file: Path, target: Path) -> None:
-    """Create an empty file of the same owner and mode: who reads the store reads its copy."""
+    """Create an empty file with the same owner and mode, so that the same users can read the
+    copy."""
     make_private(target)
     found = file.stat()
     try:
@@ -102,7 +103,8 @@ def _create_like(file: Path, target: Path) -> None:
 
 
 def _check_space(store: Store, at: Connection) -> int:
-    """Return the bytes of the copy; raise :exc:`StoreError` if the disk has too few."""
+    """Return the size of the copy in bytes; raise :exc:`StoreError` if the disk has too little
+    space."""
     (pages,) = at.execute("PRAGMA page_count").fetchone()
     (unused,) = at.execute("PRAGMA freelist_count").fetchone()
     (size,) = at.execute("PRAGMA page_size").fetchone()
@@ -124,7 +126,7 @@ def _check(path: str) -> None:
 
 
 def flush(path: Path) -> None:
-    """Flush a file, or the entries of a folder, to the disk."""
+    """Flush a file, or the entries of a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -132,7 +134,7 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
-# How much is copied in one step, of 4 KB each.
+# Pages that are copied per step, 4 KB each.
 _COPIED_PAGES = 4_096
 
 
@@ -141,11 +143,12 @@ def copy(
 ) -> None:
     """Copy a snapshot of the store; raise :exc:`~flask_noderpc.errors.StoreError`.
 
-    ``progress`` is called with the number of remaining pages, and of all.
+    ``progress`` is called with the number of remaining pages and the total number.
     """
 
     def report(status: int, remaining: int, total: int) -> None:
-        # Nobody else has the copy, and the snapshot is open.
+        # No other process uses the copy, and the snapshot is already open, so the lock will not
+        # go away.
         if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise StoreError("the copy can't go on, the file is locked", str(target))
         if progress is not None:
@@ -163,7 +166,7 @@ def copy(
                 source.backup(target_file, pages=_COPIED_PAGES, progress=report)
                 leases.free(target_file)
                 target_file.commit()
-                # One file, that can be read where nothing may be written.
+                # Leave WAL mode, so that the copy is one file and readable on read-only media.
                 target_file.execute("PRAGMA journal_mode = DELETE").fetchone()
                 wal.begin(target_file)
             draft.rename(target)
@@ -173,7 +176,8 @@ def copy(
 
 
 def _snapshot_reader(store: Store) -> Reader:
-    """Return a reader of one snapshot: with another a copy begins anew at each write."""
+    """Return a reader that holds one snapshot: otherwise SQLite would restart the copy at each
+    write."""
     with sqlite_errors(store.shown):
         reader = store.open_reader()
         try:

@@ -1,4 +1,4 @@
-"""SQLite as an engine of SQL stores."""
+"""SQLite as the engine of a SQL store."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ... import jsoncodec
 from ..sql.connection import Connection as AnyConnection
 from ..sql.connection import Engine
 
-# Free pages that stay for the next blocks, at least and as a share; and how many others one
-# transaction gives back.
+# Free pages that are kept for the next blocks (minimum number, and 1/10 of all pages), and the
+# number of pages that one transaction gives back.
 _KEPT_PAGES, _KEPT_SHARE, _FREED_PAGES = 1_000, 10, 1_000
 
 
 class SQLite(Engine):
-    """One transaction writes at a time: it needs no other locks."""
+    """SQLite's SQL. Only one transaction writes at a time, so no further locks are needed."""
 
     integrity_error = sqlite3.IntegrityError
-    # SQLite: where AUTOINCREMENT remembers it.
+    # AUTOINCREMENT stores the last number in this table.
     latest_pending = "SELECT seq FROM sqlite_sequence WHERE name = 'mempool'"
 
     def numbers(self, values: Sequence[int]) -> object:
-        # One value, so that there is one statement for any number of them.
+        # One JSON parameter, so that the same statement works for any number of integers.
         return jsoncodec.encode(values).decode()
 
     def is_one_of(self, column: str) -> str:
@@ -62,22 +62,22 @@ class SQLite(Engine):
         return at.execute("PRAGMA data_version").fetchone()[0]
 
     def free_space(self, at: AnyConnection) -> None:
-        # To the file system, if the free pages are many; the next blocks take the others.
+        # Return pages to the file system if many are free; the next blocks reuse the rest.
         (free,) = at.execute("PRAGMA freelist_count").fetchone()
         (pages,) = at.execute("PRAGMA page_count").fetchone()
         kept = max(_KEPT_PAGES, pages // _KEPT_SHARE)
         for _ in range(min(free - kept, _FREED_PAGES)):
-            # SQLite gives one page back for each row of no columns, and Python reads no such
-            # rows.
+            # The pragma frees one page for each row without columns that it returns, and
+            # Python's sqlite3 does not step through such rows.
             at.execute("PRAGMA incremental_vacuum")
 
 
 class Connection(sqlite3.Connection):
-    """A connection that statements of :mod:`flask_noderpc.backends.sql` take."""
+    """A SQLite connection for the statements of :mod:`flask_noderpc.backends.sql`."""
 
     engine: Engine = SQLite()
 
     def each(self, sql: str, parameters: Iterable[Any], /) -> Iterator[list[Any]]:
-        """Execute a statement with each of these parameters; yield the rows of each."""
+        """Execute a statement once for each parameter set; yield the rows of each execution."""
         for each in parameters:
             yield self.execute(sql, each).fetchall()

@@ -1,11 +1,11 @@
 """Handles of an open SQLite store.
 
-SQLite keeps the POSIX locks of its process in memory, and the last connection to close
-removes the WAL. A child that inherits this memory would write without locks into a WAL that
-is gone, and lose it.
+SQLite stores the POSIX locks of its process in memory, and the last connection to close removes
+the WAL. A child process that inherits this memory would write without locks to a deleted WAL,
+and lose the data.
 
-One thread and connection write for a process, and keep the WAL small: SQLite checkpoints by
-itself every few megabytes and then restarts the WAL, but not while a reader still uses it.
+One thread and connection write for a process, and keep the WAL small: SQLite checkpoints every
+few megabytes and then restarts the WAL, but not while a reader still uses it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .search_pool import SearchPool
 
 log = logging.getLogger("flask_noderpc.store")
 
-# How long a checkpoint may wait for readers, and so a write: the longer, the larger the WAL
-# is. Checkpoints may take a twentieth of all time.
+# Time that a checkpoint, and so a write, may wait for readers: a larger WAL allows a longer
+# wait. Checkpoints may take at most 1/20 of the time.
 _PATIENCE_MS, _MAX_PATIENCE_MS = 100, 1_000
 _SHARE = 20
 
 
 class Checkpoints:
-    """Truncates the WAL when it is large."""
+    """Truncation of the WAL when it is large."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class Checkpoints:
         if time.monotonic() >= self._not_before:
             patience = min(_PATIENCE_MS * size // limit, _MAX_PATIENCE_MS)
             if not _emptied(connection, patience):
-                # Many readers one after another let it grow a little.
+                # A series of overlapping readers lets it grow a little; log only larger sizes.
                 if size > 2 * limit:
                     self._log_failure()
                 self._not_before = time.monotonic() + _SHARE * patience / 1000
@@ -84,7 +84,7 @@ def _emptied(connection: sqlite3.Connection, patience_ms: int) -> bool:
 
 
 class Writer(GroupedWriter):
-    """Writes into the file, which it opens."""
+    """Writer of the file; it also opens it."""
 
     def __init__(self, store: Store) -> None:
         super().__init__("noderpc-writer")
@@ -95,7 +95,7 @@ class Writer(GroupedWriter):
         self.between_writes = native_lock()
 
     def open(self) -> None:
-        """Open the store now, rather than at the first write."""
+        """Open the store now instead of at the first write."""
         self._thread.run(self._open_between)
 
     def _open_between(self) -> None:
@@ -108,7 +108,7 @@ class Writer(GroupedWriter):
                 self._connection = self._store.open_writer()
                 self._file = self._store.identity()
         elif self._file != self._store.identity():
-            # SQLite would go on writing into a file that nobody finds again.
+            # SQLite would continue to write to a file that no longer has a name.
             raise StoreError("the file was removed or replaced while in use", self._store.shown)
         self._store.check_log()
         return self._connection
@@ -139,18 +139,19 @@ class Writer(GroupedWriter):
             raise
 
     def disconnect(self) -> None:
-        """Close the file for now, between two writes; the next one opens it again."""
+        """Close the file between two writes; the next write opens it again."""
         connection, self._connection = self._connection, None
         self._store.forget_log()
         if connection is not None:
             connection.close()
 
     def close(self) -> None:
-        """Finish the queued writes, and close the file."""
+        """Finish the queued writes and close the file."""
         if self._waiting:
             self._thread.run(self._drain)
         connection, self._connection = self._connection, None
-        # The last connection removes it, and reads that have begun may open one more.
+        # The last connection to close removes the WAL, and reads in progress may still open
+        # another connection.
         self._store.forget_log()
         if connection is not None:
             self._thread.run(connection.close)
@@ -158,7 +159,7 @@ class Writer(GroupedWriter):
 
 
 class ChangeWatcher(handles.ChangeWatcher):
-    """Wakes the threads that wait for the store to change."""
+    """Watcher that wakes threads when the file changes."""
 
     def __init__(self, store: Store, poll_s: float) -> None:
         super().__init__(poll_s)
@@ -180,18 +181,18 @@ class ChangeWatcher(handles.ChangeWatcher):
     def _data_version(self) -> int:
         if self._connection is None:
             self._connection = self._store.open_reader()
-            # Versions can only be compared on one connection.
+            # Data versions are only comparable on the same connection.
             self._version = -1
         version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
         return version
 
     def suspend(self) -> None:
-        """Close the file, and do not poll it until :meth:`resume`."""
+        """Close the file, and stop polling it until :meth:`resume`."""
         self._polling.acquire()
         self._close()
 
     def resume(self) -> None:
-        """Poll again."""
+        """Resume polling."""
         self._polling.release()
 
     def close(self) -> None:
@@ -206,25 +207,25 @@ class ChangeWatcher(handles.ChangeWatcher):
                 connection.close()
 
 
-# How long a fork waits for reads under way.
+# Timeout of a fork for reads in progress.
 _FORK_PATIENCE_S = 5.0
 
 
 class SQLiteHandles(ProcessHandles):
-    """The open files of one process."""
+    """The open connections of one process to the file."""
 
     def __init__(self, store: Store, poll_s: float) -> None:
         self.readers: Readers = Readers(store)
         self.writer: Writer = Writer(store)
-        # SQLite has one writer at a time.
+        # SQLite has one writer at a time, so all writes use the same thread.
         self.mempool_writer = self.writer
         self.search_pool: SearchPool = SearchPool(store, self.readers)
         self.changes: ChangeWatcher = ChangeWatcher(store, poll_s)
         super().__init__()
 
     def open(self) -> None:
-        # The writer recovers the log of a process that was killed, so that readers, which
-        # never wait, find the store ready.
+        # The writer recovers the WAL of a process that was killed, so readers, which never wait
+        # for locks, find the store ready.
         self.writer.open()
 
     def suspend(self) -> None:

@@ -1,8 +1,8 @@
-"""Opening of a store: its tables are created, or migrated, or refused.
+"""Opening of a store: its tables are created or migrated, or the store is refused.
 
-A store of version 0.1 is migrated the highest block first, a few rows at a time. What is copied
-is deleted in the same transaction. So it can end anywhere and go on later, and the file grows
-little: the new rows take the pages of the old ones.
+A store of version 0.1 is migrated from the highest block down, a few rows at a time. Rows are
+copied and deleted in the same transaction, so a migration can stop anywhere and continue later.
+The file grows little, because new rows reuse the pages of deleted ones.
 """
 
 from __future__ import annotations
@@ -28,26 +28,28 @@ from .tables import CORE, OWNERS, create_new
 
 log = logging.getLogger("flask_noderpc.store")
 
-# In a store of version 0.1 whose blocks are being copied.
+# Step recorded while the blocks of a version 0.1 store are being copied.
 _COPYING = "m100_copying_blocks"
 
-# To migrate as many blocks takes some seconds.
+# Stores with more blocks are not migrated when they are opened, because it takes more than some
+# seconds.
 _MAX_BLOCKS_WHEN_OPENED = 10_000
 
-# Others that read the file wait no longer than for a transaction of a node.
+# Duration of a transaction: other writers wait no longer than for a transaction of a node.
 _STEP_S = 0.02
 
-# Rows of an old table that are deleted at once, and heights whose priorities are copied.
+# Rows of an old table deleted per step, and heights whose priorities are copied per step.
 _ROWS, _HEIGHTS = 2_000, 64
-# Of a large block: bytes that are copied at once, and transactions that are deleted.
+# For large blocks: bytes copied per step, and transactions deleted per step.
 _BYTES, _TXS = 400_000, 100
 
 _OLD_INDEX = tuple(f"{kind}_{part}" for kind in ("tx", "block") for part in ("values", "hits"))
 
 
 def refuse_foreign(connection: Connection) -> None:
-    """Raise :exc:`StoreError` for a database of another program, without a write to it."""
-    # In this order: another process may be making the tables, all at once.
+    """Raise :exc:`StoreError` if the database belongs to another program, without writing to
+    it."""
+    # Check in this order: another process may be creating the tables, all in one transaction.
     if not is_empty(connection) and not CORE.taken(connection):
         raise StoreError(
             "the file is a database of another program, no store of flask-noderpc: name another"
@@ -56,14 +58,14 @@ def refuse_foreign(connection: Connection) -> None:
 
 
 def is_empty(connection: Connection) -> bool:
-    """Return true for a database without tables."""
+    """Return true if the database has no tables."""
     found = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     return found is None
 
 
 def prepare(connection: Connection) -> bool:
-    """Create the tables of a new store, or migrate the tables of an earlier version;
-    return true if another transaction is needed for the rest.
+    """Create the tables of a new store, or migrate the tables of an earlier version; return
+    true if another transaction is needed for the rest.
 
     Raise :exc:`StoreError` for a store that can't be opened.
     """
@@ -78,7 +80,7 @@ def prepare(connection: Connection) -> bool:
 
 
 def announce(connection: Connection) -> None:
-    """Log the steps that are missing in a store of an earlier version; some take seconds."""
+    """Log the migration steps that a store of an earlier version lacks; some take seconds."""
     if CORE.taken(connection) and not _is_v1(connection) and (names := _missing(connection)):
         log.warning("the tables of an earlier version are migrated: %s", ", ".join(names))
 
@@ -88,7 +90,8 @@ def _missing(connection: Connection) -> list[str]:
 
 
 def check(connection: Connection) -> None:
-    """Raise :exc:`StoreError` for tables of another version, which are only read."""
+    """Raise :exc:`StoreError` if a store that is opened read-only has tables of another
+    version."""
     if _is_v1(connection):
         raise _unmigrated()
     if missing := _missing(connection):
@@ -110,8 +113,8 @@ def _unmigrated() -> StoreError:
 
 
 def begin_migration(connection: Connection) -> int | None:
-    """Begin to migrate a store of version 0.1, or go on; return the number of blocks that are
-    left, ``None`` if all are copied. Raise :exc:`StoreError` for a store that can't be
+    """Begin or continue the migration of a version 0.1 store; return the number of remaining
+    blocks, ``None`` if all are copied. Raise :exc:`StoreError` for a store that can't be
     migrated."""
     if not _is_v1(connection):
         if not CORE.taken(connection):
@@ -126,8 +129,8 @@ def begin_migration(connection: Connection) -> int | None:
 
 
 def migrate_some(connection: Connection) -> int | None:
-    """Migrate a little more of a store of version 0.1; return the number of blocks that are
-    left, ``None`` when all are copied."""
+    """Migrate some more of a version 0.1 store; return the number of remaining blocks, ``None``
+    if all are copied."""
     deadline = time.monotonic() + _STEP_S
     for part in _parts(connection, deadline):
         part()
@@ -141,8 +144,8 @@ def migrate_some(connection: Connection) -> int | None:
 
 
 def _is_v1(connection: Connection) -> bool:
-    """Return true for a store of version 0.1, also one whose blocks are being copied; raise
-    :exc:`StoreError` for one that is older."""
+    """Return true for a version 0.1 store, including one whose blocks are being copied; raise
+    :exc:`StoreError` for an older store."""
     taken = set(CORE.taken(connection))
     steps = set(v1.STEPS)
     if not taken or not taken <= steps | {_COPYING}:
@@ -161,8 +164,8 @@ def _is_large(connection: Connection) -> bool:
 
 
 def _blocks_left(at: Connection) -> int:
-    """Return the number of blocks that are still to be copied."""
-    # To count the rows would read an index, at each step.
+    """Return the number of blocks that are not copied yet."""
+    # Counting the rows would read a whole index at each step.
     low, high = at.execute(
         "SELECT (SELECT min(height) FROM v1_blocks), (SELECT max(height) FROM v1_blocks)"
     ).fetchone()
@@ -170,7 +173,7 @@ def _blocks_left(at: Connection) -> int:
 
 
 def _parts(at: Connection, deadline: float) -> Iterator[Callable[[], object]]:
-    """Yield what is left to do, in small parts."""
+    """Yield the remaining work in small parts."""
     if v1.chain(at) is not None:
         yield partial(_copy_chain, at)
     elif not at.execute("SELECT 1 FROM chain").fetchone():
@@ -213,8 +216,8 @@ def _copy_chain(at: Connection) -> None:
 
 
 def _copy_priorities(at: Connection, base: int) -> None:
-    """Copy the priorities of the lowest heights, where they are stored from now on: each so
-    many heights, where a set begins to hold or was rescaled, and below ``base``, which evidence
+    """Copy the priorities of the lowest heights that the new version stores: at multiples of
+    ``PRIORITIES_EACH``, where a set begins or was rescaled, and below ``base``, which evidence
     needs."""
     found, members_of = v1.priorities(at, _HEIGHTS), cache(partial(v1.members, at))
     is_rescaled = True
@@ -237,7 +240,8 @@ def _copy_set(at: Connection, since: int) -> None:
 
 
 def _copy_block(at: Connection, height: int, chain_id: str, deadline: float) -> None:
-    """Copy a block, or the next part of a large one; delete it when it is copied."""
+    """Copy a block, or the next part of a large one; delete the old rows when it is copied
+    completely."""
     row = at.execute("SELECT events FROM blocks WHERE height = ?", (height,)).fetchone()
     if row is None and not _copy_rows(at, height, chain_id):
         return
@@ -247,8 +251,8 @@ def _copy_block(at: Connection, height: int, chain_id: str, deadline: float) -> 
 
 
 def _copy_rows(at: Connection, height: int, chain_id: str) -> bool:
-    """Copy some transactions of a block; return true if the block itself is copied, as these
-    were the last."""
+    """Copy some transactions of a block; return true if they were the last and the block itself
+    was copied."""
     (first,) = at.execute(
         "SELECT count(*) FROM txs WHERE place BETWEEN ? AND ?", blocks.places(height, height)
     ).fetchone()
@@ -263,7 +267,7 @@ def _copy_rows(at: Connection, height: int, chain_id: str) -> bool:
         return False
     block, block_results = v1.block(at, height, chain_id)
     meta = BlockMeta(*v1.block_id(at, height), block.header, blocks_left)
-    # Their number is all that is stored of them there.
+    # The stored row only contains the number of transaction results.
     block_results = replace(block_results, tx_results=(ExecTxResult(),) * blocks_left)
     block_writes.write_blocks(at, [block_writes.BlockRow(meta, block_results)])
     evidence.write(at, height, block.evidence)
@@ -272,7 +276,7 @@ def _copy_rows(at: Connection, height: int, chain_id: str) -> bool:
 
 
 def _copy_index(at: Connection, height: int, deadline: float) -> bool:
-    """Index some transactions of a block; return true if the block is indexed."""
+    """Index some transactions of a block; return true if all are indexed."""
     found = at.execute(
         "SELECT place FROM txs WHERE place BETWEEN ? AND ? AND events IS NULL ORDER BY place",
         blocks.places(height, height),
@@ -291,7 +295,7 @@ def _copy_commit(at: Connection, height: int) -> None:
 
 
 def _delete_from(at: Connection, height: int) -> None:
-    """Delete some transactions of a block, and with the last ones the block."""
+    """Delete some transactions of a block, and after the last one the block itself."""
     first, last, position = at.execute(
         "SELECT min(seq), max(seq), max(position) FROM"
         " (SELECT seq, position FROM v1_txs WHERE height = ? ORDER BY position LIMIT ?)",
@@ -314,7 +318,7 @@ def _delete_some(at: Connection, table: str) -> None:
 
 
 def _end_pruned(at: Connection) -> None:
-    """Say of sets and parameters how long they held, where what followed was pruned."""
+    """Set the last height of validator sets and parameters whose following rows were pruned."""
     base, initial = at.execute(
         "SELECT (SELECT min(height) FROM blocks), (SELECT initial_height FROM chain)"
     ).fetchone()

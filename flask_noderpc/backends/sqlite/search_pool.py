@@ -1,9 +1,9 @@
-"""Runs searches within limits of rows and time: short ones at once, others on native threads.
+"""Searches with limits of rows and time; short ones run at once, others on native threads.
 
-A search may look at many rows, and SQLite never yields: no other greenlet of a gevent hub would
-run. So it goes on in a thread with a connection of its own. There are few such threads, so that
-many searches take turns among themselves and leave the processor to the rest; a search that
-waits too long is refused.
+A search may read many rows, and SQLite never yields, so no other greenlet of a gevent hub would
+run. Such a search continues on a thread with its own connection. There are few such threads, so
+many searches queue for them and leave the CPU to other requests. A search that waits too long
+is refused.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from ..sql.handles import Turns
 from .connection import Readers, Store, sqlite_errors
 from .engine import Connection
 
-# What SQLite's engine does for one row, about, and how often it asks whether to go on.
+# Approximate number of virtual machine instructions per row, and instructions between two calls
+# of the progress handler.
 _STEPS_A_ROW = 12
 _STEPS_A_LOOK = 20_000
 
 
 @contextmanager
 def bounded(at: sqlite3.Connection, limits: SearchLimits, deadline: float) -> Iterator[None]:
-    """Raise :exc:`SearchTooCostly` for whatever takes more steps or time than allowed."""
+    """Raise :exc:`SearchTooCostly` if the statements in this context take more steps or time
+    than allowed."""
     allowed = limits.rows * _STEPS_A_ROW
     interval = min(allowed, _STEPS_A_LOOK)
     steps = 0
@@ -55,12 +57,12 @@ def bounded(at: sqlite3.Connection, limits: SearchLimits, deadline: float) -> It
 
 T = TypeVar("T")
 _THREADS = 2
-# Rows of a search that is quicker than a change of threads.
+# Rows that are read faster than switching to another thread takes.
 _FEW_ROWS = 200
 
 
 class SearchPool:
-    """The searches of one process."""
+    """Pool that runs the searches of one process."""
 
     def __init__(self, store: Store, readers: Readers) -> None:
         self._store, self._readers = store, readers
@@ -73,7 +75,7 @@ class SearchPool:
     ) -> T:
         """Return the result of ``work`` in one snapshot; raise :exc:`SearchTooCostly`.
 
-        It may be called again.
+        ``work`` may be called twice.
         """
         deadline = time.monotonic() + limits.seconds
         few = replace(limits, rows=min(limits.rows, _FEW_ROWS))
@@ -100,7 +102,8 @@ class SearchPool:
             self._queue.release(thread)
 
     def suspend(self, patience_s: float) -> bool:
-        """Block new searches and close the connections; return true if all have ended."""
+        """Block new searches and close the connections; return true if all searches have
+        ended."""
         deadline = time.monotonic() + patience_s
         for _ in range(_THREADS):
             thread = self._queue.acquire(max(0.0, deadline - time.monotonic()))
@@ -116,7 +119,7 @@ class SearchPool:
             self._queue.release(self._suspended.pop())
 
     def close(self) -> None:
-        """Close what is idle now, and what is in use when it is done."""
+        """Close idle connections now, and connections in use when their search ends."""
         self._closed = True
         for thread in self._queue.idle():
             thread.close()
@@ -150,6 +153,6 @@ class _SearchThread:
             connection.close()
 
     def close(self) -> None:
-        # Not on the thread: at the interpreter's end none can be started.
+        # Disconnect in this thread: no thread can be started while the interpreter shuts down.
         self.disconnect()
         self._thread.stop()

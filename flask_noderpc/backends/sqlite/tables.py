@@ -1,13 +1,13 @@
-"""Tables of the store, and the steps that make them.
+"""Tables of the store, and the steps that create them.
 
-Answers of the node come from packed rows, each with a checksum (``backends.sql.packed``). The
-columns beside them are for look-ups and for an operator's SQL: heights, hashes and keys are
-plain, times are integer nanoseconds since 1970, and the views have them readable.
+The node builds its results from packed rows, each with a checksum (``backends.sql.packed``).
+The columns beside them are for look-ups and for an operator's SQL: heights, hashes and keys are
+plain values, times are integer nanoseconds since 1970, and views show them in readable form.
 
-Each owner of tables has an ordered list of steps, of which a store has taken the first ones. A
-later version of an owner appends steps, which are taken when the store is opened. The names of
-those that were taken are in the table of sqlite-utils' migrations, in their order, where the
-owner is the migration set.
+Each owner of tables has an ordered list of steps, and a store has applied the first steps of
+that list. Later versions append steps, which are applied when the store is opened. Names of
+applied steps are stored in order in the migrations table of sqlite-utils, with the owner as the
+migration set.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ def _nothing(connection: Connection) -> bool:
 
 
 class Step(NamedTuple):
-    """A change of an owner's tables."""
+    """A change to an owner's tables."""
 
     name: str
     run: Callable[[Database], None]
     fill: Callable[[Connection], bool] = _nothing
-    """Write some of the rows that the step needs, before it is run, and return false when none
-    is left: a transaction has some of them only."""
+    """Function that writes some of the rows that the step needs, before ``run``; it returns
+    false when none is left. One transaction writes only some of them."""
 
 
 class Owner:
-    """An owner of tables, and the steps that make them, in their order."""
+    """An owner of tables, with the ordered steps that create them."""
 
     def __init__(self, name: str, steps: Sequence[Step]) -> None:
         self._steps = tuple(steps)
-        # The table of the steps that were taken is the library's.
+        # sqlite-utils manages the table of applied steps.
         self._taken = Migrations(name)
 
     @property
     def names(self) -> list[str]:
-        """The names of all steps."""
+        """Names of all steps."""
         return [step.name for step in self._steps]
 
     def taken(self, connection: Connection) -> list[str]:
-        """Return the names of the steps that a store has taken, in their order."""
+        """Return the names of the steps that a store has applied, in order."""
         return [step.name for step in self._taken.applied(Database(connection))]
 
     def missing(self, connection: Connection) -> tuple[Step, ...]:
-        """Return the steps that a store lacks; raise :exc:`StoreError` for a store that has
-        taken others than the first ones of the list."""
+        """Return the steps that a store lacks; raise :exc:`StoreError` if the applied steps are
+        not the first ones of the list."""
         taken, names = self.taken(connection), self.names
         if taken == names[: len(taken)]:
             return self._steps[len(taken) :]
@@ -72,7 +72,7 @@ class Owner:
         )
 
     def go_on(self, connection: Connection) -> bool:
-        """Take the missing steps in this transaction; return true if another transaction is
+        """Apply the missing steps in this transaction; return true if another transaction is
         needed for the rest."""
         for step in self.missing(connection):
             if step.fill(connection):
@@ -82,7 +82,7 @@ class Owner:
         return False
 
     def record(self, connection: Connection, name: str) -> None:
-        """Record a step as taken."""
+        """Record a step as applied."""
         self._taken.ensure_migrations_table(Database(connection))
         connection.execute(
             "INSERT INTO _sqlite_migrations (migration_set, name, applied_at)"
@@ -91,7 +91,7 @@ class Owner:
         )
 
     def forget(self, connection: Connection) -> None:
-        """Forget all steps of this owner."""
+        """Delete the record of all steps of this owner."""
         connection.execute(
             "DELETE FROM _sqlite_migrations WHERE migration_set = ?", (self._taken.name,)
         )
@@ -183,7 +183,8 @@ CREATE TABLE metadata (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
 CREATE TABLE refuted_results (number INTEGER PRIMARY KEY, height INTEGER NOT NULL) STRICT;
 """
 
-# Of transactions and blocks: the values of indexed attributes, and the events that have them.
+# Index of transactions or blocks: the values of indexed attributes, and the events that have
+# them.
 _INDEX = """
 CREATE TABLE {kind}_keys (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, places INTEGER NOT NULL
@@ -206,9 +207,8 @@ CREATE TABLE {kind}_hits (
 ) STRICT, WITHOUT ROWID;
 """
 
-# As version 0.1 had them, with other names of their indexes.
-# AUTOINCREMENT: a cursor over the mempool must never see a number twice, not even after the
-# table was empty.
+# Tables as in version 0.1, with other index names. AUTOINCREMENT: a cursor over the mempool
+# must never see a number twice, even after the table was empty.
 _UNCHANGED = """
 CREATE TABLE app_state (key BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT;
 CREATE TABLE rewinds (number INTEGER PRIMARY KEY, height INTEGER NOT NULL) STRICT;
@@ -247,7 +247,7 @@ CREATE TABLE filters (
 ) STRICT;
 """
 
-# Each transaction that comes asks for the number and bytes of those that wait.
+# Number and bytes of the pending transactions, which every new transaction reads.
 _TOTALS = """
 CREATE TABLE mempool_totals (
     id INTEGER PRIMARY KEY, txs INTEGER NOT NULL, bytes INTEGER NOT NULL
@@ -259,12 +259,12 @@ CREATE TRIGGER mempool_removed AFTER DELETE ON mempool
     BEGIN UPDATE mempool_totals SET txs = txs - 1, bytes = bytes - old.size; END;
 """
 
-# Indexed transactions of each 1,024 heights: a search of a range of heights asks for them.
+# Number of indexed transactions per 1,024 heights, for searches of a range of heights.
 _TX_COUNTS = """
 CREATE TABLE tx_counts (heights INTEGER PRIMARY KEY, txs INTEGER NOT NULL) STRICT;
 """
 
-# For people who read the store with SQL.
+# Views for people who read the store with SQL.
 _VIEWS = """
 CREATE VIEW block_list AS
     SELECT height, strftime('%Y-%m-%dT%H:%M:%SZ', time / 1000000000, 'unixepoch') AS time,
@@ -290,8 +290,8 @@ CREATE VIEW block_events AS
     JOIN block_values AS v ON v.id = listed.value JOIN block_keys AS k ON k.id = v.key_id;
 """
 
-# The column ``value`` gets another name: a process of the version before, which would write
-# rows without checksums, fails instead. The index finds the rows that have none yet.
+# The column ``value`` is renamed, so that a process of the previous version fails instead of
+# writing rows without checksums. The index finds rows that have no checksum yet.
 _WITH_CHECKSUMS = ("app_state", "metadata")
 _CHECKSUMS = """
 ALTER TABLE {table} RENAME COLUMN value TO content;
@@ -306,7 +306,7 @@ def _packed_rows(db: Database) -> None:
 
 
 def create_new(db: Database) -> None:
-    """Create the tables that a store of version 0.1 does not have."""
+    """Create the tables that a version 0.1 store does not have."""
     indexes = [_INDEX.format(kind=kind) for kind in ("tx", "block")]
     for script in (_CHAIN, *indexes, _TOTALS, _TX_COUNTS, _VIEWS):
         _create(db, script)
@@ -323,7 +323,7 @@ def _checksums_filled(db: Database) -> None:
 
 
 def _create(db: Database, script: str) -> None:
-    # Not executescript, which commits.
+    # Not executescript, which would commit.
     for statement in script.strip().split(";\n"):
         db.execute(statement)
 
@@ -336,7 +336,7 @@ CORE = Owner(
         Step("m103_checksums_filled", _checksums_filled, fill_checksums),
     ),
 )
-"""The tables of the chain."""
+"""Owner of the chain's tables."""
 
 OWNERS = (CORE,)
-"""All owners of tables, in the order in which their steps are taken."""
+"""All owners of tables, in the order in which their steps are applied."""

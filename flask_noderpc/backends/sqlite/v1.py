@@ -1,6 +1,7 @@
 """Tables of version 0.1, as far as a migration reads them.
 
-A block had a row of columns, and a row for each signature and transaction; events were JSON.
+In version 0.1 a block had one row of columns, and one row for each signature and transaction;
+events were JSON.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ STEPS = (
     "m013_arrivals",
     "m014_last_error",
 )
-"""Names of the migrations that a store of version 0.1 has had."""
+"""Names of the migrations that a version 0.1 store has applied."""
 
 RENAMED = (
     "blocks",
@@ -58,7 +59,7 @@ RENAMED = (
     "txs",
     "validators",
 )
-"""Tables whose names version 0.2 has too; a migration renames them to ``v1_…`` first."""
+"""Tables whose names version 0.2 uses too; a migration first renames them to ``v1_…``."""
 
 _HEADER = (
     "height, version_block, version_app, time, last_block_hash, last_parts_total,"
@@ -76,7 +77,7 @@ _KINDS: dict[str, type[Evidence]] = {
 
 
 def chain(at: Connection) -> tuple[Genesis, bytes, str] | None:
-    """Return the genesis, the first app hash, and the application's name."""
+    """Return the genesis, the app hash before the first block, and the application's name."""
     row = at.execute(
         "SELECT genesis, app_state, app_hash, application FROM v1_chain"
     ).fetchone()
@@ -103,14 +104,14 @@ def block(at: Connection, height: int, chain_id: str) -> tuple[Block, BlockResul
 
 
 def tx_count(at: Connection, height: int) -> int:
-    """Return the number of transactions of a block that are left."""
+    """Return the number of transactions of a block that are not copied yet."""
     found = at.execute("SELECT count(*) FROM v1_txs WHERE height = ?", (height,)).fetchone()
     return int(found[0])
 
 
 def txs(at: Connection, height: int, first: int, most: int) -> list[tuple[bytes, ExecTxResult]]:
-    """Return a block's transactions from a position on, with their results: of so many bytes,
-    or a little more."""
+    """Return a block's transactions from position ``first`` on, with their results, until their
+    total size exceeds ``most`` bytes."""
     rows = at.execute(
         f"SELECT tx, {_TX_RESULT} FROM v1_txs WHERE height = ? AND position >= ?"
         " ORDER BY position",
@@ -126,7 +127,7 @@ def txs(at: Connection, height: int, first: int, most: int) -> list[tuple[bytes,
 
 
 def indexed(at: Connection, height: int) -> list[int]:
-    """Return the positions of a block's transactions that are not left out of the index."""
+    """Return the positions of a block's indexed transactions."""
     found = at.execute(
         "SELECT position FROM v1_txs WHERE height = ? AND seq IS NOT NULL ORDER BY position",
         (height,),
@@ -162,7 +163,7 @@ def _tx_result(row: Sequence[Any]) -> ExecTxResult:
     return ExecTxResult(code, data, log, info, gas_wanted, gas_used, _events(events), codespace)
 
 
-# Texts stood as they were, other bytes in base64, in a list of one.
+# Strings were stored unchanged, other bytes as base64 in a list with one element.
 _Text = str | tuple[bytes]
 _EventRow = tuple[str, tuple[tuple[_Text, _Text, bool], ...]]
 
@@ -182,7 +183,7 @@ def _events(text: str) -> tuple[Event, ...]:
 
 
 def block_id(at: Connection, height: int) -> tuple[BlockID, int]:
-    """Return a block's id and size."""
+    """Return the ID and size of a block."""
     digest, total, parts_hash, size = at.execute(
         "SELECT hash, parts_total, parts_hash, size FROM v1_blocks WHERE height = ?", (height,)
     ).fetchone()
@@ -195,7 +196,7 @@ def commit_heights(at: Connection) -> list[int]:
 
 
 def commit(at: Connection, height: int) -> Commit | None:
-    """Return the precommits for a block."""
+    """Return the precommits for a block; ``None`` without any."""
     row = at.execute(
         "SELECT round, block_hash, parts_total, parts_hash FROM v1_commits WHERE height = ?",
         (height,),
@@ -217,25 +218,26 @@ def commit(at: Connection, height: int) -> Commit | None:
 
 
 def pending_evidence(at: Connection) -> Iterator[Evidence]:
-    """Yield the evidence that waits for a block."""
+    """Yield the pending evidence."""
     for kind, body in at.execute("SELECT kind, body FROM v1_pending_evidence").fetchall():
         yield jsoncodec.decode(body, _KINDS[kind])
 
 
 def params(at: Connection) -> Iterator[tuple[int, ConsensusParams]]:
-    """Yield all parameters, and the heights from which they hold."""
+    """Yield all consensus parameters, each with the height from which it was in force."""
     for since, text in at.execute("SELECT since, params FROM v1_consensus_params").fetchall():
         yield since, jsoncodec.decode(text, ConsensusParams)
 
 
 def next_set(at: Connection) -> int | None:
-    """Return the height from which one of the remaining validator sets holds."""
+    """Return the lowest height from which one of the remaining validator sets is in force."""
     found: int | None = at.execute("SELECT min(members_since) FROM v1_validators").fetchone()[0]
     return found
 
 
 def members(at: Connection, since: int) -> tuple[Validator, ...]:
-    """Return the members of the set that holds from a height on, without priorities."""
+    """Return the members of the validator set in force from height ``since``, without
+    priorities."""
     found = at.execute(
         "SELECT address, key_type, key, voting_power FROM v1_validators"
         " WHERE members_since = ? ORDER BY position",
@@ -247,8 +249,8 @@ def members(at: Connection, since: int) -> tuple[Validator, ...]:
 
 
 def priorities(at: Connection, limit: int) -> list[tuple[int, int, str, bytes]]:
-    """Return height, height from which the members hold, priorities and proposer of the lowest
-    remaining heights."""
+    """Return rows for the lowest remaining heights: the height, the height from which its
+    members are in force, the priorities and the proposer."""
     return at.execute(
         "SELECT height, members_since, priorities, proposer FROM validator_heights"
         " ORDER BY height LIMIT ?",

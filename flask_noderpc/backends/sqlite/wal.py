@@ -1,8 +1,9 @@
 """Checks that the WAL beside a file belongs to it.
 
-SQLite copies whatever WAL it finds into the file. So each transaction increments the user
-version, which stands in page 1: that of the file is then one of those in its WAL, or the one
-before. The WAL of another file, or of an earlier or later state, has others.
+SQLite copies any WAL that it finds into the file. To detect a foreign WAL, each transaction
+increments the user version, which is part of page 1: the file's user version is then one of
+those in its WAL, or the one before the first. A WAL of another file, or of an earlier or later
+state, contains other versions.
 """
 
 from __future__ import annotations
@@ -18,33 +19,34 @@ from typing import BinaryIO
 
 from ...errors import StoreError
 
-# SQLite's file format, 4.1 and 4.2: magic number, version, page size, sequence number, two
-# salts, two checksums; of a frame page number, size of the file after it, salts, checksums.
+# SQLite's file format, 4.1 and 4.2: the header has magic number, version, page size, sequence
+# number, two salts and two checksums; a frame has page number, file size after it, salts and
+# checksums.
 _HEADER, _FRAME = 32, 24
 _MAGIC = 0x377F0682
-# Of the user version in page 1.
+# Offset of the user version in page 1.
 _OFFSET = 60
 _RANGE = 1 << 32
 
-# Others may write while it is looked at.
+# The file may be written to during the check.
 _TRIES = 10
 
 
 def begin(connection: sqlite3.Connection) -> None:
-    """Set the user version of a new file that has no WAL yet."""
+    """Set a random user version in a new file that has no WAL yet."""
     if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         connection.execute(f"PRAGMA user_version = {secrets.randbits(30)}")
 
 
 def count(connection: sqlite3.Connection) -> None:
-    """Increment the user version, before a commit."""
+    """Increment the user version before a commit."""
     (number,) = connection.execute("PRAGMA user_version").fetchone()
     half = _RANGE // 2
     connection.execute(f"PRAGMA user_version = {(number + 1 + half) % _RANGE - half}")
 
 
 def check(file: Path) -> None:
-    """Raise :exc:`~flask_noderpc.errors.StoreError` if the WAL belongs to another file, or is
+    """Raise :exc:`~flask_noderpc.errors.StoreError` if the WAL belongs to another file or is
     missing."""
     log = file.with_name(f"{file.name}-wal")
     _check_deleted(file, log)
@@ -52,7 +54,8 @@ def check(file: Path) -> None:
         number, before = _user_version(file), _header(log)
         if number is None or _fits(number, _user_versions(log)):
             return
-        # A torn page is found by its checksum, which takes longer.
+        # Verify checksums only on failure, because it takes longer: a checksum detects a torn
+        # page.
         fits = _fits(number, _user_versions(log, is_checked=True))
         if (number, before) == (_user_version(file), _header(log)):
             if fits:
@@ -66,7 +69,7 @@ def check(file: Path) -> None:
 
 
 def _check_deleted(file: Path, log: Path) -> None:
-    # SQLite makes the WAL before this file, and removes it after it.
+    # SQLite creates the WAL before the -shm file, and removes it after that file.
     index = file.with_name(f"{file.name}-shm")
     for _ in range(_TRIES):
         before = _begun(index)
@@ -103,7 +106,7 @@ def _from(file: Path) -> str:
 
 
 def _without_log(file: Path) -> sqlite3.Connection:
-    # Not by open(): to close the file would free the locks that this process has on it.
+    # Not open(): closing the file would release this process's locks on it.
     return sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)
 
 
@@ -112,7 +115,7 @@ def _user_version(file: Path) -> int | None:
         with closing(_without_log(file)) as at:
             number: int = at.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.Error:
-        # SQLite says better what is wrong with it.
+        # SQLite's own error for the file is clearer.
         return None
     return number
 
@@ -133,7 +136,7 @@ def _header(log: Path) -> bytes:
 
 
 def _user_versions(log: Path, is_checked: bool = False) -> list[int]:
-    """Return those in a WAL, in their order."""
+    """Return the user versions in a WAL, in order."""
     try:
         with log.open("rb", buffering=0 if is_checked else -1) as file:
             return list(_read(file, is_checked))

@@ -1,1 +1,1 @@
-"""Rows of a SQL store as bytes: MessagePack behind a checksum."""
+"""Packed rows of a SQL store: MessagePack with a checksum in front."""

@@ -1,9 +1,9 @@
-"""A row as bytes: MessagePack behind a CRC-32, which is checked each time it is read; and
-headers, commits, evidence, results and transactions as such rows.
+"""Packed rows: MessagePack behind a CRC-32 that is checked on each read; and headers, commits,
+evidence, results and transactions in this form.
 
-The checksum begins with that of the row's own key, so that a row of another height is none of
-this one. A bit that flipped on the disk is an error, never an answer. Lists stand in the order
-of their fields, without names.
+The checksum also covers the row's own key, so a row of another height is detected. A flipped
+bit on the disk raises an error instead of becoming part of a response. Values are lists in the
+order of the fields, without names.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from ....protocol.comet.hashes import EMPTY_HASH
 Key = tuple[int, int | None]
 
 _CRC_BYTES = 4
-# Bytes of a key in an error.
+# Bytes of a key that are shown in errors.
 _SHOWN = 64
 
 
 class DamagedRow(ValueError):
-    """A row is not what was written."""
+    """The content of a row is not what was written."""
 
     def __init__(self, kind: str, height: int, cause: str) -> None:
         super().__init__(
@@ -52,7 +52,7 @@ class DamagedRow(ValueError):
 
 
 class DamagedValue(DamagedRow):
-    """A row with a key of bytes is not what was written."""
+    """The content of a row with a binary key is not what was written."""
 
     def __init__(self, table: str, key: bytes) -> None:
         shown = key[:_SHOWN].hex() + ("..." if len(key) > _SHOWN else "")
@@ -64,31 +64,32 @@ class DamagedValue(DamagedRow):
 
 
 def key_checksum(key: bytes, content: bytes) -> int:
-    """Return the checksum for the column beside a row with a key of bytes."""
+    """Return the checksum for the checksum column of a row with a binary key."""
     return zlib.crc32(content, zlib.crc32(key))
 
 
 def checked(table: str, key: bytes, content: bytes, checksum: int | None) -> bytes:
-    """Return the content of such a row; raise :exc:`DamagedValue` if it is not what was
-    written."""
+    """Return the content of a row with a binary key; raise :exc:`DamagedValue` if it does not
+    match its checksum."""
     if checksum != zlib.crc32(content, zlib.crc32(key)):
         raise DamagedValue(table, key)
     return content
 
 
 def seal(value: object, kind: str, height: int, *key: object) -> bytes:
-    """Return a value as a row of this kind, height and rest of its key, which the checksum
-    covers, too."""
+    """Return a value as a packed row. The checksum also covers the kind, the height and the
+    rest of the key."""
     return _with_checksum(jsoncodec.pack(value), _key_checksum(kind, height, *key))
 
 
 def with_form(form: bytes) -> tuple[bytes, ...]:
-    """Return the last field of a row: rows without a form do not have it."""
+    """Return the optional last field of a row; rows without a form lack it."""
     return (form,) if form else ()
 
 
 def opened(row: bytes, kind: str, height: int, *key: object) -> Any:
-    """Return the value of a row; raise :exc:`DamagedRow` if it is not what was sealed so."""
+    """Return the value of a packed row; raise :exc:`DamagedRow` if it was not sealed with this
+    kind and key."""
     body = _checked(row, kind, height, *key)
     try:
         return jsoncodec.unpack(body)
@@ -97,7 +98,7 @@ def opened(row: bytes, kind: str, height: int, *key: object) -> Any:
 
 
 def resealed(row: bytes, kind: str, key: Key, new_key: Key) -> bytes:
-    """Return a row as one of another key."""
+    """Return a packed row with the checksum of another key."""
     body = bytes(_checked(row, kind, *key))
     return _with_checksum(body, _key_checksum(kind, *new_key))
 
@@ -122,12 +123,12 @@ def _key_checksum(kind: str, height: int, *key: object) -> int:
 
 _SIGNATURE_BYTES = 64
 _ADDRESS_BYTES = 20
-# Nanoseconds that fit 64 bits.
+# Range of 64-bit nanoseconds.
 _EARLIEST, _LATEST = -(1 << 63), (1 << 63) - 1
-# Hashes that stand for themselves: of no data, and of the same validators as before.
+# Markers that replace common hashes: of no data, and of the same validators as before.
 _EMPTY, _SAME = 0, 1
 _VOTED = frozenset((BlockIDFlag.COMMIT, BlockIDFlag.NIL))
-# Of a vote that is written out, as its fields are not those of most.
+# Marker of a vote whose fields are stored in full, because they do not have the usual form.
 _WRITTEN_OUT = 0
 
 
@@ -135,7 +136,7 @@ _WRITTEN_OUT = 0
 
 
 def pack_meta(meta: BlockMeta) -> bytes:
-    """A header with its block's id, size and number of transactions."""
+    """Return a packed header with its block's ID, size and number of transactions."""
     header = meta.header
     hashes = (
         header.last_commit_hash,
@@ -159,7 +160,7 @@ def pack_meta(meta: BlockMeta) -> bytes:
             divmod(header.time, SECOND),
             _id_fields(header.last_block_id),
             header.proposer_address,
-            # What is mostly the same takes a byte.
+            # Markers instead of hashes: common values take one byte.
             [_EMPTY if each == EMPTY_HASH else each for each in hashes[:3]],
             _SAME if same_set else hashes[3],
             [_EMPTY if each == EMPTY_HASH else each for each in hashes[4:]],
@@ -171,7 +172,7 @@ def pack_meta(meta: BlockMeta) -> bytes:
 
 
 def unpack_meta(row: bytes, at_height: int, chain_id: str) -> BlockMeta:
-    """The inverse of :func:`pack_meta`; raise :exc:`DamagedRow`."""
+    """Return the meta that :func:`pack_meta` packed; raise :exc:`DamagedRow`."""
     fields = opened(row, "header", at_height)
     own_id, size, tx_count, block, app, height, time, last_id, proposer, *others = fields
     if height != at_height:
@@ -188,7 +189,7 @@ def unpack_meta(row: bytes, at_height: int, chain_id: str) -> BlockMeta:
 
 
 def _time_from(fields: Sequence[int]) -> int:
-    # Go's zero time has more nanoseconds than fit 64 bits.
+    # Go's zero time does not fit 64 bits of nanoseconds.
     seconds, nanos = fields
     return seconds * SECOND + nanos
 
@@ -206,10 +207,10 @@ def _id_from(fields: Sequence[Any]) -> BlockID:
 
 
 def pack_commit(commit: Commit, addresses: Sequence[bytes] = ()) -> bytes:
-    """A commit by columns: some 69 bytes a vote.
+    """Return a packed commit in columns, about 69 bytes per vote.
 
-    ``addresses`` are those of the set that signed it, of which the row has a checksum; without
-    them it holds the addresses of its votes.
+    ``addresses`` belong to the set that signed it; the row only has their checksum. Without
+    them it contains the addresses of the votes.
     """
     signatures = commit.signatures
     known = len(addresses) == len(signatures)
@@ -259,10 +260,10 @@ def _is_regular(sig: CommitSig, address: bytes) -> bool:
 def unpack_commit(
     row: bytes, height: int, known_addresses: Callable[[], Sequence[bytes]]
 ) -> Commit:
-    """The inverse of :func:`pack_commit`; raise :exc:`DamagedRow`.
+    """Return the commit that :func:`pack_commit` packed; raise :exc:`DamagedRow`.
 
-    ``known_addresses`` returns the same addresses again; it is called if they are not in
-    the row.
+    ``known_addresses`` returns the same addresses again; it is only called if the row does not
+    contain them.
     """
     fields = opened(row, "commit", height)
     round_, block_id, flags, base, delays, joined, own, written_out = fields
@@ -289,7 +290,7 @@ def _checksum(addresses: Sequence[bytes]) -> int:
 
 
 def _pack_delays(delays: list[int]) -> bytes | list[int]:
-    # Votes mostly come within four seconds.
+    # Votes usually arrive within four seconds, so their delays fit 32 bits.
     if max(delays, default=0) >= 1 << 32:
         return delays
     return struct.pack(f"<{len(delays)}I", *delays)
@@ -321,30 +322,31 @@ _KIND_NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def evidence_kind(piece: Evidence) -> str:
-    """Name of a piece of evidence's kind."""
+    """Return the name of the kind of a piece of evidence."""
     return _KIND_NAMES[type(piece)]
 
 
 def pack_evidence(piece: Evidence, height: int, key: int | bytes) -> bytes:
-    """A piece of evidence, of a height and with what else is its key there."""
+    """Return packed evidence; ``key`` is the rest of the row's key beside the height."""
     return seal((evidence_kind(piece), jsoncodec.encode(piece)), "evidence", height, key)
 
 
 def unpack_evidence(row: bytes, height: int, key: int | bytes) -> Evidence:
-    """The inverse of :func:`pack_evidence`; raise :exc:`DamagedRow`."""
+    """Return the evidence that :func:`pack_evidence` packed; raise :exc:`DamagedRow`."""
     kind, body = opened(row, "evidence", height, key)
     return jsoncodec.decode(body, _KINDS[kind])
 
 
 POSITION_BITS = 20
 LAST_POSITION = (1 << POSITION_BITS) - 1
-"""Of a place: the position of a transaction in its block, below its height."""
+"""Highest position of a transaction in its block; a place has the position in its low bits,
+below the height."""
 
 _SLICE_BYTES = 64 << 10
 
 
 def pack_results(results: BlockResults) -> bytes:
-    """The results of a block, without those of its transactions."""
+    """Return the packed results of a block, without the results of its transactions."""
     update = results.consensus_param_updates
     return seal(
         (
@@ -364,9 +366,9 @@ def pack_results(results: BlockResults) -> bytes:
 def unpack_results(
     row: bytes, height: int, of_txs: Callable[[int], tuple[ExecTxResult, ...]]
 ) -> BlockResults:
-    """The inverse of :func:`pack_results`; raise :exc:`DamagedRow`.
+    """Return the results that :func:`pack_results` packed; raise :exc:`DamagedRow`.
 
-    ``of_txs`` returns the results of that many transactions.
+    ``of_txs`` returns the results of the given number of transactions.
     """
     begin, end, updates, params, app_hash, count, *form = opened(row, "results", height)
     tx_results = of_txs(count)
@@ -385,7 +387,7 @@ def unpack_results(
 
 
 def unpack_block_events(row: bytes, height: int) -> tuple[Event, ...]:
-    """Return the events of a block from the same row; raise :exc:`DamagedRow`."""
+    """Return a block's own events from the row of its results; raise :exc:`DamagedRow`."""
     begin, end, *_ = opened(row, "results", height)
     return _events_from(begin) + _events_from(end)
 
@@ -404,10 +406,10 @@ def slices(
     results: Sequence[ExecTxResult] | None,
     begin: int = 0,
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield rows of consecutive transactions, each with the place of its first.
+    """Yield packed rows of consecutive transactions, each with the place of its first one.
 
-    A row has at most 64 KB, or one transaction that is larger. Without results it has the
-    transactions alone. They begin at a position of the block.
+    A row has at most 64 KB, or one larger transaction. Without ``results`` it only contains
+    transactions. The first transaction has position ``begin``.
     """
     first, size = 0, 0
     packed = [b""] * len(txs) if results is None else [_pack_result(each) for each in results]
@@ -428,18 +430,18 @@ def _slice(
 
 
 class Slice:
-    """Consecutive transactions of a block, whose results are decoded when asked for."""
+    """Consecutive transactions of a block. Results are decoded on access."""
 
     def __init__(self, row: bytes, first: int) -> None:
         self.height, self.first = first >> POSITION_BITS, first & LAST_POSITION
         self.txs, self._results = opened(row, "transactions", self.height, self.first)
 
     def has(self, height: int, position: int) -> bool:
-        """Return true if the transaction of this height and position is one of these."""
+        """Return true if the slice contains the transaction at this height and position."""
         return self.height == height and 0 <= position - self.first < len(self.txs)
 
     def results(self) -> list[ExecTxResult]:
-        """Return all results; none if they were not known."""
+        """Return all results; empty if they are not known."""
         return [_unpack_result(packed) for packed in self._results if packed]
 
     def tx_result(self, position: int) -> TxResult:

@@ -14,7 +14,8 @@ from .blocks import DamagedRow, opened, seal
 
 
 def pack_members(members: Sequence[Validator], since: int, until: int | None = None) -> bytes:
-    """Addresses, keys and powers of a validator set, without its priorities."""
+    """Return the packed addresses, keys and voting powers of a validator set, without its
+    priorities."""
     keys = [v.pub_key for v in members]
     return seal(
         (
@@ -38,7 +39,7 @@ def addresses(row: bytes, since: int, until: int | None = None) -> list[bytes]:
 
 @lru_cache(maxsize=8)
 def unpack_members(row: bytes, since: int, until: int | None = None) -> tuple[Validator, ...]:
-    """The inverse of :func:`pack_members`; raise :exc:`DamagedRow`."""
+    """Return the members that :func:`pack_members` packed; raise :exc:`DamagedRow`."""
     fields = opened(row, "validator set", since, until)
     return tuple(
         Validator(address, PublicKey(*key), power)
@@ -47,7 +48,8 @@ def unpack_members(row: bytes, since: int, until: int | None = None) -> tuple[Va
 
 
 def pack_priorities(members: ValidatorSet, height: int, until: int | None = None) -> bytes:
-    """Proposer and priorities of a validator set, with a checksum of its members."""
+    """Return the packed proposer and priorities of a validator set, with a checksum of its
+    members."""
     found = members.validators
     priorities = [v.proposer_priority for v in found]
     fields = members.proposer, priorities, _members_checksum(found)
@@ -62,7 +64,7 @@ def _members_checksum(members: Sequence[Validator]) -> int:
 def unpack_priorities(
     row: bytes, height: int, until: int | None, members: Sequence[Validator]
 ) -> ValidatorSet:
-    """Return the set of a height; raise :exc:`DamagedRow`."""
+    """Return the validator set of a height; raise :exc:`DamagedRow`."""
     proposer, priorities, checksum = opened(row, "proposer priorities", height, until)
     if len(priorities) != len(members) or checksum != _members_checksum(members):
         raise DamagedRow("validator set", height, "it has others than its priorities")
@@ -76,46 +78,46 @@ def unpack_priorities(
 
 
 def pack_params(params: ConsensusParams, since: int, until: int | None = None) -> bytes:
-    """Consensus parameters."""
+    """Return packed consensus parameters."""
     return seal(jsoncodec.encode(params), "consensus parameters", since, until)
 
 
-# Asked for by each transaction that comes.
+# Cached, because each new transaction reads the parameters.
 @lru_cache(maxsize=8)
 def unpack_params(row: bytes, since: int, until: int | None = None) -> ConsensusParams:
-    """The inverse of :func:`pack_params`; raise :exc:`DamagedRow`."""
+    """Return the parameters that :func:`pack_params` packed; raise :exc:`DamagedRow`."""
     found = opened(row, "consensus parameters", since, until)
     return jsoncodec.decode(found, ConsensusParams)
 
 
 def pack_genesis(genesis: Genesis) -> bytes:
-    """A genesis document without its application state."""
+    """Return a packed genesis document without its application state."""
     return seal(jsoncodec.encode(replace(genesis, app_state=b"")), "genesis document", 0)
 
 
 def unpack_genesis(row: bytes) -> Genesis:
-    """The inverse of :func:`pack_genesis`; raise :exc:`DamagedRow`."""
+    """Return the document that :func:`pack_genesis` packed; raise :exc:`DamagedRow`."""
     return jsoncodec.decode(opened(row, "genesis document", 0), Genesis)
 
 
 def pack_app_state(document: bytes) -> bytes:
-    """The application state of a genesis document."""
+    """Return the packed application state of a genesis document."""
     return seal(document, "state of the genesis", 0)
 
 
 def unpack_app_state(row: bytes) -> bytes:
-    """The inverse of :func:`pack_app_state`; raise :exc:`DamagedRow`."""
+    """Return the state that :func:`pack_app_state` packed; raise :exc:`DamagedRow`."""
     document: bytes = opened(row, "state of the genesis", 0)
     return document
 
 
 def pack_beginning(fields: tuple[str, int, int | None, bytes | None]) -> bytes:
-    """Chain id, initial height, trusted height, and the app hash before the first block: a
-    sealed copy of their columns."""
+    """Return a packed copy of the columns chain ID, initial height, trusted height, and app
+    hash before the first block."""
     return seal(fields, "beginning of the chain", 0)
 
 
 def check_beginning(row: bytes, fields: tuple[str, int, int | None, bytes | None]) -> None:
-    """Raise :exc:`DamagedRow` for columns that are not those of their sealed copy."""
+    """Raise :exc:`DamagedRow` if the columns differ from their packed copy."""
     if opened(row, "beginning of the chain", 0) != list(fields):
         raise DamagedRow("beginning of the chain", 0, "its columns differ from their copy")
