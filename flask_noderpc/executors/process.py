@@ -75,7 +75,7 @@ class Executor:
         raise value
 
     def lives(self) -> bool:
-        """True if the process is alive; an idle process may have been killed."""
+        """Return true if the process is alive; an idle process may have been killed."""
         if self._process.poll() is not None:
             self.end()
         return self.alive

@@ -194,7 +194,7 @@ def _signatures(node: Node, height: int) -> tuple[int, int]:
 
 
 def validators() -> str:
-    """Validator set at a height."""
+    """Show the validator set at a height."""
     node: Node = g.node
     height = integer("height", 0) or None
     page = integer("page", 1)

@@ -139,10 +139,10 @@ class EventBuffers(Generic[K]):
                 self._closed(buffer)
 
     def _opened(self, buffer: EventBuffer[K]) -> None:
-        """Called under the lock when a topic gets its first subscriber."""
+        """Handle, under the lock, that a topic gets its first subscriber."""
 
     def _closed(self, buffer: EventBuffer[K]) -> None:
-        """Called under the lock when a topic has lost its last subscriber."""
+        """Handle, under the lock, that a topic has lost its last subscriber."""
 
     def _deliver_block(self, batches: Mapping[EventBuffer[K], Sequence[bytes]]) -> None:
         """Append to each buffer its batch of a block's events, and wake its subscribers."""

@@ -39,7 +39,7 @@ class SizeLimit(Extension):
         self._size = 0
 
     def enabled(self) -> bool:
-        """Always true."""
+        """Return true."""
         return True
 
     def offer(self) -> bool:
