@@ -11,7 +11,7 @@ from flask_noderpc import explorer_bp, noderpc_bp
 
 
 def create_app(config: Mapping[str, Any] | None = None) -> Flask:
-    """Return the app: the node at ``/``, the EVM layer at ``/evm``, an explorer at ``/explorer``."""
+    """Return an app: node at ``/``, EVM layer at ``/evm``, explorer at ``/explorer``."""
     app = Flask(__name__)
     app.config["NODERPC_EMPTY_BLOCKS"] = True
     app.config["NODERPC_JSON_RPC_ENABLE"] = True
