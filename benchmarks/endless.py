@@ -1,4 +1,4 @@
-"""Throughput beside EVM calls that never end: ``python -m benchmarks.endless``.
+"""Throughput during EVM calls that never end: ``python -m benchmarks.endless``.
 
 wrk requests ``/status`` of an EVM chain, alternately alone and beside four clients that make
 one endless ``eth_call`` after the other. The server is on the first core with all its

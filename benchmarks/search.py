@@ -1,4 +1,4 @@
-"""Latency of other calls beside slow searches: ``python -m benchmarks.search``.
+"""Latency of other calls during slow searches: ``python -m benchmarks.search``.
 
 While fifty clients send the worst queries to a node under gevent that serves a million
 transactions from one core, another asks for its status. Prints the percentiles of that,
@@ -91,7 +91,7 @@ def show(name: str, found: list[float]) -> None:
 @click.option("--seconds", default=20, show_default=True)
 @click.option("--cache", type=click.Path(path_type=Path), default=CACHE, show_default=True)
 def main(seconds: int, cache: Path) -> None:
-    """Ask for the status, alone and beside fifty searches."""
+    """Request the status, alone and during fifty searches."""
     settings = reading(build(LONG, cache))
     os.sched_setaffinity(0, {1})
     with ExitStack() as stack:

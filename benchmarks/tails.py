@@ -195,7 +195,7 @@ def scans(port: int, store: Path) -> Iterator[None]:
 
 @contextmanager
 def _elsewhere(crowd: Callable[[int, Connection], None], port: int) -> Iterator[None]:
-    """Run a crowd in a process of its own, so that it takes no time from the measurement."""
+    """Run a crowd in a separate process, so that it takes no time from the measurement."""
     ours, theirs = Pipe()
     process = get_context("spawn").Process(target=crowd, args=(port, theirs))
     process.start()

@@ -120,7 +120,7 @@ def test_the_page_of_the_architecture_has_the_figures_of_a_call() -> None:
     files, count, of_transaction = re.findall(
         r"a block enters (\d+) files and moves (\d+) times, the transaction (\d+) files", text
     )[0]
-    # Count in a process of its own, as other tests have filled caches in this one.
+    # Count in a new process, as other tests have filled caches in this one.
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.moves"],
         cwd=DOCS.parent,

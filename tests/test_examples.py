@@ -40,7 +40,7 @@ def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FlaskClie
 
 
 def example(name: str) -> pytest.MarkDecorator:
-    """Name the example of a test."""
+    """Return a mark that selects the example for a test."""
     return pytest.mark.parametrize("client", [name], indirect=True)
 
 

@@ -1,4 +1,4 @@
-"""Tests of the check of linear growth itself, with a clock of its own."""
+"""Tests of the check of linear growth, with its own clock."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ print(children > 0)
 """
 
 
-# Python 3.12 warns about forks beside threads.
+# Python 3.12 warns about forks in processes with threads.
 def test_a_child_forked_while_another_thread_compiles_a_decoder_can_decode() -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)

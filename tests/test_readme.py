@@ -59,7 +59,7 @@ def test_the_lines_for_an_app_serve_the_node(place: int, path: str, tmp_path: Pa
     text = [text for text in PYTHON if "def test_" not in text][place]
     host = Flask("host", instance_path=str(tmp_path))
     host.config["NODERPC_PRODUCE"] = False
-    # The examples use this app in place of their own.
+    # The examples use this app instead of their own.
     exec(text.replace("app = Flask(__name__)", ""), {"app": host})
     try:
         assert host.test_client().get(path).status_code == 200

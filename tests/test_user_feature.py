@@ -46,7 +46,7 @@ def test_the_route_and_the_page_are_served(words_url):
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the environment of processes that find the installed feature."""
     folder = tmp_path_factory.mktemp("words")
-    # Build a copy, as a build leaves files beside its source.
+    # Build a copy, as a build leaves files in its source folder.
     shutil.copytree(EXAMPLE, folder / "source")
     words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     options = ["--no-build-isolation", "--target", str(folder / "installed")]

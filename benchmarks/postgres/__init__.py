@@ -1,1 +1,1 @@
-"""PostgreSQL beside SQLite, on the same cores."""
+"""PostgreSQL compared with SQLite, on the same cores."""

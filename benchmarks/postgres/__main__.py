@@ -1,4 +1,4 @@
-"""PostgreSQL beside SQLite: ``python -m benchmarks.postgres``.
+"""PostgreSQL compared with SQLite: ``python -m benchmarks.postgres``.
 
 Makes a private cluster and chains in both stores, and measures both alternately: blocks a
 second, the requests a second of one server, the processor time of a request with several

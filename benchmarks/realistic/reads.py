@@ -1,4 +1,4 @@
-"""Cold reads at random heights, beside ``cometbft inspect`` over the same chain.
+"""Cold reads at random heights, compared with ``cometbft inspect`` over the same chain.
 
 ``python -m benchmarks.realistic.reads`` makes a chain, uses savechain to copy it into the
 stores of CometBFT's own packages, and serves both on the first core, ours with nothing cached.

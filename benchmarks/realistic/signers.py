@@ -44,7 +44,7 @@ class Signers:
 
 @contextmanager
 def signers(shape: Shape, processes: int) -> Iterator[Signers]:
-    """Yield signers with this many processes beside this one."""
+    """Yield signers with this number of additional processes."""
     if not processes:
         yield Signers(shape)
         return

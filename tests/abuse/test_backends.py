@@ -1,4 +1,4 @@
-"""Tests of faulty backends of a host: each call gets an error, and the node continues."""
+"""Tests of an app's faulty backends: each call gets an error, and the node continues."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_without_a_setting_a_forwarded_client_may_have_256_websockets(tmp_path: 
         with pytest.raises(ConnectionRefusedError, match="503"):
             named("192.0.2.1")
         named("192.0.2.2").close()
-        # A client of this machine has no limit of its own.
+        # A client on this machine has no limit.
         named("127.0.0.1").close()
 
 

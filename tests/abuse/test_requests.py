@@ -80,7 +80,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 def test_ambiguous_requests_are_refused_and_the_connection_closed(
     node: Node, request_: bytes
 ) -> None:
-    # The bytes behind it must not be read as another request.
+    # The bytes after it must not be read as another request.
     assert answers(node, request_) == [400]
 
 

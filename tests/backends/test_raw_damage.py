@@ -160,7 +160,7 @@ def cells(path: Path, table: str) -> Iterator[int]:
 def test_no_answer_is_that_of_another_key(
     damaged: Damaged, open_store: OpenStore, path: Path, table: str
 ) -> None:
-    """One bit has flipped in a row's own key, or in the sizes beside it."""
+    """One bit has flipped in a row's key, or in its column of sizes."""
     paths, size = OF_TABLES[table]
     seed = random.randrange(1 << 32) if is_long() else 3
     print(f"seed {seed}")

@@ -68,7 +68,7 @@ def write_home(
 
 @dataclass
 class Recorder(Application):
-    """An application with a store of its own: a list of blocks, in memory or in a file."""
+    """An application with its own store: a list of blocks, in memory or in a file."""
 
     file: Path | None = None
     kept: list[list[str]] = field(default_factory=list)

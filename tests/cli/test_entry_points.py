@@ -289,7 +289,7 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
     finally:
         chain.close()
 
-    # Restore: the copy replaces the store, beside the same keys.
+    # Restore: the copy replaces the store, with the same keys.
     for path in tmp_path.glob("chain.db*"):
         path.unlink()
     target.rename(database)

@@ -22,7 +22,7 @@ KEPLR = Path(__file__).parent / "keplr"
 
 @pytest.fixture(scope="module")
 def node() -> str:
-    """Node.js, with the libraries beside the scripts."""
+    """Node.js, with the libraries installed for the scripts."""
     program = require_program("node")
     if not (ETHEREUM_SCRIPTS / "node_modules").is_dir():
         skip_or_fail("the libraries are not installed: run `npm ci` in tests/clients/ethereum")
@@ -31,7 +31,7 @@ def node() -> str:
 
 @pytest.fixture(scope="session")
 def cosmjs_node() -> str:
-    """Node.js, with CosmJS beside its scripts."""
+    """Node.js, with CosmJS installed for its scripts."""
     program = require_program("node")
     if not (COSMJS / "node_modules").is_dir():
         skip_or_fail("CosmJS is not installed: run `npm ci` in tests/clients/cosmjs")
@@ -40,7 +40,7 @@ def cosmjs_node() -> str:
 
 @pytest.fixture(scope="session")
 def keplr_node() -> str:
-    """Node.js, with Keplr's check beside its script."""
+    """Node.js, with Keplr's check installed for its script."""
     program = require_program("node")
     if not (KEPLR / "node_modules").is_dir():
         skip_or_fail("Keplr's check is not installed: run `npm ci` in tests/clients/keplr")
@@ -93,7 +93,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trust]:
 
 @pytest.fixture(scope="session")
 def ethereum_js() -> str:
-    """Node.js, with the libraries beside the scripts."""
+    """Node.js, with the libraries installed for the scripts."""
     program = require_program("node")
     if not (ETHEREUM / "node_modules").is_dir():
         skip_or_fail("the libraries are not installed: run `npm ci` in tests/clients/ethereum")

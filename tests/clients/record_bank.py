@@ -14,7 +14,7 @@ named:
 ``init``
     ResponseInitChain, as Go's JSON: validators' keys, app_hash.
 ``scenarios``
-    ``[{name, blocks, state}]``. Each is a chain of its own that begins with the genesis; its
+    ``[{name, blocks, state}]``. Each is a separate chain that begins with the genesis; its
     block 1 is empty. ``blocks`` are ``[{height, time, txs, events, validator_updates,
     consensus_param_updates}]``; ``txs`` are ``[{name, bytes, hash, check, deliver}]``: before a
     block each of its transactions is given to CheckTx, in order, then all of them, also if

@@ -49,7 +49,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
         for nonce, fields in enumerate([*created, *STORY.values()]):
             raw = transaction(nonce, **fields)
             hashes.append(ask(theirs, "eth_sendRawTransaction", f"0x{raw.hex()}"))
-            # Each transaction is in a block of its own, as anvil adds up the gas of a block's
+            # Each transaction is in a separate block, as anvil adds up the gas of a block's
             # transactions.
             ask(theirs, "evm_mine")
         own = [each for fields in STORY.values() for each in ours.block(fields)]

@@ -25,7 +25,7 @@ def test_ape_drives_the_chain(ape_python: str, evm_base: str, tmp_path: Path) ->
         timeout=2 * PATIENCE,
     )
     assert ended.returncode == 0, ended.stderr
-    # eth-ape prints lines of its own, too.
+    # eth-ape prints lines, too.
     lines = [line for line in ended.stdout.splitlines() if line.startswith('{"step"')]
     assert {step["step"]: step["shown"] for step in map(json.loads, lines)} == {
         "transfer": ETHER,

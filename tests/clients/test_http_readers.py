@@ -93,7 +93,7 @@ def _parts(rest: bytes) -> tuple[bytes, bytes]:
 
 
 def _reason(rows: Mapping[str, bytes], text: bytes) -> str | None:
-    # An empty line may come before a request, which has a reason of its own.
+    # An empty line may come before a request; this has a separate reason.
     texts = text, re.sub(rb"\A\r?\n", b"", text)
     return next(
         (

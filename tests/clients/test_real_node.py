@@ -1,4 +1,5 @@
-"""Tests of a real node beside ours, and beside its companion: tests/differential, live, for
+"""Tests that compare a real node with ours, and with its companion: tests/differential, live,
+for
 0.38."""
 
 from __future__ import annotations

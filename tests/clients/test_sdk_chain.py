@@ -61,7 +61,7 @@ SENT = [
 
 @pytest.fixture
 def node() -> str:
-    """Node.js, with CosmJS beside the script."""
+    """Node.js, with CosmJS installed for the script."""
     program = require_program("node")
     if not (Path(__file__).parent / "cosmjs" / "node_modules").is_dir():
         skip_or_fail("CosmJS is not installed: run `npm ci` in tests/clients/cosmjs")

@@ -123,7 +123,7 @@ def _collect_execution(found: Found, where: str, item: dict[str, Json]) -> None:
 
 
 def all_cases(replies: Json) -> Iterator[Case]:
-    """Yield every case of one node version; each top-level group is a chain of its own."""
+    """Yield every case of one node version; each top-level group is a separate chain."""
     for name, group in replies.items():
         found = collect(group)
         for source in (

@@ -32,7 +32,7 @@ PAIRS = [
 
 @dataclass(frozen=True)
 class Pair:
-    """A node, the companion beside it, and a node of the companion's dialect."""
+    """A node, its companion, and a node of the companion's dialect."""
 
     node: Node
     own: str
@@ -70,7 +70,7 @@ def test_reads_are_those_of_a_node_of_the_dialect(
             '/check_tx?tx="none"',
         ]
         if target != "document":
-            # A companion has no consensus rounds of its own.
+            # A companion has no consensus rounds.
             forwarded += ["/consensus_state", "/dump_consensus_state"]
         for path in (*paths(made.node.chain), *forwarded):
             assert get(made.own + path) == get(made.reference + path), path

@@ -61,7 +61,7 @@ def test_subscriptions_to_what_blocks_do_not_hold_are_refused_with_the_reason(
 
 
 def test_other_subscriptions_are_taken(served: str) -> None:
-    """These queries match some of the refused events beside others."""
+    """These queries match some of the refused events and other events."""
     with closing(WebSocketClient(served, timeout=PATIENCE)) as client:
         for query in TAKEN:
             client.call("subscribe", {"query": query})

@@ -389,7 +389,7 @@ def test_other_texts_are_refused_in_one_way(text: str) -> None:
 
 @pytest.mark.parametrize("dialect", ["comet-0.34", "comet-0.37", "comet-0.38", "comet-1.0"])
 def test_the_dialect_is_that_of_the_version_or_of_the_shape(dialect: str) -> None:
-    """Forks have version numbers of their own."""
+    """Forks have different version numbers."""
     with run_node(dialect=dialect) as node:
         node.produce()
         assert Upstream(node.url, limits=LIMITS).dialect.name == dialect
@@ -443,7 +443,7 @@ def test_all_are_tried_again_until_the_patience_ends() -> None:
 
 
 def test_a_silent_node_is_not_waited_for() -> None:
-    """Another node is asked beside it, and first from then on."""
+    """Another node is asked, too, and is asked first from then on."""
     released, asked = threading.Event(), list[bytes]()
 
     def hang(peer: socket.socket, body: bytes) -> None:

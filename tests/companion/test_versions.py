@@ -26,7 +26,7 @@ NAMES = [name for name in DIALECTS if name.startswith("comet")]
         # `go install` built CometBFT 0.40.0 with this version.
         ("0.39.0", "comet-0.40"),
         ("0.39.0", "comet-0.39"),
-        # Forks have version numbers of their own.
+        # Forks have different version numbers.
         *(("6.1-fork", name) for name in NAMES),
         ("v0.38.17-sei", "comet-0.38"),
     ],

@@ -26,7 +26,7 @@ from .fixtures import Way, call, running, serving
 
 CLIENTS = 8
 GOING_AWAY = 1001
-# Two workers that start together beside other load may wait too long for each other's lock.
+# On a busy machine, two workers that start together may wait too long for each other's lock.
 LOCKED = "another program holds the write lock (database is locked)"
 
 

@@ -37,7 +37,7 @@ def compare(version: Version, binary: Path, scratch: Path) -> int:
     make_home(binary, home)
     with real(binary, home) as node:
         modern = version.is_modern
-        # The page for an unknown path belongs to the host app.
+        # The page for an unknown path belongs to the app.
         modern_routes = version.dialect != "comet-0.34"
         scenario.play(node, scenario.TXS + (scenario.VALIDATOR_TXS if modern else ()))
         with beside(node, version, scratch / "companion") as companion:

@@ -31,7 +31,7 @@ class RemoteChain:
 
     @property
     def reads(self) -> RemoteChain:
-        """This object, in the place where a backend has its reads."""
+        """Return this object, which also has the reads."""
         return self
 
     def chain_id(self) -> str:

@@ -35,7 +35,7 @@ VALIDATOR_TXS: tuple[bytes, ...] = (
 
 
 def play(side: Side, txs: tuple[bytes, ...]) -> int:
-    """Send the transactions, each in a block of its own; return the final height."""
+    """Send the transactions, each in a separate block; return the final height."""
     height = side.settle()
     for tx in txs:
         sent = side.call("broadcast_tx_commit", tx=base64.b64encode(tx).decode())

@@ -31,7 +31,7 @@ def blocks(text: str) -> Search | None:
         ("tx.height >= 1.5 AND tx.height < 3.5", 2, 3),
         ("tx.height > 3 AND tx.height > 7", 8, HIGHEST),
         ("tx.height EXISTS", 0, HIGHEST),
-        # The first equality counts, and none counts beside a range.
+        # The first equality counts, and none counts together with a range.
         ("tx.height = 5 AND tx.height = 6", 5, 5),
         ("tx.height = 5 AND tx.height > 6", 7, HIGHEST),
         ("tx.height > 6 AND tx.height = 5", 7, HIGHEST),

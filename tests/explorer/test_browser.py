@@ -51,7 +51,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     folder = tmp_path_factory.mktemp("chains")
     for name in ("pairs", "ethereum"):
         (folder / name).mkdir()
-    # Each chain has keys of its own, as a key signs for only one chain.
+    # Each chain has separate keys, as a key signs for only one chain.
     pairs = EmbeddedChain(folder / "pairs" / "chain.db", produce=False, moniker="a node")
     ethereum = EmbeddedChain(
         folder / "ethereum" / "chain.db",

@@ -1,4 +1,4 @@
-"""A node in a process of its own, for tests that stop and kill it; run with -m."""
+"""A node in a separate process, for tests that stop and kill it; run with -m."""
 
 from __future__ import annotations
 

@@ -157,6 +157,6 @@ def is_long() -> bool:
 
 
 def check_duration(seconds: float, most: float) -> None:
-    """Check a duration, but only in the long campaign, which has a machine of its own."""
+    """Check a duration, but only in the long campaign, which runs on a quiet machine."""
     if is_long():
         assert seconds < most

@@ -1,4 +1,4 @@
-"""One node under each server with websockets, in a process of its own."""
+"""One node under each server with websockets, in a separate process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOME = SERVERS if is_long() else ("werkzeug", "pywsgi")
 """Servers of the short form: one with threads, and one with greenlets."""
 
 UNPATCHED = "unpatched"
-"""gevent.pywsgi in a host that did not patch."""
+"""gevent.pywsgi in an app that did not call gevent's patch_all()."""
 
 # Seconds that gunicorn waits for open connections when it gets the signal to stop; a gevent
 # worker

@@ -1,4 +1,4 @@
-"""Measure the latency of an honest client beside attacks; ``.ci/long`` prints the figures."""
+"""Measure the latency of an honest client during attacks; ``.ci/long`` prints the figures."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def test_beside_five_websockets_that_flood(node: Node, name: str) -> None:
 
 @contextmanager
 def crowd(node: Node, count: int, sent: bytes) -> Iterator[None]:
-    """Open connections of one address in a process of its own; each sends again after a
-    response, and is opened again when it is closed."""
+    """Open connections from one address in a separate process; each sends again after a
+    response, and is reopened when it is closed."""
     # Threads would take time from this process.
     context = get_context("spawn")
     is_there = context.Event()

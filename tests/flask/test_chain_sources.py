@@ -19,7 +19,7 @@ OLD = CompanionSettings(trust="old")
 
 
 class Archive(ChainSource):
-    """A source of chains with a dialect of its own, which NODERPC_TRUST selects."""
+    """A source of chains with its own dialect, selected by NODERPC_TRUST."""
 
     def check(self) -> None:
         if self.settings.dev:

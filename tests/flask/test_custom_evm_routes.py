@@ -1,4 +1,4 @@
-"""Tests of EVM methods of a host: on every transport, by namespace, and refused rows."""
+"""Tests of an app's own EVM methods: on every transport, by namespace, and refused routes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of routes of a host: plain dataclasses and JSON, and errors for mistakes."""
+"""Tests of an app's own routes: plain dataclasses and JSON, and errors for mistakes."""
 
 from __future__ import annotations
 

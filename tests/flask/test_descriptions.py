@@ -87,7 +87,7 @@ def test_openapi_is_built_once_per_location(
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_live_answers_of_every_route_fit_the_document(tmp_path: Path, dialect: str) -> None:
-    # Each dialect has a chain of its own, as each run sends the same transactions.
+    # Each dialect has a separate chain, as each run sends the same transactions.
     backend = chain.backend(tmp_path)
     client = app_for(backend, dialect=dialect, rpc_unsafe=True).test_client()
     document = client.get("/openapi.json").get_json()

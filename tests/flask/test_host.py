@@ -1,4 +1,4 @@
-"""Tests of the host app around the node: its routes, hooks, error handlers and limits."""
+"""Tests of the app around the node: its routes, hooks, error handlers and limits."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_html_error_handlers_of_the_host_leave_our_errors_as_they_are(app: Flask
     for answer, (status, code) in answers.items():
         assert (answer.status_code, answer.content_type) == (status, "application/json")
         assert answer.get_json()["error"]["code"] == code
-    # Paths that are not the extension's belong to the host app.
+    # Paths that are not the extension's belong to the app.
     assert client.get("/nosuch").text == "<h1>host</h1>"
 
 
@@ -225,7 +225,7 @@ def test_the_lower_of_two_body_limits_counts(
 
 
 def add_mine(app: Flask, path: str, **options: Any) -> None:
-    """Add a rule of the host's own, which responds with its name."""
+    """Add a rule of the app, which responds with its name."""
     app.add_url_rule(path, "mine", lambda **_: "mine", **options)
 
 
@@ -410,7 +410,7 @@ def test_without_the_evm_layer_there_is_nothing_of_it_to_leave(make_app: MakeApp
 
 
 def route_called(name: str) -> RouteTable:
-    """Return the node's table with a row of the host's own."""
+    """Return the node's table with a route of the app."""
     return COMETBFT_ROUTES + RouteTable([Route(name, lambda ctx, _: Empty(), NoParams, Empty)])
 
 

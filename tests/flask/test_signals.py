@@ -1,4 +1,4 @@
-"""Tests of signals that a host receives from its node."""
+"""Tests of signals that an app receives from its node."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class _Automaton:
             case ops.MAX_REPEAT | ops.MIN_REPEAT | ops.POSSESSIVE_REPEAT:
                 return self._repeated(op, argument, flags)
             case ops.ASSERT | ops.ASSERT_NOT:
-                # A lookahead is read beside the pattern, and leads to no other place.
+                # A lookahead is read separately, and does not advance the pattern.
                 return replace(self.build(argument[1], flags), last=(), is_empty=True)
             case ops.AT if self.begins_anywhere and argument not in _BOUNDARIES:
                 # An anchor holds at the first position only, or at the last.

@@ -6,7 +6,7 @@ import re
 
 
 def rows(text: str) -> dict[str, list[str]]:
-    """Return the texts beside each title, without lines of the log."""
+    """Return the texts for each title, without lines of the log."""
     found: dict[str, list[str]] = {}
     title = ""
     for line in text.splitlines():

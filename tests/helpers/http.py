@@ -75,7 +75,7 @@ def request(
     headers: Mapping[str, str] | None = None,
     **options: Any,
 ) -> HttpResponse:
-    """GET a URL, or POST a body to it, over a connection of its own."""
+    """GET a URL, or POST a body to it, over a new connection."""
     target = url.partition("://")[2].partition("/")[2]
     method = "GET" if body is None else "POST"
     with closing(connection_to(url, **options)) as connection:

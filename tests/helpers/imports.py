@@ -1,4 +1,4 @@
-"""Modules that an import loads, in an interpreter of its own."""
+"""Modules that an import loads, in a new interpreter."""
 
 from __future__ import annotations
 

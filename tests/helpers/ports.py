@@ -26,7 +26,7 @@ def free_port() -> int:
     low, high = map(int, text.split())
     # If the kernel's range has all ports, use one in it.
     free = [*range(_FIRST, low), *range(high + 1, _LAST)] or list(range(low, high))
-    # Each of pytest-xdist's workers, gw0, gw1 ..., has ports of its own.
+    # Each of pytest-xdist's workers, gw0, gw1 ..., has separate ports.
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     free = free[worker :: int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))]
     while True:

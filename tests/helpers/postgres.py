@@ -61,7 +61,7 @@ def run_as_user() -> Sequence[str]:
 
 
 class Cluster:
-    """A cluster in a folder of its own."""
+    """A cluster in a separate folder."""
 
     def __init__(self, **options: str) -> None:
         self.options = {**_OPTIONS, **options}

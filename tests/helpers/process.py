@@ -1,4 +1,4 @@
-"""A server in processes of its own, and its log."""
+"""A server in separate processes, and its log."""
 
 from __future__ import annotations
 

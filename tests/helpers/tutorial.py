@@ -51,7 +51,7 @@ class Tutorial:
         self._printed = ""
 
     def run(self, text: str) -> None:
-        """Do what a page says."""
+        """Execute the blocks of a page."""
         for old, new in self._addresses.items():
             text = text.replace(old, new)
         terminal = ""

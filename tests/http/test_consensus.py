@@ -104,7 +104,7 @@ def test_a_vote_is_printed_in_short() -> None:
 
 
 class _Unsigned(MemoryChain):
-    """A chain of a host's own whose commits have no signatures."""
+    """An app's own chain whose commits have no signatures."""
 
     def commit(self, height: int) -> Commit:
         return replace(super().commit(height), signatures=())

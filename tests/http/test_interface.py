@@ -176,7 +176,7 @@ def test_post_answers_as_get_does_but_for_the_id(
     for reply in (by_get, by_post, positional):
         del reply["id"]
         if params.get("tx") == FRESH_TX:
-            # Each call sent a transaction of its own.
+            # Each call sent a different transaction.
             assert wrong_with(reply["result"], name) == []
             del reply["result"]["hash"]
     assert by_get == by_post == positional

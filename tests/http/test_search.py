@@ -68,7 +68,8 @@ NUMBERS = ["n1", "n2", "n3", "n4", "n5"]
         ("tx.height = 1 AND tx.height = 4", ["name", "n1"]),
         ("tx.height = 1 AND tx.height > 3", ["n5", "same"]),
         ("tx.height = '1'", []),
-        # Alone, the height is compared as a string, and beside other conditions as a number.
+        # A single condition compares the height as a string; with other conditions it is
+        # compared as a number.
         ("tx.height = 01", []),
         ("tx.height = 01 AND app.key = 'n1'", ["n1"]),
         ("tx.height = 1 AND tx.height = 04", ["name", "n1"]),

@@ -46,7 +46,7 @@ def wait_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Make pruning that is blocked by others give up soon, until this is undone."""
+    """Shorten the timeout of pruning that readers block; restore it at the end."""
     with monkeypatch.context() as patch:
         patch.setattr(partitions, "_PATIENCE_S", 0.1)
         patch.setattr(partitions, "_DETACH_TIMEOUT", "100ms")

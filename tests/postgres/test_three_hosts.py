@@ -38,7 +38,7 @@ BACK_S, TAKEN_OVER_S = 10.0, 5.0
 
 
 class Host:
-    """A node in a folder of its own, which a user could start like this."""
+    """A node in a separate folder, started as by a user."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.url = f"http://127.0.0.1:{free_port()}"

@@ -1,4 +1,4 @@
-"""A node in processes of its own, started as by ``noderpc start``."""
+"""A node in separate processes, started as by ``noderpc start``."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_accounts_are_those_that_the_chain_began_with(tmp_path: Path) -> None:
 
 
 def test_a_bank_that_an_app_made_shows_its_accounts(tmp_path: Path) -> None:
-    # The app's chain is a bank with a message and a name of its own.
+    # The app's chain is a bank with its own message and name.
     app = f"{EXAMPLE}:create_app({str(tmp_path)!r})"
     flags = ("noderpc", "start", "--rpc.laddr", "tcp://127.0.0.1:0")
     command = [sys.executable, "-m", "flask", "--app", app, *flags]

@@ -45,7 +45,7 @@ _CLOCKS = re.compile(rb"\r\n(Date|X-Server-Time): [^\r]*")
 
 @dataclass
 class Served:
-    """A server in a thread of its own, and the paths of requests that were not cached."""
+    """A server in a separate thread, and the paths of requests that were not cached."""
 
     port: int
     computed: list[str] = field(default_factory=list)
@@ -455,7 +455,7 @@ def test_a_get_with_a_body_is_read_to_its_end_each_time(
 def test_a_request_may_end_without_a_carriage_return(
     chain: EmbeddedChain, first: bytes
 ) -> None:
-    # The bytes behind it are another request, regardless of their length and ID.
+    # The bytes after it are another request, regardless of their length and ID.
     second = post('{"id":1}')
     with (
         serving(app_for(chain), ResponseCache(ROOM)) as served,

@@ -1,4 +1,4 @@
-"""Tests of ``noderpc start`` with REST at an address of its own, and beside the node RPC."""
+"""Tests of ``noderpc start`` with REST at a separate address, and at the node RPC's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the example app in a process of its own, behind gunicorn, with the chain that web3.py's
+"""Run the example app in a separate process, behind gunicorn, with the chain that web3.py's
 tests expect."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run five websockets that flood beside one honest peer, under gevent.
+"""Run five websockets that flood and one honest peer, under gevent.
 
 ``python -m tests.websocket.fairness`` prints how many of the flood's messages are received for
 each response to the honest peer.

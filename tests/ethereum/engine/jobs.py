@@ -175,7 +175,8 @@ class DropsOldCycle(Job[bool]):
             gc.collect(1)
         dropped = weakref.ref(cycle)
         del cycle
-        # Enough objects for young collections, and too few for a full one beside all modules.
+        # Enough objects for young collections, and too few for a full one in addition to all
+        # modules.
         young, middle, _ = gc.get_threshold()
         # CPython 3.12 collects when a call returns; reading the weak reference in this loop
         # would hold the cycle at that moment.

@@ -1,4 +1,4 @@
-"""One chain for the tests of a module, each with accounts of its own."""
+"""One chain for the tests of a module, each with separate accounts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .fixtures import chain_of, dev_app
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
-    """One chain for all tests of a module, each with accounts of its own, as its processes
+    """One chain for all tests of a module, each with separate accounts, as its processes
     start slowly."""
     made = dev_app(tmp_path_factory.mktemp("dev"))
     yield made

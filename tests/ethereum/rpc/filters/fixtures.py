@@ -49,7 +49,7 @@ def opened(folder: Path, kind: type[EmbeddedChain], clock: Clock) -> EmbeddedCha
 
 
 def asking(chain: EmbeddedChain, address: str = "127.0.0.1", **settings: Any) -> Ask:
-    """Return a function that calls the chain through a worker of its own, from an address."""
+    """Return a function that calls the chain through a separate worker, from an address."""
     return partial(asked, posting(app_for(chain, json_rpc_enable=True, **settings), address))
 
 
