@@ -64,10 +64,10 @@ class NodeRPC:
     ) -> None:
         if authorize is not None and not callable(authorize):
             raise _unfit(
-                "authorize", authorize, "a function of a request and a method's name is needed"
+                "authorize", authorize, "expected a function of a request and a method's name"
             )
         if not isinstance(name, str):
-            raise _unfit("name", name, "a text is needed")
+            raise _unfit("name", name, "expected a string")
         self._authorize = authorize
         self._name = name
         self._url_prefix = _checked_prefix(url_prefix)
@@ -83,7 +83,7 @@ class NodeRPC:
         """Mount on an app; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
         # A blueprint of the app may register this one.
         if not isinstance(app, Flask | Blueprint):
-            raise _unfit("app", app, "a Flask app is needed")
+            raise _unfit("app", app, "expected a Flask app")
         app.register_blueprint(self.blueprint())
 
     def blueprint(self) -> Blueprint:
@@ -147,7 +147,7 @@ def _row_tables(
         return {}
     known = {api.rows for api in apis() if api.rows}
     if not isinstance(rows, Mapping) or not rows.keys() <= known:
-        needed = f"a dict is needed that has lists of Route, by {' or '.join(sorted(known))}"
+        needed = f"expected a dict with lists of Route, by {' or '.join(sorted(known))}"
         raise _unfit("rows", rows, needed)
     found = {**rows, **{name: keywords.pop(name) for name in known & keywords.keys()}}
     return {name: RouteTable(()).with_custom(each, name) for name, each in found.items()}
@@ -250,7 +250,7 @@ def _unfit(argument: str, value: object, needed: str) -> ConfigurationError:
 
 def _checked(backend: object) -> ChainBackend:
     if not isinstance(backend, ChainBackend):
-        needed = "a ChainBackend is needed, such as ChainBackend(reads) of your ChainReads"
+        needed = "expected a ChainBackend, such as ChainBackend(reads) of your ChainReads"
         raise _unfit("backend", backend, needed)
     return backend
 
@@ -259,7 +259,7 @@ def _checked_prefix(prefix: object) -> str | None:
     if prefix is None:
         return None
     if not isinstance(prefix, str) or (prefix and not prefix.startswith("/")):
-        raise _unfit("url_prefix", prefix, "a path such as '/node' is needed")
+        raise _unfit("url_prefix", prefix, "expected a path such as '/node'")
     return prefix
 
 
@@ -300,7 +300,7 @@ def _embedded(app: Flask, settings: Settings, memory: CacheMemory) -> EmbeddedCh
             if different:
                 raise ConfigurationError(
                     f"the mount {name!r} has the chain in {path} with another {different[0]}:"
-                    " give this one a NODERPC_DATABASE of its own, or the same settings"
+                    " give this one another NODERPC_DATABASE, or the same settings"
                 )
             return mount.backend
     return chain_from_settings(settings, folder, memory)

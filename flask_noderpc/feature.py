@@ -310,7 +310,7 @@ def _loaded(point: EntryPoint) -> Feature:
         found = point.load()
     except Exception as error:
         raise ConfigurationError(
-            f"{shown} can't be loaded: {type(error).__name__}: {error}; mend or remove it"
+            f"{shown} can't be loaded: {type(error).__name__}: {error}; fix or remove it"
         ) from error
     if not isinstance(found, Feature):
         raise ConfigurationError(

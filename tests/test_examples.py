@@ -128,7 +128,7 @@ def test_the_example_of_an_application_runs_a_chain(client: FlaskClient) -> None
     refused = mine(client, "many")
 
     assert last["height"] == "2"
-    assert refused["check_tx"]["log"] == "at most 18 digits are needed"
+    assert refused["check_tx"]["log"] == "expected at most 18 digits"
     answer = client.get('/abci_query?data="total"').get_json()["result"]["response"]
     assert bytes.fromhex(answer["value"]) == b"42"
     found = client.get('/tx_search?query="added.number=12"').get_json()["result"]

@@ -27,7 +27,7 @@ def user_of(request: Request) -> User | None:
 def authorize(request: Request, method: str) -> bool | Denied:
     """Decide about one call; on a websocket the request is the handshake."""
     if user_of(request) is None:
-        return Denied(401, {"WWW-Authenticate": "ApiKey"}, "the header X-Api-Key is needed")
+        return Denied(401, {"WWW-Authenticate": "ApiKey"}, "the header X-Api-Key is missing")
     return True
 
 

@@ -16,7 +16,7 @@ calls: Counter[tuple[str, int]] = Counter()
 def authorize(request: Request, method: str) -> bool | Denied:
     """Decide about one call; on a websocket the request is the handshake."""
     if method.startswith("broadcast_") and request.headers.get("Authorization") not in TOKENS:
-        return Denied(401, {"WWW-Authenticate": "Bearer"}, "a token is needed to send")
+        return Denied(401, {"WWW-Authenticate": "Bearer"}, "sending needs a token")
     seconds = int(time.time())
     window = (request.remote_addr or "", seconds // 60)
     for old in [key for key in list(calls) if key[1] != window[1]]:

@@ -49,7 +49,7 @@ class Counter(Application):
         """Accept a number of few digits."""
         if tx.isdigit() and len(tx) <= MAX_DIGITS:
             return ExecTxResult()
-        return ExecTxResult(code=1, log=f"at most {MAX_DIGITS} digits are needed")
+        return ExecTxResult(code=1, log=f"expected at most {MAX_DIGITS} digits")
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         """Add the transactions; the changes are stored together with the block."""

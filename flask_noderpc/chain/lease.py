@@ -43,7 +43,7 @@ class OwnedLease:
         if time.monotonic() > self._until - self._lease_s * 2 / 3:
             if not self._store.renew_lease(self.lease, self._lease_s):
                 self.lease = None
-                raise LeaseLost("another process took over; this one waits its turn")
+                raise LeaseLost("another process has taken the lease")
             self._until = time.monotonic() + self._lease_s
         return True
 

@@ -95,7 +95,7 @@ def _priv_key(document: bytes) -> _Key:
 
 def _ed25519(key: _Key) -> PrivateKey:
     if key.type != _ED25519_NAME or len(key.value) != 64:
-        raise ConfigurationError(f"key file: a 64-byte {_ED25519_NAME} is needed")
+        raise ConfigurationError(f"key file: expected a 64-byte {_ED25519_NAME}")
     private = PrivateKey(key.value[:32])
     if private.public.value != key.value[32:]:
         raise ConfigurationError("key file: the public key does not belong to the seed")

@@ -22,7 +22,7 @@ def _load_commands_of_features() -> None:
             except ImportError as error:
                 raise ConfigurationError(
                     f"the commands {name} of the feature {feature.name!r} can't be loaded:"
-                    f" {error}; mend or remove it"
+                    f" {error}; fix or remove it"
                 ) from error
 
 

@@ -102,7 +102,7 @@ def _embedded() -> EmbeddedChain:
     for mount in app_mounts().values():
         if isinstance(mount.backend, EmbeddedChain):
             return mount.backend
-    raise Failed("this app serves a backend of its own, not an embedded chain", REFUSED)
+    raise Failed("this app serves another backend, not an embedded chain", REFUSED)
 
 
 @cli.command(

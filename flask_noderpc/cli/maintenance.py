@@ -127,7 +127,7 @@ def check_chain(store: ChainStore) -> None:
     """Raise :exc:`Failed` for a store without a chain."""
     if not store.has_chain():
         shown = store.location.shown
-        raise Failed(f"{shown} holds no chain: start the node, or name another store", REFUSED)
+        raise Failed(f"{shown} has no chain: start the node, or name another store", REFUSED)
 
 
 def prune(store: ChainStore, retain: int) -> None:
@@ -149,7 +149,7 @@ def backup(store: ChainStore, target: Path, first: int = 0) -> None:
     if not first:
         _copy(store, copy)
     elif not copy.exists():
-        raise Failed(f"{copy} is missing: leave --from out to copy again", REFUSED)
+        raise Failed(f"{copy} is missing: omit --from to copy again", REFUSED)
     try:
         verify(read_only(str(copy)), first)
     except Interrupted:

@@ -93,7 +93,7 @@ def prune_at(database: str | None, home: Path | None, retain: int) -> None:
     readable.close()
     if retain < minimum:
         raise Failed(
-            f"--retain: {retain} blocks are too few to keep, at least {minimum} are needed",
+            f"--retain: {retain} blocks are too few to retain, at least {minimum} are needed",
             USAGE,
         )
     prune(open_store(path), retain)

@@ -61,8 +61,8 @@ class TrustOptions:
         found = _TRUST.fullmatch(text.strip())
         if found is None or int(found[1]) == 0:
             raise InvalidSetting(
-                f"--trust {text[:80]!r}: a height and a hash of 64 hexadecimal digits are"
-                " needed, as 1200000:9FAB…"
+                f"--trust {text[:80]!r}: expected a height and a hash of 64 hexadecimal"
+                " digits, such as 1200000:9FAB…"
             )
         return cls(int(found[1]), bytes.fromhex(found[2]), period)
 

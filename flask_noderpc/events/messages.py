@@ -86,8 +86,8 @@ def check_offered(backend: ChainBackend, query: Query) -> None:
     }
     if wanted and wanted <= NODE_EVENTS:
         raise NotSupported(
-            f"no events of {', '.join(sorted(wanted))} here: a companion reads blocks, which"
-            " hold no timeouts and no rounds that failed; subscribe at one of the nodes that it"
+            f"no events of {', '.join(sorted(wanted))} here: a companion reads blocks,"
+            " which contain no timeouts and no failed rounds; subscribe at one of the nodes that it"
             " follows (NODERPC_UPSTREAM)"
         )
 

@@ -168,7 +168,7 @@ def _hash(text: str) -> bytes:
     except ValueError:
         found = b""
     if len(found) != 32 or len(digits) != 64:
-        raise ValueNotAllowed("a height, or a hash of 64 hex digits, is needed")
+        raise ValueNotAllowed("expected a height or a hash of 64 hex digits")
     return found
 
 

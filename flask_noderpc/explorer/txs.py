@@ -100,7 +100,7 @@ def _hash(text: str) -> bytes:
         found = bytes.fromhex(digits)
         if len(digits) == 64 and len(found) == 32:
             return found
-    raise ValueNotAllowed("a hash of 64 hex digits is needed")
+    raise ValueNotAllowed("expected a hash of 64 hex digits")
 
 
 def _time_of(node: Node, height: int) -> int | None:

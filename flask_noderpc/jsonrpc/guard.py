@@ -45,7 +45,7 @@ class Denied:
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for values that an HTTP response can't have."""
         if not 400 <= HTTPStatus(self.status) < 600:
-            raise ValueError(f"Denied(status={self.status}): from 400 to 599 is needed")
+            raise ValueError(f"Denied(status={self.status}): expected a status from 400 to 599")
         headers = dict(self.headers)
         for name, value in headers.items():
             if not (isinstance(name, str) and _FIELD_NAME.fullmatch(name)):
@@ -59,7 +59,7 @@ class Denied:
                     f"Denied(headers=...): {short_repr(value)} is not a header value"
                 )
         if not isinstance(self.message, str):
-            raise ValueError(f"Denied(message={short_repr(self.message)}): a text is needed")
+            raise ValueError(f"Denied(message={short_repr(self.message)}): expected a string")
         # Raises UnicodeEncodeError for half a surrogate pair, which JSON can't contain.
         self.message.encode()
         # A copy: a later change would not be checked.

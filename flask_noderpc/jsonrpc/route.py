@@ -119,7 +119,7 @@ class RouteTable(tuple[Route[Any], ...]):
         if isinstance(more, Route):
             more = (more,)
         if not isinstance(more, Iterable):
-            raise ConfigurationError(f"{name} is {short_repr(more)}: a list of Route is needed")
+            raise ConfigurationError(f"{name} is {short_repr(more)}: expected a list of Route")
         return self + [_checked(route, name) for route in more if route not in self]
 
     def __add__(self, more: Iterable[Route[Any]]) -> RouteTable:  # type: ignore[override]

@@ -85,8 +85,8 @@ class DatabaseURL(Location):
             seconds = 0.0
         if not 0 < seconds < _MAX_POLL_S:
             raise InvalidSetting(
-                f"poll_interval in the URL of the database is {short_repr(text)}: seconds above"
-                " 0 are needed, such as 0.05"
+                f"poll_interval in the URL of the database is {short_repr(text)}: expected"
+                " seconds above 0, such as 0.05"
             )
         return seconds
 

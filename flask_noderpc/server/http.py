@@ -207,7 +207,7 @@ def _check(found: Fields, version: str) -> None:
     lengths = found.get("content-length", [])
     codings = found.get("transfer-encoding", [])
     if len(lengths) + len(codings) > 1:
-        raise ValueError("more than one word on where the body ends")
+        raise ValueError("more than one length or transfer coding of the body")
     if not all(
         length.isascii() and length.isdigit() and len(length) < 20 for length in lengths
     ):

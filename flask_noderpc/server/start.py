@@ -242,8 +242,8 @@ def _refuse_shared(places: Sequence[Place]) -> None:
         address, flag = place.address, flag_of(place.surface.address)
         if address in seen:
             raise InvalidSetting(
-                f"{address} is wanted by {seen[address]} and by {flag}: each needs an address"
-                " of its own"
+                f"{address} is wanted by {seen[address]} and by {flag}: each needs a"
+                " different address"
             )
         if address.port or address.path:
             seen[address] = flag

@@ -103,7 +103,7 @@ def given_by(instances: object) -> dict[str, Any]:
         del known[Settings.__name__]
         if type(each) not in known.values():
             raise ConfigurationError(
-                f"settings has {short_repr(each)}: instances of {', '.join(known)} are needed;"
+                f"settings has {short_repr(each)}: expected instances of {', '.join(known)};"
                 " settings of the core are keywords"
             )
         for row in all_settings():

@@ -47,7 +47,7 @@ def _text(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or not value:
-        raise ValueError("a text is needed (quote a value that looks like a JSON number)")
+        raise ValueError("expected a string (quote a value that looks like a JSON number)")
     if not value.isascii():
         # Raise for lone surrogates, which Python uses for bytes that are not UTF-8.
         value.encode()
@@ -97,7 +97,7 @@ def _switch(value: object) -> bool:
         return bool(value)
     if isinstance(value, str) and value.lower() in _WORDS:
         return _WORDS[value.lower()]
-    raise ValueError("true or false is needed")
+    raise ValueError("expected true or false")
 
 
 def integer(minimum: int, label: str = "INTEGER", maximum: float = math.inf) -> Kind:
@@ -110,7 +110,7 @@ def integer(minimum: int, label: str = "INTEGER", maximum: float = math.inf) -> 
         is_bool = isinstance(value, bool)
         if isinstance(value, int) and not is_bool and minimum <= value <= maximum:
             return value
-        raise ValueError(f"a whole number of at least {minimum}{upper_bound} is needed")
+        raise ValueError(f"expected a whole number of at least {minimum}{upper_bound}")
 
     return Kind(label, read)
 
@@ -127,14 +127,14 @@ def _number(value: object) -> float:
 def _seconds(value: object) -> float:
     number = _number(value)
     if not 0 < number <= _MAX_S:
-        raise ValueError(f"a number of seconds above 0, at most {_MAX_S}, is needed")
+        raise ValueError(f"expected a number of seconds above 0, at most {_MAX_S}")
     return number
 
 
 def _amount(value: object) -> float:
     number = _number(value)
     if not 0 <= number < math.inf:
-        raise ValueError("a number of at least 0 is needed")
+        raise ValueError("expected a number of at least 0")
     return number
 
 
@@ -142,14 +142,14 @@ def _names(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [name.strip() for name in value.split(",") if name.strip()]
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-        raise ValueError("a list of names is needed, or names joined by commas")
+        raise ValueError("expected a list of names, or names separated by commas")
     return tuple(value)
 
 
 def _urls(value: object) -> tuple[str, ...]:
     names = _names(value)
     if isinstance(value, str) and not names:
-        raise ValueError("a URL is needed, as http://localhost:26657")
+        raise ValueError("expected a URL such as http://localhost:26657")
     return names
 
 
@@ -175,7 +175,7 @@ def _period(value: object) -> float:
     found = _PERIOD.fullmatch(value) if isinstance(value, str) else None
     number = float(found[1]) * _UNITS[found[2]] if found else _number(value)
     if not 0 < number < math.inf:
-        raise ValueError("days, hours, minutes or seconds are needed, as 14d or 336h")
+        raise ValueError("expected days, hours, minutes or seconds, such as 14d or 336h")
     return number
 
 
@@ -191,9 +191,11 @@ def _header(value: object) -> str:
                 text = file.read(_FILE_BYTES).strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
-            raise ValueError(f"a file that can be read is needed after @ ({reason})") from None
+            raise ValueError(f"expected a readable file after @ ({reason})") from None
     if not _HEADER.fullmatch(text):
-        raise ValueError("a header is needed, as 'Authorization: Bearer …'; or @FILE with one")
+        raise ValueError(
+            "expected a header such as 'Authorization: Bearer …', or @FILE with one"
+        )
     return text
 
 

@@ -104,7 +104,7 @@ def refuse_overlap(app: Flask) -> None:
             if other != rule.endpoint:
                 raise ConfigurationError(
                     f"{method} {rule.rule} is wanted by {other!r} and by {rule.endpoint!r}:"
-                    " give each mount a url_prefix of its own"
+                    " give each mount a different url_prefix"
                 )
 
 

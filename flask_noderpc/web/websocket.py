@@ -135,7 +135,7 @@ def _serve(handler: Handler) -> Response:
 def _refusal(wrong_version: HTTPStatus) -> Response | None:
     """Return the response to an invalid handshake, else ``None``."""
     if request.headers.get("Sec-WebSocket-Version") != "13":
-        answer = Response("websocket version 13 is needed\n", wrong_version)
+        answer = Response("expected websocket version 13\n", wrong_version)
         answer.headers["Sec-WebSocket-Version"] = "13"
         return answer
     try:
@@ -143,7 +143,7 @@ def _refusal(wrong_version: HTTPStatus) -> Response | None:
     except binascii.Error:
         key = b""
     if len(key) != 16:
-        return Response("a Sec-WebSocket-Key of 16 bytes is needed\n", HTTPStatus.BAD_REQUEST)
+        return Response("expected a Sec-WebSocket-Key of 16 bytes\n", HTTPStatus.BAD_REQUEST)
     return None
 
 

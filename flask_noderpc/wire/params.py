@@ -55,7 +55,7 @@ class ParamField(fields.Field[Any]):
 
     def refuse(self) -> ValueError:
         """Return the error for a value of the wrong type."""
-        return ValueError(f"{self.takes} is needed")
+        return ValueError(f"expected {self.takes}")
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **_: Any) -> Any:
         try:
@@ -86,7 +86,7 @@ class Int64(ParamField):
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.refuse()
         if not self.minimum <= value <= self.maximum:
-            raise ValueError(f"{self.takes} from {self.minimum} to {self.maximum} is needed")
+            raise ValueError(f"expected {self.takes} from {self.minimum} to {self.maximum}")
         return value
 
     def from_uri(self, text: str) -> int:
@@ -137,7 +137,7 @@ class Text(ParamField):
 
     def from_json(self, value: Any) -> str:
         if not isinstance(value, str):
-            raise ValueError("a text is needed")
+            raise ValueError("expected a string")
         return value
 
     def from_uri(self, text: str) -> str:
@@ -238,7 +238,7 @@ class Bytes(ParamField):
 
     def from_json(self, value: Any) -> bytes:
         if not isinstance(value, str):
-            raise ValueError("a base64 text is needed")
+            raise ValueError("expected base64")
         return _base64(value)
 
     def from_uri(self, text: str) -> bytes:
@@ -298,7 +298,7 @@ class QueryData(Bytes):
 
     def from_json(self, value: Any) -> bytes:
         if not isinstance(value, str):
-            raise ValueError("hex, or a text, is needed")
+            raise ValueError("expected hex or a string")
         try:
             return _hex(value[2:] if value[:2] in ("0x", "0X") else value)
         except ValueError:
@@ -309,14 +309,14 @@ def _hex(digits: str) -> bytes:
     try:
         return binascii.unhexlify(digits)
     except ValueError:
-        raise ValueError("an even number of hex digits is needed behind 0x") from None
+        raise ValueError("expected an even number of hex digits after 0x") from None
 
 
 def _base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:
-        raise ValueError("base64 with its padding is needed") from None
+        raise ValueError("expected base64 with padding") from None
 
 
 def _quoted(text: str, field: ParamField) -> str:

@@ -191,7 +191,7 @@ def test_a_subclass_replaces_the_capabilities_of_a_chain(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("reads", [None, "chain.db", ChainBackend])
 def test_what_can_not_be_read_is_refused(reads: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"reads is .*: a ChainReads is needed"):
+    with pytest.raises(ConfigurationError, match=r"reads is .*: expected a ChainReads"):
         ChainBackend(reads)
 
 

@@ -208,13 +208,13 @@ def test_verify_reports_a_missing_chain(app: Flask) -> None:
     found = run(app, "verify")
 
     assert found.exit_code == os.EX_CONFIG
-    assert found.output.endswith("holds no chain: start the node, or name another store\n")
+    assert found.output.endswith("has no chain: start the node, or name another store\n")
 
 
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        ("init", "this app serves a backend of its own, not an embedded chain"),
+        ("init", "this app serves another backend, not an embedded chain"),
         ("verify", "the backend of this app has no store"),
         ("prune", "the backend of this app has no store"),
         ("backup copy.db", "the backend of this app has no store"),

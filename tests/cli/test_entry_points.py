@@ -363,7 +363,7 @@ def test_a_bad_value_in_a_home_s_file_is_named_with_the_file(home: Path) -> None
     found = CliRunner().invoke(main, ["verify", "--home", str(home)])
 
     assert found.exit_code == 2
-    assert found.output.startswith(f"Error: {path}: database = 3.5: a text is needed")
+    assert found.output.startswith(f"Error: {path}: database = 3.5: expected a string")
 
 
 def test_a_home_without_a_store_is_reported_and_none_created(tmp_path: Path) -> None:
@@ -448,7 +448,7 @@ def test_a_backup_that_is_interrupted_goes_on_with_its_verification(
 
     words = ["backup", str(database), str(target)]
     found = CliRunner().invoke(main, [*words, "--from", "3"])
-    assert (found.exit_code, "leave --from out" in found.output) == (os.EX_CONFIG, True)
+    assert (found.exit_code, "omit --from" in found.output) == (os.EX_CONFIG, True)
 
     with monkeypatch.context() as patch:
         patch.setattr(SQLiteBackend, "verify", interrupted)

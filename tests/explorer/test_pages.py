@@ -246,9 +246,9 @@ def test_a_key_shows_its_value_and_the_transactions_that_name_it(site: Site) -> 
     [
         ("/block/99", 404, "must be less than or equal to the current blockchain height 1"),
         ("/block/" + "00" * 32, 404, "not found"),
-        ("/block/x", 400, "a height, or a hash of 64 hex digits, is needed"),
+        ("/block/x", 400, "expected a height or a hash of 64 hex digits"),
         ("/tx/" + "00" * 32, 404, "it may be in a block that is not stored here"),
-        ("/tx/xyz", 400, "a hash of 64 hex digits is needed"),
+        ("/tx/xyz", 400, "expected a hash of 64 hex digits"),
         ("/blocks?to=x", 400, "to must be a number, not 'x'"),
         ("/blocks?to=" + "9" * 30, 400, "to must be a number"),
         ("/block/1?page=-1", 400, "page must be a number"),

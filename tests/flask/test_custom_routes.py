@@ -95,7 +95,7 @@ def test_a_custom_route_reports_bad_parameters_like_the_node(greeting: Flask) ->
 
     assert [each.status_code for each in (missing, wrong)] == [400, 400]
     assert missing.get_json()["error"]["data"] == "name: is required"
-    assert "times: a 64-bit integer is needed" in wrong.get_json()["error"]["data"]
+    assert "times: expected a 64-bit integer" in wrong.get_json()["error"]["data"]
 
 
 @pytest.mark.parametrize("answer", [[1, "a"], (1,), "text", 7, 1.5, True, {}, None])

@@ -78,7 +78,7 @@ def test_settings_of_an_unknown_class_are_refused(given: Any, shown: str) -> Non
 
     assert str(caught.value).startswith(shown)
     known = "CompanionSettings, CosmosSettings, EthereumSettings, PostgresSettings"
-    assert f"instances of {known} are needed" in str(caught.value)
+    assert f"expected instances of {known}" in str(caught.value)
 
 
 @pytest.mark.features
@@ -87,7 +87,7 @@ def test_rows_for_an_unknown_api_are_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError) as caught:
         NodeRPC(rows=given)
 
-    assert str(caught.value).startswith(f"rows is {given!r}: a dict is needed")
+    assert str(caught.value).startswith(f"rows is {given!r}: expected a dict")
     assert "evm_routes" in str(caught.value)
 
 

@@ -229,7 +229,7 @@ def test_get_backend_takes_the_name_of_a_mount(make_app: MakeApp) -> None:
 
 @pytest.mark.parametrize("backend", [MemoryChain, "chain.db", object(), {}])
 def test_a_backend_that_is_none_is_refused(make_app: MakeApp, backend: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"backend is .* a ChainBackend is needed"):
+    with pytest.raises(ConfigurationError, match=r"backend is .* expected a ChainBackend"):
         NodeRPC(make_app(), backend=backend)
 
 

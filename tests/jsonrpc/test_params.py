@@ -101,7 +101,7 @@ def test_a_failure_names_the_parameter_and_shows_the_value_in_short() -> None:
         LOADER.from_json(b'{"needed":5,"On":"' + b"y" * 500 + b'"}')
 
     text = caught.value.text or ""
-    assert text.startswith('On: true or false is needed, got "yyy')
+    assert text.startswith('On: expected true or false, got "yyy')
     assert text.endswith("...")
     assert len(text) < 120
 

@@ -208,7 +208,7 @@ def test_a_file_in_the_home_is_read_and_flags_win(tmp_path: Path) -> None:
         ('monicker = "x"', "unknown setting monicker; did you mean moniker?"),
         ("block-interval = 2", "unknown setting block-interval; did you mean block_interval?"),
         ("NODERPC_WORKERS = 2", "unknown setting NODERPC_WORKERS; did you mean workers?"),
-        ("max_batch = -1", "max_batch = -1: a whole number of at least 1 is needed"),
+        ("max_batch = -1", "max_batch = -1: expected a whole number of at least 1"),
         ('dialect = "latin"', "dialect = 'latin': known are document, comet-0.34"),
         ('rpc_laddr = "x"', "rpc_laddr = 'x': an address is tcp://host:port"),
         ("= 1", ""),

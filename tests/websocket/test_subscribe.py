@@ -125,7 +125,7 @@ def test_after_unsubscribing_nothing_is_read(node: Node, connect: Connect) -> No
         ("unsubscribe_all", None, "subscription not found"),
         ("subscribe", {"query": "x="}, "failed to parse query: offset 2: EOF"),
         ("subscribe", {"query": "x='" + "y" * 509 + "'"}, "at most 512 bytes are read"),
-        ("subscribe", {"query": 5}, "query: a text is needed"),
+        ("subscribe", {"query": 5}, "query: expected a string"),
         ("subscribe", None, "query: is required"),
         ("subscribe", ["a='1'", "b='2'"], "at most 1 parameters"),
     ],

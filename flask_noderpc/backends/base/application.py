@@ -268,7 +268,7 @@ class Application(ApplicationAccess, ABC):
         """Return the changes that restore the state after an earlier block; raise
         :exc:`~flask_noderpc.errors.NotSupported` if they are not available any more."""
         raise NotSupported(
-            "the application keeps no earlier states, its blocks stay",
+            "the application stores no earlier states, so blocks can't be reverted",
             "NODERPC_APPLICATION = 'bank' and 'evm' keep them",
         )
 

@@ -33,7 +33,7 @@ class ChainBackend:
 
     def __init__(self, reads: ChainReads) -> None:
         if not isinstance(reads, ChainReads):
-            raise ConfigurationError(f"reads is {short_repr(reads)}: a ChainReads is needed")
+            raise ConfigurationError(f"reads is {short_repr(reads)}: expected a ChainReads")
         self.reads = reads
         """Reads of the chain that the routes use."""
 

@@ -93,7 +93,7 @@ class Mempool:
         Without ``replaces`` no transaction with the same sender and nonce may be pending; raise
         :exc:`~flask_noderpc.errors.NonceTaken` otherwise.
         """
-        raise NotSupported("this backend takes no transactions of its own")
+        raise NotSupported("this backend accepts no transactions")
 
     def pending(self, limit: int) -> PendingTxs:
         """Return at most ``limit`` pending transactions, oldest first."""

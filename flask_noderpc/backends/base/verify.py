@@ -133,9 +133,7 @@ def _check(
     block_id = hashes.block_id
     meta = BlockMeta(block_id, hashes.size, block.header, len(block.txs), block.form)
     if (stored_id, reads.block_meta(height)) != (block_id, meta):
-        raise InvalidBlock(
-            f"block {height}: stored with another id, size or count than its own"
-        )
+        raise InvalidBlock(f"block {height}: stored with a wrong ID, size or count")
     if reads.height_of(block_id.hash) != height:
         raise InvalidBlock(f"block {height}: found under another hash than its own")
     unsupported |= check_signatures(head.chain_id, commit, head.validators)

@@ -215,6 +215,6 @@ def _refuse_below(at: Connection, height: int) -> None:
         lowest = base
     if height < lowest:
         raise NotSupported(
-            f"the chain can't go back below height {lowest}, the state before it is not known",
+            f"the chain can't be reverted below height {lowest}: the earlier state is unknown",
             "NODERPC_RETAIN_BLOCKS keeps more",
         )

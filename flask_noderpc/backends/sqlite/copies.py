@@ -150,7 +150,7 @@ def copy(
         # No other process uses the copy, and the snapshot is already open, so the lock will not
         # go away.
         if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise StoreError("the copy can't go on, the file is locked", str(target))
+            raise StoreError("the copy can't continue, the file is locked", str(target))
         if progress is not None:
             progress(remaining, total)
 

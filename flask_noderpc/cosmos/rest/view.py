@@ -67,7 +67,7 @@ class RestLayer(Layer):
         if isinstance(backend, EmbeddedChain) and not _is_of_sdk(backend.application):
             raise InvalidSetting(
                 "NODERPC_REST needs a chain of the Cosmos SDK: NODERPC_APPLICATION = 'bank',"
-                " nodes of one in NODERPC_UPSTREAM, or an application of your own with"
+                " nodes of one in NODERPC_UPSTREAM, or your own application with"
                 " sdk_prefix()"
             )
         self._dispatcher = mounted.node

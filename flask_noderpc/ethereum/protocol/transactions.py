@@ -215,7 +215,9 @@ def _check_sidecar(items: rlp.Reader, hashes: tuple[bytes, ...]) -> None:
     _sized(items, _PROOF, len(hashes) * proofs, "proofs")
     for index, (commitment, expected_hash) in enumerate(zip(commitments, hashes, strict=True)):
         if _HASH_VERSION + sha256(commitment).digest()[1:] != expected_hash:
-            raise InvalidTransaction(f"blob {index}: the commitment is not of its hash")
+            raise InvalidTransaction(
+                f"blob {index}: the commitment does not match its versioned hash"
+            )
 
 
 def _sized(items: rlp.Reader, size: int, count: int, what: str) -> list[bytes]:
@@ -223,7 +225,7 @@ def _sized(items: rlp.Reader, size: int, count: int, what: str) -> list[bytes]:
     while not inner.done:
         found.append(inner.string(what))
         if len(found[-1]) != size:
-            raise InvalidTransaction(f"{what} of {size} bytes are needed")
+            raise InvalidTransaction(f"expected {what} of {size} bytes")
     if len(found) != count:
         raise InvalidTransaction(f"invalid number of {len(found)} {what} for {count}")
     return found

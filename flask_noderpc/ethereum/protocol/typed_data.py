@@ -77,7 +77,7 @@ def _types(members: Mapping[str, Any]) -> Types:
     if not all(
         isinstance(text, str) for fields in types.values() for f in fields for text in f
     ):
-        raise ValueError("names and types of fields must be texts")
+        raise ValueError("names and types of fields must be strings")
     _check_size(types)
     return types
 

@@ -345,7 +345,7 @@ def b64_of(found: str) -> str:
     ("method", "params", "words"),
     [
         ("dev_mine", {"blocks": -1}, "blocks is from 0 to 100000, not -1"),
-        ("dev_mine", {"blocks": "many"}, "a 64-bit integer is needed"),
+        ("dev_mine", {"blocks": "many"}, "expected a 64-bit integer"),
         ("dev_mine", {"time": 1 << 62}, "too far ahead"),
         ("dev_mine", {"time": -1}, "lower than or equal"),
         ("dev_increaseTime", {}, "seconds: is required"),

@@ -67,8 +67,8 @@ def test_bytes_that_are_no_transaction_are_refused(raw: bytes) -> None:
     ("place", "value", "message"),
     [
         (2, [], "invalid number of 0 blobs for 1"),
-        (2, [BLOB[1:]], "blobs of 131072 bytes are needed"),
-        (3, [b"\x01" * 48], "blob 0: the commitment is not of its hash"),
+        (2, [BLOB[1:]], "expected blobs of 131072 bytes"),
+        (3, [b"\x01" * 48], "blob 0: the commitment does not match its versioned hash"),
         (3, [], "invalid number of 0 commitments for 1"),
         (4, [bytes(48)], "invalid number of 1 proofs for 128"),
         (4, b"no list", "rlp: expected input list for proofs"),

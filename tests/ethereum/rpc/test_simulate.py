@@ -228,7 +228,7 @@ _PAID = {"maxFeePerGas": "0x77359400", "gas": "0x20000"}
             {"calls": [{"data": "0x61ea605ffd"}]},
             {},
             -32000,
-            f"the answer is larger than {_LARGEST} bytes",
+            f"the response is larger than {_LARGEST} bytes",
         ),
     ],
 )

@@ -462,7 +462,7 @@ def test_a_call_is_traced_on_a_state_and_in_a_block_that_are_otherwise(node: Nod
         (
             "debug_traceCall",
             [_SPIN, "latest"],
-            "the answer is larger than 2000000 bytes (NODERPC_MAX_RESPONSE_BYTES raises"
+            "the response is larger than 2000000 bytes (NODERPC_MAX_RESPONSE_BYTES raises"
             " this; limit, disableStack or onlyTopCall make a trace smaller)",
         ),
         (

@@ -27,7 +27,7 @@ class OutputLimit:
         self._left -= size
         if self._left < 0:
             raise TraceStopped(
-                f"the answer is larger than {self._size} bytes",
+                f"the response is larger than {self._size} bytes",
                 "NODERPC_MAX_RESPONSE_BYTES raises this; limit, disableStack or"
                 " onlyTopCall make a trace smaller",
             )

@@ -159,7 +159,7 @@ def _prestate(config: Mapping[str, Any]) -> TracerConfig:
 
 def _mux(config: Mapping[str, Any]) -> TracerConfig:
     if "muxTracer" in config:
-        raise EvmError("muxTracer can't hold itself")
+        raise EvmError("muxTracer can't contain itself")
     return Mux({name: _tracer_named(name, options) for name, options in config.items()})
 
 

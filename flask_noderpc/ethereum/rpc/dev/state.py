@@ -155,7 +155,9 @@ def _accounts(ctx: Context, record: Record, root: bytes) -> Iterator[tuple[str, 
         budget.spend(1)
         left -= size
         if left < 0:
-            raise EvmError("the state is too large for one answer (NODERPC_MAX_RESPONSE_BYTES)")
+            raise EvmError(
+                "the state is too large for one response (NODERPC_MAX_RESPONSE_BYTES)"
+            )
 
     for address, account in accounts.by_address(record, root):
         code = accounts.code_of(record, account)
