@@ -87,8 +87,8 @@ def check_offered(backend: ChainBackend, query: Query) -> None:
     if wanted and wanted <= NODE_EVENTS:
         raise NotSupported(
             f"no events of {', '.join(sorted(wanted))} here: a companion reads blocks,"
-            " which contain no timeouts and no failed rounds; subscribe at one of the nodes that it"
-            " follows (NODERPC_UPSTREAM)"
+            " which contain no timeouts and no failed rounds; subscribe at one of the nodes"
+            " that it follows (NODERPC_UPSTREAM)"
         )
 
 
