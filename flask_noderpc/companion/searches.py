@@ -107,8 +107,8 @@ class ForwardedSearches:
             raise SearchIncomplete(
                 f"the store has indexed the blocks from height {lowest} on, and no node could"
                 f" search those below: {error}",
-                f"a query with tx.height >= {lowest}, or block.height in block_search, is served"
-                " from the store",
+                f"a query with tx.height >= {lowest}, or block.height in block_search, is"
+                " served from the store",
             ) from None
 
     def _believed(self) -> set[str]:
