@@ -231,7 +231,7 @@ def test_a_route_of_the_host_s_own_has_its_group(backend: chain.PeeredBackend) -
         text = page(client, f"/try?api={api}")
         assert ">Others</h2>" in text
         assert ">My &lt;group&gt;</h2>" in text
-        assert "What &lt;b&gt;this&lt;/b&gt; app says." in text
+        assert "Greeting of &lt;b&gt;this&lt;/b&gt; app." in text
 
 
 def test_the_page_reports_an_unusable_store(make_app: MakeApp) -> None:

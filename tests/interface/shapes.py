@@ -34,7 +34,7 @@ def check(value: object, kind: Kind, where: str = "result") -> list[str]:
 def _complaints(value: object, kind: Kind, where: str) -> Iterator[str]:
     if isinstance(kind, str):
         if not _SCALARS[kind](value):
-            yield f"{where}: {value!r} is not a {kind}"
+            yield f"{where}: expected {kind}, got {value!r}"
     elif kind.keys() == {"shape"}:
         yield from _shape(value, str(kind["shape"]), where)
     elif kind.keys() == {"array"}:
@@ -53,7 +53,7 @@ def _shape(value: object, name: str, where: str) -> Iterator[str]:
 
 def _array(value: object, expected: Kind, where: str) -> Iterator[str]:
     if not isinstance(value, list):
-        yield f"{where}: {value!r} is not an array"
+        yield f"{where}: expected array, got {value!r}"
         return
     for index, item in enumerate(value):
         yield from _complaints(item, expected, f"{where}[{index}]")
@@ -63,7 +63,7 @@ def _fields(
     value: object, fields: Mapping[str, Kind], extras: Mapping[str, Kind], where: str
 ) -> Iterator[str]:
     if not isinstance(value, dict):
-        yield f"{where}: {value!r} is not an object"
+        yield f"{where}: expected object, got {value!r}"
         return
     expected = _first_names(fields)
     for name in expected:

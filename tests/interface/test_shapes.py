@@ -156,11 +156,11 @@ def test_an_unexpected_nested_field_is_named() -> None:
 def test_a_scalar_where_an_object_belongs_is_named() -> None:
     value = BLOCK_ID | {"parts": 1}
 
-    assert check(value, {"shape": "BlockID"}) == ["result.parts: 1 is not an object"]
+    assert check(value, {"shape": "BlockID"}) == ["result.parts: expected object, got 1"]
 
 
 def test_an_element_is_named_by_its_place() -> None:
-    assert check([1, "2"], {"array": "number"}) == ["result[1]: '2' is not a number"]
+    assert check([1, "2"], {"array": "number"}) == ["result[1]: expected number, got '2'"]
 
 
 def test_every_complaint_is_given() -> None:
@@ -173,14 +173,14 @@ def test_the_id_of_a_node_is_lower_case() -> None:
     value = NODE_INFO | {"id": str(NODE_INFO["id"]).upper()}
 
     assert check(value, {"shape": "NodeInfo"}) == [
-        "result.id: '6EED0C8523F39DB9E1C0DCD99C93C3039B6F7B94' is not a lower hex"
+        "result.id: expected lower hex, got '6EED0C8523F39DB9E1C0DCD99C93C3039B6F7B94'"
     ]
 
 
 def test_the_proof_of_a_transaction_is_an_object() -> None:
     value = TX | {"proof": ""}
 
-    assert check(value, {"shape": "TxLookup"}) == ["result.proof: '' is not an object"]
+    assert check(value, {"shape": "TxLookup"}) == ["result.proof: expected object, got ''"]
 
 
 def test_only_a_transaction_has_a_proof_beside_its_fields() -> None:
