@@ -144,7 +144,8 @@ def expected_members(name: str) -> set[str]:
 
 # The first block has no previous hash, and an absent vote has no address.
 EMPTY_HEX = re.compile(
-    r"\.(last_block_id(\.parts)?\.hash|signatures\[\d\]\.validator_address): expected hex, got ''"
+    r"\.(last_block_id(\.parts)?\.hash|signatures\[\d\]\.validator_address)"
+    ": expected hex, got ''"
 )
 
 
