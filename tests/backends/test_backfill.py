@@ -571,7 +571,7 @@ def test_an_empty_store_above_a_trusted_block_is_not_rewound(
     assert lease is not None
 
     for height in (0, TRUSTED - 1):
-        with pytest.raises(NotSupported, match=f"can't go back below height {TRUSTED}"):
+        with pytest.raises(NotSupported, match=f"can't be reverted below height {TRUSTED}"):
             store.rewind(height, {}, lease)
     store.rewind(TRUSTED, {}, lease)
 

@@ -381,7 +381,7 @@ def test_a_home_without_a_store_is_reported_and_none_created(tmp_path: Path) -> 
     [
         (["prune", "--retain", "1"], "name a store, or a node's folder with --home"),
         (["prune", "DATABASE"], "Missing option '--retain'"),
-        (["prune", "DATABASE", "--retain", "0"], "0 blocks are too few to keep"),
+        (["prune", "DATABASE", "--retain", "0"], "0 blocks are too few to retain"),
         (["backup", "DATABASE"], "and a new file"),
         (["backup", "nosuch.db", "copy.db"], "nosuch.db: no store is here"),
         (["backup", "DATABASE", "DATABASE"], "is there already"),

@@ -171,7 +171,7 @@ BAD_ROWS: dict[str, Any] = {
     "'ping' has no namespace": [Route("ping", height, NoParams, int)],
     "'acme_' has no namespace": [Route("acme_", height, NoParams, int)],
     "evm_routes: 'acme' is not a Route": ["acme"],
-    "evm_routes is 5: a list of Route": 5,
+    "evm_routes is 5: expected a list of Route": 5,
     "no schema for Sum of acme_sum": [Route("acme_sum", add, NoParams, Sum)],
     "its schema is a subclass of WireSchema": [
         Route("acme_sum", add, NoParams, Sum, schema=cast(Any, Sum))

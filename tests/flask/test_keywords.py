@@ -58,7 +58,9 @@ def test_a_keyword_overrides_a_value_of_an_instance(make_app: MakeApp) -> None:
 
 @pytest.mark.features
 def test_a_wrong_value_in_an_instance_is_refused_with_its_key(make_app: MakeApp) -> None:
-    with pytest.raises(ConfigurationError, match="NODERPC_EVM_GAS_CAP = 1: a whole number"):
+    with pytest.raises(
+        ConfigurationError, match="NODERPC_EVM_GAS_CAP = 1: expected a whole number"
+    ):
         NodeRPC(make_app(), settings=[EthereumSettings(evm_gas_cap=1)])
 
 

@@ -193,7 +193,7 @@ def test_an_argument_of_the_wrong_kind_is_refused_by_its_name(
 
 def test_init_app_refuses_objects_that_are_no_flask_app() -> None:
     for app in ("x", None):
-        with pytest.raises(ConfigurationError, match=f"app is {app!r}: a Flask app"):
+        with pytest.raises(ConfigurationError, match=f"app is {app!r}: expected a Flask app"):
             NodeRPC().init_app(cast(Any, app))
 
 
@@ -201,7 +201,7 @@ def test_init_app_refuses_objects_that_are_no_flask_app() -> None:
 def test_a_prefix_that_is_no_path_is_refused_where_a_blueprint_is_registered(
     make_app: MakeApp, prefix: Any
 ) -> None:
-    with pytest.raises(ConfigurationError, match=f"url_prefix is {prefix!r}: a path"):
+    with pytest.raises(ConfigurationError, match=f"url_prefix is {prefix!r}: expected a path"):
         make_app().register_blueprint(noderpc_bp, url_prefix=prefix)
 
 
