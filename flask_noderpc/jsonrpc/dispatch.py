@@ -214,7 +214,9 @@ class Dispatcher:
         try:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
-            return Reply(self.envelope.status_of(error), self.envelope.refusal(error))
+            return Reply(
+                self.envelope.status_of(error), self.envelope.invalid_body_response(error)
+            )
         caller = _Caller(
             permissions,
             "post" if session_methods is None else "websocket",
@@ -419,7 +421,7 @@ class Dispatcher:
         if reads.version() != version or encoded.marks:
             # A block was committed meanwhile: the version of the result is unknown.
             return encoded
-        around = self.envelope.around(URI_ID, endpoint.error_member)
+        around = self.envelope.result_frame(URI_ID, endpoint.error_member)
         return self._cache.put(route.name, params, version, encoded, around)
 
     def _compute(self, caller: _Caller, route: Route[Any], params: Params) -> CachedResult:

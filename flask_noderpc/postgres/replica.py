@@ -140,14 +140,14 @@ class Replica:
                 break
         self._connecting = None
 
-    def suspend(self, patience_s: float) -> bool:
+    def suspend(self, timeout_s: float) -> bool:
         """Block new reads and close the connections; return true if all reads have ended."""
         self._ended.set()
         connecting = self._connecting
         if connecting is not None:
             connecting.join()
         self._is_up = False
-        return self._readers.suspend(patience_s)
+        return self._readers.suspend(timeout_s)
 
     def resume(self) -> None:
         """Resume reads."""

@@ -230,7 +230,7 @@ class Control(ABC):
         """Remove the newest blocks, as many as ``depth`` and at most all."""
 
     @abstractmethod
-    def by_hand(self) -> AbstractContextManager[None]:
+    def manual_mining(self) -> AbstractContextManager[None]:
         """Make no block but by :meth:`mine` of this thread until the context ends; calls of
         other threads wait."""
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from ...errors import InvalidTransaction
-from ...protocol.secp256k1eth import Key, keccak, signer
+from ...protocol.secp256k1eth import Key, keccak, recover_signer
 from ..domain.records import BLOB, LEGACY, EncodedTransaction, Transaction
 from . import rlp
 from .forms import FORMS, WORD
@@ -38,7 +38,7 @@ def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
     if unsigned and values["s"] == 0 and 0 < values["r"].bit_length() <= 160:
         sender = values["r"].to_bytes(20)
     else:
-        sender = signer(digest, parity, values["r"], values["s"])
+        sender = recover_signer(digest, parity, values["r"], values["s"])
     _refuse_beyond_words(values)
     return Transaction(
         **{**values, "chain_id": chain_id}, type=kind, raw=raw, hash=keccak(raw), sender=sender

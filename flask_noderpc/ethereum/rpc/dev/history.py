@@ -93,7 +93,7 @@ def reorg(ctx: Context, params: ReorgParams) -> None:
             f"expected indices of blocks below the depth, {depth}", code=INVALID_PARAMS
         )
     refused: list[EvmError] = []
-    with driving(ctx) as driven, driven.by_hand():
+    with driving(ctx) as driven, driven.manual_mining():
         _check_depth(ctx, depth, "Reorg")
         driven.rollback(depth)
         for block in range(depth):
