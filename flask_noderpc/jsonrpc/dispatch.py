@@ -65,7 +65,7 @@ encoded result."""
 
 _NO_METHODS: SessionMethods = MappingProxyType({})
 
-Given = bytes | Mapping[str, str]
+RawParams = bytes | Mapping[str, str]
 """Parameters as received: JSON, a query string, or the values of a URI and a form."""
 
 _Steps = Generator[Pending[Any], None, Answer]
@@ -81,7 +81,7 @@ class _Caller(NamedTuple):
     session_methods: SessionMethods = _NO_METHODS
     view: BatchView | None = None
 
-    def look_again(self) -> None:
+    def close_view(self) -> None:
         """Let the next calls of a batch see a newer chain."""
         if self.view is not None:
             self.view.close()
@@ -144,7 +144,7 @@ class Dispatcher:
             self._loaders[key] = ParamLoader(params, self._dialect.params, ignored)
         return self._loaders[key]
 
-    def get(self, name: str, values: Given, permissions: Permissions = ANONYMOUS) -> Reply:
+    def get(self, name: str, values: RawParams, permissions: Permissions = ANONYMOUS) -> Reply:
         """Execute a GET with a query string, or with the values of a URI and a form; return the
         response."""
         try:
@@ -228,7 +228,7 @@ class Dispatcher:
         try:
             answers = self._answers(calls, caller)
         finally:
-            caller.look_again()
+            caller.close_view()
         if not answers:
             return Reply(HTTPStatus.OK, b"")
         return self._batch_reply(answers, caller)
@@ -264,7 +264,7 @@ class Dispatcher:
         for number, item in enumerate(calls.items):
             if number and number % _CALLS_BEFORE_YIELD == 0:
                 # A snapshot of the store is not open for longer than this.
-                caller.look_again()
+                caller.close_view()
                 next_turn()
             if isinstance(item, BadCall):
                 answers.append(Answer(self.envelope.failure(item.id, item.error)))
@@ -348,7 +348,9 @@ class Dispatcher:
             return Pending(reply, waited.is_done)
         return Pending(lambda: body)
 
-    def _execute(self, name: str, given: Given, request_id: bytes, caller: _Caller) -> _Steps:
+    def _execute(
+        self, name: str, given: RawParams, request_id: bytes, caller: _Caller
+    ) -> _Steps:
         """Execute a call of any transport; raise its errors."""
         method = caller.session_methods.get(name)
         endpoint = self._endpoints.get(name)
@@ -364,7 +366,7 @@ class Dispatcher:
                 self._check_session_method(name, caller.permissions)
                 # A subscription begins at the current chain, even if earlier calls have read an
                 # older one.
-                caller.look_again()
+                caller.close_view()
                 assert isinstance(given, bytes)
                 result = method(request_id, given)
                 return Answer(self.envelope.success(request_id, result, error_member=False))
@@ -373,7 +375,7 @@ class Dispatcher:
                 self._make_ready(endpoint)
             params = self._params(endpoint, given, caller)
             if waits:
-                caller.look_again()
+                caller.close_view()
                 pending = endpoint.route.call(
                     self._context_of_client(caller.permissions.client), params
                 )
@@ -391,7 +393,7 @@ class Dispatcher:
         if not endpoint.route.is_immutable:
             self.ready()
 
-    def _params(self, endpoint: Endpoint, given: Given, caller: _Caller) -> Params:
+    def _params(self, endpoint: Endpoint, given: RawParams, caller: _Caller) -> Params:
         found: Params
         if not isinstance(given, bytes):
             found = endpoint.loader.from_uri(given)
@@ -407,7 +409,7 @@ class Dispatcher:
         if callable(chain_only):
             chain_only = chain_only(self._context, params)
         if route.reads_index or not chain_only:
-            caller.look_again()
+            caller.close_view()
         if not chain_only:
             return self._compute(caller, route, params)
         view = None if route.reads_index else caller.view
@@ -421,8 +423,8 @@ class Dispatcher:
         if reads.version() != version or encoded.marks:
             # A block was committed meanwhile: the version of the result is unknown.
             return encoded
-        around = self.envelope.result_frame(URI_ID, endpoint.error_member)
-        return self._cache.put(route.name, params, version, encoded, around)
+        frame = self.envelope.result_frame(URI_ID, endpoint.error_member)
+        return self._cache.put(route.name, params, version, encoded, frame)
 
     def _compute(self, caller: _Caller, route: Route[Any], params: Params) -> CachedResult:
         # Decided before the read: a block that arrives meanwhile may replace provisional data.

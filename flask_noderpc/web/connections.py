@@ -127,7 +127,7 @@ class Connections:
         while self._goes_on():
             for connection in tuple(self._open):
                 try:
-                    connection.look_at_clock()
+                    connection.check_deadlines()
                 except Exception:
                     # The other connections need the clock.
                     log.exception("a websocket can't be looked after")

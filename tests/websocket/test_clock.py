@@ -28,7 +28,7 @@ class Ticked(Connection):
         super().__init__(ours, Timing(), 1000)
         self.ticked = threading.Event()
 
-    def look_at_clock(self) -> None:
+    def check_deadlines(self) -> None:
         if self.fails:
             raise RuntimeError("a slip")
         self.ticked.set()
