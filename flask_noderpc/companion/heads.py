@@ -39,7 +39,7 @@ class Heads:
         turn, is_rest = divmod(self._polls, _OTHERS_EACH)
         if is_rest:
             return self._upstreams.ahead
-        readers = self._upstreams.usable()
+        readers = self._upstreams.usable_readers()
         return readers[turn % len(readers)].name
 
     def above(self, height: int) -> list[int]:

@@ -32,7 +32,7 @@ from ..errors import (
 from ..protocol.comet.genesis import read_genesis
 from ..protocol.comet.hashes import header_hash
 from .light import SignedBlock
-from .upstream import Answer, Call, NotDecoded, Upstream, call
+from .upstream import Call, CallResult, NotDecoded, Upstream, call
 
 # CometBFT: rpc/core/env.go, maxPerPage; rpc/core/blocks.go, limit.
 _PER_PAGE, METAS = 100, 20
@@ -53,7 +53,7 @@ class NoResults(UpstreamRefused):
     """The upstream has a block without its results."""
 
 
-class Misplaced(UpstreamMismatch):
+class MismatchedResponse(UpstreamMismatch):
     """The response belongs to another request, as from a proxy that was just changed."""
 
 
@@ -74,7 +74,7 @@ class ReadBlock:
 class Reader:
     """Reads one upstream; raises the errors of :class:`Upstream`.
 
-    A response for another height or page than requested raises :exc:`Misplaced`.
+    A response for another height or page than requested raises :exc:`MismatchedResponse`.
     """
 
     def __init__(self, node: Upstream) -> None:
@@ -118,7 +118,7 @@ class Reader:
                 )
         return found
 
-    def _ask_patiently(self, calls: Sequence[Call]) -> list[Answer]:
+    def _ask_patiently(self, calls: Sequence[Call]) -> list[CallResult]:
         """Ask for results; after a timeout, the next request may take twice as long."""
         timeout, began = self._results_s, time.monotonic()
         try:
@@ -162,8 +162,9 @@ class Reader:
         return self._own(height, self.node.get(ResultBlock, "block", height=height))
 
     def _own(self, height: int, found: ResultBlock | UpstreamRefused) -> tuple[BlockID, Block]:
-        """Return the block of a height, or raise its error; raise ``Misplaced`` for another
-        block, and ``UpstreamMismatch`` if the header does not have the reported hash."""
+        """Return the block of a height, or raise its error; raise ``MismatchedResponse`` for
+        another block, and ``UpstreamMismatch`` if the header does not have the reported
+        hash."""
         if isinstance(found, UpstreamRefused):
             raise found
         if found.block is None or found.block.header.height != height:
@@ -296,5 +297,5 @@ class Reader:
             raise UpstreamMismatch(self.name, f"genesis_chunked is not chunk {number}")
         return found
 
-    def _other(self, method: str, height: int) -> Misplaced:
-        return Misplaced(self.name, f"{method} is not that of height {height}")
+    def _other(self, method: str, height: int) -> MismatchedResponse:
+        return MismatchedResponse(self.name, f"{method} is not that of height {height}")

@@ -75,7 +75,7 @@ class Revival:
         self._age = age
         self._links: _Links | None = None
 
-    def linked_to(self) -> int:
+    def linked_trusted_height(self) -> int:
         """Return the height of the trusted header to which the blocks above the head are
         linked, or 0 if the head is young enough to prove them.
 
