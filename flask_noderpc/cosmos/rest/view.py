@@ -86,7 +86,7 @@ class RestLayer(Layer):
             if not isinstance(error, NodeRPCError) and propagates_exceptions():
                 raise
             shown = to_rpc_error(error)
-            reply = gateway.refused(error, shown.text_with_hint or str(shown))
+            reply = gateway.error_reply(error, shown.text_with_hint or str(shown))
         plain = Reply(reply.status, reply.body, headers=reply.headers)
         return to_flask(render_reply(views.policy, head, plain))
 
