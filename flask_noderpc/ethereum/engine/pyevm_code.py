@@ -16,7 +16,7 @@ from eth_typing import Address
 
 from ..domain.execution import CODE_SIZE_LIMIT
 from .base import CALLS, CREATES, SELFDESTRUCT, SSTORE, Tracer
-from .pyevm_frames import Frame, Refused, ShownComputation, Step
+from .pyevm_frames import Frame, InspectableComputation, RefusedFrame, Step
 from .pyevm_instructions import IntStack, execute, table
 from .pyevm_precompiles import TEXTS, error_text, missing_gas, precompiles
 
@@ -62,7 +62,7 @@ _OPCODES = {
 _INSTRUCTIONS = table(_OPCODES)
 
 
-class Computation(ShownComputation):
+class Computation(InspectableComputation):
     """py-evm's computation with a tracer, and with less work between two instructions."""
 
     opcodes = _OPCODES
@@ -229,7 +229,7 @@ class Computation(ShownComputation):
 
     def _refuse_creation(self, step: Step) -> None:
         left = self._gas_meter.gas_remaining
-        if self._why_not(Refused(self, step, 0)) is _COLLISION:
+        if self._why_not(RefusedFrame(self, step, 0)) is _COLLISION:
             # EIP-684: the call frame got the gas, which is lost.
             self._refuse(step, self.offered - left)
         else:
@@ -280,7 +280,7 @@ class Computation(ShownComputation):
         """Trace a call that py-evm did not begin; geth begins it, and ends it at once."""
         tracer: Tracer = self.state.tracer  # type: ignore[attr-defined]
         self.settle(missing=missing)
-        frame = Refused(self, step, gas)
+        frame = RefusedFrame(self, step, gas)
         why = self._why_not(frame)
         tracer.enter(frame)
         tracer.exit(frame, b"", gas if why is _COLLISION else 0, TEXTS[why])

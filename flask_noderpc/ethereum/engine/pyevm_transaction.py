@@ -37,7 +37,7 @@ class _Authorization:
             raise ValueError("not signed")
 
 
-class Signed:
+class MessageTransaction:
     """A message in py-evm's form of a transaction."""
 
     def __init__(self, message: Message, nonce: int, base_fee: int) -> None:
@@ -94,7 +94,7 @@ class Executor(PragueTransactionExecutor):
             is_delegation=delegate is not None,
         )
 
-    def settle(self, transaction: Signed, computation: Any, gas_used: int) -> None:
+    def settle(self, transaction: MessageTransaction, computation: Any, gas_used: int) -> None:
         """Refund the gas that is left, pay the tip, and delete accounts."""
         state = self.vm_state
         left = (transaction.gas - gas_used) * transaction.gas_price

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from ...protocol.secp256k1eth import keccak
 from ..domain.records import EMPTY_ROOT
-from .rlp import Reader, encode, listed
+from .rlp import Reader, encode, encode_list
 from .trie import Record, decoded_path, encoded_path, items, load
 
 _NOTHING = encode(b"")
@@ -122,9 +122,9 @@ class _Trie:
             return encode([encoded_path(node.path, leaf=True), node.value])
         if isinstance(node, _Extension):
             path = encode(encoded_path(node.path, leaf=False))
-            return listed(path + self._reference(node.below))
+            return encode_list(path + self._reference(node.below))
         assert isinstance(node, _Branch)
-        return listed(b"".join(map(self._reference, node.children)) + _NOTHING)
+        return encode_list(b"".join(map(self._reference, node.children)) + _NOTHING)
 
     def _reference(self, node: _Node) -> bytes:
         """Return a node as its parent contains it: the node itself if it is shorter than its

@@ -180,7 +180,7 @@ class BlockNumber(ParamField):
         return height
 
 
-class Members:
+class MemberNames:
     """The names of an object's members.
 
     Go's encoding/json accepts names in upper or lower case, and uses the last of several equal
@@ -199,7 +199,7 @@ class Members:
         }
 
 
-_BLOCK = Members("blockNumber", "blockHash")
+_BLOCK = MemberNames("blockNumber", "blockHash")
 
 
 class BlockId(BlockNumber):
