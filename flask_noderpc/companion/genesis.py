@@ -39,7 +39,7 @@ def fetch_genesis(store: ChainStore, upstreams: Upstreams) -> None:
     """
     if store.reads.genesis_source() is not None:
         return
-    (found,) = upstreams.attempt(lambda reader: (_fetched(reader),))
+    (found,) = upstreams.attempt(lambda reader: (_fetch_genesis_chunks(reader),))
     if found is None:
         log.warning(
             "the genesis document has more than %d chunks: it is not stored", MAX_CHUNKS
@@ -52,7 +52,7 @@ def fetch_genesis(store: ChainStore, upstreams: Upstreams) -> None:
     store.set_genesis_chunks(found.source, found.chunks)
 
 
-def _fetched(reader: Reader) -> _FetchedGenesis | None:
+def _fetch_genesis_chunks(reader: Reader) -> _FetchedGenesis | None:
     first = reader.genesis_chunk(0)
     if first.total > MAX_CHUNKS:
         return None

@@ -135,7 +135,7 @@ class HeadAppender:
 
     def _set_standstill(self, reason: str) -> None:
         self._standstill = reason
-        shared_state.set_standstill(self._store, reason)
+        shared_state.set_standstill_reason(self._store, reason)
 
     def _set_ahead(self, block: shared_state.BlockAhead | None) -> None:
         self._ahead = block

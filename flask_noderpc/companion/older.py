@@ -73,7 +73,9 @@ class OlderReads:
         nothing is proven."""
         return self._read(
             ("metas", low, high),
-            lambda reader: FetchedValue(tuple(reader.metas_down(low, high)), is_proven=False),
+            lambda reader: FetchedValue(
+                tuple(reader.metas_descending(low, high)), is_proven=False
+            ),
             missing,
         )
 

@@ -25,7 +25,7 @@ from .connection import seconds_left
 from .decoding import IN_THIS_PROCESS, Decoders
 from .health import Health
 from .http import Unusable, UpstreamLimits
-from .race import Attempt, failure_of, first_answer
+from .race import Attempt, failure_of, first_result
 from .reader import MismatchedResponse, Reader
 from .threads import has_ended, started
 from .upstream import NotDecoded, Upstream
@@ -191,7 +191,7 @@ class Upstreams:
             for reader in readers
         )
         if not alone and len(readers) > 1:
-            return first_answer(attempts)
+            return first_result(attempts)
         found = (each.make() for each in attempts)
         return next((each for each in found if each is not None), None)
 

@@ -10,7 +10,7 @@ from ..backends.sql.store import ChainStore
 from ..domain.network import BackfillProgress
 
 _REFUSED, _BACKFILL, _NEWEST = "refused", "backfill", "newest"
-_STANDSTILL, _AHEAD = "standstill", "ahead"
+_STANDSTILL, _AHEAD = "standstill_reason", "ahead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ def set_newest_seen(store: ChainStore, height: int, now: int) -> None:
     store.set_metadata(_NEWEST, jsoncodec.encode(NewestSighting(height, now)))
 
 
-def standstill(store: ChainStore) -> str:
+def standstill_reason(store: ChainStore) -> str:
     """Return why the head can't be followed until the operator acts, or an empty string."""
     return (store.metadata(_STANDSTILL) or b"").decode()
 
 
-def set_standstill(store: ChainStore, reason: str) -> None:
+def set_standstill_reason(store: ChainStore, reason: str) -> None:
     """Store why the head can't be followed."""
     store.set_metadata(_STANDSTILL, reason.encode())
 

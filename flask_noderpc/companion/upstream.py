@@ -248,16 +248,18 @@ class Upstream:
         try:
             response = self._http.post(body, kind, calls=len(calls), timeout=timeout)
         except Unusable:
-            return self._ask_fewer(calls, timeout)
+            return self._ask_in_smaller_batches(calls, timeout)
         if isinstance(response, _Response):
-            return self._ask_fewer(calls, timeout)
+            return self._ask_in_smaller_batches(calls, timeout)
         self._batch.record_success()
         by_id = {each.id: each for each in response if type(each.id) is int}
         if by_id.keys() != set(range(len(calls))):
-            return self._ask_fewer(calls, timeout)
+            return self._ask_in_smaller_batches(calls, timeout)
         return [self._answer(asked, by_id[number]) for number, asked in enumerate(calls)]
 
-    def _ask_fewer(self, calls: Sequence[Call], timeout: float) -> list[CallResult]:
+    def _ask_in_smaller_batches(
+        self, calls: Sequence[Call], timeout: float
+    ) -> list[CallResult]:
         """Ask in smaller batches, after the response to a batch could not be used as a
         whole."""
         self._batch.record_refusal(len(calls))

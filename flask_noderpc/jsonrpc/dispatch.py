@@ -35,7 +35,7 @@ from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .context import ANONYMOUS, BatchBudget, BatchView, Context, Permissions
 from .guard import OPEN, Guard
 from .params import MemoizedLoader, P, ParamLoader, Params
-from .reply import Answer, Instrumentation, Reply, Reproducible, to_rpc_error
+from .reply import CallReply, Instrumentation, Reply, Reproducible, to_rpc_error
 from .route import CachedResult, ResultCache, Route, RouteTable
 
 # Calls of a batch between two yields to other requests.
@@ -68,7 +68,7 @@ _NO_METHODS: SessionMethods = MappingProxyType({})
 RawParams = bytes | Mapping[str, str]
 """Parameters as received: JSON, a query string, or the values of a URI and a form."""
 
-_Steps = Generator[Pending[Any], None, Answer]
+_Steps = Generator[Pending[Any], None, CallReply]
 """Steps of a call: the work that it waits for, if any, and finally its response."""
 
 
@@ -166,7 +166,7 @@ class Dispatcher:
         """Return a response with the status and headers of the app's refusal."""
         return Reply(HTTPStatus(error.status), body, headers=tuple(error.headers.items()))
 
-    def _reply(self, answer: Answer, caller: _Caller, *, is_cacheable: bool) -> Reply:
+    def _reply(self, answer: CallReply, caller: _Caller, *, is_cacheable: bool) -> Reply:
         """Return the response to a single call."""
         if answer.denied is not None:
             return self._denied(answer.denied, answer.body)
@@ -233,7 +233,7 @@ class Dispatcher:
             return Reply(HTTPStatus.OK, b"")
         return self._batch_reply(answers, caller)
 
-    def _batch_reply(self, answers: list[Answer], caller: _Caller) -> Reply:
+    def _batch_reply(self, answers: list[CallReply], caller: _Caller) -> Reply:
         is_bare = len(answers) == 1 and self.envelope.lone_reply_is_bare
         replies = [answer.body for answer in answers]
         body = replies[0] if is_bare else self.envelope.batch(replies)
@@ -258,8 +258,8 @@ class Dispatcher:
         answer = self._answer(item, item.id, caller)
         return self._reply(answer, caller, is_cacheable=self._is_cacheable(caller))
 
-    def _answers(self, calls: Calls, caller: _Caller) -> list[Answer]:
-        answers: list[Answer] = []
+    def _answers(self, calls: Calls, caller: _Caller) -> list[CallReply]:
+        answers: list[CallReply] = []
         budget = BatchBudget(self._context.settings)
         for number, item in enumerate(calls.items):
             if number and number % _CALLS_BEFORE_YIELD == 0:
@@ -267,7 +267,7 @@ class Dispatcher:
                 caller.close_view()
                 next_turn()
             if isinstance(item, BadCall):
-                answers.append(Answer(self.envelope.failure(item.id, item.error)))
+                answers.append(CallReply(self.envelope.failure(item.id, item.error)))
             elif item.id is not None:
                 answers.append(self._answer_within(budget, item, item.id, caller))
             elif budget.spent() is None:
@@ -276,21 +276,21 @@ class Dispatcher:
 
     def _answer_within(
         self, budget: BatchBudget, call: Call, request_id: bytes, caller: _Caller
-    ) -> Answer:
+    ) -> CallReply:
         refusal = budget.spent()
         if refusal is not None:
             # Further results are not computed, as they would be dropped.
-            return Answer(self.envelope.failure(request_id, refusal))
+            return CallReply(self.envelope.failure(request_id, refusal))
         answer = self._answer(call, request_id, caller)
         if budget.consume(len(answer.body)):
             return answer
-        return Answer(self.envelope.failure(request_id, AnswerTooLarge()))
+        return CallReply(self.envelope.failure(request_id, AnswerTooLarge()))
 
     def _notify(self, call: Call, caller: _Caller) -> None:
         if self.envelope.runs_notifications:
             self._answer(call, b"null", caller)
 
-    def _answer(self, call: Call, request_id: bytes, caller: _Caller) -> Answer:
+    def _answer(self, call: Call, request_id: bytes, caller: _Caller) -> CallReply:
         try:
             return _finished(self._execute(call.method, call.params, request_id, caller))
         except Exception as error:
@@ -298,13 +298,13 @@ class Dispatcher:
                 self._propagate(error)
             return self._failed(error, request_id, caller)
 
-    def _failed(self, error: Exception, request_id: bytes, caller: _Caller) -> Answer:
+    def _failed(self, error: Exception, request_id: bytes, caller: _Caller) -> CallReply:
         """Return the response to a call that raised an error."""
         denied = error if isinstance(error, NotAuthorized) else None
         rpc_error = to_rpc_error(error)
         if caller.transport == "websocket":
             rpc_error = self.envelope.over_websocket(rpc_error)
-        return Answer(self.envelope.failure(request_id, rpc_error), denied=denied)
+        return CallReply(self.envelope.failure(request_id, rpc_error), denied=denied)
 
     def _propagate(self, error: Exception) -> None:
         """Raise an unexpected exception if the app propagates exceptions.
@@ -369,7 +369,7 @@ class Dispatcher:
                 caller.close_view()
                 assert isinstance(given, bytes)
                 result = method(request_id, given)
-                return Answer(self.envelope.success(request_id, result, error_member=False))
+                return CallReply(self.envelope.success(request_id, result, error_member=False))
             endpoint = self._permitted(name, endpoint, caller.permissions)
             if caller.view is None or not caller.view.is_held:
                 self._make_ready(endpoint)
@@ -384,9 +384,9 @@ class Dispatcher:
             else:
                 encoded = self._result(caller, endpoint, params)
             if request_id is URI_ID and encoded.reply:
-                return Answer(encoded.reply, encoded, endpoint.route)
+                return CallReply(encoded.reply, encoded, endpoint.route)
             body = self.envelope.success(request_id, encoded.result, endpoint.error_member)
-            return Answer(body, encoded, endpoint.route)
+            return CallReply(body, encoded, endpoint.route)
 
     def _make_ready(self, endpoint: Endpoint) -> None:
         # Immutable results are served even if the store can't be read.
@@ -482,11 +482,11 @@ class Dispatcher:
         return endpoint
 
 
-def _finished(steps: _Steps) -> Answer:
+def _finished(steps: _Steps) -> CallReply:
     """Return the response, after waiting for the call's work."""
     try:
         while True:
             next(steps)
     except StopIteration as done:
-        answer: Answer = done.value
+        answer: CallReply = done.value
         return answer

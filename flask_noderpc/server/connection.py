@@ -16,12 +16,12 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from ..concurrency import next_turn
 from ..web.rules.head import ClientLimit, client_key, unmapped
-from .direct import Answer, DirectAdapter, RawRequest, ResponseCache
+from .direct import DirectAdapter, DirectResponse, RawRequest, ResponseCache
 from .http import (
     Body,
     ExpectationFailed,
+    FairSocketReader,
     HeadReader,
-    InTurns,
     InvalidBody,
     RequestHead,
     RequestTooLong,
@@ -84,7 +84,7 @@ class Connection(Place):
         super().__init__(client_of(address))
         self._service = service
         self._sock, self._address = sock, address
-        self._bytes = InTurns(sock.makefile("rb", 0))
+        self._bytes = FairSocketReader(sock.makefile("rb", 0))
         self._rfile = BufferedReader(self._bytes)
         self._heads = HeadReader(self._rfile)
 
@@ -242,7 +242,7 @@ class Connection(Place):
         head: RequestHead,
         response: WSGIResponse,
         raw_request: RawRequest | None,
-        answer: Answer,
+        answer: DirectResponse,
     ) -> None:
         """Cache the response to a call that may be repeated."""
         response_cache = self._service.response_cache

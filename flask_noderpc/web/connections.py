@@ -101,7 +101,7 @@ class Connections:
             self._begin()
 
     @contextmanager
-    def one(self, connection: Connection) -> Iterator[None]:
+    def watch(self, connection: Connection) -> Iterator[None]:
         """Check a connection's deadlines while it is open."""
         self._begin_after_fork()
         with self._lock:
@@ -202,7 +202,7 @@ class WebSocketServer:
                 return session.settle(seconds)
 
         try:
-            with self._connections.one(connection):
+            with self._connections.watch(connection):
                 connection.run(receive, session.pull, session.cancel, settle)
         finally:
             session.close()

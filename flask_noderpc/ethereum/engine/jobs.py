@@ -68,10 +68,10 @@ class ExecuteBlock(Job[ExecutedBlock]):
 
     def __call__(self, engine: EvmEngine) -> ExecutedBlock:
         world = engine.world(self.root)
-        outcomes = tuple(self._done(world, each) for each in self.txs)
+        outcomes = tuple(self._execute(world, each) for each in self.txs)
         return ExecutedBlock(world.commit(), outcomes)
 
-    def _done(
+    def _execute(
         self, world: World, each: bytes | Overrides
     ) -> tuple[Transaction, Outcome] | RefusedTransaction | None:
         if isinstance(each, bytes):

@@ -205,7 +205,7 @@ class Computation(InspectableComputation):
                 self.settle()
                 return
             except VMError as error:
-                self.settle(error_text(error), missing_gas(error) + self._unasked(error))
+                self.settle(error_text(error), missing_gas(error) + self._uncharged_gas(error))
                 raise
             if self.step is not None and opcode in CREATES:
                 self._refuse_creation(self.step)
@@ -216,7 +216,7 @@ class Computation(InspectableComputation):
         self.offered = 0 if self.should_burn_gas else self._gas_meter.gas_remaining
         return self.offered
 
-    def _unasked(self, error: VMError) -> int:
+    def _uncharged_gas(self, error: VMError) -> int:
         """Return the gas that py-evm would have charged after an amount that exceeded the rest.
 
         geth adds up the whole cost of an SSTORE before charging it.
@@ -324,7 +324,7 @@ def computation_class(code_size_limit: int) -> type[Computation]:
     return type("Computation", (Computation,), {"code_size_limit": code_size_limit})
 
 
-def touched(computation: Any) -> set[Address]:
+def touched_accounts(computation: Any) -> set[Address]:
     """Return the accounts that EIP-161 deletes if they are empty.
 
     py-evm: collect_touched_accounts; address 3 even in failed calls (github.com/ethereum/EIPs,
@@ -335,8 +335,8 @@ def touched(computation: Any) -> set[Address]:
     while waiting:
         each, is_vain = waiting.pop()
         is_vain = is_vain or each.is_error
-        touched = {each.msg.to, *(() if each.is_error else each.beneficiaries)}
-        found |= touched & {_RIPEMD160} if is_vain else touched
+        touched_accounts = {each.msg.to, *(() if each.is_error else each.beneficiaries)}
+        found |= touched_accounts & {_RIPEMD160} if is_vain else touched_accounts
         waiting += ((child, is_vain) for child in each.children)
     return found - {CREATE_CONTRACT_ADDRESS}
 

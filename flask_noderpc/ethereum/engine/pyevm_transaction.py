@@ -13,7 +13,7 @@ from ...protocol.secp256k1eth import ORDER
 from ..domain.execution import Message
 from ..domain.records import BLOB, Authorization
 from ..protocol.validity import initcode_gas, intrinsic_gas
-from .pyevm_code import touched
+from .pyevm_code import touched_accounts
 
 _CREATES = Address(b"")
 
@@ -106,6 +106,6 @@ class Executor(PragueTransactionExecutor):
         for address in computation.get_accounts_for_deletion():
             state.delete_account(address)
         # EIP-161: the coinbase is touched even by a tip of 0.
-        for address in touched(computation):
+        for address in touched_accounts(computation):
             if state.account_exists(address) and state.account_is_empty(address):
                 state.delete_account(address)

@@ -52,7 +52,9 @@ def changed(
     node = trie.changed(None if root == EMPTY_ROOT else root, changes)
     if node is None:
         return EMPTY_ROOT, {}
-    return node if isinstance(node, bytes) else trie.stored(trie.encoded(node)), trie.written
+    return node if isinstance(node, bytes) else trie.store_node(
+        trie.encoded(node)
+    ), trie.written
 
 
 class _Trie:
@@ -134,9 +136,9 @@ class _Trie:
         if isinstance(node, bytes):
             return encode(node)
         raw = self.encoded(node)
-        return raw if len(raw) < 32 else encode(self.stored(raw))
+        return raw if len(raw) < 32 else encode(self.store_node(raw))
 
-    def stored(self, raw: bytes) -> bytes:
+    def store_node(self, raw: bytes) -> bytes:
         """Store an encoded node; return its hash."""
         digest = keccak(raw)
         self.written[digest] = raw

@@ -140,9 +140,9 @@ class _Prestate(Recorder):
         """Return the accounts, or both sides of their changes."""
         if self._show.diff:
             return self._changes()
-        return {data(address): _shown(seen) for address, seen in self._shown_before()}
+        return {data(address): _account_json(seen) for address, seen in self._accounts_before()}
 
-    def _shown_before(self) -> list[tuple[bytes, _InitialAccount]]:
+    def _accounts_before(self) -> list[tuple[bytes, _InitialAccount]]:
         whole = self._show.include_empty
         return [each for each in self._seen.items() if whole or not each[1].empty]
 
@@ -157,7 +157,7 @@ class _Prestate(Recorder):
                     continue
                 after[name] = changed
             if self._show.include_empty or not seen.empty:
-                before[name] = _shown(seen)
+                before[name] = _account_json(seen)
         return {"pre": before, "post": after}
 
     def _change(self, address: bytes, seen: _InitialAccount) -> dict[str, Any] | None:
@@ -181,7 +181,7 @@ class _Prestate(Recorder):
         return made if made or changed else None
 
 
-def _shown(seen: _InitialAccount) -> dict[str, Any]:
+def _account_json(seen: _InitialAccount) -> dict[str, Any]:
     made: dict[str, Any] = {"balance": hex(seen.balance)}
     if seen.nonce:
         made["nonce"] = seen.nonce

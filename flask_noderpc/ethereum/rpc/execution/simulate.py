@@ -156,7 +156,7 @@ def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...
     blocks = tuple(_chained(base, payload.blocks))
     made = _run(ctx, Simulate(root, base, blocks, rules))
     return tuple(
-        _shown(ctx, each, full_transactions=payload.full_transactions) for each in made
+        _encode_block(ctx, each, full_transactions=payload.full_transactions) for each in made
     )
 
 
@@ -194,7 +194,7 @@ def _run(ctx: Context, job: Simulate) -> tuple[SimulatedBlock, ...]:
         raise EvmError(text, code=next(codes, INTERNAL_ERROR)) from None
 
 
-def _shown(
+def _encode_block(
     ctx: Context, simulated: SimulatedBlock, *, full_transactions: bool
 ) -> jsoncodec.Raw:
     block = jsoncodec.decode(ctx.encode(BlockView(simulated.block, full_transactions)))

@@ -145,12 +145,12 @@ def status(ctx: Context, params: NoParams) -> Pool:
 
 def content(ctx: Context, params: NoParams) -> Pool:
     """All pending transactions, by sender and nonce."""
-    return _shown(ctx, lambda placed: placed)
+    return _pool_content(ctx, lambda placed: placed)
 
 
 def inspect(ctx: Context, params: NoParams) -> Pool:
     """All pending transactions, each as a line of text."""
-    return _shown(ctx, lambda placed: _line(placed.transaction))
+    return _pool_content(ctx, lambda placed: _line(placed.transaction))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def _count(senders: _Senders) -> int:
     return sum(map(len, senders.values()))
 
 
-def _shown(ctx: Context, show: Callable[[RPCTransaction], Any]) -> Pool:
+def _pool_content(ctx: Context, show: Callable[[RPCTransaction], Any]) -> Pool:
     pending, queued = _split_by_nonce_gap(ctx)
     return {
         name: {to_checksum(sender): _by_nonce(found, show) for sender, found in senders.items()}
