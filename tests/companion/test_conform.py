@@ -113,10 +113,10 @@ def _websocket_server(answer: str) -> Respond:
     [
         ('{"jsonrpc":"2.0","id":1,"result":{}}', ""),
         ('{"jsonrpc":"2.0","id":1,"error":{"code":-32603}}', "is refused"),
-        ('{"jsonrpc":"2.0","id":1,"result":null}', "is none"),
-        ('{"jsonrpc":"2.0","id":7,"result":{}}', "is none"),
-        ('{"type":"welcome"}', "is none"),
-        ("<html>", "is none"),
+        ('{"jsonrpc":"2.0","id":1,"result":null}', "invalid response to subscribe"),
+        ('{"jsonrpc":"2.0","id":7,"result":{}}', "invalid response to subscribe"),
+        ('{"type":"welcome"}', "invalid response to subscribe"),
+        ("<html>", "invalid response to subscribe"),
     ],
 )
 def test_a_websocket_takes_subscriptions(answer: str, reason: str) -> None:
