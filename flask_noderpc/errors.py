@@ -18,7 +18,7 @@
     │   │   ├── Forbidden           the caller may not do this
     │   │   │   ├── OriginRefused() · HostRefused() · NotAuthorized(method)
     │   │   │   └── SigningRefused()    its keys sign only for local callers
-    │   │   ├── KeyProtected(wish)  a validator key must not sign a height twice
+    │   │   ├── KeyProtected(action)  a validator key must not sign a height twice
     │   │   ├── TxRejected(reason)
     │   │   │   ├── TxInCache · TxTooLarge(size, limit) · NonceTaken()
     │   │   ├── InvalidEvidence(reason)
@@ -222,9 +222,9 @@ class SigningRefused(Forbidden):
 class KeyProtected(Refused):
     """The call would let a validator key sign a height twice."""
 
-    def __init__(self, wish: str) -> None:
+    def __init__(self, action: str) -> None:
         super().__init__(
-            f"{wish} would sign a height again, and a validator key of this home is not a"
+            f"{action} would sign a height again, and a validator key of this home is not a"
             " development key",
             "a home that NODERPC_DEV (noderpc start --dev) makes has a development key: use a"
             " new home",

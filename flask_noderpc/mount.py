@@ -26,7 +26,7 @@ from .settings import Settings
 from .web.connections import Connections, WebSocketServer
 from .web.layers import EVERY_METHOD, Layer, Mounted, Path, layers_of
 from .web.pages import (
-    Index,
+    IndexPage,
     PageRule,
     Readiness,
     base_path,
@@ -195,7 +195,7 @@ class Mount:
     def _serve_paths(self, dialect: Dialect, guard: Guard, authorize: Authorize | None) -> None:
         settings = self.settings
         allowed_routes = RouteTable(r for r in self.routes if guard.has(r.name))
-        index = Index(
+        index = IndexPage(
             allowed_routes, self.backend, self.start, dialect, settings.exclude_routes
         )
         self.views = Views(

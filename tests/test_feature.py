@@ -182,7 +182,7 @@ def test_the_banner_shows_the_accounts_of_a_feature(tmp_path: Path) -> None:
     settings = Settings(application="mine", dev=True)
     kind = application_kinds()["mine"]
     with closing(socket.create_server(("127.0.0.1", 0))) as sock:
-        place = banner.Place(NODE, Address("127.0.0.1", 0), "", "")
+        place = banner.ServedAddress(NODE, Address("127.0.0.1", 0), "", "")
         bound = [(place, sock)]
         shown = banner.Banner(settings, bound, "", banner.Pages(), home=tmp_path, kind=kind)
         port = sock.getsockname()[1]

@@ -14,7 +14,7 @@ from ..domain.validator import ValidatorSet
 from ..errors import ChainHalted, ConfigurationError, GenesisNotAvailable, InvalidBlock
 from ..protocol.comet.chain_state import ChainState
 from .clock import Clock
-from .home import Home, NewChain, create, exists, genesis_path
+from .home import Home, NewChain, create, genesis_path, has_genesis
 from .proposal import check_power
 
 log = logging.getLogger("flask_noderpc.chain")
@@ -28,7 +28,7 @@ def open_home(store: ChainStore, folder: Path, clock: Clock, new: NewChain) -> H
     """
     # Check the store first: another process may be creating both, and creates the home before
     # the chain.
-    if store.has_chain() and not exists(folder):
+    if store.has_chain() and not has_genesis(folder):
         raise ConfigurationError(
             f"{store.location.shown} holds a chain, and its keys are not in"
             f" {folder}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a new file"

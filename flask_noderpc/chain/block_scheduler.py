@@ -45,7 +45,7 @@ class BlockSchedule:
     """True to produce blocks only by calls of :meth:`Producer.produce`."""
 
     @property
-    def begins_alone(self) -> bool:
+    def produces_first_block(self) -> bool:
         """True if the first block is produced without a transaction."""
         return not self.manual and (self.empty_blocks or self.proof_blocks or self.first_block)
 
@@ -163,7 +163,7 @@ class BlockScheduler:
             self._stopping.wait(_YIELD_S)
 
     def _awaits_genesis_time(self) -> bool:
-        reason = self.producer.not_begun()
+        reason = self.producer.reason_not_begun()
         if reason and not self._awaited:
             log.warning("no block is produced yet: %s", reason)
         self._awaited = bool(reason)
@@ -197,7 +197,7 @@ class BlockScheduler:
         """Return true if a block is due without a pending transaction."""
         if self.schedule.empty_blocks or self._failed:
             return True
-        if not self.schedule.begins_alone:
+        if not self.schedule.produces_first_block:
             return False
         # CometBFT: consensus/state.go, needProofBlock.
         height = self._store.reads.latest_height()
@@ -241,7 +241,7 @@ class ChainHealth(Health):
         self._clock, self._is_timed = clock, is_timed
 
     def problem(self) -> str:
-        if self._scheduler and (reason := self._scheduler.producer.not_begun()):
+        if self._scheduler and (reason := self._scheduler.producer.reason_not_begun()):
             return f"no block is produced yet: {reason}"
         return self.not_producing() or self._late()
 

@@ -152,7 +152,7 @@ _ROWS = (
 )
 
 _PEERS = "there is no P2P network, and --upstream follows other nodes"
-_OTHERS = {
+_UNSUPPORTED_MEMBERS = {
     "proxy_app": (
         "tcp://127.0.0.1:26658",
         "the application runs in this process: --application (NODERPC_APPLICATION)",
@@ -186,7 +186,7 @@ def differences(config: Mapping[str, Any], settings: Settings) -> Iterator[str]:
             shown = ",".join(ours) if isinstance(ours, tuple) else ours
             name = f"{flag_of(row.setting)} (NODERPC_{row.setting.upper()})"
             yield f"{row.member} = {_short(value)}: {name} is {_short(shown)}"
-    for name, (default, instead) in _OTHERS.items():
+    for name, (default, instead) in _UNSUPPORTED_MEMBERS.items():
         value = _member(config, name)
         if value is not None and value != default:
             yield f"{name} = {_short(value)}: {instead}"

@@ -115,11 +115,11 @@ class DevControl(Control):
         )
         return self._store.reads.hash_at(height) if is_stored and height else b""
 
-    def _resigning_producer(self, wish: str) -> Producer:
+    def _resigning_producer(self, action: str) -> Producer:
         """Return the producer; raise ``KeyProtected`` if its keys must not sign a height
         again."""
         producer = self._producer()
-        producer.check_development(wish)
+        producer.check_development(action)
         return producer
 
     def revert(self, number: int) -> bool:
@@ -162,7 +162,7 @@ class DevControl(Control):
             self._snapshots = {k: v for k, v in self._snapshots.items() if v.height <= height}
 
     @contextmanager
-    def by_hand(self) -> Iterator[None]:
+    def manual_mining(self) -> Iterator[None]:
         with self._lock:
             block_scheduler = self._block_scheduler()
             schedule = block_scheduler.schedule

@@ -182,7 +182,7 @@ class EmbeddedChain(ChainBackend):
         self._check_identity()
         self._is_copy = self._is_read_only_copy()
         if self._is_copy:
-            if node_home.exists(self.home):
+            if node_home.has_genesis(self.home):
                 self._set_node_info(node_home.load(self.home, self.clock.now(), self._dialect))
             return
         home = self.open_home()
@@ -201,7 +201,7 @@ class EmbeddedChain(ChainBackend):
             self._block_schedule.lease_s,
             sender=self,
             genesis_time=home.genesis.genesis_time,
-            timely=self._control is not None and signer.is_development,
+            uses_clock_time=self._control is not None and signer.is_development,
             retain=self.retain_blocks,
             batch_state=self._batch_state,
         )
@@ -235,7 +235,7 @@ class EmbeddedChain(ChainBackend):
         is_shared = self.store.location.folder is None
         if self._produces and not is_shared:
             return False
-        is_without_keys = self.store.has_chain() and not node_home.exists(self.home)
+        is_without_keys = self.store.has_chain() and not node_home.has_genesis(self.home)
         if is_without_keys and self._produces:
             log.warning(
                 "no keys of %s are in %s/config: this host serves and takes transactions, and"
@@ -260,7 +260,7 @@ class EmbeddedChain(ChainBackend):
         home = open_home(self.store, self.home, self.clock, new)
         if self._control is None:
             return home
-        return node_home.adopt(
+        return node_home.mark_old_development_key(
             self.home, home, self._genesis_app_state, has_blocks=self._has_own_blocks()
         )
 
@@ -377,10 +377,14 @@ class EmbeddedChain(ChainBackend):
     def awaits_first_block(self) -> bool:
         """Return true until the first block is stored, unless an error prevents its
         production."""
-        if self._is_copy or not self._block_schedule.begins_alone or self.reads.latest_height():
+        if (
+            self._is_copy
+            or not self._block_schedule.produces_first_block
+            or self.reads.latest_height()
+        ):
             return False
         scheduler = self._block_scheduler
-        if scheduler is not None and scheduler.producer.not_begun():
+        if scheduler is not None and scheduler.producer.reason_not_begun():
             return False
         return not self._health().not_producing()
 

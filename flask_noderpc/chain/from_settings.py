@@ -22,20 +22,22 @@ from .comet_config import warn_of_ignored
 from .embedded import EmbeddedChain
 from .source import DevAccounts, dev_accounts_of
 
-Make = Callable[[AppState], Application]
+ApplicationFactory = Callable[[AppState], Application]
 
 
-def kvstore(settings: Settings, path: str, memory: CacheMemory) -> Make:
+def kvstore(settings: Settings, path: str, memory: CacheMemory) -> ApplicationFactory:
     """Return the factory of the application ``kvstore``."""
     return kvstore_of(settings.dialect)
 
 
-def merkle(settings: Settings, path: str, memory: CacheMemory) -> Make:
+def merkle(settings: Settings, path: str, memory: CacheMemory) -> ApplicationFactory:
     """Return the factory of the application ``merkle``."""
     return MerkleKVStore
 
 
-def application_named(name: str, settings: Settings, path: str, memory: CacheMemory) -> Make:
+def application_named(
+    name: str, settings: Settings, path: str, memory: CacheMemory
+) -> ApplicationFactory:
     """Return the factory of the application that NODERPC_APPLICATION names.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` if a package of its extra is not
@@ -46,7 +48,7 @@ def application_named(name: str, settings: Settings, path: str, memory: CacheMem
         from_settings = load(application_kinds()[name].make)
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_APPLICATION = {name!r}: {error}") from None
-    make: Make = from_settings(settings, path, memory)
+    make: ApplicationFactory = from_settings(settings, path, memory)
     return make
 
 

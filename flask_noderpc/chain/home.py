@@ -66,7 +66,7 @@ def genesis_path(folder: Path) -> Path:
     return folder / "config" / _GENESIS
 
 
-def exists(folder: Path) -> bool:
+def has_genesis(folder: Path) -> bool:
     """Return true if the folder has a genesis document."""
     return genesis_path(folder).exists()
 
@@ -157,7 +157,7 @@ def signing_paths(folder: Path) -> CometPaths:
 
 def _write_missing(folder: Path, paths: CometPaths, now: int, new: NewChain) -> None:
     config = folder / "config"
-    if exists(folder) and not paths.key.exists():
+    if has_genesis(folder) and not paths.key.exists():
         # A new key would not be a validator of this chain.
         raise ConfigurationError(
             f"{paths.key} is missing: put the key of this chain's validator back"
@@ -165,7 +165,7 @@ def _write_missing(folder: Path, paths: CometPaths, now: int, new: NewChain) -> 
     if not paths.key.exists():
         _write_new_key(config, paths, new.development)
     _write_once(config / _NODE_KEY, node_key_document(PrivateKey.generate()))
-    if not exists(folder):
+    if not has_genesis(folder):
         key = _read(paths.key, read_validator_key)
         genesis = Genesis(
             chain_id=new.chain_id or random_chain_id(),
@@ -192,7 +192,9 @@ def _write_new_key(config: Path, paths: CometPaths, development: bool) -> None:
     _write_once(paths.key, validator_key_document(key))
 
 
-def adopt(folder: Path, home: Home, app_state: bytes, *, has_blocks: bool) -> Home:
+def mark_old_development_key(
+    folder: Path, home: Home, app_state: bytes, *, has_blocks: bool
+) -> Home:
     """Mark the key of a home that an older version made under NODERPC_DEV, and return the home.
 
     Such a home has one key, no record of its signatures, and a development chain: the chain

@@ -58,7 +58,7 @@ class Producer:
         *,
         sender: object,
         genesis_time: int = 0,
-        timely: bool = False,
+        uses_clock_time: bool = False,
         retain: int | None = None,
         batch_state: BatchState | None = None,
     ) -> None:
@@ -66,8 +66,9 @@ class Producer:
         seconds.
 
         The signal ``block_committed`` is sent with ``sender``. No block is produced before
-        ``genesis_time``. With ``timely`` a block has the clock's time, at least a second after
-        the last block's time; otherwise it has the time of the votes for the last block.
+        ``genesis_time``. With ``uses_clock_time`` a block has the clock's time, at least a
+        second after the last block's time; otherwise it has the time of the votes for the last
+        block.
         ``retain`` is the minimum number of latest blocks that pruning leaves; with ``None`` the
         application decides. ``batch_state`` is the application's state for blocks that are
         stored together.
@@ -75,7 +76,7 @@ class Producer:
         self._batch_state = batch_state
         self._sender = sender
         self._genesis_time = genesis_time
-        self._timely = timely
+        self._uses_clock_time = uses_clock_time
         self._retain = retain
         # ABCI: retain height of the application's last Commit.
         self._retain_height: int | None = None
@@ -97,7 +98,7 @@ class Producer:
         self._block_started_at: float | None = None
         self._log = block_log.BlockLog()
 
-    def not_begun(self) -> str:
+    def reason_not_begun(self) -> str:
         """Return the reason why the first block is not due yet, or an empty string if it is
         due."""
         # CometBFT: node.go waits for the genesis time. Read the clock each time, as it may be
@@ -124,7 +125,7 @@ class Producer:
         """
         with self._lock:
             self._lease.acquire()
-            if reason := self.not_begun():
+            if reason := self.reason_not_begun():
                 raise NotReady(reason)
             began = self._block_started_at = time.monotonic()
             try:
@@ -166,7 +167,11 @@ class Producer:
     def _produce_empty(self, count: int, step: int | None) -> range:
         """Produce ``count`` blocks without transactions and return their heights; return an
         empty range if blocks have to be stored one by one."""
-        if not (self._batch_state and self._timely and self._app.makes_empty_blocks_together):
+        if not (
+            self._batch_state
+            and self._uses_clock_time
+            and self._app.makes_empty_blocks_together
+        ):
             return range(0)
         with self._lock:
             lease = self._lease.acquire()
@@ -253,7 +258,7 @@ class Producer:
         next_turn()
         head = self._store.head()
         self._sync_application(head)
-        if self._timely and not head.is_genesis:
+        if self._uses_clock_time and not head.is_genesis:
             head = self._with_block_time(head)
         evidence = self._evidence(head, evidence)
         limits = _block_limits(head, evidence)
@@ -363,10 +368,10 @@ class Producer:
         with self._lock:
             self._lease.release(last_error)
 
-    def check_development(self, wish: str) -> None:
+    def check_development(self, action: str) -> None:
         """Raise :exc:`~flask_noderpc.errors.KeyProtected` unless our keys may sign a height
-        again; ``wish`` names the action in the error text."""
-        self._signer.check_development(wish)
+        again; ``action`` names the action in the error text."""
+        self._signer.check_development(action)
 
     def rewind(self, height: int) -> None:
         """Remove the blocks above a height.

@@ -29,23 +29,23 @@ from .validator_keys import (
 class StoredChain(NamedTuple):
     """Heights that a home's keys have signed, according to its store."""
 
-    shown: str
+    store_name: str
     """Description of the store, for error texts."""
     head: int
     """Height of the last block; without blocks the height before the first block."""
     highest: int
     """Highest height that the keys may have signed: a process may have ended after it signed
     and before it stored the block."""
-    made: ChainState | None
+    own_state: ChainState | None
     """State after the last block if this home made the blocks, or ``None``."""
 
 
-Proof = Callable[[], StoredChain]
+ReadStoredChain = Callable[[], StoredChain]
 
 log = logging.getLogger("flask_noderpc.chain")
 
 
-_NEVER = '{"height": "0", "round": 0, "step": 0}'
+_EMPTY_RECORD_JSON = '{"height": "0", "round": 0, "step": 0}'
 
 
 class GuardedKey:
@@ -103,7 +103,7 @@ class GuardedKey:
         write_record(self._path, record, durable=durable)
         return signed
 
-    def prepare(self, proof: Proof, *, accept_loss: bool) -> None:
+    def prepare(self, read_stored: ReadStoredChain, *, accept_loss: bool) -> None:
         """Write a missing record from the chain that this home made.
 
         A link whose file is missing is not replaced: the file may be on a disk that is not
@@ -113,26 +113,26 @@ class GuardedKey:
         """
         record = read_record(self._path)
         # Read the head after the record: another process may be producing blocks.
-        stored = proof()
+        stored = read_stored()
         if not self._is_link:
             # Create the folder even if no record is written here: the user may write one.
             make_folder(self._path.parent)
         if record is not None:
             if record.height > stored.highest:
-                self._lose(stored, accept_loss=accept_loss)
+                self._accept_lost_blocks(stored, accept_loss=accept_loss)
         elif self.is_development:
             return
-        elif stored.made is None or self._is_link:
+        elif stored.own_state is None or self._is_link:
             raise ConfigurationError(
                 f"{self._path} is missing, so the heights that the validator key has signed"
                 " are unknown, and signing a height twice may cost a validator its stake: copy"
                 " this file from the machine that signed last, follow its chain with"
                 " --upstream, or begin a new chain in a new folder with `noderpc init --home`;"
                 " if no other node has blocks that the key signed, as with a home of version"
-                f" 0.1 without blocks, write {_NEVER} to the file"
+                f" 0.1 without blocks, write {_EMPTY_RECORD_JSON} to the file"
             )
         else:
-            self._write_first(_record_of(stored.made, self.key))
+            self._write_first(_record_of(stored.own_state, self.key))
 
     def _write_first(self, record: LastSigned) -> None:
         with locked(self._path.parent):
@@ -140,7 +140,7 @@ class GuardedKey:
             if read_record(self._path) is None:
                 write_record(self._path, record, durable=True)
 
-    def _lose(self, stored: StoredChain, *, accept_loss: bool) -> None:
+    def _accept_lost_blocks(self, stored: StoredChain, *, accept_loss: bool) -> None:
         """Let a development key continue without blocks that the store has lost.
 
         Raise :exc:`~flask_noderpc.errors.ConfigurationError` for other keys, and without
@@ -157,14 +157,14 @@ class GuardedKey:
             log.warning(
                 "%s: --accept-loss: %s are missing (%s), and the chain goes on from block %s:"
                 " clients that saw the missing blocks will see others in their place",
-                stored.shown,
+                stored.store_name,
                 lost,
                 count,
                 stored.head,
             )
             return
         raise ConfigurationError(
-            f"{stored.shown}: {lost} are missing ({count}; the last one may not have been"
+            f"{stored.store_name}: {lost} are missing ({count}; the last one may not have been"
             f" committed): the head of the store is block {stored.head}, and {self._path} says"
             f" that the validator key has signed height {record.height}; put back the store, or"
             " a backup, or another host's database that has them (NODERPC_DATABASE), follow the"
@@ -181,7 +181,7 @@ class GuardedKey:
         refused = "--accept-loss is for development keys: " if accept_loss else ""
         return (
             f"{refused}signing a height twice costs a validator its stake; if no other node or"
-            f" client has seen these blocks, write {_NEVER} to {self._path.name}"
+            f" client has seen these blocks, write {_EMPTY_RECORD_JSON} to {self._path.name}"
         )
 
     def lower(self, height: int) -> None:
@@ -213,10 +213,10 @@ class Signer:
         self.is_development = all(file.is_development for file in files)
         """True if all keys may sign a height again."""
 
-    def prepare(self, proof: Proof, *, accept_loss: bool) -> None:
+    def prepare(self, read_stored: ReadStoredChain, *, accept_loss: bool) -> None:
         """Prepare each key; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
         for key in self.keys.values():
-            key.prepare(proof, accept_loss=accept_loss)
+            key.prepare(read_stored, accept_loss=accept_loss)
 
     def lower(self, height: int) -> None:
         """Lower the records of all development keys to a height."""
@@ -230,11 +230,11 @@ class Signer:
         self.check_development("a vote with another time")
         return {address: key.key for address, key in self.keys.items()}
 
-    def check_development(self, wish: str) -> None:
+    def check_development(self, action: str) -> None:
         """Raise :exc:`~flask_noderpc.errors.KeyProtected` unless all keys may sign a height
         again."""
         if not self.is_development:
-            raise KeyProtected(wish)
+            raise KeyProtected(action)
 
     def records(self) -> tuple[LastSigned, ...]:
         """Return the records of the keys that must not sign a height twice."""

@@ -35,7 +35,7 @@ from .comet_config import CometPaths, read_file
 
 _ED25519_NAME = "tendermint/PrivKeyEd25519"
 _ML_DSA_65_NAME = "cometbft/PrivKeyMlDsa65"
-_OTHERS: dict[str, tuple[str, type[PrivateKey]]] = {
+_SECRET_ONLY_TYPES: dict[str, tuple[str, type[PrivateKey]]] = {
     SECP256K1: ("tendermint/PrivKeySecp256k1", Secp256k1PrivateKey),
     BLS12_381: ("cometbft/PrivKeyBls12_381", Bls12381PrivateKey),
     SECP256K1ETH: ("tendermint/PrivKeySecp256k1eth", Secp256k1EthPrivateKey),
@@ -66,7 +66,7 @@ def read_validator_key(document: bytes) -> PrivateKey:
             " URL` follows the node that signs with it; `noderpc init --home NEW` makes a home"
             " of another key"
         )
-    others = dict(_OTHERS.values())
+    others = dict(_SECRET_ONLY_TYPES.values())
     if key.type not in others:
         raise ConfigurationError(
             f"key file: expected a {_ED25519_NAME} or, with the libraries of pip install"
@@ -103,8 +103,8 @@ def _ed25519(key: _Key) -> PrivateKey:
 
 
 def _private(key: PrivateKey) -> dict[str, Any]:
-    if key.public.type in _OTHERS:
-        return {"type": _OTHERS[key.public.type][0], "value": key.seed}
+    if key.public.type in _SECRET_ONLY_TYPES:
+        return {"type": _SECRET_ONLY_TYPES[key.public.type][0], "value": key.seed}
     return {"type": _ED25519_NAME, "value": key.seed + key.public.value}
 
 

@@ -20,7 +20,7 @@ from .node import main
 
 if TYPE_CHECKING:
     from ..domain.genesis import Genesis, GenesisValidator
-    from ..protocol.comet.genesis import Reading
+    from ..protocol.comet.genesis import ParsedGenesis
 
 # Reading needs several times this size as memory.
 _MAX_BYTES = 1 << 30
@@ -93,7 +93,7 @@ def check(file: str, application: str | None, dialect: str) -> None:
         sys.exit(FAILED)
 
 
-def _problems(reading: Reading, complaint: str) -> Iterator[str]:
+def _problems(reading: ParsedGenesis, complaint: str) -> Iterator[str]:
     """Yield everything that is refused, also by the application."""
     yield from reading.problems
     if complaint:
@@ -144,7 +144,7 @@ def _described(application: str, genesis: Genesis) -> Mapping[str, str]:
             chain.close()
 
 
-def _lines(reading: Reading) -> Iterator[str]:
+def _lines(reading: ParsedGenesis) -> Iterator[str]:
     from ..domain.time import to_text
 
     genesis, absent = reading.genesis, set(reading.findings.absent)
@@ -164,7 +164,7 @@ def _lines(reading: Reading) -> Iterator[str]:
         yield f"ignored members   {shown}{f' and {more} more' if more > 0 else ''}"
 
 
-def _params(reading: Reading, absent: set[str]) -> Iterator[str]:
+def _params(reading: ParsedGenesis, absent: set[str]) -> Iterator[str]:
     path = "consensus_params" if reading.form == "CometBFT" else "consensus.params"
     written = reading.version.params.write(reading.genesis.consensus_params)
     names = [(group, name) for group, members in written.items() for name in members]

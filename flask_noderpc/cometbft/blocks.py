@@ -139,17 +139,17 @@ class HeaderByHash(Params):
 NO_RESULT = ResultBlock(NO_BLOCK, None)
 
 
-def _is_before_all(ctx: Context, height: int | None) -> bool:
+def _is_latest_of_empty_chain(ctx: Context, height: int | None) -> bool:
     """Return true if the latest block is requested before the first one, and the dialect
     returns a result for that instead of an error."""
-    is_before_all = (
+    is_empty = (
         ctx.behaviours.unknown_block_is_null
         and height is None
         and ctx.backend.reads.latest_height() == 0
     )
-    if is_before_all:
+    if is_empty:
         _check_begun(ctx.backend)
-    return is_before_all
+    return is_empty
 
 
 def _height_of(ctx: Context, block_hash: bytes) -> int | None:
@@ -163,7 +163,7 @@ def _height_of(ctx: Context, block_hash: bytes) -> int | None:
 
 def block(ctx: Context, params: AtHeight) -> ResultBlock:
     """A block with its ID."""
-    if _is_before_all(ctx, params.height):
+    if _is_latest_of_empty_chain(ctx, params.height):
         return NO_RESULT
     return result_block(ctx.backend, block_height(ctx.backend, params.height))
 
@@ -184,7 +184,7 @@ def result_block(backend: ChainBackend, height: int) -> ResultBlock:
 
 def header(ctx: Context, params: AtHeight) -> ResultHeader:
     """A block's header."""
-    if _is_before_all(ctx, params.height):
+    if _is_latest_of_empty_chain(ctx, params.height):
         return ResultHeader(None)
     return _header_at(ctx, block_height(ctx.backend, params.height))
 
@@ -202,7 +202,7 @@ def _header_at(ctx: Context, height: int) -> ResultHeader:
 
 def block_results(ctx: Context, params: AtHeight) -> BlockResults:
     """Results of executing a block."""
-    if _is_before_all(ctx, params.height):
+    if _is_latest_of_empty_chain(ctx, params.height):
         raise ResultNotFound("could not find results for height #0")
     return ctx.backend.reads.results(block_height(ctx.backend, params.height))
 
@@ -210,7 +210,7 @@ def block_results(ctx: Context, params: AtHeight) -> BlockResults:
 def commit(ctx: Context, params: AtHeight) -> ResultCommit | None:
     """A header with the precommits that finalized its block."""
     backend = ctx.backend
-    if _is_before_all(ctx, params.height):
+    if _is_latest_of_empty_chain(ctx, params.height):
         return None
     signed, canonical = backend.reads.signed_header(block_height(backend, params.height))
     return ResultCommit(signed, canonical)

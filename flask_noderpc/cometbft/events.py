@@ -15,7 +15,7 @@ from ..domain.block import Block
 from ..domain.events import NewBlock, TxCommitted
 from ..domain.responses import EventItem, ResultBlock, ResultEvents
 from ..errors import SearchTooCostly
-from ..events.messages import Message, check_offered, messages_at
+from ..events.messages import Message, check_events_available, messages_at
 from ..events.query import Query, check_length, parse
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import Params, param
@@ -85,7 +85,7 @@ def _query(ctx: Context, text: str | None) -> Query | None:
         return None
     check_length(text)
     query = parse(text)
-    check_offered(ctx.backend, query)
+    check_events_available(ctx.backend, query)
     return query
 
 

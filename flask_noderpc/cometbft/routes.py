@@ -14,7 +14,7 @@ from .blocks import AtHeight
 
 # The commit that a node has for the latest height may differ from the commit that the next
 # block contains.
-CANONICAL_COMMIT = Cache(given="height", final=lambda result: result.canonical)
+CANONICAL_COMMIT = Cache(immutable_with="height", final=lambda result: result.canonical)
 # A block with an unknown hash may be produced later, so responses without a block are not
 # cacheable.
 KNOWN_BLOCK = Cache(always=True, final=lambda result: result.block is not None)

@@ -15,7 +15,7 @@ from ..jsonrpc.context import Context
 from ..jsonrpc.params import Params, param
 from ..wire.params import Flag, Int, Text
 from .blocks import page_slice, per_page, result_block
-from .txs import proven, result_tx
+from .txs import result_tx, with_proof
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ def _one(ctx: Context, tx_hash: bytes, prove: bool) -> FoundTxs:
         record = ctx.backend.reads.tx(tx_hash)
     except TxNotFound:
         return FoundTxs(0, ())
-    return FoundTxs(1, (proven(ctx.backend, record) if prove else record,))
+    return FoundTxs(1, (with_proof(ctx.backend, record) if prove else record,))
 
 
 def block_search(ctx: Context, params: BlockQuery) -> ResultBlockSearch:

@@ -66,10 +66,10 @@ def tx(ctx: Context, params: TxByHash) -> ResultTx:
     if not params.hash:
         raise ValueNotAllowed("transaction hash cannot be empty")
     found = ctx.backend.reads.tx(params.hash)
-    return result_tx(proven(ctx.backend, found) if params.prove else found)
+    return result_tx(with_proof(ctx.backend, found) if params.prove else found)
 
 
-def proven(backend: ChainBackend, found: TxResult) -> TxResult:
+def with_proof(backend: ChainBackend, found: TxResult) -> TxResult:
     """Return a transaction with the proof that its block contains it."""
     _, block = backend.reads.block(found.height)
     return replace(found, proof=hashes.tx_proof(block.txs, found.index))
@@ -166,7 +166,7 @@ def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxRe
     # noticed it.
     may_be_in_block = seen > before
     while True:
-        found = _committed(ctx.backend, tx_hash, before) if may_be_in_block else None
+        found = _find_new_tx(ctx.backend, tx_hash, before) if may_be_in_block else None
         if found is not None:
             return found
         remaining = deadline - time.monotonic()
@@ -179,7 +179,7 @@ def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxRe
         seen, may_be_in_block = waiter.wait_for_block(ctx.backend, seen, remaining), True
 
 
-def _committed(backend: ChainBackend, tx_hash: bytes, before: int) -> TxResult | None:
+def _find_new_tx(backend: ChainBackend, tx_hash: bytes, before: int) -> TxResult | None:
     """Return the transaction in a block above ``before``, or ``None``; an earlier transaction
     with the same hash is another transaction."""
     try:

@@ -146,7 +146,7 @@ def dial_seeds(ctx: Context, params: Seeds) -> ResultDial:
     """Ask other nodes for the addresses of peers."""
     if not params.seeds:
         raise ValueNotAllowed("no seeds provided")
-    with _refused():
+    with _mapped_value_errors():
         for address in params.seeds:
             check_address(address)
     ctx.backend.network.dial_seeds(params.seeds)
@@ -157,7 +157,7 @@ def dial_peers(ctx: Context, params: Peers) -> ResultDial:
     """Connect to other nodes."""
     if not params.peers:
         raise ValueNotAllowed("no peers provided")
-    with _refused():
+    with _mapped_value_errors():
         ids = peer_ids(params.peers)
         # CometBFT: persistent peers are stored by their addresses, other peers by their IDs.
         if not params.persistent and (params.private or params.unconditional):
@@ -174,7 +174,7 @@ def dial_peers(ctx: Context, params: Peers) -> ResultDial:
 
 
 @contextmanager
-def _refused() -> Iterator[None]:
+def _mapped_value_errors() -> Iterator[None]:
     try:
         yield
     except ValueError as error:

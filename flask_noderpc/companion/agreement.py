@@ -25,7 +25,7 @@ CURRENT_NS = 600 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class AgreedChain:
     """The chain of all nodes that are not refused."""
 
     chain_id: str
@@ -39,7 +39,7 @@ class Agreed:
 
 def agree(
     store: ChainStore, upstreams: Upstreams, chain_id: str, trust: TrustOptions
-) -> Agreed:
+) -> AgreedChain:
     """Return the chain of the nodes, and refuse nodes of other chains than the store's.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for nodes of several chains, for a
@@ -69,7 +69,7 @@ def agree(
     current = [each for each in synced if now - each.latest_block_time < CURRENT_NS]
     reached = [each.latest_block_height for each in current or synced]
     is_halted = are_halted([each.sync_info for each in found], now)
-    return Agreed(chains[0], min(reached or heights), max(heights), is_halted)
+    return AgreedChain(chains[0], min(reached or heights), max(heights), is_halted)
 
 
 def are_halted(found: Iterable[SyncInfo], now: int) -> bool:

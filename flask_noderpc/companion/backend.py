@@ -84,7 +84,7 @@ class CompanionBackend(ChainBackend):
 
     def _refused(self) -> dict[str, str]:
         # A store is only made once a node has reported a chain.
-        return shared_state.refused(self.store) if self.store.is_made() else {}
+        return shared_state.refused_upstreams(self.store) if self.store.is_made() else {}
 
     @cached_property
     def mempool(self) -> Mempool:

@@ -16,7 +16,7 @@ from ..errors import (
 from ..protocol.comet import hashes
 from ..protocol.comet.validators import is_rescaled_next, rotated
 from . import shared_state
-from .agreement import Agreed
+from .agreement import AgreedChain
 from .history import History
 from .light import FromTheFuture, SignedBlock, check_follows, check_set
 from .pool import Upstreams
@@ -48,7 +48,11 @@ class FetchOptions:
 
 
 def begin(
-    store: ChainStore, upstreams: Upstreams, agreed: Agreed, height: int, options: FetchOptions
+    store: ChainStore,
+    upstreams: Upstreams,
+    agreed: AgreedChain,
+    height: int,
+    options: FetchOptions,
 ) -> None:
     """Begin a store with the block of a trusted header, unless it has blocks.
 

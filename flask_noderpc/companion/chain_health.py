@@ -45,7 +45,7 @@ class CompanionHealth(Health):
         ahead = shared_state.ahead(self._store)
         return (
             self._network.last_error()
-            or shared_state.standstill(self._store)
+            or shared_state.standstill_reason(self._store)
             or (str(ahead) if ahead and ahead.seconds > _MAX_AHEAD_S else "")
             or self._late()
         )
@@ -71,7 +71,7 @@ class CompanionHealth(Health):
         gaps = gaps_of(self._store)
         results = [height for height, gap in gaps.items() if gap.part == RESULTS]
         progress = shared_state.backfill(self._store)
-        missing = [_shown(progress)] if progress and progress.left else []
+        missing = [_describe_backfill(progress)] if progress and progress.left else []
         missing += [
             f"block {gap.height} could not be fetched: {gap.reason}"
             for gap in gaps.values()
@@ -168,7 +168,7 @@ class CompanionHealth(Health):
                 )
 
 
-def _shown(progress: BackfillProgress) -> str:
+def _describe_backfill(progress: BackfillProgress) -> str:
     left = f"the backfill has {progress.left} blocks left"
     if progress.reason:
         return f"{left} and stands: {progress.reason}"

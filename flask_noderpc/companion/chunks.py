@@ -38,13 +38,13 @@ class Chunk(Generic[T]):
     content: T
 
 
-def upwards(low: int, high: int) -> Iterator[Range]:
+def ascending_ranges(low: int, high: int) -> Iterator[Range]:
     """Yield the ranges of chunks from ``low`` to ``high``."""
     for first in range(low, high + 1, CHUNK):
         yield first, min(first + CHUNK - 1, high)
 
 
-def downwards(low: int, high: int) -> Iterator[Range]:
+def descending_ranges(low: int, high: int) -> Iterator[Range]:
     """Yield the ranges of chunks from ``high`` down to ``low``."""
     for last in range(high, low - 1, -CHUNK):
         yield max(last - CHUNK + 1, low), last

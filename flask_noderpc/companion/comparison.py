@@ -75,17 +75,17 @@ class Comparison:
         """Compare a height now, if there are several usable nodes."""
         try:
             with suppress(UpstreamError, Busy, NotFound):
-                if len(self._upstreams.usable()) > 1:
+                if len(self._upstreams.usable_readers()) > 1:
                     self._compare(height)
         except Exception:
             log.exception("the results of block %d are not compared", height)
 
     def _compare(self, height: int) -> None:
-        stored = unproven(self._store.reads.results(height))
+        stored = unproven_values(self._store.reads.results(height))
         reported = self._upstreams.ask_all(
-            lambda reader: (reader.name, unproven(reader.results(height)))
+            lambda reader: (reader.name, unproven_values(reader.results(height)))
         )
-        dialects = {reader.node.known_dialect for reader in self._upstreams.usable()}
+        dialects = {reader.node.known_dialect for reader in self._upstreams.usable_readers()}
         for name, parts in reported:
             differing = [part for part in stored if parts[part] != stored[part]]
             if differing:
@@ -108,7 +108,7 @@ class Comparison:
         )
 
 
-def unproven(results: BlockResults) -> dict[str, Any]:
+def unproven_values(results: BlockResults) -> dict[str, Any]:
     """Return the values that no hash proves, in a form that is the same for nodes of all
     versions."""
     txs = results.tx_results

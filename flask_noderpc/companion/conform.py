@@ -46,7 +46,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Probed:
+class ProbeTarget:
     """A node to probe within ``seconds``; it should have ``methods``."""
 
     reader: Reader
@@ -76,14 +76,16 @@ class Probed:
             raise OutOfTime
 
 
-def conform(node: Probed) -> list[Finding]:
+def conform(node: ProbeTarget) -> list[Finding]:
     """Return the findings of all probes. Raise :exc:`~flask_noderpc.errors.UpstreamError` for a
     node that does not respond at all."""
     _ = node.status
     return [_finding(name, probe, node) for name, probe in _PROBES.items()]
 
 
-def _finding(name: str, probe: Callable[[Probed], Finding | Value], node: Probed) -> Finding:
+def _finding(
+    name: str, probe: Callable[[ProbeTarget], Finding | Value], node: ProbeTarget
+) -> Finding:
     try:
         node.check_time()
         found = probe(node)
@@ -97,18 +99,18 @@ def _finding(name: str, probe: Callable[[Probed], Finding | Value], node: Probed
 # The probes.
 
 
-def _lowest_block(node: Probed) -> Finding:
+def _lowest_block(node: ProbeTarget) -> Finding:
     found = _lowest(node, lambda height: bool(node.reader.headers(height, height)))
     reported = node.status.sync_info.earliest_block_height
     note = "" if found == reported else f"status says {reported}"
     return Finding("lowest block", found, note, is_good=not note)
 
 
-def _lowest_results(node: Probed) -> Value:
+def _lowest_results(node: ProbeTarget) -> Value:
     return _lowest(node, lambda height: _answers(node, "block_results", height=height))
 
 
-def _lowest_indexed(node: Probed) -> Finding:
+def _lowest_indexed(node: ProbeTarget) -> Finding:
     name = "lowest indexed block"
     shown = str(node.status.node_info.other.tx_index)
     if shown != "on":
@@ -116,18 +118,18 @@ def _lowest_indexed(node: Probed) -> Finding:
     return Finding(name, _lowest(node, lambda height: _is_indexed(node, height)))
 
 
-def _is_indexed(node: Probed, height: int) -> bool:
+def _is_indexed(node: ProbeTarget, height: int) -> bool:
     query = f"block.height={height}"
     found = jsoncodec.decode(bytes(node.reader.node.raw("block_search", query=query)))
     return bool(found["blocks"])
 
 
-def _answers(node: Probed, method: str, **params: int) -> bool:
+def _answers(node: ProbeTarget, method: str, **params: int) -> bool:
     node.reader.node.raw(method, **params)
     return True
 
 
-def _lowest(node: Probed, has: Callable[[int], bool]) -> int | None:
+def _lowest(node: ProbeTarget, has: Callable[[int], bool]) -> int | None:
     """Return the lowest height from which the node has something; ``None`` if it has
     nothing."""
 
@@ -152,7 +154,7 @@ def _lowest(node: Probed, has: Callable[[int], bool]) -> int | None:
     return high
 
 
-def _largest_batch(node: Probed) -> Finding:
+def _largest_batch(node: ProbeTarget) -> Finding:
     taken = 1
     for count in _BATCHES:
         node.check_time()
@@ -163,12 +165,12 @@ def _largest_batch(node: Probed) -> Finding:
     return Finding("calls in a batch", taken, note)
 
 
-def _websocket(node: Probed) -> Finding:
+def _websocket(node: ProbeTarget) -> Finding:
     reason = reason_against(node.reader.node.address, _WEBSOCKET_S)
     return Finding("websocket", not reason, reason, is_good=not reason)
 
 
-def _missing_methods(node: Probed) -> Finding:
+def _missing_methods(node: ProbeTarget) -> Finding:
     missing = []
     for method in node.methods:
         node.check_time()
@@ -180,7 +182,7 @@ def _missing_methods(node: Probed) -> Finding:
     return Finding("missing methods", ", ".join(missing) or "none", is_good=not missing)
 
 
-def _proven_heights(node: Probed) -> Finding:
+def _proven_heights(node: ProbeTarget) -> Finding:
     """Check headers, signatures, blocks and results of some heights, and that each header
     proves the next one by the rules of a light client."""
     trust = TrustOptions(period=10**6 * 24 * 3600 * SECOND, takes_unknown_keys=True)
@@ -199,7 +201,7 @@ def _proven_heights(node: Probed) -> Finding:
     return Finding("proven heights", len(heights), "; ".join(sorted(notes - {""})))
 
 
-def _lowest_state(node: Probed) -> int | None:
+def _lowest_state(node: ProbeTarget) -> int | None:
     """Return the lowest height for which the node has a block and validators.
 
     CometBFT's state/store.go, PruneStates, deletes validators together with results, separately
@@ -209,7 +211,7 @@ def _lowest_state(node: Probed) -> int | None:
     return max((each for each in bounds if isinstance(each, int)), default=None)
 
 
-def _check_block(node: Probed, signed: SignedBlock) -> None:
+def _check_block(node: ProbeTarget, signed: SignedBlock) -> None:
     """Raise ``ValueError`` unless a block and its results fit the headers."""
     (found,) = node.reader.blocks([signed.height], may_lack_results=True)
     header = signed.signed_header.header
@@ -230,7 +232,7 @@ def _spread(low: Value, high: int) -> list[int]:
     return sorted({*range(first, high, step), high})[-_CHECKED_HEIGHTS:] if high > 0 else []
 
 
-_PROBES: dict[str, Callable[[Probed], Finding | Value]] = {
+_PROBES: dict[str, Callable[[ProbeTarget], Finding | Value]] = {
     "chain": lambda node: node.status.node_info.network,
     "moniker": lambda node: node.status.node_info.moniker,
     "version": lambda node: node.status.node_info.version,

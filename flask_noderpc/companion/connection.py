@@ -24,7 +24,7 @@ _deadline: ContextVar[float] = ContextVar("noderpc_deadline", default=inf)
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
+def limit_time(seconds: float) -> Iterator[None]:
     """Limit the total time of all requests in this context."""
     token = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
     try:
@@ -77,7 +77,7 @@ def _response(deadline: float, sock: Any, *args: Any, **given: Any) -> HTTPRespo
     return HTTPResponse(_Socket(sock, deadline), *args, **given)  # type: ignore[arg-type]
 
 
-class _Bounded:
+class _TimeoutMixin:
     """A connection that is opened, and responds, within its timeouts.
 
     ``opened`` is called once it is open.
@@ -108,11 +108,11 @@ class _Bounded:
         super().close()  # type: ignore[misc]
 
 
-class _Connection(_Bounded, HTTPConnection):
+class _Connection(_TimeoutMixin, HTTPConnection):
     pass
 
 
-class _TlsConnection(_Bounded, HTTPSConnection):
+class _TlsConnection(_TimeoutMixin, HTTPSConnection):
     pass
 
 

@@ -19,7 +19,7 @@ from ..errors import (
     short_repr,
 )
 from .address import Address
-from .connection import seconds_left, within
+from .connection import limit_time, seconds_left
 from .forward_pool import Reserve
 from .http import HttpClient, UpstreamLimits
 from .in_flight import ReadsInFlight
@@ -79,7 +79,7 @@ class _Node:
         if response.error is not None:
             raise ForwardedCallFailed(response.error)
         if not bytes(response.result):
-            raise self._http.unusable("a response has neither result nor error")
+            raise self._http.unusable_error("a response has neither result nor error")
         return bytes(response.result)
 
     def _check(self, known: KnownBlock) -> None:
@@ -127,7 +127,7 @@ class ForwardedEvm(ForwardedCalls):
         """A block by which nodes of other chains are recognised; ``None`` at the start."""
 
     def call(self, method: str, params: bytes) -> bytes:
-        with self.reserve(), within(self._seconds):
+        with self.reserve(), limit_time(self._seconds):
             if not _SHARED.fullmatch(method) or b'"pending"' in params:
                 return self._call(method, params)
             return self._reads.get((method, params), lambda: self._call(method, params))

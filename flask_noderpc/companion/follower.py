@@ -144,7 +144,7 @@ class Follower:
                 daemon=True,
             )
             filling.start()
-            usable = self._upstreams.usable()
+            usable = self._upstreams.usable_readers()
             ticker = self._ticker = Ticker(
                 {each.name: each.node.address for each in usable}, ended
             )
@@ -174,7 +174,7 @@ class Follower:
         if refused == self._stored_refused:
             return
         try:
-            shared_state.set_refused(self._store, refused)
+            shared_state.set_refused_upstreams(self._store, refused)
             self._stored_refused = refused
         except BackendError as error:
             log.warning("other processes do not know which nodes are refused: %s", error)
@@ -186,7 +186,9 @@ class Follower:
 
     def _store_dialect(self) -> None:
         """Store the dialect of the nodes, for processes that start while no node responds."""
-        names = {reader.node.known_dialect for reader in self._upstreams.usable()} - {""}
+        names = {reader.node.known_dialect for reader in self._upstreams.usable_readers()} - {
+            ""
+        }
         if self._dialect in names or not names:
             # While nodes are upgraded one after the other, they have two dialects.
             return
@@ -222,7 +224,7 @@ class Follower:
         seconds = self._options.poll_s
         if ticker.is_live() and not self._appender.is_refused:
             seconds *= _LIVE_POLL
-        rates = [each.node.limits.rate for each in self._upstreams.usable()]
+        rates = [each.node.limits.rate for each in self._upstreams.usable_readers()]
         return max(seconds, *(_CALLS_PER_POLL / rate for rate in rates if rate), 0.0)
 
     def _fill_to(self, low: int, history: History, reported: int) -> int:

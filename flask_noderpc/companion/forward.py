@@ -32,7 +32,7 @@ from .cached_status import CachedStatus
 from .in_flight import ReadsInFlight
 from .pool import Upstreams
 from .reader import Reader
-from .rounds import has_rounds, translated
+from .rounds import has_rounds, translate_round
 
 T = TypeVar("T")
 
@@ -238,7 +238,7 @@ class ForwardedNetwork(Network):
                 lambda reader: (reader.node.raw(method), reader.node.dialect.name)
             ),
         )
-        return translated(shown, source, dialect) if has_rounds(source) else None
+        return translate_round(shown, source, dialect) if has_rounds(source) else None
 
     def validator_key(self) -> PublicKey:
         found = self._status.get()

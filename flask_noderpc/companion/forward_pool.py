@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from ..errors import UpstreamError, UpstreamRefused
-from .connection import within
+from .connection import limit_time
 from .pool import NoUpstream, Upstreams
 from .reader import Reader
 
@@ -43,13 +43,13 @@ class ForwardUpstreams(Upstreams):
         As a client waits, the error of one node is returned while others can't be reached, and
         all requests of a call share one timeout.
         """
-        with self.reserve(), within(self._seconds):
+        with self.reserve(), limit_time(self._seconds):
             return super().attempt(action, alone=alone, final=final)
 
-    def usable(self) -> list[Reader]:
+    def usable_readers(self) -> list[Reader]:
         """Return the readers that no process has refused; raise :exc:`NoUpstream`."""
         refused = self.refused_elsewhere()
-        readers = [each for each in super().usable() if each.name not in refused]
+        readers = [each for each in super().usable_readers() if each.name not in refused]
         if not readers:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
             raise NoUpstream(f"no upstream is left that can be believed: {reasons}")

@@ -41,7 +41,7 @@ def upstreams_of(settings: Settings, patience: float) -> Upstreams:
     :exc:`~flask_noderpc.errors.ConfigurationError` for invalid URLs.
     """
     limits = _limits(settings, patience)
-    return Upstreams.at(
+    return Upstreams.from_urls(
         _addresses(settings), settings.of(CompanionSettings).upstream_dialect, limits, patience
     )
 
@@ -55,7 +55,7 @@ def _addresses(settings: Settings) -> list[Address]:
 def _forward_of(settings: Settings) -> ForwardUpstreams:
     # A client waits, so each node is tried once.
     limits = _limits(settings, 0.0)
-    return ForwardUpstreams.at(
+    return ForwardUpstreams.from_urls(
         _addresses(settings), settings.of(CompanionSettings).upstream_dialect, limits, 0.0
     )
 

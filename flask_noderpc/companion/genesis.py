@@ -25,7 +25,7 @@ _FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Fetched:
+class _FetchedGenesis:
     source: GenesisSource
     chunks: tuple[bytes, ...]
     document: Genesis | None
@@ -39,7 +39,7 @@ def fetch_genesis(store: ChainStore, upstreams: Upstreams) -> None:
     """
     if store.reads.genesis_source() is not None:
         return
-    (found,) = upstreams.attempt(lambda reader: (_fetched(reader),))
+    (found,) = upstreams.attempt(lambda reader: (_fetch_genesis_chunks(reader),))
     if found is None:
         log.warning(
             "the genesis document has more than %d chunks: it is not stored", MAX_CHUNKS
@@ -52,14 +52,14 @@ def fetch_genesis(store: ChainStore, upstreams: Upstreams) -> None:
     store.set_genesis_chunks(found.source, found.chunks)
 
 
-def _fetched(reader: Reader) -> _Fetched | None:
+def _fetch_genesis_chunks(reader: Reader) -> _FetchedGenesis | None:
     first = reader.genesis_chunk(0)
     if first.total > MAX_CHUNKS:
         return None
     document = reader.genesis_of(first.content) if first.total == 1 else None
     rest = (reader.genesis_chunk(number).content for number in range(1, first.total))
     source = GenesisSource(first.total, reader.node.dialect.name, reader.name)
-    return _Fetched(source, (first.content, *rest), document)
+    return _FetchedGenesis(source, (first.content, *rest), document)
 
 
 class GenesisThread:

@@ -28,7 +28,7 @@ from ..protocol.comet import hashes
 from ..protocol.comet.chain_state import check_signatures
 from ..protocol.comet.key_types import are_known
 from .beginning import state_after
-from .chunks import Chunk, Range, are_down, fetch_all, fetch_next, fetch_one, upwards
+from .chunks import Chunk, Range, are_down, ascending_ranges, fetch_all, fetch_next, fetch_one
 from .gaps import reason_of
 from .head_age import HeadAge
 from .history import Progress
@@ -50,18 +50,18 @@ log = logging.getLogger("flask_noderpc.companion")
 
 
 @dataclass(frozen=True, slots=True)
-class Newer:
+class NewerBlocks:
     """Blocks of a range, lowest first, with the signed header of the highest."""
 
     blocks: list[CommittedBlock]
     top: SignedBlock
 
 
-Members = Callable[[Reader, Header], ValidatorSet]
+FindSigners = Callable[[Reader, Header], ValidatorSet]
 """A function that returns the set that signed a header; its priorities are not proven."""
 
 
-def fetch_newer(reader: Reader, low: int, high: int, members: Members) -> Newer:
+def fetch_newer(reader: Reader, low: int, high: int, members: FindSigners) -> NewerBlocks:
     """Return the blocks of a range, and the signed header of the highest."""
     header, commit = reader.commit(high)
     top = SignedBlock(SignedHeader(header, commit), members(reader, header))
@@ -77,7 +77,7 @@ def fetch_newer(reader: Reader, low: int, high: int, members: Members) -> Newer:
             # Before 0.38, CometBFT's results do not contain the app hash.
             results = replace(results, app_hash=app_hash or _app_hash(reader, each.height))
         blocks.append(CommittedBlock(each.block, commit, results, source=reader.name))
-    return Newer(blocks, top)
+    return NewerBlocks(blocks, top)
 
 
 def _app_hash(reader: Reader, height: int) -> bytes:
@@ -128,7 +128,7 @@ class Growth:
         while (first := self._store.reads.latest_height() + 1) <= last:
             high = self._below_ahead(first, last)
             try:
-                if linked_to := self._revival.linked_to():
+                if linked_to := self._revival.linked_trusted_height():
                     self._extend(min(high, linked_to - self._proven_only), progress, lease)
                 self._extend(high, progress, lease)
             except UpstreamRefused:
@@ -158,17 +158,17 @@ class Growth:
             self._append(fetch_next(self._upstreams, fetch, last), lease)
             progress(1)
             return
-        chunks = fetch_all(self._chunk, upwards(first, last), self._jobs)
+        chunks = fetch_all(self._chunk, ascending_ranges(first, last), self._jobs)
         with closing(chunks):
             for chunk in chunks:
                 self._append(chunk, lease)
                 low, high = chunk.range
                 progress(high - low + 1)
 
-    def _chunk(self, wanted: Range) -> Chunk[Newer]:
+    def _chunk(self, wanted: Range) -> Chunk[NewerBlocks]:
         return fetch_one(self._upstreams, self._fetch, wanted)
 
-    def _fetch(self, reader: Reader, low: int, high: int) -> Newer:
+    def _fetch(self, reader: Reader, low: int, high: int) -> NewerBlocks:
         top = high + 1 if self._proven_only else high
         return fetch_newer(reader, low, top, self._members)
 
@@ -180,7 +180,7 @@ class Growth:
             return known
         return reader.validators(header.height)
 
-    def _fetch_next(self, reader: Reader, low: int, high: int) -> Newer:
+    def _fetch_next(self, reader: Reader, low: int, high: int) -> NewerBlocks:
         return fetch_newer(reader, low, high, lambda *_: self._store.reads.validators(high))
 
     def may_step_over(self, error: UpstreamError) -> bool:
@@ -228,7 +228,7 @@ class Growth:
         )
         return item, top
 
-    def _append(self, chunk: Chunk[Newer], lease: Lease | None) -> None:
+    def _append(self, chunk: Chunk[NewerBlocks], lease: Lease | None) -> None:
         deadline = self._upstreams.deadline()
         while True:
             self._check_not_overtaken(chunk)
@@ -256,7 +256,7 @@ class Growth:
         if self._store.reads.latest_height() + 1 != chunk.range[0]:
             raise LeaseLost("another process has added blocks to the store")
 
-    def _check_headers(self, chunk: Chunk[Newer]) -> None:
+    def _check_headers(self, chunk: Chunk[NewerBlocks]) -> None:
         """Raise ``UpstreamMismatch`` unless the head's validators prove the chunk's headers."""
         headers = [each.block.header for each in chunk.content.blocks]
         self._prove(chunk.reader, headers, chunk.content.top)
@@ -286,7 +286,7 @@ class Growth:
         expected = self._revival.hash_at(top.height)
         if not expected:
             head = self._head()
-            prove(reader, head, top, self._trust, self._age.seen(head.height))
+            prove(reader, head, top, self._trust, self._age.newest_seen_at(head.height))
             return
         check_linked(reader.name, self._store.reads.chain_id(), top, expected, self._trust)
 
@@ -296,7 +296,7 @@ class Growth:
         commit = self._store.reads.commit(height)
         return SignedBlock(SignedHeader(header, commit), self._store.reads.validators(height))
 
-    def _prove_results(self, chunk: Chunk[Newer]) -> None:
+    def _prove_results(self, chunk: Chunk[NewerBlocks]) -> None:
         """Replace the head's results if the next header refutes them.
 
         The results of the latest block come unproven from one upstream. Raise

@@ -48,7 +48,7 @@ class HeadAge:
         """Return the header of the head."""
         return self._store.reads.block_meta(self._store.reads.latest_height()).header
 
-    def seen(self, height: int) -> int:
+    def newest_seen_at(self, height: int) -> int:
         """Return when the nodes had no block above a height, in nanoseconds, or 0.
 
         A block that came later has that time, too: the first block after a halt has a time
@@ -58,7 +58,7 @@ class HeadAge:
         """
         if self._trust.height > height + min(1, self._head_delay):
             return 0
-        found = shared_state.newest_seen(self._store)
+        found = shared_state.newest_sighting(self._store)
         if found is None or found.at > self._trust.clock():
             return 0
         return found.at if found.height <= height + self._head_delay else 0
@@ -67,7 +67,7 @@ class HeadAge:
         """Return true if a head is too old to prove the next blocks."""
         now, period = self._trust.clock(), self._trust.period
         return is_too_old(head, now, period) and is_too_old(
-            head, now, period, self.seen(head.height)
+            head, now, period, self.newest_seen_at(head.height)
         )
 
     def note(self) -> None:
@@ -112,8 +112,8 @@ class HeadAge:
             if newest == height and are_halted(found, now):
                 self._set_seen(height, len(found))
             return False
-        known = shared_state.newest_seen(self._store)
-        seen = self.seen(height) if known and known.height >= height else 0
+        known = shared_state.newest_sighting(self._store)
+        seen = self.newest_seen_at(height) if known and known.height >= height else 0
         return is_too_old(header, now, self._trust.period, seen)
 
     def _set_seen(self, newest: int, answers: int) -> None:

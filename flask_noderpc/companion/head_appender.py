@@ -58,7 +58,7 @@ class HeadAppender:
         self._gaps: Gaps
         self._refused_since: float | None = None
         self._standstill = ""
-        self._ahead: shared_state.Ahead | None = None
+        self._ahead: shared_state.BlockAhead | None = None
         self._warned_at = -_WARN_EACH_S
         self._log = block_log.BlockLog()
 
@@ -127,7 +127,7 @@ class HeadAppender:
         ahead = (header.time - self._trust.clock()) // SECOND
         known = self._ahead
         if not known or known.height != header.height or known.seconds - ahead >= _STEP_S:
-            self._set_ahead(shared_state.Ahead(header.height, ahead))
+            self._set_ahead(shared_state.BlockAhead(header.height, ahead))
         if now - self._warned_at >= _WARN_EACH_S:
             self._warned_at = now
             log.warning("%s: it is stored later; is the clock right?", error)
@@ -135,9 +135,9 @@ class HeadAppender:
 
     def _set_standstill(self, reason: str) -> None:
         self._standstill = reason
-        shared_state.set_standstill(self._store, reason)
+        shared_state.set_standstill_reason(self._store, reason)
 
-    def _set_ahead(self, block: shared_state.Ahead | None) -> None:
+    def _set_ahead(self, block: shared_state.BlockAhead | None) -> None:
         self._ahead = block
         shared_state.set_ahead(self._store, block)
 

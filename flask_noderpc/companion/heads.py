@@ -30,7 +30,7 @@ class Heads:
         heights.
         """
         self._upstreams.ahead = name or self._next()
-        found, height = self._upstreams.attempt(lambda reader: _shown(reader, known))
+        found, height = self._upstreams.attempt(lambda reader: _known_height(reader, known))
         self._reported[found] = height
         self._upstreams.ahead = max(self._reported, key=lambda each: self._reported[each])
 
@@ -39,7 +39,7 @@ class Heads:
         turn, is_rest = divmod(self._polls, _OTHERS_EACH)
         if is_rest:
             return self._upstreams.ahead
-        readers = self._upstreams.usable()
+        readers = self._upstreams.usable_readers()
         return readers[turn % len(readers)].name
 
     def above(self, height: int) -> list[int]:
@@ -61,7 +61,7 @@ def newest_of(reader: Reader) -> SyncInfo:
     return found
 
 
-def _shown(reader: Reader, known: int) -> tuple[str, int]:
+def _known_height(reader: Reader, known: int) -> tuple[str, int]:
     latest = newest_of(reader).latest_block_height
     if latest <= known + 1:
         return reader.name, latest

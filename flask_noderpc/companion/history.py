@@ -21,7 +21,7 @@ from ..errors import (
     UpstreamRefused,
     UpstreamUnavailable,
 )
-from .chunks import FINAL, Chunk, Range, are_down, downwards, fetch_all, fetch_one
+from .chunks import FINAL, Chunk, Range, are_down, descending_ranges, fetch_all, fetch_one
 from .gaps import BLOCK, RESULTS, Gaps, reason_of
 from .http import Unusable
 from .light import check_set
@@ -129,7 +129,7 @@ def _has_other_set(header: Header, above: Header) -> bool:
 
 
 @dataclass(slots=True)
-class _Fetched:
+class _FetchedRange:
     """A range of heights, as the nodes have it."""
 
     chunks: list[Chunk[list[OlderBlock]]]
@@ -209,7 +209,7 @@ class History:
         """Store a range as far as the upstreams have it; return the lowest height, and the
         refusal for the next one."""
         lowest = top + 1
-        parts = fetch_all(self._fetched, downwards(low, top), self._jobs)
+        parts = fetch_all(self._fetch_range, descending_ranges(low, top), self._jobs)
         try:
             with closing(parts):
                 for part in parts:
@@ -243,7 +243,7 @@ class History:
             log.warning("the nodes have pruned the blocks below %d", there)
         return there
 
-    def _fetched(self, wanted: Range) -> _Fetched:
+    def _fetch_range(self, wanted: Range) -> _FetchedRange:
         """Fetch a range; if one of its heights fails at all nodes, fetch each height
         separately."""
         gaps: list[tuple[int, str, str]] = []
@@ -257,7 +257,7 @@ class History:
             if are_down(self._upstreams, error):
                 raise
             return self._one_by_one(wanted)
-        return _Fetched([chunk], gaps)
+        return _FetchedRange([chunk], gaps)
 
     def _results_error(self, height: int) -> UpstreamError | None:
         """Return why no node has the results of a height, or ``None`` if one has them again."""
@@ -268,9 +268,9 @@ class History:
         self._are_results_gone = False
         return None
 
-    def _one_by_one(self, wanted: Range) -> _Fetched:
+    def _one_by_one(self, wanted: Range) -> _FetchedRange:
         """Fetch each height of a range separately, without results if these fail."""
-        found = _Fetched([])
+        found = _FetchedRange([])
         low, high = wanted
         errors: list[UpstreamError] = []
         for height in range(high, low - 1, -1):
@@ -301,7 +301,7 @@ class History:
         return found
 
     def _leave_out_results(
-        self, found: _Fetched, errors: Sequence[UpstreamError], low: int
+        self, found: _FetchedRange, errors: Sequence[UpstreamError], low: int
     ) -> None:
         """Expect no results below a range whose last heights, down to ``low``, had ``errors``.
 
@@ -332,7 +332,7 @@ class History:
 
     def _fetch_blocks(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
         """Return blocks without their results."""
-        found = [ReadBlock(*each, None) for each in reader.blocks_alone(low, high)]
+        found = [ReadBlock(*each, None) for each in reader.blocks_without_results(low, high)]
         return with_state(reader, found, self._unchecked)
 
     def _fetch_block_alone(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
@@ -344,7 +344,7 @@ class History:
         deadline = self._upstreams.deadline()
         while True:
             try:
-                self._store.backfill(*self._completed(chunk, low))
+                self._store.backfill(*self._with_missing_sets(chunk, low))
             except (InvalidBlock, UpstreamMismatch) as error:
                 self._upstreams.refuse(chunk.reader.name, error.text)
             except UpstreamUnavailable as error:
@@ -353,7 +353,7 @@ class History:
                 return
             chunk = fetch_one(self._upstreams, self._fetch, chunk.range)
 
-    def _completed(self, chunk: Chunk[list[OlderBlock]], low: int) -> list[OlderBlock]:
+    def _with_missing_sets(self, chunk: Chunk[list[OlderBlock]], low: int) -> list[OlderBlock]:
         """Return the blocks with those sets that depend on stored and wanted heights.
 
         Only the node that sent a block is asked, as the header is not proven yet.

@@ -123,18 +123,18 @@ class HttpClient:
         The body has ``calls`` calls; without a ``timeout``, the limits' timeout applies.
         """
         with ExitStack() as held:
-            with self._throttle.admitted(calls, seconds_left(self.limits.patience)):
+            with self._throttle.admit(calls, seconds_left(self.limits.patience)):
                 answer = self._exchange(body, timeout or self.limits.timeout, held)
             try:
                 return jsoncodec.decode(answer, kind)
             except jsoncodec.NotJSON as error:
-                reason = f"no JSON-RPC response: {error}; {beginning(answer)}"
+                reason = f"no JSON-RPC response: {error}; {describe_beginning(answer)}"
                 raise Unusable(self.name, reason) from None
 
     def head_of(self, body: bytes, size: int) -> bytes:
         """Return the first bytes of the response to a body, and do not receive the rest."""
         patience = seconds_left(self.limits.patience)
-        with ExitStack() as held, self._throttle.admitted(1, patience):
+        with ExitStack() as held, self._throttle.admit(1, patience):
             return bytes(self._exchange(body, self.limits.timeout, held, size))
 
     def _exchange(
@@ -142,7 +142,7 @@ class HttpClient:
     ) -> bytearray:
         left = seconds_left(timeout)
         if not left:
-            raise self.unusable(_reason(TimeoutError(), timeout))
+            raise self.unusable_error(_reason(TimeoutError(), timeout))
         try:
             response = self._pool.urlopen(
                 "POST",
@@ -168,7 +168,7 @@ class HttpClient:
             else:
                 response.release_conn()
         except (HTTPError, OSError) as error:
-            raise self.unusable(_reason(error, timeout)) from None
+            raise self.unusable_error(_reason(error, timeout)) from None
         self._check(response, answer)
         return answer
 
@@ -197,24 +197,27 @@ class HttpClient:
         """Raise ``UpstreamUnavailable`` unless the body may be JSON-RPC."""
         retry_after = _seconds(response.headers.get("Retry-After"))
         if response.status in _OVERLOADED:
-            self._throttle.overloaded(retry_after)
-            raise self.unusable(f"HTTP status {response.status}", retry_after)
+            self._throttle.record_overload(retry_after)
+            raise self.unusable_error(f"HTTP status {response.status}", retry_after)
         if 300 <= response.status < 400:
             to = response.headers.get("Location", "nowhere")[:_MAX_TEXT]
-            raise self.unusable(
+            raise self.unusable_error(
                 f"HTTP status {response.status}, a redirect to {to}: give that URL instead"
             )
         if not _JSON.match(body):
             kind = response.headers.get("Content-Type", "no content type")[:_MAX_TEXT]
-            reason = f"HTTP status {response.status} with {kind}, not JSON; {beginning(body)}"
+            found = describe_beginning(body)
+            reason = f"HTTP status {response.status} with {kind}, not JSON; {found}"
             has_failed = response.status >= 500
             if has_failed or retry_after is not None:
-                self._throttle.overloaded(retry_after)
+                self._throttle.record_overload(retry_after)
             error = UpstreamUnavailable if has_failed else Unusable
             raise error(self.name, reason, retry_after)
-        self._throttle.succeeded()
+        self._throttle.record_success()
 
-    def unusable(self, reason: str, retry_after: float | None = None) -> UpstreamUnavailable:
+    def unusable_error(
+        self, reason: str, retry_after: float | None = None
+    ) -> UpstreamUnavailable:
         """Return the error for a response that can't be used."""
         return UpstreamUnavailable(self.name, reason[:_MAX_TEXT], retry_after)
 
@@ -223,7 +226,7 @@ class HttpClient:
         self._pool.close()
 
 
-def beginning(body: bytes | bytearray | memoryview) -> str:
+def describe_beginning(body: bytes | bytearray | memoryview) -> str:
     """Return the first bytes of a response for an error message."""
     return f"it begins with {bytes(body[:_SHOWN_BYTES])!r}" if body else "it is empty"
 

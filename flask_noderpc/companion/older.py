@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[T]):
+class FetchedValue(Generic[T]):
     """A node's value; ``is_proven`` if the chain of headers proves it."""
 
     value: T
@@ -73,7 +73,9 @@ class OlderReads:
         nothing is proven."""
         return self._read(
             ("metas", low, high),
-            lambda reader: Found(tuple(reader.metas_down(low, high)), is_proven=False),
+            lambda reader: FetchedValue(
+                tuple(reader.metas_descending(low, high)), is_proven=False
+            ),
             missing,
         )
 
@@ -120,7 +122,7 @@ class OlderReads:
         )
 
     def _read(
-        self, key: Hashable, action: Callable[[Reader], Found[T]], missing: NotFound
+        self, key: Hashable, action: Callable[[Reader], FetchedValue[T]], missing: NotFound
     ) -> T:
         try:
             found = self._reads.get(key, lambda: self._upstreams.attempt(action))
@@ -136,19 +138,19 @@ class OlderReads:
         above = self._proven.get(reader, height + 1)
         return _Headers(own, above) if own and above else None
 
-    def _block(self, reader: Reader, height: int) -> Found[tuple[BlockID, Block]]:
+    def _block(self, reader: Reader, height: int) -> FetchedValue[tuple[BlockID, Block]]:
         block_id, block = reader.block(height)
         headers = self._headers(reader, height)
         if headers is None:
-            return Found((block_id, block), is_proven=False)
+            return FetchedValue((block_id, block), is_proven=False)
         linked = headers.above.last_block_id
         is_proven = block_id == linked == hashes.block_id(block)[0]
         # Chains whose blocks have other parts than CometBFT's have other part sets.
         if not is_proven and not ("data_hash" in self._unchecked and block_id == linked):
             raise UpstreamMismatch(reader.name, f"block {height} is not the one of the chain")
-        return Found((block_id, block), is_proven)
+        return FetchedValue((block_id, block), is_proven)
 
-    def _meta(self, reader: Reader, height: int) -> Found[BlockMeta]:
+    def _meta(self, reader: Reader, height: int) -> FetchedValue[BlockMeta]:
         (found,) = reader.metas(height, height)
         headers = self._headers(reader, height)
         if headers and (found.header, found.block_id) != (
@@ -156,9 +158,9 @@ class OlderReads:
             headers.above.last_block_id,
         ):
             raise UpstreamMismatch(reader.name, f"header {height} is not the one of the chain")
-        return Found(found, headers is not None)
+        return FetchedValue(found, headers is not None)
 
-    def _results(self, reader: Reader, height: int) -> Found[BlockResults]:
+    def _results(self, reader: Reader, height: int) -> FetchedValue[BlockResults]:
         found = reader.results(height)
         headers = self._headers(reader, height)
         if headers and not are_proven(found, headers.above):
@@ -166,9 +168,9 @@ class OlderReads:
             raise UpstreamRefused(
                 reader.name, 0, f"header {height + 1} refutes the results of block {height}"
             )
-        return Found(found, headers is not None)
+        return FetchedValue(found, headers is not None)
 
-    def _commit(self, reader: Reader, height: int) -> Found[Commit]:
+    def _commit(self, reader: Reader, height: int) -> FetchedValue[Commit]:
         found = reader.commit(height)[1]
         headers = self._headers(reader, height)
         if headers and (found.block_id, hashes.commit_hash(found)) != (
@@ -176,27 +178,27 @@ class OlderReads:
             headers.above.last_commit_hash,
         ):
             raise UpstreamMismatch(reader.name, f"commit {height} is not the one of the chain")
-        return Found(found, headers is not None)
+        return FetchedValue(found, headers is not None)
 
-    def _validators(self, reader: Reader, height: int) -> Found[ValidatorSet]:
+    def _validators(self, reader: Reader, height: int) -> FetchedValue[ValidatorSet]:
         found = reader.validators(height)
         own = self._proven.get(reader, height)
         if own is None or "validators_hash" in self._unchecked or not are_known(found):
-            return Found(found, is_proven=False)
+            return FetchedValue(found, is_proven=False)
         if hashes.validators_hash(found) != own.validators_hash:
             raise UpstreamMismatch(reader.name, f"header {height} has other validators")
-        return Found(found, is_proven=True)
+        return FetchedValue(found, is_proven=True)
 
-    def _params(self, reader: Reader, height: int) -> Found[ConsensusParams]:
+    def _params(self, reader: Reader, height: int) -> FetchedValue[ConsensusParams]:
         found = reader.params(height)
         own = self._proven.get(reader, height)
         if own is None or "consensus_hash" in self._unchecked:
-            return Found(found, is_proven=False)
+            return FetchedValue(found, is_proven=False)
         if hashes.consensus_hash(found) != own.consensus_hash:
             raise UpstreamMismatch(reader.name, f"header {height} has other parameters")
-        return Found(found, is_proven=True)
+        return FetchedValue(found, is_proven=True)
 
-    def _height(self, reader: Reader, block_hash: bytes) -> Found[int]:
+    def _height(self, reader: Reader, block_hash: bytes) -> FetchedValue[int]:
         block = reader.node.get(ResultBlock, "block_by_hash", hash=block_hash).block
         if block is None:
             raise UpstreamRefused(reader.name, 0, "no block has this hash")
@@ -208,16 +210,16 @@ class OlderReads:
         own = self._proven.get(reader, height)
         if own is not None and hashes.header_hash(own) != block_hash:
             raise UpstreamMismatch(reader.name, f"block {height} is not the one of the chain")
-        return Found(height, own is not None)
+        return FetchedValue(height, own is not None)
 
-    def _tx(self, reader: Reader, tx_hash: bytes, latest: int) -> Found[TxResult]:
+    def _tx(self, reader: Reader, tx_hash: bytes, latest: int) -> FetchedValue[TxResult]:
         reported = reader.node.get(ResultTx, "tx", hash=tx_hash)
         if hashes.tx_hash(reported.tx) != tx_hash:
             raise UpstreamMismatch(reader.name, "tx is not the one that was asked for")
         if reported.height > latest:
             raise UpstreamRefused(reader.name, 0, f"block {reported.height} is not stored yet")
         found = TxResult(reported.height, reported.index, reported.tx, reported.tx_result)
-        return Found(found, self._is_in_block(reader, found))
+        return FetchedValue(found, self._is_in_block(reader, found))
 
     def _is_in_block(self, reader: Reader, found: TxResult) -> bool:
         """Return true if a transaction and its result are proven; raise an error if they are
@@ -235,12 +237,12 @@ class OlderReads:
 
     def _content(
         self, reader: Reader, height: int
-    ) -> tuple[Found[tuple[BlockID, Block]], Found[BlockResults]]:
+    ) -> tuple[FetchedValue[tuple[BlockID, Block]], FetchedValue[BlockResults]]:
         try:
             stored = self._store.reads.block(height), self._store.reads.results(height)
         except NotFound:
             return self._block(reader, height), self._results(reader, height)
-        return Found(stored[0], is_proven=True), Found(stored[1], is_proven=True)
+        return FetchedValue(stored[0], is_proven=True), FetchedValue(stored[1], is_proven=True)
 
 
 def _proven_part(result: ExecTxResult) -> bytes:

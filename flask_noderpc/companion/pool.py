@@ -25,8 +25,8 @@ from .connection import seconds_left
 from .decoding import IN_THIS_PROCESS, Decoders
 from .health import Health
 from .http import Unusable, UpstreamLimits
-from .race import Attempt, failure_of, first_answer
-from .reader import Misplaced, Reader
+from .race import Attempt, failure_of, first_result
+from .reader import MismatchedResponse, Reader
 from .threads import has_ended, started
 from .upstream import NotDecoded, Upstream
 
@@ -81,7 +81,7 @@ class Upstreams:
         """Function that is called after an upstream was refused."""
 
     @classmethod
-    def at(
+    def from_urls(
         cls,
         urls: Sequence[str | Address],
         dialect: str,
@@ -100,7 +100,7 @@ class Upstreams:
         made.decoders = decoders
         return made
 
-    def usable(self) -> list[Reader]:
+    def usable_readers(self) -> list[Reader]:
         """Return the readers that are not refused; raise :exc:`NoUpstream` if all are."""
         with self._lock:
             for name, at in list(self._asked_again_at.items()):
@@ -114,7 +114,7 @@ class Upstreams:
 
     def _by_turns(self, *, for_head: bool) -> list[Reader]:
         """Return the usable readers: the one whose turn it is first, failing ones last."""
-        readers = self.usable()
+        readers = self.usable_readers()
         with self._lock:
             self._turn += 1
             start = self._turn % len(readers)
@@ -167,7 +167,7 @@ class Upstreams:
         while True:
             failures: list[UpstreamError | Busy] = []
             readers = self._by_turns(for_head=not alone)
-            found = self._asked(readers, action, failures, alone)
+            found = self._ask_in_order(readers, action, failures, alone)
             if found is not None:
                 self._probe_others(readers)
                 return found[0]
@@ -175,7 +175,7 @@ class Upstreams:
                 self.wait(failure_of(failures, final), deadline, pause)
                 pause = min(2 * pause, _MAX_PAUSE_S)
 
-    def _asked(
+    def _ask_in_order(
         self,
         readers: Sequence[Reader],
         action: Callable[[Reader], T],
@@ -185,13 +185,13 @@ class Upstreams:
         """Return the result of one of the upstreams, which are asked in this order."""
         attempts = (
             Attempt(
-                partial(self._tried, reader, action, failures),
+                partial(self._try_one, reader, action, failures),
                 self._health[reader.name].is_silent,
             )
             for reader in readers
         )
         if not alone and len(readers) > 1:
-            return first_answer(attempts)
+            return first_result(attempts)
         found = (each.make() for each in attempts)
         return next((each for each in found if each is not None), None)
 
@@ -205,14 +205,14 @@ class Upstreams:
         first = self.attempt(lambda reader: (reader, action(reader)), final=final)
         # Ask all at once, so that several hanging nodes take the time of one request.
         others = [
-            started(partial(self._tried, reader, action, []), "noderpc-ask")
-            for reader in self.usable()
+            started(partial(self._try_one, reader, action, []), "noderpc-ask")
+            for reader in self.usable_readers()
             if reader is not first[0]
         ]
         found = (each.result() for each in others)
         return [first[1], *(each[0] for each in found if each is not None)]
 
-    def _tried(
+    def _try_one(
         self,
         reader: Reader,
         action: Callable[[Reader], T],
@@ -235,7 +235,7 @@ class Upstreams:
             is_checked = self.check is not None
             found = action(reader)
         except UpstreamMismatch as error:
-            is_short = isinstance(error, Misplaced)
+            is_short = isinstance(error, MismatchedResponse)
             self.refuse(reader.name, error.reason, _MISPLACED_S if is_short else None)
             return None
         except (UpstreamError, Busy) as error:
@@ -320,7 +320,7 @@ class Upstreams:
                 continue
             health.probed_at = now
             threading.Thread(
-                target=self._tried,
+                target=self._try_one,
                 args=(reader, lambda reader: reader.status(), []),
                 name="noderpc-probe",
                 daemon=True,

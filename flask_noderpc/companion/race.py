@@ -29,7 +29,7 @@ class Attempt(Generic[T]):
     """Function that returns true if the node responds neither to this nor to other requests."""
 
 
-def first_answer(attempts: Iterable[Attempt[T]]) -> tuple[T] | None:
+def first_result(attempts: Iterable[Attempt[T]]) -> tuple[T] | None:
     """Make the attempts, each in a thread; return the first result, ``None`` if all fail.
 
     The next attempt starts when those before have failed, or their node is silent; they

@@ -32,7 +32,7 @@ from ..errors import (
 from ..protocol.comet.genesis import read_genesis
 from ..protocol.comet.hashes import header_hash
 from .light import SignedBlock
-from .upstream import Answer, Call, NotDecoded, Upstream, call
+from .upstream import Call, CallResult, NotDecoded, Upstream, call
 
 # CometBFT: rpc/core/env.go, maxPerPage; rpc/core/blocks.go, limit.
 _PER_PAGE, METAS = 100, 20
@@ -53,7 +53,7 @@ class NoResults(UpstreamRefused):
     """The upstream has a block without its results."""
 
 
-class Misplaced(UpstreamMismatch):
+class MismatchedResponse(UpstreamMismatch):
     """The response belongs to another request, as from a proxy that was just changed."""
 
 
@@ -74,7 +74,7 @@ class ReadBlock:
 class Reader:
     """Reads one upstream; raises the errors of :class:`Upstream`.
 
-    A response for another height or page than requested raises :exc:`Misplaced`.
+    A response for another height or page than requested raises :exc:`MismatchedResponse`.
     """
 
     def __init__(self, node: Upstream) -> None:
@@ -98,7 +98,7 @@ class Reader:
             for height in heights
             for method in ("block", "block_results")
         ]
-        answers = self._ask_patiently(calls)
+        answers = self._ask_with_growing_timeout(calls)
         kinds = cycle((ResultBlock, BlockResults))
         decoded = self.node.load_all(
             [
@@ -118,7 +118,7 @@ class Reader:
                 )
         return found
 
-    def _ask_patiently(self, calls: Sequence[Call]) -> list[Answer]:
+    def _ask_with_growing_timeout(self, calls: Sequence[Call]) -> list[CallResult]:
         """Ask for results; after a timeout, the next request may take twice as long."""
         timeout, began = self._results_s, time.monotonic()
         try:
@@ -136,7 +136,7 @@ class Reader:
         found: ResultBlock | UpstreamRefused,
         results: BlockResults | UpstreamRefused,
     ) -> ReadBlock:
-        return ReadBlock(*self._own(height, found), self._results(height, results))
+        return ReadBlock(*self._check_height(height, found), self._results(height, results))
 
     def _results(
         self, height: int, found: BlockResults | UpstreamRefused
@@ -146,28 +146,31 @@ class Reader:
                 return None
             raise found
         if found.height != height:
-            raise self._other("block_results", height)
+            raise self._mismatch("block_results", height)
         return found
 
-    def blocks_alone(self, low: int, high: int) -> list[tuple[BlockID, Block]]:
+    def blocks_without_results(self, low: int, high: int) -> list[tuple[BlockID, Block]]:
         """Return the blocks of a range, highest first, without their results."""
         heights = range(high, low - 1, -1)
         calls = [call("block", height=height) for height in heights]
         answers = zip(calls, self.node.ask(calls), strict=True)
         found = self.node.load_all([(ResultBlock, *each) for each in answers])
-        return [self._own(*each) for each in zip(heights, found, strict=True)]
+        return [self._check_height(*each) for each in zip(heights, found, strict=True)]
 
     def block(self, height: int) -> tuple[BlockID, Block]:
         """Return one block without its results."""
-        return self._own(height, self.node.get(ResultBlock, "block", height=height))
+        return self._check_height(height, self.node.get(ResultBlock, "block", height=height))
 
-    def _own(self, height: int, found: ResultBlock | UpstreamRefused) -> tuple[BlockID, Block]:
-        """Return the block of a height, or raise its error; raise ``Misplaced`` for another
-        block, and ``UpstreamMismatch`` if the header does not have the reported hash."""
+    def _check_height(
+        self, height: int, found: ResultBlock | UpstreamRefused
+    ) -> tuple[BlockID, Block]:
+        """Return the block of a height, or raise its error; raise ``MismatchedResponse`` for
+        another block, and ``UpstreamMismatch`` if the header does not have the reported
+        hash."""
         if isinstance(found, UpstreamRefused):
             raise found
         if found.block is None or found.block.header.height != height:
-            raise self._other("block", height)
+            raise self._mismatch("block", height)
         if header_hash(found.block.header) != found.block_id.hash:
             raise UpstreamMismatch(self.name, f"block {height} does not have its hash")
         return found.block_id, found.block
@@ -176,14 +179,14 @@ class Reader:
         """Return the results of one block."""
         found = self.node.get(BlockResults, "block_results", height=height)
         if found.height != height:
-            raise self._other("block_results", height)
+            raise self._mismatch("block_results", height)
         return found
 
     def commit(self, height: int) -> tuple[Header, Commit]:
         """Return the header of a height with the node's commit for it."""
         found = self.node.get(ResultCommit, "commit", height=height).signed_header
         if found.header.height != height:
-            raise self._other("commit", height)
+            raise self._mismatch("commit", height)
         return found.header, found.commit
 
     def signed_block(self, height: int) -> SignedBlock:
@@ -200,10 +203,10 @@ class Reader:
             ResultBlockchainInfo, "blockchain", minHeight=low, maxHeight=high
         ).block_metas
         if [meta.header.height for meta in found] != list(range(high, low - 1, -1)):
-            raise self._other("blockchain", low)
+            raise self._mismatch("blockchain", low)
         return found
 
-    def metas_down(self, low: int, high: int) -> Sequence[BlockMeta]:
+    def metas_descending(self, low: int, high: int) -> Sequence[BlockMeta]:
         """Return the metadata of a range of at most ``METAS`` heights, highest first, without
         heights that the node has pruned."""
         found = self.node.get(
@@ -212,7 +215,7 @@ class Reader:
         self._check_down(found, high)
         return found
 
-    def headers_down(self, low: int, high: int) -> list[Header]:
+    def headers_descending(self, low: int, high: int) -> list[Header]:
         """Return the headers of a range of any length, highest first; raise ``UpstreamRefused``
         if the node has pruned some."""
         tops = range(high, low - 1, -METAS)
@@ -235,7 +238,7 @@ class Reader:
     def _check_down(self, metas: Sequence[BlockMeta], high: int) -> None:
         heights = [meta.header.height for meta in metas]
         if heights != list(range(high, high - len(metas), -1)):
-            raise self._other("blockchain", high)
+            raise self._mismatch("blockchain", high)
 
     def header(self, height: int) -> Header:
         """Return one header."""
@@ -252,7 +255,7 @@ class Reader:
             )
             members += found.validators
             if found.block_height != height or not found.validators:
-                raise self._other("validators", height)
+                raise self._mismatch("validators", height)
             if len(members) >= found.total:
                 return ValidatorSet(tuple(members))
             if len(members) > _MAX_VALIDATORS:
@@ -265,7 +268,7 @@ class Reader:
         """Return the consensus parameters of a height."""
         found = self.node.get(ResultConsensusParams, "consensus_params", height=height)
         if found.block_height != height:
-            raise self._other("consensus_params", height)
+            raise self._mismatch("consensus_params", height)
         return found.consensus_params
 
     def initial_height(self) -> int:
@@ -296,5 +299,5 @@ class Reader:
             raise UpstreamMismatch(self.name, f"genesis_chunked is not chunk {number}")
         return found
 
-    def _other(self, method: str, height: int) -> Misplaced:
-        return Misplaced(self.name, f"{method} is not that of height {height}")
+    def _mismatch(self, method: str, height: int) -> MismatchedResponse:
+        return MismatchedResponse(self.name, f"{method} is not that of height {height}")

@@ -75,7 +75,7 @@ class Revival:
         self._age = age
         self._links: _Links | None = None
 
-    def linked_to(self) -> int:
+    def linked_trusted_height(self) -> int:
         """Return the height of the trusted header to which the blocks above the head are
         linked, or 0 if the head is young enough to prove them.
 
@@ -110,15 +110,15 @@ class Revival:
             root = self._upstreams.attempt(lambda reader: trusted_root(reader, chain_id, trust))
             header = root.signed_header.header
             if self._age.is_trusted_too_old(header, found):
-                raise self._too_old(f"--trust {root.height}", header)
+                raise self._too_old_error(f"--trust {root.height}", header)
             return root
         newest = max(each.latest_block_height for each in found)
-        shown = self._shown(newest) if are_halted(found, trust.clock()) else ""
-        raise self._too_old(
+        shown = self._describe_newest(newest) if are_halted(found, trust.clock()) else ""
+        raise self._too_old_error(
             f"{self._store.location.shown}, its head {head.height}", head, shown
         )
 
-    def _shown(self, newest: int) -> str:
+    def _describe_newest(self, newest: int) -> str:
         """Return a description of the nodes' newest header, for a chain that looks halted."""
         try:
             header = self._upstreams.attempt(lambda reader: reader.header(newest))
@@ -130,7 +130,7 @@ class Revival:
             " other sources show the same, pass it"
         )
 
-    def _too_old(self, subject: str, header: Header, shown: str = "") -> CannotFollow:
+    def _too_old_error(self, subject: str, header: Header, shown: str = "") -> CannotFollow:
         period = period_text(self._trust.period)
         head, given = self._store.reads.latest_height(), self._trust.height
         below = f"; --trust {given} is not above the head" if 0 < given <= head else ""

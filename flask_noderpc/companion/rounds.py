@@ -34,7 +34,7 @@ def has_rounds(dialect: str) -> bool:
     return dialect in _VOTES
 
 
-def translated(shown: jsoncodec.Raw, source: str, target: str) -> jsoncodec.Raw:
+def translate_round(shown: jsoncodec.Raw, source: str, target: str) -> jsoncodec.Raw:
     """Return a round of one dialect in the form of another."""
     if source == target:
         return shown

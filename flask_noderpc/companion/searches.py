@@ -102,7 +102,7 @@ class ForwardedSearches:
         try:
             return self._upstreams.attempt(ask)
         except (UpstreamError, Busy) as error:
-            if no_more == self._believed():
+            if no_more == self._accepted_names():
                 return None
             raise SearchIncomplete(
                 f"the store has indexed the blocks from height {lowest} on, and no node could"
@@ -111,7 +111,7 @@ class ForwardedSearches:
                 " served from the store",
             ) from None
 
-    def _believed(self) -> set[str]:
+    def _accepted_names(self) -> set[str]:
         """Return the names of all nodes that are not refused, whether they respond or not."""
         states = self._upstreams.states()
         return {name for name, state in states.items() if state != "refused"}

@@ -10,24 +10,24 @@ from ..backends.sql.store import ChainStore
 from ..domain.network import BackfillProgress
 
 _REFUSED, _BACKFILL, _NEWEST = "refused", "backfill", "newest"
-_STANDSTILL, _AHEAD = "standstill", "ahead"
+_STANDSTILL, _AHEAD = "standstill_reason", "ahead"
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class NewestSighting:
     """A height above which the nodes had no block, at a time in nanoseconds."""
 
     height: int
     at: int
 
 
-def refused(store: ChainStore) -> dict[str, str]:
+def refused_upstreams(store: ChainStore) -> dict[str, str]:
     """Return the names of the upstreams that the follower has refused, with the reasons."""
     found = store.metadata(_REFUSED)
     return jsoncodec.decode(found, dict[str, str]) if found else {}
 
 
-def set_refused(store: ChainStore, names: Mapping[str, str]) -> None:
+def set_refused_upstreams(store: ChainStore, names: Mapping[str, str]) -> None:
     """Store the names of refused upstreams, without credentials."""
     store.set_metadata(_REFUSED, jsoncodec.encode(dict(names)))
 
@@ -44,7 +44,7 @@ def set_backfill(store: ChainStore, progress: BackfillProgress) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class BlockAhead:
     """The next block, whose time is ahead of the clock of the following process."""
 
     height: int
@@ -57,33 +57,33 @@ class Ahead:
         )
 
 
-def newest_seen(store: ChainStore) -> Newest | None:
+def newest_sighting(store: ChainStore) -> NewestSighting | None:
     """Return the head that all nodes reported as the newest block of a halted chain."""
     found = store.metadata(_NEWEST)
-    return jsoncodec.decode(found, Newest) if found else None
+    return jsoncodec.decode(found, NewestSighting) if found else None
 
 
 def set_newest_seen(store: ChainStore, height: int, now: int) -> None:
     """Store that all nodes have no newer block."""
-    store.set_metadata(_NEWEST, jsoncodec.encode(Newest(height, now)))
+    store.set_metadata(_NEWEST, jsoncodec.encode(NewestSighting(height, now)))
 
 
-def standstill(store: ChainStore) -> str:
+def standstill_reason(store: ChainStore) -> str:
     """Return why the head can't be followed until the operator acts, or an empty string."""
     return (store.metadata(_STANDSTILL) or b"").decode()
 
 
-def set_standstill(store: ChainStore, reason: str) -> None:
+def set_standstill_reason(store: ChainStore, reason: str) -> None:
     """Store why the head can't be followed."""
     store.set_metadata(_STANDSTILL, reason.encode())
 
 
-def ahead(store: ChainStore) -> Ahead | None:
+def ahead(store: ChainStore) -> BlockAhead | None:
     """Return the next block if it waits for the clock."""
     found = store.metadata(_AHEAD)
-    return jsoncodec.decode(found, Ahead) if found else None
+    return jsoncodec.decode(found, BlockAhead) if found else None
 
 
-def set_ahead(store: ChainStore, block: Ahead | None) -> None:
+def set_ahead(store: ChainStore, block: BlockAhead | None) -> None:
     """Store the block that waits for the clock."""
     store.set_metadata(_AHEAD, jsoncodec.encode(block) if block else b"")

@@ -63,7 +63,7 @@ class Throttle:
         self._pause = 0.0
 
     @contextmanager
-    def admitted(self, calls: int, seconds: float) -> Iterator[None]:
+    def admit(self, calls: int, seconds: float) -> Iterator[None]:
         """Wait for the budget of a request with this many calls, and hold it.
 
         Raise :exc:`~flask_noderpc.errors.Busy` if that takes longer than ``seconds``.
@@ -141,7 +141,7 @@ class Throttle:
         if self._line:
             self._first().woken.set()
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """Reset the pause, and allow more requests in flight after several successes."""
         with self._lock:
             self._pause = 0.0
@@ -151,7 +151,7 @@ class Throttle:
                 self._allowed += 1
                 self._wake_first()
 
-    def overloaded(self, retry_after: float | None) -> None:
+    def record_overload(self, retry_after: float | None) -> None:
         """Pause, and halve the number of requests in flight."""
         with self._lock:
             self._successes = 0

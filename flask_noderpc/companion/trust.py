@@ -253,7 +253,7 @@ def linked_headers(reader: Reader, low: int, above: Header) -> list[Header]:
     Raise ``UpstreamMismatch`` for other headers, and ``UpstreamRefused`` if the node has pruned
     some.
     """
-    found = reader.headers_down(low, above.height - 1)
+    found = reader.headers_descending(low, above.height - 1)
     for header in found:
         if not links(header, above):
             raise UpstreamMismatch(

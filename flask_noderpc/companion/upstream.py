@@ -20,7 +20,7 @@ from ..wire.dialect import Dialect
 from ..wire.dialects import dialect_named
 from .address import Address
 from .decoding import IN_THIS_PROCESS, Decoders
-from .http import DEFAULT_LIMITS, HttpClient, Unusable, UpstreamLimits, beginning
+from .http import DEFAULT_LIMITS, HttpClient, Unusable, UpstreamLimits, describe_beginning
 
 # CometBFT 0.38.8's rpc/config has max_request_batch_size; earlier versions have no limit.
 MAX_BATCH = 10
@@ -39,19 +39,19 @@ class BatchSize:
     def __init__(self, rate: float = 0.0) -> None:
         self._most = min(MAX_BATCH, max(2, int(rate))) if rate else MAX_BATCH
         self.calls = self._most
-        self._taken = 0
+        self._successes = 0
 
-    def refused(self, calls: int) -> None:
+    def record_refusal(self, calls: int) -> None:
         """Halve the number of calls, after a batch of ``calls`` was refused."""
         self.calls = max(1, min(self.calls, calls) // 2)
-        self._taken = 0
+        self._successes = 0
 
-    def taken(self) -> None:
+    def record_success(self) -> None:
         """Count a request that succeeded."""
-        self._taken += 1
-        if self.calls < self._most and self._taken >= _TRIED_AFTER:
+        self._successes += 1
+        if self.calls < self._most and self._successes >= _TRIED_AFTER:
             self.calls = min(self._most, 2 * self.calls)
-            self._taken = 0
+            self._successes = 0
 
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ def _param(value: Param) -> Any:
     return str(value) if type(value) is int else value
 
 
-Answer = jsoncodec.Raw | UpstreamRefused
+CallResult = jsoncodec.Raw | UpstreamRefused
 """The JSON of a result, or the error of its call."""
 
 
@@ -201,10 +201,12 @@ class Upstream:
         try:
             return self.dialect.decode(result, bytes(found))
         except DecodeError as error:
-            reason = f"{asked} does not decode: {error}; {beginning(memoryview(found))}"
+            reason = (
+                f"{asked} does not decode: {error}; {describe_beginning(memoryview(found))}"
+            )
             raise NotDecoded(self.name, reason) from None
 
-    def load_all(self, asked: Sequence[tuple[type[Any], Call, Answer]]) -> list[Any]:
+    def load_all(self, asked: Sequence[tuple[type[Any], Call, CallResult]]) -> list[Any]:
         """Decode the results of calls, each with its type; keep errors unchanged."""
         found = self._decoders.decode(
             self.dialect.name,
@@ -220,18 +222,18 @@ class Upstream:
             for kind, call, each in asked
         ]
 
-    def ask(self, calls: Sequence[Call], timeout: float | None = None) -> list[Answer]:
+    def ask(self, calls: Sequence[Call], timeout: float | None = None) -> list[CallResult]:
         """Return the JSON of results, or the errors of calls, in the order of the calls.
 
         Each request has as many calls as the node accepts.
         """
-        answers: list[Answer] = []
+        answers: list[CallResult] = []
         while len(answers) < len(calls):
             some = calls[len(answers) : len(answers) + self._batch.calls]
             answers += self._ask(some, timeout or self.limits.timeout)
         return answers
 
-    def _ask(self, calls: Sequence[Call], timeout: float) -> list[Answer]:
+    def _ask(self, calls: Sequence[Call], timeout: float) -> list[CallResult]:
         objects = [each.encode(number) for number, each in enumerate(calls)]
         body = jsoncodec.encode(objects if len(objects) > 1 else objects[0])
         if len(calls) == 1:
@@ -240,32 +242,34 @@ class Upstream:
             except Unusable as error:
                 reason = f"{calls[0]}: {error.reason}"
                 raise Unusable(self.name, reason, error.retry_after) from None
-            self._batch.taken()
+            self._batch.record_success()
             return [self._answer(calls[0], found)]
         kind = _Response | list[_Response]
         try:
             response = self._http.post(body, kind, calls=len(calls), timeout=timeout)
         except Unusable:
-            return self._ask_fewer(calls, timeout)
+            return self._ask_in_smaller_batches(calls, timeout)
         if isinstance(response, _Response):
-            return self._ask_fewer(calls, timeout)
-        self._batch.taken()
+            return self._ask_in_smaller_batches(calls, timeout)
+        self._batch.record_success()
         by_id = {each.id: each for each in response if type(each.id) is int}
         if by_id.keys() != set(range(len(calls))):
-            return self._ask_fewer(calls, timeout)
+            return self._ask_in_smaller_batches(calls, timeout)
         return [self._answer(asked, by_id[number]) for number, asked in enumerate(calls)]
 
-    def _ask_fewer(self, calls: Sequence[Call], timeout: float) -> list[Answer]:
+    def _ask_in_smaller_batches(
+        self, calls: Sequence[Call], timeout: float
+    ) -> list[CallResult]:
         """Ask in smaller batches, after the response to a batch could not be used as a
         whole."""
-        self._batch.refused(len(calls))
+        self._batch.record_refusal(len(calls))
         rest = iter(calls)
-        answers: list[Answer] = []
+        answers: list[CallResult] = []
         while some := list(islice(rest, self._batch.calls)):
             answers += self._ask(some, timeout)
         return answers
 
-    def _answer(self, asked: Call, response: _Response) -> Answer:
+    def _answer(self, asked: Call, response: _Response) -> CallResult:
         error = response.error
         if isinstance(error, str) and error:
             return UpstreamRefused(self.name, 0, error)

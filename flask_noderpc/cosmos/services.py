@@ -34,7 +34,7 @@ _QUERY_PATHS = ("app", "store", "p2p", "custom")
 _UNREADABLE = 2
 
 
-class Refused(Exception):
+class GrpcError(Exception):
     """An error of gRPC, whose name may be empty."""
 
     def __init__(self, name: str, text: str) -> None:
@@ -56,15 +56,15 @@ _IN_THE_FUTURE = (26, _NO_HEIGHT.format("in the future", "invalid height"))
 
 
 def find_tx(ctx: Context, text: str) -> FoundTx:
-    """Return a transaction by its hash in hex; raise :exc:`Refused`."""
+    """Return a transaction by its hash in hex; raise :exc:`GrpcError`."""
     if not text:
-        raise Refused("InvalidArgument", "tx hash cannot be empty")
+        raise GrpcError("InvalidArgument", "tx hash cannot be empty")
     try:
         record = ctx.backend.reads.tx(_hash(text))
     except TxNotFound:
-        raise Refused("NotFound", f"tx not found: {text}") from None
+        raise GrpcError("NotFound", f"tx not found: {text}") from None
     if _is_unreadable(record):
-        raise Refused("", record.result.log)
+        raise GrpcError("", record.result.log)
     return _found(ctx, record)
 
 
@@ -73,9 +73,9 @@ def _hash(text: str) -> bytes:
     for each in text:
         if each not in string.hexdigits:
             shown = f"U+{ord(each):04X} '{each}'"
-            raise Refused("", f"encoding/hex: invalid byte: {shown}")
+            raise GrpcError("", f"encoding/hex: invalid byte: {shown}")
     if len(text) % 2:
-        raise Refused("", "encoding/hex: odd length hex string")
+        raise GrpcError("", "encoding/hex: odd length hex string")
     return bytes.fromhex(text)
 
 
@@ -91,38 +91,38 @@ def find_txs(
     ctx: Context, query: str, page: int = 0, limit: int = 0, order: str = ""
 ) -> tuple[int, tuple[FoundTx, ...]]:
     """Return the number of transactions that match a query, and a page of them; raise
-    :exc:`Refused`."""
+    :exc:`GrpcError`."""
     if not query:
-        raise Refused("Internal", "query cannot be empty")
+        raise GrpcError("Internal", "query cannot be empty")
     size = limit if limit > 0 else _LIMIT
     wanted = TxQuery(query, prove=False, page=max(page, 1), per_page=size, order_by=order)
     try:
         found = search.tx_search(ctx, wanted)
     except (QuerySyntaxError, ValueNotAllowed) as error:
-        raise Refused("Internal", f"failed to search for txs: {error}") from None
+        raise GrpcError("Internal", f"failed to search for txs: {error}") from None
     records = [TxResult(each.height, each.index, each.tx, each.tx_result) for each in found.txs]
     for record in records:
         if _is_unreadable(record):
-            raise Refused("Internal", record.result.log)
+            raise GrpcError("Internal", record.result.log)
     return found.total, tuple(_found(ctx, record) for record in records)
 
 
 def latest_block(ctx: Context) -> tuple[BlockID, Block]:
-    """Return the last block; raise :exc:`Refused`."""
+    """Return the last block; raise :exc:`GrpcError`."""
     try:
         return ctx.backend.reads.block(block_height(ctx.backend, None))
     except ResultNotFound as error:
-        raise Refused("", str(error)) from None
+        raise GrpcError("", str(error)) from None
 
 
 def block_at(ctx: Context, height: int) -> tuple[BlockID, Block]:
-    """Return a block; raise :exc:`Refused`."""
+    """Return a block; raise :exc:`GrpcError`."""
     if height > ctx.backend.reads.latest_height():
-        raise Refused("InvalidArgument", _TOO_HIGH)
+        raise GrpcError("InvalidArgument", _TOO_HIGH)
     try:
         return ctx.backend.reads.block(block_height(ctx.backend, height))
     except (NotFound, ValueNotAllowed) as error:
-        raise Refused("", str(error)) from None
+        raise GrpcError("", str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +137,10 @@ class BlockTxs:
 def block_with_txs(
     ctx: Context, height: int, offset: int = 0, limit: int | None = None
 ) -> BlockTxs:
-    """Return a block and its transactions from an offset on; raise :exc:`Refused`."""
+    """Return a block and its transactions from an offset on; raise :exc:`GrpcError`."""
     latest = ctx.backend.reads.latest_height()
     if not 1 <= height <= latest:
-        raise Refused(
+        raise GrpcError(
             "",
             f"requested height {height} but height must not be less than 1 or greater than"
             f" the current height {latest}: invalid height",
@@ -148,7 +148,7 @@ def block_with_txs(
     block_id, block = block_at(ctx, height)
     count = min(_LIMIT if limit is None else limit, len(block.txs))
     if block.txs and offset >= len(block.txs):
-        raise Refused(
+        raise GrpcError(
             "",
             f"out of range: cannot paginate {len(block.txs)} txs with offset {offset} and"
             f" limit {count}: invalid request",
@@ -160,28 +160,28 @@ def validators_at(
     ctx: Context, height: int | None, offset: int = 0, limit: int | None = None
 ) -> ResultValidators:
     """Return a page of the validators at a height, by default the latest; raise
-    :exc:`Refused`."""
+    :exc:`GrpcError`."""
     if height is not None and height > ctx.backend.reads.latest_height():
-        raise Refused("InvalidArgument", _TOO_HIGH)
+        raise GrpcError("InvalidArgument", _TOO_HIGH)
     for name, value in (("offset", offset), ("limit", limit or 0)):
         if value < 0:
-            raise Refused("InvalidArgument", f"{name} must greater than 0")
+            raise GrpcError("InvalidArgument", f"{name} must greater than 0")
     size = limit or _LIMIT
     page = PageAtHeight(height, page=offset // size + 1, per_page=size)
     try:
         return consensus.validators(ctx, page)
     except (NotFound, ValueNotAllowed) as error:
-        raise Refused("", str(error)) from None
+        raise GrpcError("", str(error)) from None
 
 
 def application_query(ctx: Context, request: Message) -> QueryResult:
     """Return the application's result for a query that is not a method; raise
-    :exc:`Refused`."""
+    :exc:`GrpcError`."""
     path = request.text(2)
     if not path:
-        raise Refused("InvalidArgument", "empty query path")
+        raise GrpcError("InvalidArgument", "empty query path")
     if path.removeprefix("/").split("/")[0] not in _QUERY_PATHS:
-        raise Refused("InvalidArgument", f"unsupported ABCI query path: {path}")
+        raise GrpcError("InvalidArgument", f"unsupported ABCI query path: {path}")
     height, prove = int64(request.integer(3)), bool(request.integer(4))
     return ctx.backend.application.query(path, request.blob(1), height, prove)
 
@@ -294,8 +294,8 @@ def answer(ctx: Context, path: str, data: bytes, height: int) -> QueryResult | N
         value = method(ctx, Message(data), prefix)
         return QueryResult(key=None, value=value, height=at, shows_empty=True)
     except Malformed:
-        failed = Refused("", "unexpected EOF")
-    except Refused as error:
+        failed = GrpcError("", "unexpected EOF")
+    except GrpcError as error:
         failed = error
     code, text = _CODES.get(failed.name, _OTHER)
     return QueryResult(code=code, log=f"{failed}: {text}", codespace="sdk", key=None, height=at)

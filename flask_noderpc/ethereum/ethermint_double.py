@@ -20,7 +20,7 @@ from ..domain.genesis import Genesis
 from .domain import execution
 from .domain.records import Transaction
 from .protocol import rlp
-from .protocol.ethermint import Layout, Run, event, tx_events
+from .protocol.ethermint import Layout, TransactionResult, event, tx_events
 from .protocol.execution import created_address, ethereum_transactions
 from .protocol.forms import WORD
 from .protocol.validity import intrinsic_gas
@@ -54,22 +54,22 @@ def log_calldata(*logs: EmittedLog) -> bytes:
     return rlp.encode([[log.topics, log.data] for log in logs])
 
 
-def run(tx: Transaction) -> Run:
+def run(tx: Transaction) -> TransactionResult:
     """Run a transaction; a call to any other address does nothing."""
     gas = intrinsic_gas(tx.data, tx.to is None)
     if tx.to is None or tx.to[:2] not in (_LOGS, _FAILS):
-        return Run(tx, gas)
+        return TransactionResult(tx, gas)
     if tx.to[:2] == _FAILS:
-        return Run(tx, gas, "execution reverted")
+        return TransactionResult(tx, gas, "execution reverted")
     try:
         logs = _logs(tx.data)
     except rlp.Malformed:
-        return Run(tx, gas, "execution reverted")
+        return TransactionResult(tx, gas, "execution reverted")
     gas += sum(_log_gas(log) for log in logs)
     if gas > tx.gas:
-        return Run(tx, tx.gas, "out of gas")
+        return TransactionResult(tx, tx.gas, "out of gas")
     emitted = tuple(execution.EmittedLog(tx.to, log.topics, log.data) for log in logs)
-    return Run(tx, gas, logs=emitted)
+    return TransactionResult(tx, gas, logs=emitted)
 
 
 def _log_gas(log: EmittedLog) -> int:
@@ -208,7 +208,7 @@ class EthermintDouble(Application):
 
     def _run_all(
         self, transactions: Sequence[Transaction], accounts: dict[bytes, Account]
-    ) -> Iterator[Run]:
+    ) -> Iterator[TransactionResult]:
         """Run the transactions of one node transaction: either all of them, or none has an
         effect."""
         _check_known(transactions)
@@ -220,7 +220,10 @@ class EthermintDouble(Application):
         accounts.update(changed)
 
     def _pay(
-        self, done: Run, accounts: dict[bytes, Account], changed: dict[bytes, Account]
+        self,
+        done: TransactionResult,
+        accounts: dict[bytes, Account],
+        changed: dict[bytes, Account],
     ) -> None:
         def now(address: bytes) -> Account:
             return changed.get(address) or accounts.get(address) or self.account(address)
@@ -272,7 +275,7 @@ def _check_known(transactions: Sequence[Transaction]) -> None:
         raise _Refused(_TX_DECODE, "no Ethereum transaction")
 
 
-def _result(runs: Sequence[Run], events: tuple[Event, ...]) -> ExecTxResult:
+def _result(runs: Sequence[TransactionResult], events: tuple[Event, ...]) -> ExecTxResult:
     return ExecTxResult(
         gas_wanted=sum(run.tx.gas for run in runs),
         gas_used=sum(run.gas_used for run in runs),

@@ -38,7 +38,9 @@ def hits(found: Sequence[tuple[bytes, ExecTxResult]]) -> Iterator[tuple[int, int
     for tx, _ in found:
         for eth_hash in execution.transaction_hashes(tx):
             yield key(TX, eth_hash), 0
-    logs = [log for _, result in found for logs in execution.emitted(result) for log in logs]
+    logs = [
+        log for _, result in found for logs in execution.emitted_logs(result) for log in logs
+    ]
     if logs:
         yield key(ANY_LOG), 0
     for number, each in enumerate(logs):

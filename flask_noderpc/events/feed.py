@@ -28,7 +28,7 @@ class Source(Protocol):
     def now(self) -> int:
         """Return the cursor of the newest item."""
 
-    def poll(self, after: int, patience_s: float) -> int:
+    def poll(self, after: int, timeout_s: float) -> int:
         """Deliver the next items that arrive before the timeout; return the new cursor."""
 
 
@@ -57,9 +57,9 @@ class HeightSource:
         self._refuted, _ = self._reads.refuted_since(0)
         return self._reads.latest_height()
 
-    def poll(self, after: int, patience_s: float) -> int:
+    def poll(self, after: int, timeout_s: float) -> int:
         """Deliver the next height if it arrives before the timeout; return the new cursor."""
-        latest = self._reads.wait_for_height(after, patience_s)
+        latest = self._reads.wait_for_height(after, timeout_s)
         self._reorgs, lowest = self._reads.reorgs_since(self._reorgs)
         self._refuted, refuted = self._reads.refuted_since(self._refuted)
         if self._delivered in refuted:
@@ -91,9 +91,9 @@ class MempoolSource:
         """Return the cursor of the newest transaction."""
         return self._mempool().latest_pending()
 
-    def poll(self, after: int, patience_s: float) -> int:
+    def poll(self, after: int, timeout_s: float) -> int:
         """Deliver the transactions that arrive before the timeout; return the new cursor."""
-        if not self._mempool().wait_for_pending_after(after, patience_s):
+        if not self._mempool().wait_for_pending_after(after, timeout_s):
             return after
         # Read this cursor first: if all transactions up to it have been removed, polling
         # continues after it.

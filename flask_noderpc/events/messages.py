@@ -70,7 +70,7 @@ class Message(NamedTuple):
     keys: Keys
 
 
-def check_offered(backend: ChainBackend, query: Query) -> None:
+def check_events_available(backend: ChainBackend, query: Query) -> None:
     """Raise :exc:`~flask_noderpc.errors.NotSupported` for a query that matches only events that
     can't be derived from blocks.
 

@@ -117,7 +117,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedAbi:
     """The signature and the values of a log or a call."""
 
     signature: str
@@ -133,10 +133,12 @@ class _Entry:
     def signature(self) -> str:
         return f"{self.name}({','.join(each.type for each in self.inputs)})"
 
-    def decoded(self, texts: Sequence[str]) -> Decoded:
+    def decoded(self, texts: Sequence[str]) -> DecodedAbi:
         """Return the values with these texts."""
         named = zip(self.inputs, texts, strict=True)
-        return Decoded(self.signature, tuple(Value(p.name, p.type, text) for p, text in named))
+        return DecodedAbi(
+            self.signature, tuple(Value(p.name, p.type, text) for p, text in named)
+        )
 
 
 class Abi:
@@ -168,7 +170,7 @@ class Abi:
             raise ValueError(f"it has more than {_MAX_ENTRIES} entries")
         return cls(list(_entries(found)))
 
-    def log(self, topics: Sequence[bytes], data: bytes) -> Decoded | None:
+    def log(self, topics: Sequence[bytes], data: bytes) -> DecodedAbi | None:
         """Decode a log; return ``None`` if no event of the ABI fits."""
         for entry in self._events.get(topics[0], ())[:_MAX_SAME] if topics else ():
             rest = [each for each in entry.inputs if not each.indexed]
@@ -186,7 +188,7 @@ class Abi:
                 continue
         return None
 
-    def call(self, data: bytes) -> Decoded | None:
+    def call(self, data: bytes) -> DecodedAbi | None:
         """Decode calldata; return ``None`` if no function of the ABI fits."""
         entry = self._functions.get(data[:4])
         if entry is None or len(data) < 4:

@@ -30,7 +30,7 @@ _ROLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RoleTxs:
     """Transactions that an event query finds, or the reason why the query failed."""
 
     role: str
@@ -84,22 +84,22 @@ def _ethereum(node: Node, address: str) -> tuple[EthereumAccount | None, str]:
     return EthereumAccount(int(balance, 16), int(nonce, 16), code), ""
 
 
-def _search(node: Node, role: str, address: str) -> Found:
+def _search(node: Node, role: str, address: str) -> RoleTxs:
     query = f"{role}='{address}'"
     try:
-        return Found(role, query, node.search(query))
+        return RoleTxs(role, query, node.search(query))
     except SearchTooCostly:
         lowest = max(1, node.latest() - RECENT + 1)
         return _search_recent(node, role, f"{query} AND tx.height >= {lowest}")
     except NodeRPCError as error:
-        return Found(role, query, None, error.text_with_hint)
+        return RoleTxs(role, query, None, error.text_with_hint)
 
 
-def _search_recent(node: Node, role: str, query: str) -> Found:
+def _search_recent(node: Node, role: str, query: str) -> RoleTxs:
     try:
-        return Found(role, query, node.search(query), is_recent=True)
+        return RoleTxs(role, query, node.search(query), is_recent=True)
     except NodeRPCError as error:
-        return Found(role, query, None, error.text_with_hint)
+        return RoleTxs(role, query, None, error.text_with_hint)
 
 
 def key() -> str:

@@ -21,7 +21,7 @@ SHORT, LONG = 100, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownText:
     """A value as text, or the beginning of it."""
 
     text: str
@@ -29,7 +29,7 @@ class Shown:
     """Number of characters or bytes that are left out."""
 
 
-def of_bytes(data: bytes, limit: int) -> Shown:
+def of_bytes(data: bytes, limit: int) -> ShownText:
     """Return bytes as text of at most ``limit`` characters, or as hex if they are not UTF-8 or
     have control characters other than line breaks and tabs."""
     # Only decode the beginning; a character has at most four bytes.
@@ -39,15 +39,15 @@ def of_bytes(data: bytes, limit: int) -> Shown:
     except UnicodeDecodeError:
         text = ""
     if (text or not data) and visible(text) == text:
-        return Shown(text[:limit], len(data) - len(text[:limit].encode()))
+        return ShownText(text[:limit], len(data) - len(text[:limit].encode()))
     digits = limit // 2
-    return Shown("0x" + data[:digits].hex(), max(0, len(data) - digits))
+    return ShownText("0x" + data[:digits].hex(), max(0, len(data) - digits))
 
 
-def of_text(text: str, limit: int) -> Shown:
+def of_text(text: str, limit: int) -> ShownText:
     """Return a text with escaped control characters, of at most ``limit`` characters."""
     head = text[:limit]
-    return Shown(visible(head), len(text) - len(head))
+    return ShownText(visible(head), len(text) - len(head))
 
 
 def visible(text: str) -> str:
@@ -58,7 +58,7 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{{{ord(c):x}}}" for c in text)
 
 
-def summary(tx: bytes, result: ExecTxResult | None, limit: int = SHORT) -> Shown:
+def summary(tx: bytes, result: ExecTxResult | None, limit: int = SHORT) -> ShownText:
     """Return one line about a transaction: its actions by its events, or its bytes."""
     actions = _actions(result.events) if result else ""
     return of_text(actions, limit) if actions else of_bytes(tx, limit)

@@ -19,7 +19,7 @@ from ..web.views import read_form
 from .node import Node
 
 if TYPE_CHECKING:
-    from .abi import Abi, Decoded
+    from .abi import Abi, DecodedAbi
 
 MAX_ABI_BYTES = 512 * 1024
 _MAX_ETHEREUM = 10
@@ -32,7 +32,7 @@ class Log:
     """A log of Ethereum's JSON-RPC, with its decoded values if the ABI has its event."""
 
     json: dict[str, Any]
-    decoded: Decoded | None
+    decoded: DecodedAbi | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class EthereumTx:
     json: dict[str, Any]
     receipt: dict[str, Any] | None
     logs: list[Log]
-    call: Decoded | None
+    call: DecodedAbi | None
 
 
 def tx(digest: str) -> str | Response:

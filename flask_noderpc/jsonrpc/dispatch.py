@@ -35,7 +35,7 @@ from ..wire.envelope import URI_ID, BadCall, Call, Calls
 from .context import ANONYMOUS, BatchBudget, BatchView, Context, Permissions
 from .guard import OPEN, Guard
 from .params import MemoizedLoader, P, ParamLoader, Params
-from .reply import Answer, Instrumentation, Reply, Reproducible, to_rpc_error
+from .reply import CallReply, Instrumentation, Reply, Reproducible, to_rpc_error
 from .route import CachedResult, ResultCache, Route, RouteTable
 
 # Calls of a batch between two yields to other requests.
@@ -65,10 +65,10 @@ encoded result."""
 
 _NO_METHODS: SessionMethods = MappingProxyType({})
 
-Given = bytes | Mapping[str, str]
+RawParams = bytes | Mapping[str, str]
 """Parameters as received: JSON, a query string, or the values of a URI and a form."""
 
-_Steps = Generator[Pending[Any], None, Answer]
+_Steps = Generator[Pending[Any], None, CallReply]
 """Steps of a call: the work that it waits for, if any, and finally its response."""
 
 
@@ -81,7 +81,7 @@ class _Caller(NamedTuple):
     session_methods: SessionMethods = _NO_METHODS
     view: BatchView | None = None
 
-    def look_again(self) -> None:
+    def close_view(self) -> None:
         """Let the next calls of a batch see a newer chain."""
         if self.view is not None:
             self.view.close()
@@ -144,7 +144,7 @@ class Dispatcher:
             self._loaders[key] = ParamLoader(params, self._dialect.params, ignored)
         return self._loaders[key]
 
-    def get(self, name: str, values: Given, permissions: Permissions = ANONYMOUS) -> Reply:
+    def get(self, name: str, values: RawParams, permissions: Permissions = ANONYMOUS) -> Reply:
         """Execute a GET with a query string, or with the values of a URI and a form; return the
         response."""
         try:
@@ -166,7 +166,7 @@ class Dispatcher:
         """Return a response with the status and headers of the app's refusal."""
         return Reply(HTTPStatus(error.status), body, headers=tuple(error.headers.items()))
 
-    def _reply(self, answer: Answer, caller: _Caller, *, is_cacheable: bool) -> Reply:
+    def _reply(self, answer: CallReply, caller: _Caller, *, is_cacheable: bool) -> Reply:
         """Return the response to a single call."""
         if answer.denied is not None:
             return self._denied(answer.denied, answer.body)
@@ -214,7 +214,9 @@ class Dispatcher:
         try:
             calls = self.envelope.parse(body, self._max_batch)
         except RPCError as error:
-            return Reply(self.envelope.status_of(error), self.envelope.refusal(error))
+            return Reply(
+                self.envelope.status_of(error), self.envelope.invalid_body_response(error)
+            )
         caller = _Caller(
             permissions,
             "post" if session_methods is None else "websocket",
@@ -226,12 +228,12 @@ class Dispatcher:
         try:
             answers = self._answers(calls, caller)
         finally:
-            caller.look_again()
+            caller.close_view()
         if not answers:
             return Reply(HTTPStatus.OK, b"")
         return self._batch_reply(answers, caller)
 
-    def _batch_reply(self, answers: list[Answer], caller: _Caller) -> Reply:
+    def _batch_reply(self, answers: list[CallReply], caller: _Caller) -> Reply:
         is_bare = len(answers) == 1 and self.envelope.lone_reply_is_bare
         replies = [answer.body for answer in answers]
         body = replies[0] if is_bare else self.envelope.batch(replies)
@@ -256,16 +258,16 @@ class Dispatcher:
         answer = self._answer(item, item.id, caller)
         return self._reply(answer, caller, is_cacheable=self._is_cacheable(caller))
 
-    def _answers(self, calls: Calls, caller: _Caller) -> list[Answer]:
-        answers: list[Answer] = []
+    def _answers(self, calls: Calls, caller: _Caller) -> list[CallReply]:
+        answers: list[CallReply] = []
         budget = BatchBudget(self._context.settings)
         for number, item in enumerate(calls.items):
             if number and number % _CALLS_BEFORE_YIELD == 0:
                 # A snapshot of the store is not open for longer than this.
-                caller.look_again()
+                caller.close_view()
                 next_turn()
             if isinstance(item, BadCall):
-                answers.append(Answer(self.envelope.failure(item.id, item.error)))
+                answers.append(CallReply(self.envelope.failure(item.id, item.error)))
             elif item.id is not None:
                 answers.append(self._answer_within(budget, item, item.id, caller))
             elif budget.spent() is None:
@@ -274,21 +276,21 @@ class Dispatcher:
 
     def _answer_within(
         self, budget: BatchBudget, call: Call, request_id: bytes, caller: _Caller
-    ) -> Answer:
+    ) -> CallReply:
         refusal = budget.spent()
         if refusal is not None:
             # Further results are not computed, as they would be dropped.
-            return Answer(self.envelope.failure(request_id, refusal))
+            return CallReply(self.envelope.failure(request_id, refusal))
         answer = self._answer(call, request_id, caller)
         if budget.consume(len(answer.body)):
             return answer
-        return Answer(self.envelope.failure(request_id, AnswerTooLarge()))
+        return CallReply(self.envelope.failure(request_id, AnswerTooLarge()))
 
     def _notify(self, call: Call, caller: _Caller) -> None:
         if self.envelope.runs_notifications:
             self._answer(call, b"null", caller)
 
-    def _answer(self, call: Call, request_id: bytes, caller: _Caller) -> Answer:
+    def _answer(self, call: Call, request_id: bytes, caller: _Caller) -> CallReply:
         try:
             return _finished(self._execute(call.method, call.params, request_id, caller))
         except Exception as error:
@@ -296,13 +298,13 @@ class Dispatcher:
                 self._propagate(error)
             return self._failed(error, request_id, caller)
 
-    def _failed(self, error: Exception, request_id: bytes, caller: _Caller) -> Answer:
+    def _failed(self, error: Exception, request_id: bytes, caller: _Caller) -> CallReply:
         """Return the response to a call that raised an error."""
         denied = error if isinstance(error, NotAuthorized) else None
         rpc_error = to_rpc_error(error)
         if caller.transport == "websocket":
             rpc_error = self.envelope.over_websocket(rpc_error)
-        return Answer(self.envelope.failure(request_id, rpc_error), denied=denied)
+        return CallReply(self.envelope.failure(request_id, rpc_error), denied=denied)
 
     def _propagate(self, error: Exception) -> None:
         """Raise an unexpected exception if the app propagates exceptions.
@@ -346,7 +348,9 @@ class Dispatcher:
             return Pending(reply, waited.is_done)
         return Pending(lambda: body)
 
-    def _execute(self, name: str, given: Given, request_id: bytes, caller: _Caller) -> _Steps:
+    def _execute(
+        self, name: str, given: RawParams, request_id: bytes, caller: _Caller
+    ) -> _Steps:
         """Execute a call of any transport; raise its errors."""
         method = caller.session_methods.get(name)
         endpoint = self._endpoints.get(name)
@@ -362,16 +366,16 @@ class Dispatcher:
                 self._check_session_method(name, caller.permissions)
                 # A subscription begins at the current chain, even if earlier calls have read an
                 # older one.
-                caller.look_again()
+                caller.close_view()
                 assert isinstance(given, bytes)
                 result = method(request_id, given)
-                return Answer(self.envelope.success(request_id, result, error_member=False))
+                return CallReply(self.envelope.success(request_id, result, error_member=False))
             endpoint = self._permitted(name, endpoint, caller.permissions)
             if caller.view is None or not caller.view.is_held:
                 self._make_ready(endpoint)
             params = self._params(endpoint, given, caller)
             if waits:
-                caller.look_again()
+                caller.close_view()
                 pending = endpoint.route.call(
                     self._context_of_client(caller.permissions.client), params
                 )
@@ -380,16 +384,16 @@ class Dispatcher:
             else:
                 encoded = self._result(caller, endpoint, params)
             if request_id is URI_ID and encoded.reply:
-                return Answer(encoded.reply, encoded, endpoint.route)
+                return CallReply(encoded.reply, encoded, endpoint.route)
             body = self.envelope.success(request_id, encoded.result, endpoint.error_member)
-            return Answer(body, encoded, endpoint.route)
+            return CallReply(body, encoded, endpoint.route)
 
     def _make_ready(self, endpoint: Endpoint) -> None:
         # Immutable results are served even if the store can't be read.
         if not endpoint.route.is_immutable:
             self.ready()
 
-    def _params(self, endpoint: Endpoint, given: Given, caller: _Caller) -> Params:
+    def _params(self, endpoint: Endpoint, given: RawParams, caller: _Caller) -> Params:
         found: Params
         if not isinstance(given, bytes):
             found = endpoint.loader.from_uri(given)
@@ -405,7 +409,7 @@ class Dispatcher:
         if callable(chain_only):
             chain_only = chain_only(self._context, params)
         if route.reads_index or not chain_only:
-            caller.look_again()
+            caller.close_view()
         if not chain_only:
             return self._compute(caller, route, params)
         view = None if route.reads_index else caller.view
@@ -419,8 +423,8 @@ class Dispatcher:
         if reads.version() != version or encoded.marks:
             # A block was committed meanwhile: the version of the result is unknown.
             return encoded
-        around = self.envelope.around(URI_ID, endpoint.error_member)
-        return self._cache.put(route.name, params, version, encoded, around)
+        frame = self.envelope.result_frame(URI_ID, endpoint.error_member)
+        return self._cache.put(route.name, params, version, encoded, frame)
 
     def _compute(self, caller: _Caller, route: Route[Any], params: Params) -> CachedResult:
         # Decided before the read: a block that arrives meanwhile may replace provisional data.
@@ -478,11 +482,11 @@ class Dispatcher:
         return endpoint
 
 
-def _finished(steps: _Steps) -> Answer:
+def _finished(steps: _Steps) -> CallReply:
     """Return the response, after waiting for the call's work."""
     try:
         while True:
             next(steps)
     except StopIteration as done:
-        answer: Answer = done.value
+        answer: CallReply = done.value
         return answer

@@ -66,7 +66,7 @@ class Denied:
         object.__setattr__(self, "headers", headers)
 
 
-def bound(authorize: Authorize, request: object) -> Callable[[str], Denied | None]:
+def bind_authorizer(authorize: Authorize, request: object) -> Callable[[str], Denied | None]:
     """Return a function that decides about the calls of one request; ``None`` allows a call.
 
     A call is allowed only if ``authorize`` returns ``True``; an exception is logged and denies

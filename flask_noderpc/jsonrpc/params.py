@@ -202,7 +202,9 @@ class ParamLoader(Generic[P]):
         try:
             for position, spec in enumerate(self.specs):
                 if spec.required and spec.name not in given:
-                    given[spec.name] = self._rules.missing(position, spec.wire, spec.kind)
+                    given[spec.name] = self._rules.value_if_omitted(
+                        position, spec.wire, spec.kind
+                    )
         except ValueError as error:
             raise InvalidParams(f"{prefix}{error}") from None
         return self._params(**given)

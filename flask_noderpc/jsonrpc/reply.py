@@ -85,7 +85,7 @@ class Reply(NamedTuple):
     """Further headers: of the app's refusal, or the marks of a result."""
 
 
-class Answer(NamedTuple):
+class CallReply(NamedTuple):
     """Response to one call, with its result and its route unless it failed."""
 
     body: bytes

@@ -26,7 +26,7 @@ class Cache:
     """Conditions under which HTTP caches may store a response."""
 
     always: bool = False
-    given: str | None = None
+    immutable_with: str | None = None
     """Name of the parameter that makes the response immutable when it is given."""
     final: Callable[[Any], bool] | None = None
     """Function that returns true if a result is final."""
@@ -36,7 +36,7 @@ class Cache:
     def may_allow(self, params: Params) -> bool:
         """Return true if some responses to these parameters may be cached."""
         return self.always or (
-            self.given is not None and getattr(params, self.given) is not None
+            self.immutable_with is not None and getattr(params, self.immutable_with) is not None
         )
 
     def allows(self, params: Params, reads: ChainReads) -> bool:
@@ -44,14 +44,16 @@ class Cache:
         height may still be provisional."""
         if not self.may_allow(params):
             return False
-        height = getattr(params, self.given) if self.given == "height" else None
+        height = (
+            getattr(params, self.immutable_with) if self.immutable_with == "height" else None
+        )
         return height is None or reads.is_final(height, results=self.of_results)
 
 
 NEVER = Cache()
 ALWAYS = Cache(always=True)
-AT_HEIGHT = Cache(given="height")
-OF_RESULTS = Cache(given="height", of_results=True)
+AT_HEIGHT = Cache(immutable_with="height")
+OF_RESULTS = Cache(immutable_with="height", of_results=True)
 WHEN_FOUND = Cache(always=True, final=lambda answer: answer is not None)
 
 
@@ -234,14 +236,14 @@ class ResultCache:
         params: Params,
         version: ChainVersion,
         encoded: CachedResult,
-        around: tuple[bytes, bytes],
+        frame: tuple[bytes, bytes],
     ) -> CachedResult:
         """Cache a result: until evicted if it is final, else until the next block.
 
-        ``around`` is the JSON before and after it in the response to a GET.
+        ``frame`` is the JSON before and after it in the response to a GET.
         """
         etag = blake2b(encoded.result, digest_size=16).hexdigest()
-        before, behind = around
+        before, behind = frame
         reply = b"".join((before, encoded.result, behind))
         result = memoryview(reply)[len(before) : len(reply) - len(behind)]
         entry = CachedResult(result, encoded.cacheable, etag, version, reply, len(repr(params)))

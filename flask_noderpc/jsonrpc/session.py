@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 from .. import jsoncodec
 from ..concurrency import Pending
 from ..errors import Busy, NodeRPCError, RPCError, ValueNotAllowed
-from ..events.messages import check_offered
+from ..events.messages import check_events_available
 from ..events.query import Query, check_length, parse
 from ..wire.envelope import BadCall
 from ..wire.params import Text
@@ -223,7 +223,7 @@ class Session(WebSocketSession[Query, Query]):
         query = self._parsed(text)
         if query in self._subscriptions:
             raise ValueNotAllowed("already subscribed")
-        check_offered(self._dispatcher.backend, query)
+        check_events_available(self._dispatcher.backend, query)
         head = (
             b'{"jsonrpc":"2.0","id":'
             + request_id

@@ -19,7 +19,7 @@ from . import partitions, schema
 from .connection import Connection
 from .database import Database
 from .engine import POSTGRES
-from .green import allowing
+from .green import allow_time
 from .handles import PostgresHandles
 from .partitions import UNUSED
 from .settings import DatabaseURL
@@ -81,7 +81,7 @@ class PostgresBackend(ChainStore):
         return LeaseState(found.owner, found.expires - ahead, found.last_error)
 
     def verify(self, progress: Callable[[int], None] | None = None, first: int = 0) -> int:
-        with allowing(_MAX_VERIFY_S):
+        with allow_time(_MAX_VERIFY_S):
             return super().verify(progress, first)
 
     def prune_some(self, base: int) -> int:

@@ -40,7 +40,7 @@ ADAPTERS.register_dumper(list, ListBinaryDumper)
 
 
 @lru_cache(maxsize=1024)
-def translated(sql: str) -> str:
+def translate_placeholders(sql: str) -> str:
     """Return a statement with psycopg's placeholders: ``%s`` for ``?``, ``%(name)s`` for
     ``:name``."""
 
@@ -74,7 +74,7 @@ class Connection:
     def execute(self, sql: str, parameters: Any = (), /) -> Rows:
         """Execute one statement."""
         # Binary results, as bytes would be twice as long as text.
-        return self.raw.execute(translated(sql), parameters, binary=True)
+        return self.raw.execute(translate_placeholders(sql), parameters, binary=True)
 
     def script(self, sql: str) -> Rows:
         """Execute several statements without parameters in one round trip; return the result
@@ -87,12 +87,12 @@ class Connection:
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
         """Execute a statement with each of these parameters, as one statement if possible."""
         rows = list(parameters)
-        if rows and (len(rows) < _MIN_TOGETHER or not self._together(sql, rows)):
+        if rows and (len(rows) < _MIN_TOGETHER or not self._execute_batch(sql, rows)):
             with self.raw.cursor() as cursor:
                 # psycopg sends these as a pipeline, in one round trip.
-                cursor.executemany(translated(sql), rows)
+                cursor.executemany(translate_placeholders(sql), rows)
 
-    def _together(self, sql: str, rows: Sequence[Sequence[object]]) -> bool:
+    def _execute_batch(self, sql: str, rows: Sequence[Sequence[object]]) -> bool:
         """Execute a statement of a known form for all rows at once; return false for other
         statements."""
         if insert := _INSERT.fullmatch(sql):
@@ -126,7 +126,7 @@ class Connection:
             return
         with self.raw.cursor(binary=True) as cursor:
             # This takes one round trip, too.
-            cursor.executemany(translated(sql), rows, returning=True)
+            cursor.executemany(translate_placeholders(sql), rows, returning=True)
             yield cursor.fetchall()
             while cursor.nextset():
                 yield cursor.fetchall()

@@ -11,7 +11,7 @@ from psycopg import errors
 
 from ..backends.sql.packed.blocks import DamagedRow
 from ..errors import FULL, StoreError, StoreUnavailable
-from .green import NoAnswer
+from .green import DatabaseNotResponding
 
 _POOLED = (
     "a pooler such as PgBouncer gives each transaction another connection: add"
@@ -94,7 +94,7 @@ def _cause(error: psycopg.Error) -> str:
     for kind, cure in _CURES:
         if isinstance(error, kind):
             return f"{cure} ({text})"
-    if isinstance(error, NoAnswer):
+    if isinstance(error, DatabaseNotResponding):
         return f"the database does not answer: {text}"
     if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
         return f"{_cure_of_text(str(error))} ({text})"

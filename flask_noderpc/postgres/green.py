@@ -23,7 +23,7 @@ _allowed_s: ContextVar[float] = ContextVar("noderpc_allowed_s", default=0.0)
 
 
 @contextmanager
-def allowing(seconds: float) -> Iterator[None]:
+def allow_time(seconds: float) -> Iterator[None]:
     """Allow a statement of this context more time than usual."""
     token = _allowed_s.set(seconds)
     try:
@@ -32,7 +32,7 @@ def allowing(seconds: float) -> Iterator[None]:
         _allowed_s.reset(token)
 
 
-class NoAnswer(psycopg.OperationalError):
+class DatabaseNotResponding(psycopg.OperationalError):
     """The database accepts requests, but does not respond."""
 
 
@@ -46,7 +46,7 @@ class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
     _is_checked = False
 
     @contextmanager
-    def checked(self) -> Iterator[None]:
+    def expect_fast_response(self) -> Iterator[None]:
         """Wait only a few seconds for the response to a fast statement."""
         self._is_checked = True
         try:
@@ -56,7 +56,7 @@ class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
 
     def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
         """Run psycopg's operation on the connection to its end, and return its result; raise
-        :exc:`NoAnswer`."""
+        :exc:`DatabaseNotResponding`."""
         seconds = _FIRST_S if self._is_checked else max(_OTHERS_S, _allowed_s.get())
         try:
             if args or kwargs:
@@ -64,7 +64,7 @@ class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
             wanted = next(gen)
             while True:
                 wanted = gen.send(_ready(self.pgconn.socket, wanted, seconds))
-        except NoAnswer:
+        except DatabaseNotResponding:
             self.close()
             raise
         except OSError as error:
@@ -75,7 +75,8 @@ class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
 
 
 def _ready(descriptor: int, wanted: Wait, seconds: float) -> Ready | int:
-    """Wait until a socket is ready; raise :exc:`NoAnswer` if that takes too long."""
+    """Wait until a socket is ready; raise :exc:`DatabaseNotResponding` if that takes too
+    long."""
     if wanted == Wait.R:
         if not wait_until_readable(descriptor, seconds):
             raise _no_answer(seconds)
@@ -91,5 +92,5 @@ def _ready(descriptor: int, wanted: Wait, seconds: float) -> Ready | int:
     return (Ready.R if is_readable else 0) | (Ready.W if event & select.POLLOUT else 0)
 
 
-def _no_answer(seconds: float) -> NoAnswer:
-    return NoAnswer(f"no answer within {seconds:g} s")
+def _no_answer(seconds: float) -> DatabaseNotResponding:
+    return DatabaseNotResponding(f"no answer within {seconds:g} s")

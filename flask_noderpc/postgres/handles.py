@@ -15,7 +15,7 @@ from . import schema
 from .change_watcher import ChangeWatcher
 from .connection import Connection
 from .database import Database
-from .heads import Heads
+from .heads import LatestHeight
 from .readers import Readers
 from .replica import Replica
 from .search_pool import SearchPool
@@ -37,7 +37,7 @@ class PostgresHandles(ProcessHandles):
     def __init__(self, database: Database, replica: Database | None, poll_s: float) -> None:
         self._database = database
         self.readers: Readers = Readers(database, poll_s)
-        self._heads = Heads(self.readers)
+        self._heads = LatestHeight(self.readers)
         self._replica = Replica(replica, self.readers, poll_s) if replica else None
         forget = self.readers.forget_version
         self.writer: Writer = Writer(database, "noderpc-writer", CHAIN, forget)

@@ -15,7 +15,7 @@ _HEAD = (
 )
 
 
-class Heads:
+class LatestHeight:
     """The latest height; raises :exc:`StoreError` if it fell without a rewind.
 
     This happens after a fail-over to a standby that lacked the last blocks, and if the URL

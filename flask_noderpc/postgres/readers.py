@@ -24,7 +24,7 @@ from .connection import Connection
 from .database import Database
 from .engine import POSTGRES
 from .errors import postgres_errors
-from .green import GreenConnection, NoAnswer
+from .green import DatabaseNotResponding, GreenConnection
 
 MAX_READERS = 8
 """Maximum number of read connections in each process."""
@@ -33,20 +33,20 @@ MAX_READERS = 8
 _WAIT_S = 5.0
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_STANDING = (
+_STATE_SQL = (
     f"{handles.version_sql(POSTGRES)}, (SELECT max(height) FROM {POSTGRES.heights}),"
     f" {schema.OLDEST}"
 )
 
 
-class Standing(NamedTuple):
+class ReplicaState(NamedTuple):
     """State of a server: the version of its chain, and its height."""
 
     version: ChainVersion | None
     height: int
 
     @classmethod
-    def of(cls, row: Any) -> Standing:
+    def of(cls, row: Any) -> ReplicaState:
         """Return the state from a row; raise :exc:`StoreError` for tables of a newer
         version."""
         *version, height, oldest = row
@@ -54,7 +54,7 @@ class Standing(NamedTuple):
         return cls(version_of(version), height or 0)
 
 
-_UNKNOWN = Standing(None, 0)
+_UNKNOWN = ReplicaState(None, 0)
 
 
 class Reader(Connection):
@@ -69,23 +69,23 @@ class Reader(Connection):
     def __init__(self, raw: GreenConnection, is_pooled: bool) -> None:
         super().__init__(raw)
         self._is_ending = False
-        self.standing = _UNKNOWN
+        self.state = _UNKNOWN
         """State of the last snapshot."""
         # Behind PgBouncer, the transaction may get another connection without the prepared
         # statement.
-        self._begin = f"{_BEGIN}; {_STANDING if is_pooled else 'EXECUTE noderpc_standing'}"
+        self._begin = f"{_BEGIN}; {_STATE_SQL if is_pooled else 'EXECUTE noderpc_standing'}"
         if not is_pooled:
-            self.script(f"PREPARE noderpc_standing AS {_STANDING}")
+            self.script(f"PREPARE noderpc_standing AS {_STATE_SQL}")
 
     def begin(self) -> None:
         """Begin a snapshot."""
-        with self.raw.checked():
+        with self.raw.expect_fast_response():
             self._finish_ending()
-            self.standing = Standing.of(self.script(self._begin).fetchone())
+            self.state = ReplicaState.of(self.script(self._begin).fetchone())
 
     def version(self) -> ChainVersion | None:
         """Return the chain's version in the snapshot."""
-        return self.standing.version
+        return self.state.version
 
     def execute(self, sql: str, parameters: Any = (), /) -> Rows:
         """Execute one statement."""
@@ -105,7 +105,7 @@ class Reader(Connection):
 
     def _finish_ending(self) -> None:
         if self._is_ending:
-            self.raw.wait(_results_taken(self.raw.pgconn))
+            self.raw.wait(_discard_results(self.raw.pgconn))
             self._is_ending = False
 
     def close_if_busy(self) -> None:
@@ -114,7 +114,7 @@ class Reader(Connection):
             super().close_if_busy()
 
 
-def _results_taken(pgconn: PGconn) -> PQGen[None]:
+def _discard_results(pgconn: PGconn) -> PQGen[None]:
     """Read the unused result of a statement, which has usually arrived."""
     pgconn.consume_input()
     while pgconn.is_busy():
@@ -137,7 +137,7 @@ class Readers(handles.Readers[Reader]):
         self._database = database
         self._fresh_s = fresh_s
         self._turns = Turns([True] * MAX_READERS)
-        self._known: tuple[float, Standing] = (-fresh_s, _UNKNOWN)
+        self._known: tuple[float, ReplicaState] = (-fresh_s, _UNKNOWN)
         # The writer's thread clears the cached version.
         self._forgetting = native_lock()
 
@@ -189,9 +189,9 @@ class Readers(handles.Readers[Reader]):
         for _ in range(2):
             connection = self._take()
             try:
-                with connection.raw.checked():
+                with connection.raw.expect_fast_response():
                     return connection.execute(sql, args).fetchone()
-            except NoAnswer:
+            except DatabaseNotResponding:
                 raise
             except psycopg.OperationalError as error:
                 lost = error
@@ -204,7 +204,7 @@ class Readers(handles.Readers[Reader]):
     def _begun(self) -> Reader:
         try:
             return super()._begun()
-        except NoAnswer:
+        except DatabaseNotResponding:
             raise
         except psycopg.OperationalError:
             # This connection is new.
@@ -221,7 +221,7 @@ class Readers(handles.Readers[Reader]):
         self._local.read_view = view
         try:
             with self._errors():
-                yield view.standing.version
+                yield view.state.version
         finally:
             self._local.read_view = None
 
@@ -229,24 +229,24 @@ class Readers(handles.Readers[Reader]):
 
     def version(self) -> ChainVersion | None:
         """Return the version of the chain, at most ``fresh_s`` old."""
-        return self.standing().version
+        return self.state().version
 
-    def standing(self) -> Standing:
+    def state(self) -> ReplicaState:
         """Return the state of the chain, at most ``fresh_s`` old."""
         now = time.monotonic()
         known = self._known
-        known_at, standing = known
+        known_at, state = known
         if now - known_at >= self._fresh_s:
-            standing = self._read()
+            state = self._read()
             with self._forgetting:
                 # Another thread has written meanwhile; keep its newer value.
                 if self._known is known:
-                    self._known = now, standing
-        return standing
+                    self._known = now, state
+        return state
 
-    def _read(self) -> Standing:
+    def _read(self) -> ReplicaState:
         with self._errors():
-            return Standing.of(self._one_now(_STANDING, ()))
+            return ReplicaState.of(self._one_now(_STATE_SQL, ()))
 
     def forget_older(self, height: int) -> None:
         """Forget a version that is older than a reported head."""

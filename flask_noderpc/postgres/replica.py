@@ -20,7 +20,7 @@ from ..backends.sql.packed.blocks import DamagedRow
 from ..errors import StoreError
 from .database import Database
 from .errors import is_recovery_conflict
-from .readers import Reader, Readers, ReplicaReaders, Standing
+from .readers import Reader, Readers, ReplicaReaders, ReplicaState
 
 log = logging.getLogger("flask_noderpc.postgres")
 
@@ -32,7 +32,7 @@ _TRIES = 2
 _AGAIN_S = 1.0
 
 
-class Answer(NamedTuple, Generic[T]):
+class ReplicaResult(NamedTuple, Generic[T]):
     """The result of a read."""
 
     value: T
@@ -49,7 +49,7 @@ class Replica:
         self._primary = primary
         self._fresh_s = fresh_s
         self._readers = ReplicaReaders(database, fresh_s)
-        self._seen = -fresh_s, Standing(None, 0)
+        self._seen = -fresh_s, ReplicaState(None, 0)
         self._is_up = False
         # True from a failure until the replica is available again.
         self._is_lost = False
@@ -57,7 +57,7 @@ class Replica:
         self._lock = threading.Lock()
         self._connecting: threading.Thread | None = None
 
-    def read(self, work: Callable[[Connection], T], height: int) -> Answer[T] | None:
+    def read(self, work: Callable[[Connection], T], height: int) -> ReplicaResult[T] | None:
         """Return the result of ``work`` in a snapshot that has the blocks up to a height;
         ``None`` if the primary must be read."""
         for _ in range(_TRIES):
@@ -65,7 +65,7 @@ class Replica:
             if reader is None:
                 break
             try:
-                return Answer(work(reader))
+                return ReplicaResult(work(reader))
             except DamagedRow as error:
                 log.warning("%s: %s; it is read from the primary", self._shown, error)
                 break
@@ -86,7 +86,7 @@ class Replica:
         if not self._is_up:
             self._connect_again()
             return None
-        known = self._primary.standing()
+        known = self._primary.state()
         seen_at, seen = self._seen
         if time.monotonic() - seen_at < self._fresh_s and not _has(seen, known, height):
             return None
@@ -95,8 +95,8 @@ class Replica:
         except (psycopg.Error, StoreError) as error:
             self._check(error)
             return None
-        self._seen = time.monotonic(), reader.standing
-        if not _has(reader.standing, known, height):
+        self._seen = time.monotonic(), reader.state
+        if not _has(reader.state, known, height):
             self._readers.give_back(reader)
             return None
         return reader
@@ -140,14 +140,14 @@ class Replica:
                 break
         self._connecting = None
 
-    def suspend(self, patience_s: float) -> bool:
+    def suspend(self, timeout_s: float) -> bool:
         """Block new reads and close the connections; return true if all reads have ended."""
         self._ended.set()
         connecting = self._connecting
         if connecting is not None:
             connecting.join()
         self._is_up = False
-        return self._readers.suspend(patience_s)
+        return self._readers.suspend(timeout_s)
 
     def resume(self) -> None:
         """Resume reads."""
@@ -161,10 +161,10 @@ class Replica:
         self._readers.close()
 
 
-def _has(standing: Standing, known: Standing, height: int) -> bool:
+def _has(state: ReplicaState, known: ReplicaState, height: int) -> bool:
     """Return true if a server has the blocks up to a height, or all existing ones."""
-    if known.version is None or standing.version is None:
+    if known.version is None or state.version is None:
         return False
     # If the history differs, blocks were replaced or pruned.
-    is_same = standing.version.history == known.version.history
-    return is_same and standing.height >= min(height, known.height)
+    is_same = state.version.history == known.version.history
+    return is_same and state.height >= min(height, known.height)

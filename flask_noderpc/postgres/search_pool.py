@@ -16,7 +16,7 @@ from ..backends.sql.handles import Turns
 from ..domain.search import HIGHEST, SearchLimits
 from ..errors import SearchTooCostly
 from .errors import is_recovery_conflict
-from .green import allowing
+from .green import allow_time
 
 T = TypeVar("T")
 
@@ -48,13 +48,15 @@ class SearchPool:
         if turn is None:
             raise SearchTooCostly.by_time(limits.seconds)
         try:
-            with allowing(limits.seconds + _LATER_S):
-                return self._read(lambda at: _bounded(at, work, limits, deadline), height)
+            with allow_time(limits.seconds + _LATER_S):
+                return self._read(
+                    lambda at: _run_with_deadline(at, work, limits, deadline), height
+                )
         finally:
             self._turns.release(turn)
 
 
-def _bounded(
+def _run_with_deadline(
     at: Connection, work: Callable[[Connection], T], limits: SearchLimits, deadline: float
 ) -> T:
     remaining_ms = max(1, int((deadline - time.monotonic()) * 1000))

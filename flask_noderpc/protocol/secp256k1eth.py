@@ -12,7 +12,7 @@ from ..errors import InvalidTransaction
 
 
 @contextmanager
-def of_the_extra() -> Iterator[None]:
+def hint_at_extra() -> Iterator[None]:
     """Add the ``pip install`` command to a ``ModuleNotFoundError`` that is raised in the
     block."""
     try:
@@ -24,7 +24,7 @@ def of_the_extra() -> Iterator[None]:
         ) from None
 
 
-with of_the_extra():
+with hint_at_extra():
     # eth_hash.auto is not used: it looks for a backend at its first hash, so a missing one
     # would be reported too late. pysha3 is six times as fast, but is not built for every
     # system.
@@ -49,13 +49,13 @@ def to_checksum(address: bytes) -> str:
     return "0x" + "".join(c.upper() if digit > "7" else c for c, digit in letters)
 
 
-with of_the_extra():
+with hint_at_extra():
     from btclib_secp256k1 import keys, recovery
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
 
-def signer(digest: bytes, parity: int, r: int, s: int) -> bytes:
+def recover_signer(digest: bytes, parity: int, r: int, s: int) -> bytes:
     """Return the address whose key signed a digest; raise :exc:`InvalidTransaction` for an
     invalid signature.
 
@@ -63,13 +63,13 @@ def signer(digest: bytes, parity: int, r: int, s: int) -> bytes:
     """
     if parity not in (0, 1) or not 0 < r < ORDER or not 0 < s <= ORDER // 2:
         raise InvalidTransaction("invalid transaction v, r, s values")
-    address = recovered(digest, parity, r, s)
+    address = recover_address(digest, parity, r, s)
     if address is None:
         raise InvalidTransaction("recovery failed")
     return address
 
 
-def recovered(digest: bytes, parity: int, r: int, s: int) -> bytes | None:
+def recover_address(digest: bytes, parity: int, r: int, s: int) -> bytes | None:
     """Return the address whose key signed a digest, even if S is in the upper half; ``None`` if
     R is not the coordinate of a point."""
     signature = r.to_bytes(32) + s.to_bytes(32)

@@ -25,7 +25,7 @@ _PAGES = {"index": "/", "try": "/try", "openapi": "/openapi.json"}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServedAddress:
     """An address at which an API is served."""
 
     surface: Surface
@@ -68,7 +68,7 @@ class Banner:
     """A node that is ready."""
 
     settings: Settings
-    bound: Sequence[tuple[Place, socket.socket]]
+    bound: Sequence[tuple[ServedAddress, socket.socket]]
     path: str
     """File or URL of its database; empty without one."""
     pages: Pages
@@ -156,7 +156,7 @@ class Banner:
         for place, sock in self.bound:
             if place.surface.name == surface and not place.address.path:
                 base = self.base if surface == "node" else ""
-                return f"{_own(sock).url(place.scheme)}{base}"
+                return f"{_actual_address(sock).url(place.scheme)}{base}"
         return ""
 
     def _pages(self, root: str) -> Iterator[tuple[str, str]]:
@@ -195,11 +195,13 @@ class Banner:
         return f"{flag_of(name)} {value}".rstrip()
 
 
-def _url(place: Place, sock: socket.socket) -> str:
-    return str(place.address) if place.address.path else _own(sock).as_url(place.scheme)
+def _url(place: ServedAddress, sock: socket.socket) -> str:
+    return (
+        str(place.address) if place.address.path else _actual_address(sock).as_url(place.scheme)
+    )
 
 
-def _own(sock: socket.socket) -> Address:
+def _actual_address(sock: socket.socket) -> Address:
     """Return the address of a socket, with the actual port."""
     host, port, *_ = sock.getsockname()
     return Address(host, port)

@@ -16,12 +16,12 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from ..concurrency import next_turn
 from ..web.rules.head import ClientLimit, client_key, unmapped
-from .direct import Answer, DirectAdapter, RawRequest, ResponseCache
+from .direct import DirectAdapter, DirectResponse, RawRequest, ResponseCache
 from .http import (
     Body,
     ExpectationFailed,
+    FairSocketReader,
     HeadReader,
-    InTurns,
     InvalidBody,
     RequestHead,
     RequestTooLong,
@@ -41,7 +41,7 @@ _TOO_LONG = _last_response("414 Request URI Too Long")
 _EXPECTATION_FAILED = _last_response("417 Expectation Failed")
 _ERRORS = {"400 Bad Request": b"", "500 Internal Server Error": b"Internal Server Error"}
 # Also of a socket that was shut down while a greenlet waited for it.
-_GONE = (errno.EPIPE, errno.ECONNRESET, errno.EBADF)
+_DISCONNECT_ERRORS = (errno.EPIPE, errno.ECONNRESET, errno.EBADF)
 # Bytes to read at the end, so that the client gets the response before the connection is reset.
 _LINGER_BYTES = 16_384
 
@@ -84,7 +84,7 @@ class Connection(Place):
         super().__init__(client_of(address))
         self._service = service
         self._sock, self._address = sock, address
-        self._bytes = InTurns(sock.makefile("rb", 0))
+        self._bytes = FairSocketReader(sock.makefile("rb", 0))
         self._rfile = BufferedReader(self._bytes)
         self._heads = HeadReader(self._rfile)
 
@@ -150,11 +150,11 @@ class Connection(Place):
 
     def _has_next(self) -> bool:
         """Wait for a request; return true if one has arrived."""
-        self.await_(Phase.REQUEST, self._service.limits.idle_s)
+        self.wait_for_client(Phase.REQUEST, self._service.limits.idle_s)
         return not self._service.ending and bool(self._rfile.peek(1))
 
     def _serve_next(self, raw_request: RawRequest | None) -> bool:
-        self.await_(Phase.HEADERS, self._service.limits.header_s)
+        self.wait_for_client(Phase.HEADERS, self._service.limits.header_s)
         try:
             head = self._heads.read()
         except ValueError as error:
@@ -202,7 +202,7 @@ class Connection(Place):
         """Send the response to an error, if none has begun; return false."""
         if isinstance(error, InvalidBody):
             status = "400 Bad Request"
-        elif isinstance(error, OSError) and error.args and error.args[0] in _GONE:
+        elif isinstance(error, OSError) and error.args and error.args[0] in _DISCONNECT_ERRORS:
             return False
         else:
             # The server ends its greenlets with this error when it stops.
@@ -242,7 +242,7 @@ class Connection(Place):
         head: RequestHead,
         response: WSGIResponse,
         raw_request: RawRequest | None,
-        answer: Answer,
+        answer: DirectResponse,
     ) -> None:
         """Cache the response to a call that may be repeated."""
         response_cache = self._service.response_cache
@@ -260,7 +260,7 @@ class Connection(Place):
 
     def _send(self, data: bytes) -> None:
         before = self.phase, self.deadline, self.since
-        self.await_(Phase.READER, self._service.limits.write_s)
+        self.wait_for_client(Phase.READER, self._service.limits.write_s)
         try:
             sent = self._sock.send(data)
             if sent < len(data):
@@ -273,7 +273,7 @@ class Connection(Place):
         self.phase, self.deadline, self.since = before
 
     def _await_body(self) -> None:
-        self.await_(Phase.BODY, self._service.limits.body_s)
+        self.wait_for_client(Phase.BODY, self._service.limits.body_s)
 
     @property
     def is_awaited(self) -> bool:

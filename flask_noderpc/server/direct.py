@@ -55,7 +55,7 @@ _SIGNALS = (request_started, request_finished, request_tearing_down)
 _WITHOUT_EFFECT = {id(check_request)}
 
 
-class Answer(NamedTuple):
+class DirectResponse(NamedTuple):
     """Response to a call, with its result if it may be cached."""
 
     response: Response
@@ -72,7 +72,7 @@ class DirectAdapter:
         self._policy = mount.views.policy
         self._endpoints = dict(_endpoints(mount, surface))
 
-    def answer(self, environ: Mapping[str, Any]) -> Answer | None:
+    def answer(self, environ: Mapping[str, Any]) -> DirectResponse | None:
         """Return the response to a call; ``None`` for a request that Flask handles."""
         endpoint = self._endpoints.get((environ["REQUEST_METHOD"], environ["PATH_INFO"]))
         if endpoint is None or "HTTP_UPGRADE" in environ or self.is_bypassed():
@@ -97,20 +97,20 @@ class DirectAdapter:
                 return True
         return False
 
-    def _answer(self, head: Head, environ: Mapping[str, Any]) -> Answer | None:
+    def _answer(self, head: Head, environ: Mapping[str, Any]) -> DirectResponse | None:
         dispatcher = self._mount.dispatchers.get(head.endpoint, self._mount.node)
         found = admit_host(self._policy, head) or admit(self._policy, head)
         if isinstance(found, Refusal):
             _discard(environ, found.bytes_to_discard(head))
             response = render_refusal(self._policy, head, found, dispatcher)
-            return Answer(add_headers(self._policy, head, response, int(time.time())))
+            return DirectResponse(add_headers(self._policy, head, response, int(time.time())))
         reply = self._reply(found, dispatcher, environ)
         if reply is None:
             return None
         # A page's permissions also depend on its address, which is not part of the key.
         by_address = self._policy.origins.dev and "HTTP_ORIGIN" in head.fields
         is_one_time = by_address or not head.fields.keys().isdisjoint(_TRACE_FIELDS)
-        return Answer(
+        return DirectResponse(
             render(found, reply, int(time.time())), None if is_one_time else reply.reproducible
         )
 

@@ -234,7 +234,7 @@ _MAX_CHUNK_LINE = 4096
 _FRAMING_BYTES, _MAX_EXCESS = 16, 16_384
 
 
-class InTurns(RawIOBase):
+class FairSocketReader(RawIOBase):
     """The bytes of a socket; other greenlets run before a second read."""
 
     def __init__(self, raw: socket.SocketIO) -> None:

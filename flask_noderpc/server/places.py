@@ -56,7 +56,7 @@ class Place(ABC):
     def drop(self) -> None:
         """Shut the connection down."""
 
-    def await_(self, what: Phase, seconds: float) -> None:
+    def wait_for_client(self, what: Phase, seconds: float) -> None:
         """Start waiting for the client, for at most ``seconds``."""
         self.since = time.monotonic()
         self.phase, self.deadline = what, self.since + seconds
@@ -65,7 +65,7 @@ class Place(ABC):
         """Return true if the client has exceeded the deadline of its phase."""
         return self.deadline < now and self.is_awaited
 
-    def may_go(self, now: float) -> bool:
+    def can_be_evicted(self, now: float) -> bool:
         """Return true if it may be evicted, because it is idle or slow."""
         return self.phase is Phase.REQUEST or (
             self.since < now - PATIENCE_S and self.is_awaited
@@ -136,7 +136,7 @@ class _Group:
             for _ in range(min(_MOST_IN_TURN, len(self._waiting))):
                 self._waiting.popleft().set()
 
-    def next_to_go(self) -> Place | None:
+    def next_to_evict(self) -> Place | None:
         """Return the connection that has been idle the longest, or else slow the longest."""
         now = time.monotonic()
         if now - self._scanned_at > _SCAN_S:
@@ -149,7 +149,7 @@ class _Group:
 
     def _scan(self, now: float) -> None:
         self._scanned_at = now
-        found = [each for each in self.connections if each.may_go(now)]
+        found = [each for each in self.connections if each.can_be_evicted(now)]
         found.sort(key=lambda each: (each.phase is not Phase.REQUEST, each.since))
         self._finds_more = bool(found) and self._most is None
         self._candidates = deque((each, each.since) for each in found[: self._most])
@@ -158,7 +158,7 @@ class _Group:
         while self._candidates:
             connection, since = self._candidates.popleft()
             is_same = connection in self.connections and connection.since == since
-            if is_same and connection.may_go(now):
+            if is_same and connection.can_be_evicted(now):
                 return connection
         return None
 
@@ -190,7 +190,7 @@ class Places:
         return len(group.connections) < self._per_client.count or self._evict(group)
 
     def _evict(self, group: _Group) -> bool:
-        connection = group.next_to_go()
+        connection = group.next_to_evict()
         if connection is None:
             return False
         connection.drop()

@@ -20,7 +20,7 @@ from ..errors import ConfigurationError, InvalidSetting
 from ..feature import Surface, application_kinds
 from ..settings import Settings, flag_of, read_settings
 from .addresses import Address, bind, parse, surfaces_of, tls_context
-from .banner import Banner, Pages, Place, pages_of
+from .banner import Banner, Pages, ServedAddress, pages_of
 from .flags import (
     config_path,
     default_database,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("flask_noderpc.start")
 
-Bound = Sequence[tuple[Place, socket.socket]]
+Bound = Sequence[tuple[ServedAddress, socket.socket]]
 
 
 def serve_own_chain(
@@ -234,7 +234,7 @@ def _own_processes(settings: Settings, *, is_app: bool) -> Iterator[Process]:
         yield Process(settings={"produce": False})
 
 
-def _refuse_shared(places: Sequence[Place]) -> None:
+def _refuse_shared(places: Sequence[ServedAddress]) -> None:
     """Raise :exc:`~flask_noderpc.errors.InvalidSetting` if two surfaces have the same address:
     the system only reports it when both listen, and for Unix sockets never."""
     seen: dict[Address, str] = {}
@@ -249,14 +249,14 @@ def _refuse_shared(places: Sequence[Place]) -> None:
             seen[address] = flag
 
 
-def _places(settings: Settings, written: Mapping[str, str]) -> Iterator[Place]:
+def _places(settings: Settings, written: Mapping[str, str]) -> Iterator[ServedAddress]:
     for surface in surfaces_of(settings):
         yield from _places_of(surface, settings, written)
 
 
 def _places_of(
     surface: Surface, settings: Settings, written: Mapping[str, str]
-) -> Iterator[Place]:
+) -> Iterator[ServedAddress]:
     name, tls = surface.address, [settings.value(each) for each in surface.tls]
     if any(tls) and not all(tls):
         flags = " and ".join(flag_of(each) for each in surface.tls)
@@ -268,7 +268,7 @@ def _places_of(
     for address in parse(addresses, written.get(name, f"NODERPC_{name.upper()}")):
         # Public keys sign there: loopback only, unless an address was given.
         bound = address.on_loopback() if settings.dev and name not in written else address
-        yield Place(surface, bound, *tls)
+        yield ServedAddress(surface, bound, *tls)
 
 
 _NETWORK = {

@@ -45,7 +45,7 @@ class _Child:
     """Number of consecutive processes that ended before they were ready."""
     is_ending: bool = False
     """True while a process with changed settings is about to replace it."""
-    again_at: float | None = None
+    restart_at: float | None = None
     """Time at which a new process is started after this one has ended."""
 
     @property
@@ -102,7 +102,7 @@ class Supervisor:
             while not self._ending:
                 time.sleep(_LOOK_S)
                 for child in self._children:
-                    self._look_at(child)
+                    self._check_child(child)
                 self._announce()
                 self._renew()
         finally:
@@ -155,15 +155,15 @@ class Supervisor:
             start_new_session=True,
         )
 
-    def _look_at(self, child: _Child) -> None:
+    def _check_child(self, child: _Child) -> None:
         has_ended = child.process.poll() is not None
         # Read after the check: a process writes nothing after its end.
         self._reports.read()
         child.is_ready = child.is_ready or child.process.pid in self._reports.ready
         if has_ended and not self._ending:
-            if child.again_at is None:
+            if child.restart_at is None:
                 self._count(child)
-            elif time.monotonic() >= child.again_at:
+            elif time.monotonic() >= child.restart_at:
                 self._replace(child)
 
     def _count(self, child: _Child) -> None:
@@ -181,7 +181,7 @@ class Supervisor:
         extra = {"event": "process-ended", "pid": pid, "status": code}
         log.error("process %d ended with %d", pid, code, extra=extra)
         pause = min(_MAX_PAUSE_S, float(child.failures))
-        child.again_at = time.monotonic() + pause
+        child.restart_at = time.monotonic() + pause
         if self._metrics:
             from prometheus_client.multiprocess import mark_process_dead
 
@@ -193,7 +193,7 @@ class Supervisor:
         child.spec = replace(child.spec, restarted=child.was_ready)
         child.process = self._start(child.spec)
         child.is_ready = child.is_ending = False
-        child.again_at = None
+        child.restart_at = None
 
     def _renew(self) -> None:
         """Replace a process whose settings have changed, if all others are ready."""

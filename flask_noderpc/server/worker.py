@@ -67,7 +67,7 @@ def main() -> None:
     watch = threading.Thread(target=_watch, args=(spec.watched, orphaned, ended), daemon=True)
     watch.start()
     stored = [0]
-    _note_blocks(stored)
+    _record_stored_height(stored)
     app, servers = _started(spec, ended)
     from .app import end_export
 
@@ -93,7 +93,7 @@ def main() -> None:
     os._exit(0)
 
 
-def _note_blocks(stored: list[int]) -> None:
+def _record_stored_height(stored: list[int]) -> None:
     """Store the height of the last block that this process has committed."""
     from ..signals import block_committed
 

@@ -93,14 +93,15 @@ class Connection:
         self._pong = b""
         self._lock = threading.Lock()
         self._wakeup = threading.Event()
-        self._written = threading.Condition(self._lock)
-        # Number of messages given to send(), taken by the writer, and written.
-        self._given = self._taken = self._done = 0
+        self._written_changed = threading.Condition(self._lock)
+        # Numbers of messages that send() has queued, and that the writer has started to write
+        # and has written.
+        self._queued = self._started = self._written = 0
         self._next_ping = time.monotonic() + timing.ping_s
         self._close_by = inf
-        self._is_taking = False
+        self._is_receiving = False
         self._is_broken = self._has_read = self._has_ended = self._is_slow = False
-        self._has_left = False
+        self._peer_closed = False
         """True if the peer has closed its socket; data that it sent before may still be
         readable."""
 
@@ -138,12 +139,12 @@ class Connection:
             if self._close_by != inf or self._has_ended:
                 return
             self._frames += map(text_frame, payloads)
-            self._given += len(payloads)
-            last = self._given
+            self._queued += len(payloads)
+            last = self._queued
         self._wakeup.set()
         # The writer has the deadline, and notifies when it ends, too.
-        with self._written:
-            self._written.wait_for(lambda: self._done >= last or self._has_ended)
+        with self._written_changed:
+            self._written_changed.wait_for(lambda: self._written >= last or self._has_ended)
 
     def wake(self) -> None:
         """Wake the writer: messages are ready."""
@@ -161,17 +162,17 @@ class Connection:
         """Close the connection of a slow peer, which may reconnect."""
         self.close(CloseReason.TRY_AGAIN_LATER, reason)
 
-    def look_at_clock(self) -> None:
+    def check_deadlines(self) -> None:
         """Ping, or drop a peer that exceeds a deadline; called a few times a second."""
         now = time.monotonic()
-        if now >= self._read_by and self._is_taking:
+        if now >= self._read_by and self._is_receiving:
             # The peer is silent, but still receives earlier data: our ping is queued behind it.
-            self._is_taking = False
+            self._is_receiving = False
             self._read_by = now + self._timing.read_s
         if now >= min(self._read_by, self._close_by):
             self._end()
         elif now >= self._write_by:
-            self._cut_off(now)
+            self._close_slow_peer(now)
         elif self._close_by != inf:
             if self._write_by == self._last_write_by != inf:
                 # The same write as at the last check: a Close frame would arrive too late.
@@ -183,7 +184,7 @@ class Connection:
                 self._frames.append(self._protocol.send(Ping()))
             self._wakeup.set()
 
-    def _cut_off(self, now: float) -> None:
+    def _close_slow_peer(self, now: float) -> None:
         """Send a peer that reads nothing what its buffer still accepts: after the current
         message, the notices that its subscriptions are canceled, and a Close frame."""
         if self._is_slow:
@@ -232,7 +233,7 @@ class Connection:
     def _is_over(self) -> bool:
         # A client may send transactions and leave without reading the responses; they still
         # count.
-        return self._has_ended and not (self._has_left and has_input(self._sock))
+        return self._has_ended and not (self._peer_closed and has_input(self._sock))
 
     def _events(self) -> Iterator[Event]:
         while not (has_input(self._sock) or self._has_ended) and self._settle(_POLL_S):
@@ -293,22 +294,22 @@ class Connection:
                 # Read before the queue: the reader's last frame is in it by then.
                 has_read = self._has_read
                 if self._write_waiting():
-                    with self._written:
-                        self._done = self._taken
-                        self._written.notify_all()
+                    with self._written_changed:
+                        self._written = self._started
+                        self._written_changed.notify_all()
                 elif has_read:
                     return
                 if not has_read:
                     self._wakeup.wait()
         except (ConnectionResetError, BrokenPipeError):
-            self._has_left = not self._has_ended
+            self._peer_closed = not self._has_ended
         except OSError:
             # Deadline exceeded.
             pass
         finally:
             self._end()
-            with self._written:
-                self._written.notify_all()
+            with self._written_changed:
+                self._written_changed.notify_all()
 
     def _write_waiting(self) -> bool:
         """Write the queued messages, if any; return true if there were some."""
@@ -317,7 +318,7 @@ class Connection:
             anything = True
             self._transmit(piece)
             # A ping that the kernel accepts does not show that the peer reads.
-            self._is_taking |= len(piece) == _WRITE
+            self._is_receiving |= len(piece) == _WRITE
         return anything
 
     def _transmit(self, piece: bytes) -> None:
@@ -334,7 +335,7 @@ class Connection:
             with self._lock:
                 frames, self._frames = self._frames, []
                 pong, self._pong = self._pong, b""
-                self._taken = self._given
+                self._started = self._queued
             yield pong
             yield from frames
         if not self._has_read and self._close_by == inf:

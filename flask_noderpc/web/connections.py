@@ -101,7 +101,7 @@ class Connections:
             self._begin()
 
     @contextmanager
-    def one(self, connection: Connection) -> Iterator[None]:
+    def watch(self, connection: Connection) -> Iterator[None]:
         """Check a connection's deadlines while it is open."""
         self._begin_after_fork()
         with self._lock:
@@ -127,7 +127,7 @@ class Connections:
         while self._goes_on():
             for connection in tuple(self._open):
                 try:
-                    connection.look_at_clock()
+                    connection.check_deadlines()
                 except Exception:
                     # The other connections need the clock.
                     log.exception("a websocket can't be looked after")
@@ -202,7 +202,7 @@ class WebSocketServer:
                 return session.settle(seconds)
 
         try:
-            with self._connections.one(connection):
+            with self._connections.watch(connection):
                 connection.run(receive, session.pull, session.cancel, settle)
         finally:
             session.close()

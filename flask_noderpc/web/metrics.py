@@ -73,7 +73,7 @@ _CACHE_LIMIT = Gauge(
 _MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
 
 
-class _Resident(Collector):
+class _ResidentMemory(Collector):
     """Resident size of each process, on systems with ``/proc``."""
 
     def collect(self) -> Iterator[Metric]:
@@ -121,7 +121,7 @@ class _Measures(Collector):
 
 _MEASURES = _Measures()
 # Collectors that are not counted for each process.
-_COLLECTORS = (_Resident(), _MEASURES)
+_COLLECTORS = (_ResidentMemory(), _MEASURES)
 for _collector in _COLLECTORS:
     REGISTRY.register(_collector)
 

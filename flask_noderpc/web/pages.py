@@ -161,7 +161,7 @@ class Link:
     """Reason why there is no link."""
 
 
-class Index:
+class IndexPage:
     """Index page of one mount, without the routes in ``excluded``."""
 
     def __init__(

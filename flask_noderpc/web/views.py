@@ -18,7 +18,7 @@ from .. import jsoncodec
 from ..errors import BodyTooLarge, InvalidRequest, NodeRPCError, NotAuthorized
 from ..jsonrpc.context import Permissions
 from ..jsonrpc.dispatch import Dispatcher
-from ..jsonrpc.guard import STATUS, Authorize, bound
+from ..jsonrpc.guard import STATUS, Authorize, bind_authorizer
 from ..jsonrpc.params import check_text, is_utf8, not_utf8, values_of
 from ..jsonrpc.reply import Reply
 from ..wire.envelope import URI_ID
@@ -202,7 +202,7 @@ class Views:
             values = read_form(limit) if limit else request.query_string
         except NodeRPCError as error:
             return self._dispatcher.error_reply(error, URI_ID)
-        return self._dispatcher.get(name, values, self.bound(admitted.permissions))
+        return self._dispatcher.get(name, values, self.bind_permissions(admitted.permissions))
 
     def page(self, page: Callable[[], Response | str], method: str) -> View:
         """Return the view of a page for callers who may call a method; with an empty name, for
@@ -245,17 +245,19 @@ class Views:
             )
         if not body and empty:
             return empty()
-        return self._answer(head, dispatcher.post(body, self.bound(found.permissions)))
+        return self._answer(
+            head, dispatcher.post(body, self.bind_permissions(found.permissions))
+        )
 
     def _answer(self, head: Head, reply: Reply) -> Response:
         return to_flask(render_reply(self.policy, head, reply))
 
-    def bound(self, permissions: Permissions) -> Permissions:
+    def bind_permissions(self, permissions: Permissions) -> Permissions:
         """Add the app's decision about the calls of the current request."""
         if self._authorize is None:
             return permissions
         current = request._get_current_object()  # type: ignore[attr-defined]
-        return permissions._replace(denial=bound(self._authorize, current))
+        return permissions._replace(denial=bind_authorizer(self._authorize, current))
 
     def refuse_handshake(self) -> Response | None:
         """Return the response to a handshake whose sender may not connect."""
@@ -277,7 +279,7 @@ class Views:
     def permissions(self, endpoint: str = "") -> Permissions:
         """Return the permissions of the sender of the current request at an endpoint of the
         HTTP rules; keys of the node sign only at the endpoints of some layers."""
-        return self.bound(permissions_of(self.policy, head_of(endpoint)))
+        return self.bind_permissions(permissions_of(self.policy, head_of(endpoint)))
 
     def refuse_host(self) -> Response | None:
         """Return the response to a request for a host that is not served."""

@@ -129,7 +129,7 @@ def _serve(handler: Handler) -> Response:
         + b"\r\n\r\n"
     )
     handler(sock, early)
-    return _Ended()
+    return _EndedResponse()
 
 
 def _refusal(wrong_version: HTTPStatus) -> Response | None:
@@ -185,7 +185,7 @@ def _read_ahead(body: Any, sock: socket.socket) -> bytes:
     return b""
 
 
-class _Ended(Response):
+class _EndedResponse(Response):
     """Response of a connection whose response was sent on its own socket, which is shut
     down."""
 

@@ -27,14 +27,14 @@ def public_key(names: Mapping[str, str]) -> Callable[..., PublicKey]:
     return build
 
 
-def key_of_sum(names: Mapping[str, str]) -> Callable[..., PublicKey]:
+def proto_key(names: Mapping[str, str]) -> Callable[..., PublicKey]:
     """Return a function that builds public keys from protobuf's JSON: an object with one
     member."""
     build = public_key(names)
     return lambda type, value: build(type, b"".join(value.values()))
 
 
-def key_of_either(names: Mapping[str, str]) -> Callable[..., PublicKey]:
+def proto_or_comet_key(names: Mapping[str, str]) -> Callable[..., PublicKey]:
     """Return a function that builds public keys from protobuf's JSON or, as in Sei's results,
     from the JSON names in ``names``."""
     build = public_key(names)
@@ -45,7 +45,7 @@ def key_of_either(names: Mapping[str, str]) -> Callable[..., PublicKey]:
     return of_either
 
 
-def only(**member: Any) -> Any:
+def only_member(**member: Any) -> Any:
     """Return the value of the only member."""
     (value,) = member.values()
     return value
@@ -125,7 +125,7 @@ def block_results(
     return abci.BlockResults(begin_block_events=finalize_block_events, **members)
 
 
-def older_results(
+def results_before_038(
     begin_block_events: tuple[abci.Event, ...] | None,
     end_block_events: tuple[abci.Event, ...] | None,
     finalize_block_events: tuple[abci.Event, ...],

@@ -67,7 +67,7 @@ STEP_NEW_HEIGHT = 1
 _NO_ROUND = -1
 
 
-class Nothing(WireField):
+class AlwaysNull(WireField):
     """Field that is null between two blocks."""
 
     json_type = "null"
@@ -159,17 +159,17 @@ def consensus_dump(
         start_time = Timestamp()
         commit_time = Timestamp()
         validators = Nested(validator_set)
-        proposal = Nothing()
+        proposal = AlwaysNull()
         if receive_time:
             proposal_receive_time = Timestamp(get=lambda _: ZERO_TIME)
-        proposal_block = Nothing()
-        proposal_block_parts = Nothing()
+        proposal_block = AlwaysNull()
+        proposal_block_parts = AlwaysNull()
         locked_round = Number(get=lambda _: _NO_ROUND)
-        locked_block = Nothing()
-        locked_block_parts = Nothing()
+        locked_block = AlwaysNull()
+        locked_block_parts = AlwaysNull()
         valid_round = Number(get=lambda _: _NO_ROUND)
-        valid_block = Nothing()
-        valid_block_parts = Nothing()
+        valid_block = AlwaysNull()
+        valid_block_parts = AlwaysNull()
         votes = ListOf(RoundVotes, get=_rounds)
         commit_round = Number(get=lambda _: _NO_ROUND)
         last_commit = Nested(LastCommit, nullable=True)

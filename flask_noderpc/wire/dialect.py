@@ -24,7 +24,7 @@ from ..events.messages import Message
 from .envelope import Envelope, nearest
 from .events import event_encoder
 from .fields import Json, WireField
-from .form import has_form, in_form, with_form
+from .form import attach_form, encode_with_form, has_form
 from .json_schema import Components, member_names
 from .params import ParamField
 from .schema import Choice, Dump, Load, WireSchema, compiled, compiled_load
@@ -98,7 +98,7 @@ class ParamRules:
     describe_error: Callable[[int, str, ValueError, Any], str] = _describe_error
     """Function that returns the error text for an invalid parameter from its position, name,
     reason and value."""
-    missing: Callable[[int, str, ParamField], Any] = _required
+    value_if_omitted: Callable[[int, str, ParamField], Any] = _required
     """Function that returns the value of an omitted parameter without a default, or raises
     :exc:`ValueError`."""
     uri_texts: str = "Write text as it is, in double quotes, or as hex with the prefix 0x"
@@ -261,7 +261,9 @@ class Dialect:
         """Return the result as JSON; ``None`` is null."""
         if result is None:
             return b"null"
-        return self.envelope.json(in_form(result, self.name, self._dump_of(type(result))))
+        return self.envelope.json(
+            encode_with_form(result, self.name, self._dump_of(type(result)))
+        )
 
     def _dump_of(self, result: type) -> Dump:
         """Return the function that dumps a class of results; raise :exc:`TypeError` if the
@@ -297,7 +299,7 @@ class Dialect:
         if self.behaviours.keeps_form and has_form(result):
             own = self._dump_of(result)(found)
             known = self._member_names[result]
-            return cast(T, with_form(found, self.name, own, value, load, known))
+            return cast(T, attach_form(found, self.name, own, value, load, known))
         return found
 
     @cached_property

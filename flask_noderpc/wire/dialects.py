@@ -102,7 +102,7 @@ class NetInfo(WireSchema):
 
 
 # Placeholder for a light client attack without known byzantine validators.
-NOBODY = Member(b"", PublicKey(ED25519, b""), 0)
+UNKNOWN_VALIDATOR = Member(b"", PublicKey(ED25519, b""), 0)
 
 
 class FinalizeBlock(WireSchema):
@@ -139,7 +139,7 @@ class NewBlockEvents(WireSchema):
 def _accusation(event: event_data.NewEvidence) -> tuple[Piece, Member]:
     # document: Evidence has one validator; if several are accused, the event names the most
     # powerful.
-    return event.evidence, next(iter(event.byzantine_validators), NOBODY)
+    return event.evidence, next(iter(event.byzantine_validators), UNKNOWN_VALIDATOR)
 
 
 class NewEvidence(WireSchema):

@@ -81,7 +81,7 @@ class Envelope:
     """True if a call without an ID is executed; CometBFT ignores it."""
     shows_hints = True
     """True if errors contain hints in addition to the texts of a real node."""
-    nobody = b'"id":null,'
+    null_id_member = b'"id":null,'
     """ID member of the response to a call whose ID could not be parsed."""
     json = staticmethod(jsoncodec.encode)
     """Function that encodes a result, an error or an event."""
@@ -144,7 +144,7 @@ class Envelope:
         """Return the error for an unknown method; ``hint`` names its setting."""
         return MethodNotFound(hint=hint or f"no method {name[:_MAX_NAME_SHOWN]!r}")
 
-    def refusal(self, error: RPCError) -> bytes:
+    def invalid_body_response(self, error: RPCError) -> bytes:
         """Return the response to an invalid body."""
         return self.failure(None, error)
 
@@ -160,10 +160,10 @@ class Envelope:
         self, request_id: bytes, result: bytes | memoryview, error_member: bool
     ) -> bytes:
         """Return the response with an encoded result."""
-        before, behind = self.around(request_id, error_member)
+        before, behind = self.result_frame(request_id, error_member)
         return b"".join((before, result, behind))
 
-    def around(self, request_id: bytes, error_member: bool) -> tuple[bytes, bytes]:
+    def result_frame(self, request_id: bytes, error_member: bool) -> tuple[bytes, bytes]:
         """Return the bytes before and after a result in its response."""
         return (
             b'{"jsonrpc":"2.0","id":' + request_id + b',"result":',
@@ -177,7 +177,7 @@ class Envelope:
         detail = error.text_with_hint if self.shows_hints else error.text
         if detail:
             body["data"] = detail
-        shown_id = self.nobody if request_id is None else b'"id":' + request_id + b","
+        shown_id = self.null_id_member if request_id is None else b'"id":' + request_id + b","
         return b'{"jsonrpc":"2.0",' + shown_id + b'"error":' + self.json(body) + b"}"
 
     def batch(self, replies: Sequence[bytes]) -> bytes:
@@ -207,13 +207,13 @@ def _plain_batch(body: bytes, max_batch: int) -> Calls | None:
     calls = []
     for one in found:
         request_id = bytes(one.id)
-        if not _names(request_id) or not 0 < len(one.method) <= _MAX_NAME_SHOWN:
+        if not _is_valid_id(request_id) or not 0 < len(one.method) <= _MAX_NAME_SHOWN:
             return None
         calls.append(Call(one.method, bytes(one.params), request_id))
     return Calls(tuple(calls), is_batch=True)
 
 
-def _names(request_id: bytes) -> bool:
+def _is_valid_id(request_id: bytes) -> bool:
     """Return True if an ID is a string or a number."""
     return request_id[:1] in b'"-0123456789'
 
@@ -222,6 +222,6 @@ def _id(raw: bytes) -> bytes | BadCall | None:
     if raw in (b"", b"null"):
         return None
     # Booleans, objects and arrays are not valid IDs; strings and numbers of any size are valid.
-    if _names(raw):
+    if _is_valid_id(raw):
         return raw
     return BadCall(InvalidRequest("id must be a text, a number or null"))

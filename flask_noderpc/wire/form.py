@@ -145,10 +145,10 @@ def _patched_member(own: dict[str, Json], name: str, patch: Patch) -> Json:
 
 def has_form(result: type) -> bool:
     """Return true if decoded results of a class keep their form."""
-    return result in _TAKEN
+    return result in _FORM_SETTERS
 
 
-def with_form(
+def attach_form(
     result: Any,
     dialect: str,
     own: Json,
@@ -173,7 +173,7 @@ def with_form(
         if len(jsoncodec.encode(patch)) > max(_FEW_BYTES, len(jsoncodec.encode(own))):
             _log_too_large(dialect)
             return result
-        return _TAKEN[type(result)](result, dialect, patch)
+        return _FORM_SETTERS[type(result)](result, dialect, patch)
     except (RecursionError, OverflowError, *NOT_DECODED):
         # Callers of ``Dialect.load`` may pass objects that JSON text can't represent.
         return result
@@ -230,14 +230,14 @@ def _log_too_large(dialect: str) -> None:
     )
 
 
-_TAKEN: dict[type, Callable[[Any, str, Patch], Any]] = {
+_FORM_SETTERS: dict[type, Callable[[Any, str, Patch], Any]] = {
     BlockResults: _block_results,
     ResultBlock: _block,
     ResultTx: _tx,
 }
 
 
-def in_form(result: Any, dialect: str, dump: Callable[[Any], Json]) -> Json:
+def encode_with_form(result: Any, dialect: str, dump: Callable[[Any], Json]) -> Json:
     """Return the JSON of a result in the form of the node that it came from.
 
     A damaged form is ignored: the JSON is the output of ``dump``.

@@ -32,7 +32,7 @@ class ParamField(fields.Field[Any]):
     """Parameter type with two parsers, which raise :exc:`ValueError`."""
 
     json_type = "string"
-    takes = "a value"
+    expected = "a value"
     """Expected value, for the error text."""
 
     @property
@@ -53,9 +53,9 @@ class ParamField(fields.Field[Any]):
         """Parse a URI parameter."""
         raise NotImplementedError
 
-    def refuse(self) -> ValueError:
+    def type_error(self) -> ValueError:
         """Return the error for a value of the wrong type."""
-        return ValueError(f"expected {self.takes}")
+        return ValueError(f"expected {self.expected}")
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **_: Any) -> Any:
         try:
@@ -68,7 +68,7 @@ class Int64(ParamField):
     """Integer of 64 bits, as digits or as digits in quotes."""
 
     json_type = "integer"
-    takes = "a 64-bit integer"
+    expected = "a 64-bit integer"
     minimum = -(1 << 63)
     maximum = (1 << 63) - 1
 
@@ -84,9 +84,9 @@ class Int64(ParamField):
         if isinstance(value, str):
             value = self._parsed(value)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise self.refuse()
+            raise self.type_error()
         if not self.minimum <= value <= self.maximum:
-            raise ValueError(f"expected {self.takes} from {self.minimum} to {self.maximum}")
+            raise ValueError(f"expected {self.expected} from {self.minimum} to {self.maximum}")
         return value
 
     def from_uri(self, text: str) -> int:
@@ -96,7 +96,7 @@ class Int64(ParamField):
 
     def _parsed(self, text: str) -> int:
         if len(text) > _MAX_INTEGER_TEXT or not _DIGITS.fullmatch(text):
-            raise self.refuse()
+            raise self.type_error()
         return int(text)
 
 
@@ -107,7 +107,7 @@ class Int(Int64):
 class UInt64(Int64):
     """Integer that is not negative."""
 
-    takes = "a whole number"
+    expected = "a whole number"
     minimum = 0
 
 
@@ -117,12 +117,12 @@ class Flag(ParamField):
     json_type = "boolean"
     in_json = forms.FLAG
     in_uri = forms.typed("boolean")
-    takes = "true or false"
+    expected = "true or false"
 
     def from_json(self, value: Any) -> bool:
         value = _FLAGS.get(value) if isinstance(value, str) else value
         if not isinstance(value, bool):
-            raise self.refuse()
+            raise self.type_error()
         return value
 
     def from_uri(self, text: str) -> bool:
@@ -132,7 +132,7 @@ class Flag(ParamField):
 class Text(ParamField):
     """Text; in a URI plain, in double quotes, or as hex of its UTF-8 with the prefix 0x."""
 
-    takes = "a text, with both double quotes or none,"
+    expected = "a text, with both double quotes or none,"
     in_uri = forms.TEXT
 
     def from_json(self, value: Any) -> str:
@@ -151,18 +151,18 @@ class Texts(ParamField):
 
     json_type = "array"
     in_json = in_uri = forms.TEXTS
-    takes = 'a list of texts, such as ["a","b"],'
+    expected = 'a list of texts, such as ["a","b"],'
 
     def from_json(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.refuse()
+            raise self.type_error()
         return tuple(value)
 
     def from_uri(self, text: str) -> tuple[str, ...]:
         try:
             return self.from_json(jsoncodec.decode(text))
         except jsoncodec.NotJSON:
-            raise self.refuse() from None
+            raise self.type_error() from None
 
 
 class Filter(Text):
@@ -171,12 +171,12 @@ class Filter(Text):
 
     json_type = "object"
     in_json = in_uri = forms.FILTER
-    takes = 'an object with a query, such as {"query":"tm.event=\'Tx\'"},'
+    expected = 'an object with a query, such as {"query":"tm.event=\'Tx\'"},'
 
     def from_json(self, value: Any) -> str:
         query = value.get("query", "") if isinstance(value, dict) else value
         if not isinstance(query, str):
-            raise self.refuse()
+            raise self.type_error()
         return query
 
     def from_uri(self, text: str) -> str:
@@ -185,14 +185,14 @@ class Filter(Text):
         try:
             return self.from_json(jsoncodec.decode(text))
         except jsoncodec.NotJSON:
-            raise self.refuse() from None
+            raise self.type_error() from None
 
 
 class Cursor(ParamField):
     """Cursor returned by ``events``; the empty cursor of an empty chain is ``None``. In a URI
     the double quotes are optional."""
 
-    takes = "a cursor as an earlier answer gave it"
+    expected = "a cursor as an earlier answer gave it"
     in_json = in_uri = forms.CURSOR
     _form = wire.Cursor()
 
@@ -202,7 +202,7 @@ class Cursor(ParamField):
         try:
             found: tuple[int, int] = self._form.decode(value)
         except ValueError:
-            raise self.refuse() from None
+            raise self.type_error() from None
         return found
 
     def from_uri(self, text: str) -> tuple[int, int] | None:
@@ -214,14 +214,14 @@ class Duration(ParamField):
 
     in_json = forms.NANOSECONDS_OR_DURATION
     in_uri = forms.DURATION
-    takes = 'nanoseconds, or a text such as "5s" or "500ms",'
+    expected = 'nanoseconds, or a text such as "5s" or "500ms",'
 
     def from_json(self, value: Any) -> float:
         if isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
         match = _DURATION.fullmatch(value) if isinstance(value, str) else None
         if match is None:
-            raise self.refuse()
+            raise self.type_error()
         return float(match[1]) * _UNITS[match[2]]
 
     def from_uri(self, text: str) -> float:
@@ -232,7 +232,7 @@ class Bytes(ParamField):
     """Bytes: in a URI hex with the prefix 0x, or text with or without quotes; in JSON
     base64."""
 
-    takes = "hex behind 0x, or a text with both double quotes or none,"
+    expected = "hex behind 0x, or a text with both double quotes or none,"
     in_json = forms.BASE64
     in_uri = forms.TEXT
 
@@ -254,13 +254,13 @@ class Hash(Bytes):
     CometBFT decodes 64 hex digits in JSON as base64, which is never intended.
     """
 
-    takes = "a hash as hex behind 0x, as 64 hex digits, or as base64"
+    expected = "a hash as hex behind 0x, as 64 hex digits, or as base64"
     in_json = forms.HASH
     in_uri = forms.HASH_IN_URI
 
     def from_json(self, value: Any) -> bytes:
         if not isinstance(value, str):
-            raise self.refuse()
+            raise self.type_error()
         if self._is_prefixed(value):
             return _hex(value[2:])
         if _HASH_HEX.fullmatch(value):
@@ -283,7 +283,7 @@ class Hash(Bytes):
         # Accepted for 32 bytes only: a shorter bare word is a mistake, not base64.
         found = _base64(text) if len(text) == 44 else b""
         if len(found) != 32:
-            raise self.refuse()
+            raise self.type_error()
         return found
 
 
@@ -325,5 +325,5 @@ def _quoted(text: str, field: ParamField) -> str:
     except jsoncodec.NotJSON:
         value = None
     if not isinstance(value, str):
-        raise field.refuse()
+        raise field.type_error()
     return value

@@ -24,7 +24,7 @@ from flask_noderpc.ethereum.application.patches import Change, app_state, patch_
 from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.ethereum.domain.execution import Account, AccountOverride
 from flask_noderpc.ethereum.protocol import accounts
-from flask_noderpc.ethereum.protocol.transactions import decode, in_the_name_of
+from flask_noderpc.ethereum.protocol.transactions import decode, encode_unsigned
 from flask_noderpc.ethereum.state import EVM_STATE
 from flask_noderpc.signals import block_committed
 
@@ -261,7 +261,7 @@ def test_a_change_that_loses_the_lease_is_not_applied_later(chain: EmbeddedChain
 
 def test_a_production_chain_drops_development_transactions(tmp_path: Path) -> None:
     path = str(tmp_path / "chain.db")
-    unsigned = in_the_name_of(SOMEBODY, replace(decode(transfer(0)), value=0))
+    unsigned = encode_unsigned(SOMEBODY, replace(decode(transfer(0)), value=0))
     change = patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=10**20)}))
     with closing(made(path, dev=True)) as chain:
         chain.start()

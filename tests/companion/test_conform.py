@@ -13,7 +13,7 @@ from wsproto import events as frames
 
 from flask_noderpc.cli import main
 from flask_noderpc.companion.address import Address
-from flask_noderpc.companion.conform import Probed
+from flask_noderpc.companion.conform import ProbeTarget
 from flask_noderpc.companion.conform import conform as probe
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.subscription import reason_against
@@ -87,7 +87,9 @@ def test_a_node_that_is_none() -> None:
 def test_the_time_of_all_probes_is_bounded() -> None:
     """The report names each probe that was left out."""
     with run_node(dialect="comet-0.38") as node:
-        findings = probe(Probed(Reader(Upstream(node.url, limits=LIMITS)), (), seconds=0.0))
+        findings = probe(
+            ProbeTarget(Reader(Upstream(node.url, limits=LIMITS)), (), seconds=0.0)
+        )
     assert {each.note for each in findings} == {"not probed: the time was over"}
 
 
@@ -111,10 +113,10 @@ def _websocket_server(answer: str) -> Respond:
     [
         ('{"jsonrpc":"2.0","id":1,"result":{}}', ""),
         ('{"jsonrpc":"2.0","id":1,"error":{"code":-32603}}', "is refused"),
-        ('{"jsonrpc":"2.0","id":1,"result":null}', "is none"),
-        ('{"jsonrpc":"2.0","id":7,"result":{}}', "is none"),
-        ('{"type":"welcome"}', "is none"),
-        ("<html>", "is none"),
+        ('{"jsonrpc":"2.0","id":1,"result":null}', "invalid response to subscribe"),
+        ('{"jsonrpc":"2.0","id":7,"result":{}}', "invalid response to subscribe"),
+        ('{"type":"welcome"}', "invalid response to subscribe"),
+        ("<html>", "invalid response to subscribe"),
     ],
 )
 def test_a_websocket_takes_subscriptions(answer: str, reason: str) -> None:

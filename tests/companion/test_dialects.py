@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from flask_noderpc.companion.rounds import translated
+from flask_noderpc.companion.rounds import translate_round
 from flask_noderpc.jsoncodec import Raw
 from flask_noderpc.testing.node import Node, app_for, run_node, serve
 from tests.helpers.until import until
@@ -122,4 +122,7 @@ def test_a_live_round_in_the_words_of_another_version() -> None:
         ("comet-0.34", shown(old), "comet-1.0", shown(without, never)),
         ("comet-1.0", shown(new, received), "comet-1.0", shown(new, received)),
     ):
-        assert bytes(translated(given, source, target)) == bytes(expected), (source, target)
+        assert bytes(translate_round(given, source, target)) == bytes(expected), (
+            source,
+            target,
+        )

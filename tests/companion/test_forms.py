@@ -408,7 +408,7 @@ def test_a_chain_of_aggregated_signatures_is_refused_with_the_reason(
         followed.close()
 
 
-@pytest.mark.parametrize("read", ["block", "blocks", "blocks_alone"])
+@pytest.mark.parametrize("read", ["block", "blocks", "blocks_without_results"])
 @pytest.mark.parametrize("digest", ["ab" * 32, "AB" * 32, "", None])
 def test_a_block_without_its_hash_is_refused(
     read: str, digest: str | None, chain: SampleChain
@@ -421,7 +421,7 @@ def test_a_block_without_its_hash_is_refused(
     reads: dict[str, Callable[[Reader], object]] = {
         "block": lambda reader: reader.block(3),
         "blocks": lambda reader: reader.blocks([3]),
-        "blocks_alone": lambda reader: reader.blocks_alone(3, 3),
+        "blocks_without_results": lambda reader: reader.blocks_without_results(3, 3),
     }
     with (
         forked_node(node_of(chain, 8), "comet-0.38", {"block": forge}) as url,

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc.companion.backend import CompanionBackend
-from flask_noderpc.companion.connection import seconds_left, within
+from flask_noderpc.companion.connection import limit_time, seconds_left
 from flask_noderpc.companion.forward import (
     ForwardedApplication,
     ForwardedMempool,
@@ -185,7 +185,7 @@ def test_all_requests_of_a_call_share_its_time() -> None:
         assert 0 < upstreams.attempt(lambda reader: seconds_left(inf)) <= PATIENCE
         assert seconds_left(7.0) == 7.0
 
-        with within(0.0), pytest.raises(UpstreamUnavailable, match="no response within"):
+        with limit_time(0.0), pytest.raises(UpstreamUnavailable, match="no response within"):
             upstreams.attempt(lambda reader: reader.status())
     assert not asked
 

@@ -447,7 +447,7 @@ def test_a_node_that_forges_a_block_without_results_is_refused(
     liar.of_results = without_results
     liar.of_commit = forged
     upstreams = upstreams_at(url, serve_node(liar))
-    upstreams.ahead = upstreams.usable()[1].name
+    upstreams.ahead = upstreams.usable_readers()[1].name
 
     import_all(store, upstreams, 1, HEIGHTS - 1)
 

@@ -113,7 +113,7 @@ def test_a_chain_that_halts_while_it_is_followed_goes_on_by_itself(
 
 def _is_seen_at(store: Any, time: int) -> Any:
     def is_seen() -> bool:
-        found = shared_state.newest_seen(store)
+        found = shared_state.newest_sighting(store)
         return found is not None and found.at == time
 
     return is_seen
@@ -258,7 +258,7 @@ def test_all_nodes_have_to_show_that_a_chain_has_halted(
     with forked_node(node_of(chain, HALTED), "comet-0.38", changes) as second:
         urls = [url, "http://127.0.0.1:1" if other == "down" else second]
         HeadAge(store, upstreams_at(*urls), trust).note()
-    found = shared_state.newest_seen(store)
+    found = shared_state.newest_sighting(store)
     assert found is not None
     assert found.at == (now if other == "honest" else 0)
 
@@ -317,5 +317,5 @@ def test_the_first_block_after_a_long_halt_may_be_trusted(
 
 
 def _newest_seen(store: Any) -> int:
-    found = shared_state.newest_seen(store)
+    found = shared_state.newest_sighting(store)
     return found.height if found else 0

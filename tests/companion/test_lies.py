@@ -464,7 +464,7 @@ def test_times_that_nothing_proves_stop_nobody(
         import_all(store, upstreams_at(url), 1, stored)
     with forked_node(node_of(chain), "comet-0.38", {"blockchain": _are_ahead}) as liar:
         upstreams = upstreams_at(liar, url)
-        upstreams.ahead = upstreams.usable()[0].name
+        upstreams.ahead = upstreams.usable_readers()[0].name
         trusted = TrustOptions(30, hashes.header_hash(chain.blocks[29].block.header), 10**20)
         importer = Importer(store, upstreams, FetchOptions(trusted))
         importer.plan(1, 40)

@@ -22,7 +22,7 @@ from flask_noderpc.cli import main
 from flask_noderpc.cometbft import info
 from flask_noderpc.companion import genesis, lease, progress
 from flask_noderpc.companion.cached_status import CachedStatus
-from flask_noderpc.companion.comparison import Comparison, unproven
+from flask_noderpc.companion.comparison import Comparison, unproven_values
 from flask_noderpc.companion.pool import NoUpstream, Upstreams
 from flask_noderpc.companion.reads import CompanionReads
 from flask_noderpc.companion.settings import CompanionSettings
@@ -376,7 +376,7 @@ def test_attributes_that_versions_add() -> None:
     merged = Event("mint", (EventAttribute(b"amount", b"5", index=False), added))
     results = BlockResults(5, begin_block_events=(plain,))
     other = BlockResults(5, end_block_events=(merged,))
-    assert unproven(results) == unproven(other)
+    assert unproven_values(results) == unproven_values(other)
 
 
 def test_a_status_is_read_anew_after_a_pause(

@@ -303,7 +303,7 @@ def test_a_node_that_lies_about_a_header_is_refused(
     liar = HeaderLiar(node_of(recent_chain, RECENT))
     liar.of_block, liar.is_consistent = _other_time, True
     upstreams = upstreams_at(serve_node(liar), url)
-    upstreams.ahead = upstreams.usable()[0].name
+    upstreams.ahead = upstreams.usable_readers()[0].name
 
     import_all(old_store, upstreams, options=trusting(recent_chain, 60))
 

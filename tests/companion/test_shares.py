@@ -50,11 +50,11 @@ def test_the_backfill_gets_a_part_of_the_rate_beside_urgent_calls() -> None:
 
     def ask_urgently() -> None:
         while not ended.is_set():
-            with suppress(Busy), throttle.admitted(2, PATIENCE):
+            with suppress(Busy), throttle.admit(2, PATIENCE):
                 pass
 
     def ask_in_background() -> None:
-        with in_background(ended), throttle.admitted(10, PATIENCE):
+        with in_background(ended), throttle.admit(10, PATIENCE):
             pass
 
     urgent = [threading.Thread(target=ask_urgently) for _ in range(6)]
@@ -78,14 +78,14 @@ def test_the_backfill_holds_up_nobody_while_it_may_not_begin() -> None:
     ended = threading.Event()
 
     def ask_in_background() -> None:
-        with suppress(Busy), in_background(ended), throttle.admitted(1, PATIENCE):
+        with suppress(Busy), in_background(ended), throttle.admit(1, PATIENCE):
             pass
 
-    with throttle.admitted(1, PATIENCE):
+    with throttle.admit(1, PATIENCE):
         waiting = threading.Thread(target=ask_in_background)
         waiting.start()
         for _ in range(20):
-            with throttle.admitted(1, PATIENCE):
+            with throttle.admit(1, PATIENCE):
                 pass
         assert waiting.is_alive()
     waiting.join()

@@ -31,7 +31,7 @@ from flask_noderpc.companion.address import Address
 from flask_noderpc.companion.from_settings import upstreams_of
 from flask_noderpc.companion.http import UpstreamLimits
 from flask_noderpc.companion.pool import NoUpstream, Upstreams
-from flask_noderpc.companion.reader import Misplaced, Reader
+from flask_noderpc.companion.reader import MismatchedResponse, Reader
 from flask_noderpc.companion.threads import in_background
 from flask_noderpc.companion.throttle import Throttle
 from flask_noderpc.companion.upstream import BatchSize, Param, Upstream, call
@@ -200,11 +200,11 @@ def test_larger_batches_are_tried_again() -> None:
     """The reason of a refusal may be gone; after a rate limit a batch never grows beyond the
     calls of one second."""
     size = BatchSize()
-    size.refused(10)
-    size.refused(5)
+    size.record_refusal(10)
+    size.record_refusal(5)
     assert size.calls == 2
     for _ in range(1000):
-        size.taken()
+        size.record_success()
     assert size.calls == 10
     assert [BatchSize(rate).calls for rate in (1, 5, 50)] == [2, 5, 10]
 
@@ -333,7 +333,7 @@ def test_credentials_in_a_header(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     app.wsgi_app = answer  # type: ignore[assignment, method-assign]
     with serve(app) as url:
         given = {"upstream": (url,), "upstream_header": f"@{file}"}
-        (reader,) = upstreams_of(read_settings({}, given), 0.0).usable()
+        (reader,) = upstreams_of(read_settings({}, given), 0.0).usable_readers()
         reader.node.raw("status")
     assert sent == ["KEY"]
     assert "KEY" not in f"{reader.node.address!r} {caplog.text}"
@@ -495,10 +495,12 @@ def test_nodes_behind_one_gateway() -> None:
     """The nodes get numbers, as their paths are secret; a node that is given twice has one
     name."""
     urls = ("https://host/key-a", "https://host/key-b", "other:1")
-    names = [reader.name for reader in Upstreams.at(urls, "", LIMITS, 0.0).usable()]
+    names = [
+        reader.name for reader in Upstreams.from_urls(urls, "", LIMITS, 0.0).usable_readers()
+    ]
     assert names == ["https://host:443", "https://host:443 (2)", "http://other:1"]
     with pytest.raises(ConfigurationError, match="twice"):
-        Upstreams.at((urls[0], "https://host:443/key-a"), "", LIMITS, 0.0)
+        Upstreams.from_urls((urls[0], "https://host:443/key-a"), "", LIMITS, 0.0)
 
 
 def test_an_answer_to_another_request_refuses_a_node_for_a_while(
@@ -507,7 +509,7 @@ def test_an_answer_to_another_request_refuses_a_node_for_a_while(
     """A proxy may just have been moved to another machine."""
 
     def misplaced(reader: Reader) -> None:
-        raise Misplaced(reader.name, "block is not that of height 5")
+        raise MismatchedResponse(reader.name, "block is not that of height 5")
 
     monkeypatch.setattr(pool, "_MISPLACED_S", 0.05)
     with raw_node(results("found")) as url:
@@ -520,7 +522,7 @@ def test_an_answer_to_another_request_refuses_a_node_for_a_while(
 
 def _is_usable(upstreams: Upstreams) -> bool:
     with suppress(NoUpstream):
-        return bool(upstreams.usable())
+        return bool(upstreams.usable_readers())
     return False
 
 
@@ -535,7 +537,7 @@ def test_a_refused_call_is_no_reason_to_wait() -> None:
 
 def _take(throttle: Throttle, taken: list[int]) -> Callable[[], None]:
     def work() -> None:
-        with throttle.admitted(1, PATIENCE):
+        with throttle.admit(1, PATIENCE):
             taken.append(1)
 
     return work
@@ -544,8 +546,8 @@ def _take(throttle: Throttle, taken: list[int]) -> Callable[[], None]:
 def test_requests_in_flight_are_limited() -> None:
     """A waiting request is admitted when another ends."""
     throttle, taken = Throttle("node", 2, 0), list[int]()
-    with throttle.admitted(1, 0), throttle.admitted(1, 0):
-        with pytest.raises(Busy), throttle.admitted(1, 0.01):
+    with throttle.admit(1, 0), throttle.admit(1, 0):
+        with pytest.raises(Busy), throttle.admit(1, 0.01):
             raise AssertionError
         waiting = threading.Thread(target=_take(throttle, taken))
         waiting.start()
@@ -557,20 +559,20 @@ def test_requests_in_flight_are_limited() -> None:
 def test_overload_halves_what_is_in_flight() -> None:
     """The limit grows again with success."""
     throttle = Throttle("node", 4, 0)
-    throttle.overloaded(0.0)
-    throttle.overloaded(0.0)
-    with throttle.admitted(1, PATIENCE), pytest.raises(Busy), throttle.admitted(1, 0.01):
+    throttle.record_overload(0.0)
+    throttle.record_overload(0.0)
+    with throttle.admit(1, PATIENCE), pytest.raises(Busy), throttle.admit(1, 0.01):
         raise AssertionError
     for _ in range(20):
-        throttle.succeeded()
-    with throttle.admitted(1, 0), throttle.admitted(1, 0):
+        throttle.record_success()
+    with throttle.admit(1, 0), throttle.admit(1, 0):
         pass
 
 
 def _admitted(throttle: Throttle, taken: list[str], *work: tuple[str, bool]) -> list[str]:
     """Return the order in which waiting work is admitted after the one in flight."""
     threads = []
-    with throttle.admitted(1, 0):
+    with throttle.admit(1, 0):
         for number, (name, gives_way) in enumerate(work):
             target = partial(_work, throttle, taken, name, gives_way)
             threads.append(threading.Thread(target=target))
@@ -585,7 +587,7 @@ def _work(throttle: Throttle, taken: list[str], name: str, gives_way: bool) -> N
     with ExitStack() as stack:
         if gives_way:
             stack.enter_context(in_background(threading.Event()))
-        stack.enter_context(throttle.admitted(1, PATIENCE))
+        stack.enter_context(throttle.admit(1, PATIENCE))
         taken.append(name)
 
 
@@ -606,9 +608,9 @@ def test_background_work_gives_way(rate: float) -> None:
 def test_background_work_leaves_a_request_to_others() -> None:
     """A request for the head need not wait for a batch of the backfill."""
     throttle, ended = Throttle("node", 2, 0), threading.Event()
-    with in_background(ended), throttle.admitted(1, 0):
+    with in_background(ended), throttle.admit(1, 0):
         ended.set()
-        with pytest.raises(Busy), throttle.admitted(1, 0):
+        with pytest.raises(Busy), throttle.admit(1, 0):
             raise AssertionError
         with ThreadPoolExecutor(1) as other:
             # The other thread has its own context, so its request is urgent.
@@ -623,21 +625,21 @@ def test_urgent_calls_may_be_a_second_ahead_of_the_rate(
     monkeypatch.setattr(throttles, "time", SimpleNamespace(monotonic=lambda: 1000.0))
     throttle, ended = Throttle("node", 9, 10.0), threading.Event()
     for _ in range(2):
-        with throttle.admitted(9, 0):
+        with throttle.admit(9, 0):
             pass
     ended.set()
-    with in_background(ended), pytest.raises(Busy), throttle.admitted(1, PATIENCE):
+    with in_background(ended), pytest.raises(Busy), throttle.admit(1, PATIENCE):
         raise AssertionError
-    with pytest.raises(Busy), throttle.admitted(1, 0):
+    with pytest.raises(Busy), throttle.admit(1, 0):
         raise AssertionError
 
 
 def test_calls_beyond_the_rate_wait_or_fail() -> None:
     """Each call of a batch is counted."""
     throttle = Throttle("node", 9, 0.01)
-    with throttle.admitted(10, 0):
+    with throttle.admit(10, 0):
         pass
-    with pytest.raises(Busy), throttle.admitted(1, 1):
+    with pytest.raises(Busy), throttle.admit(1, 1):
         raise AssertionError
 
 
@@ -772,8 +774,8 @@ def test_the_pause_that_any_refusal_asks_for_is_kept() -> None:
 
 def test_a_failure_that_nobody_thought_of_leads_to_the_next_node() -> None:
     urls = ["http://127.0.0.1:1", "http://127.0.0.1:2"]
-    nodes = Upstreams.at(urls, "comet-0.38", PATIENT, patience=0.0)
-    bad, good = (reader.name for reader in nodes.usable())
+    nodes = Upstreams.from_urls(urls, "comet-0.38", PATIENT, patience=0.0)
+    bad, good = (reader.name for reader in nodes.usable_readers())
 
     def action(reader: Reader) -> str:
         # Converting a value of 5 MB of digits raises ValueError.

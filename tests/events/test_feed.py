@@ -38,7 +38,7 @@ class Numbers:
     def now(self) -> int:
         return 0
 
-    def poll(self, after: int, patience_s: float) -> int:
+    def poll(self, after: int, timeout_s: float) -> int:
         self.threads.append(threading.get_ident())
         self.looking.set()
         assert self.may_end.wait(PATIENCE)

@@ -102,9 +102,14 @@ def test_the_routes_and_parameters_are_those_of_the_document_in_its_order() -> N
         (ALWAYS, None, FINAL, True),
         (AT_HEIGHT, None, FINAL, False),
         (AT_HEIGHT, 5, FINAL, True),
-        (Cache(given="height", final=lambda answer: answer is FINAL), 5, FINAL, True),
-        (Cache(given="height", final=lambda answer: answer is FINAL), 5, YOUNG, False),
-        (Cache(given="height", final=lambda answer: answer is FINAL), None, FINAL, False),
+        (Cache(immutable_with="height", final=lambda answer: answer is FINAL), 5, FINAL, True),
+        (Cache(immutable_with="height", final=lambda answer: answer is FINAL), 5, YOUNG, False),
+        (
+            Cache(immutable_with="height", final=lambda answer: answer is FINAL),
+            None,
+            FINAL,
+            False,
+        ),
     ],
 )
 def test_immutable_answers_are_cached(

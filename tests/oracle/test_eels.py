@@ -13,7 +13,12 @@ from ethereum_rlp.exceptions import RLPException
 
 from flask_noderpc.ethereum.domain.execution import NO_STORAGE, Outcome
 from flask_noderpc.ethereum.engine.base import EvmEngine
-from flask_noderpc.ethereum.engine.jobs import ExecuteBlock, Executed, Patch, Refused
+from flask_noderpc.ethereum.engine.jobs import (
+    ExecuteBlock,
+    ExecutedBlock,
+    Patch,
+    RefusedTransaction,
+)
 from flask_noderpc.ethereum.engine.pyevm import PyEvm
 from flask_noderpc.protocol.secp256k1eth import keccak
 from tests.faults.processes import is_long
@@ -40,7 +45,7 @@ def kind(outcome: Outcome) -> str:
     return "reverted" if outcome.reverted else "failed" if outcome.error else "success"
 
 
-def told(executed: Executed) -> list[object]:
+def told(executed: ExecutedBlock) -> list[object]:
     """Return everything but the texts of errors."""
     return [
         (
@@ -64,7 +69,7 @@ def test_random_transactions_do_the_same(seed: int, capsys: pytest.CaptureFixtur
     spent = {"ours": 0.0, "eels": 0.0}
     kinds: dict[str, int] = {}
 
-    def timed(engine: EvmEngine, name: str, job: ExecuteBlock) -> Executed:
+    def timed(engine: EvmEngine, name: str, job: ExecuteBlock) -> ExecutedBlock:
         began = time.perf_counter()
         done = job(engine)
         spent[name] += time.perf_counter() - began
@@ -115,7 +120,7 @@ def test_the_same_transactions_may_run(seed: int) -> None:
         job = ExecuteBlock(change.root, scenario.environment(1), (raw,))
         (mine,) = job(ours).outcomes
         expected = refusal(eels, job, raw)
-        reason = mine.reason if isinstance(mine, Refused) else ""
+        reason = mine.reason if isinstance(mine, RefusedTransaction) else ""
         assert bool(reason) == bool(expected), (
             f"{number}: {reason!r}, {expected!r}: 0x{raw.hex()[:300]}"
         )

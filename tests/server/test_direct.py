@@ -16,7 +16,7 @@ from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.extension import mounts
 from flask_noderpc.server.addresses import surfaces
-from flask_noderpc.server.direct import Answer, DirectAdapter, ResponseCache
+from flask_noderpc.server.direct import DirectAdapter, DirectResponse, ResponseCache
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
 from tests.helpers.until import PATIENCE
@@ -233,7 +233,7 @@ def test_what_a_page_may_read_on_a_development_chain_is_not_cached(
     assert answered(adapter, environ).reproducible is not None
 
 
-def answered(adapter: DirectAdapter, environ: dict[str, str]) -> Answer:
+def answered(adapter: DirectAdapter, environ: dict[str, str]) -> DirectResponse:
     answer = adapter.answer(environ)
     assert answer is not None
     return answer

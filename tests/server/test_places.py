@@ -34,7 +34,7 @@ class Open(Place):
     def is_awaited(self) -> bool:
         return True
 
-    def may_go(self, _now: float) -> bool:
+    def can_be_evicted(self, _now: float) -> bool:
         Open.looks += 1
         return self.can_go
 

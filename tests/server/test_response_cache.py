@@ -26,7 +26,7 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.extension import mounts
 from flask_noderpc.server.addresses import surfaces
 from flask_noderpc.server.connection import Limits
-from flask_noderpc.server.direct import Answer, DirectAdapter, ResponseCache
+from flask_noderpc.server.direct import DirectAdapter, DirectResponse, ResponseCache
 from flask_noderpc.server.server import NodeServer
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
@@ -88,7 +88,7 @@ class CountingAdapter(DirectAdapter):
         super().__init__(app, mounts(app)["noderpc"], surfaces()[surface])
         self._computed = computed
 
-    def answer(self, environ: Any) -> Answer | None:
+    def answer(self, environ: Any) -> DirectResponse | None:
         found = super().answer(environ)
         if found is not None:
             self._computed.append(environ["PATH_INFO"])

@@ -28,7 +28,7 @@ class Pair:
         self, receive: Callable[[bytes], None], pull: Callable[[], Iterator[bytes]]
     ) -> None:
         try:
-            with self.connections.one(self.connection):
+            with self.connections.watch(self.connection):
                 self.connection.run(receive, pull)
         except BaseException as error:
             self.raised.append(error)

@@ -28,7 +28,7 @@ class Ticked(Connection):
         super().__init__(ours, Timing(), 1000)
         self.ticked = threading.Event()
 
-    def look_at_clock(self) -> None:
+    def check_deadlines(self) -> None:
         if self.fails:
             raise RuntimeError("a slip")
         self.ticked.set()
@@ -40,7 +40,7 @@ def test_a_fault_of_one_leaves_the_others_their_clock(caplog: pytest.LogCaptureF
         one, other = Ticked(stack), Ticked(stack)
         one.fails = True
         clock = Connections(tick_s=0.01)
-        with clock.one(one), clock.one(other):
+        with clock.watch(one), clock.watch(other):
             assert other.ticked.wait(PATIENCE)
             other.ticked.clear()
             assert other.ticked.wait(PATIENCE)
@@ -51,7 +51,7 @@ def test_the_clock_stops_with_the_last_and_starts_with_the_next() -> None:
         clock = Connections(tick_s=0.01)
         for _ in range(3):
             connection = Ticked(stack)
-            with clock.one(connection):
+            with clock.watch(connection):
                 assert connection.ticked.wait(PATIENCE)
         for thread in threading.enumerate():
             if "clock" in thread.name:
@@ -63,11 +63,11 @@ def test_the_clock_stops_with_the_last_and_starts_with_the_next() -> None:
 def test_a_forked_child_starts_its_own_clock() -> None:
     with ExitStack() as stack:
         clock, parents = Connections(tick_s=0.01), Ticked(stack)
-        with clock.one(parents):
+        with clock.watch(parents):
             assert parents.ticked.wait(PATIENCE)
             child = os.fork()
             if child == 0:
                 own = Ticked(stack)
-                with clock.one(own):
+                with clock.watch(own):
                     os._exit(0 if own.ticked.wait(PATIENCE) else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

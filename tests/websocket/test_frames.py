@@ -230,7 +230,7 @@ def test_a_reader_that_reads_nothing_is_dropped_at_the_deadline() -> None:
     theirs.sendall(b"\x81\x81\0\0\0\0a")
 
     # The connection would wait forever without a deadline.
-    with Connections(tick_s=0.01).one(connection):
+    with Connections(tick_s=0.01).watch(connection):
         connection.run(lambda message: connection.send(b"x" * 50_000_000), nothing)
 
     theirs.close()
@@ -241,7 +241,7 @@ def test_a_silent_peer_is_pinged_and_then_disconnected() -> None:
     ours, theirs = socket.socketpair()
     connection = Connection(ours, Timing(ping_s=0.05, read_s=2), 1000)
 
-    with Connections(tick_s=0.01).one(connection):
+    with Connections(tick_s=0.01).watch(connection):
         connection.run(lambda message: None, nothing)
 
     assert theirs.recv(2) == b"\x89\x00"
@@ -254,7 +254,7 @@ def test_a_peer_that_ignores_our_close_is_cut_off() -> None:
     connection = Connection(ours, Timing(close_s=0.5), 5)
     theirs.sendall(b"\x81\x86\0\0\0\0toobig")
 
-    with Connections(tick_s=0.01).one(connection):
+    with Connections(tick_s=0.01).watch(connection):
         connection.run(lambda message: None, nothing)
 
     assert theirs.recv(4)[2:] == struct.pack("!H", 1009)

@@ -237,7 +237,7 @@ class Control(ABC):
         """Remove the newest ``depth`` blocks, or all if there are fewer."""
 
     @abstractmethod
-    def by_hand(self) -> AbstractContextManager[None]:
+    def manual_mining(self) -> AbstractContextManager[None]:
         """Make blocks only by :meth:`mine` of this thread until the context ends; calls of
         other threads block."""
 

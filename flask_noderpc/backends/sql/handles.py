@@ -260,11 +260,11 @@ class Readers(ABC, Generic[R]):
             if self._suspended:
                 self._gate.notify_all()
 
-    def suspend(self, patience_s: float) -> bool:
+    def suspend(self, timeout_s: float) -> bool:
         """Block new reads and close the connections; return true if all reads have ended."""
         with self._gate:
             self._suspended = True
-            quiet = self._gate.wait_for(lambda: self._busy == 0, patience_s)
+            quiet = self._gate.wait_for(lambda: self._busy == 0, timeout_s)
         self._close_idle()
         return quiet
 

@@ -77,7 +77,7 @@ def _checked(
 ) -> tuple[ChainState, BlockHashes]:
     """Check a block; return the head with the set of unchecked fields, and the hashes of the
     block."""
-    if unchecked := item.unchecked | head.of_unknown_keys:
+    if unchecked := item.unchecked | head.uncomputable_fields:
         head = replace(head, unchecked=head.unchecked | unchecked)
     return head, head.check(item.block, item.commit, item.results, prepared.hashes)
 
@@ -105,7 +105,7 @@ def _new_block(
     prepared: Prepared[CommittedBlock] | Prepared[BlockWithoutResults], head: ChainState
 ) -> NewBlock:
     item, hashes, slices = prepared
-    block, unchecked = item.block, item.unchecked | head.of_unknown_keys
+    block, unchecked = item.block, item.unchecked | head.uncomputable_fields
     unverified = (head.unchecked - unchecked) | ({"signatures"} if item.source else set())
     marks = block_writes.Provenance(unchecked, unverified, item.source)
     meta = BlockMeta(hashes.block_id, hashes.size, block.header, len(block.txs), block.form)

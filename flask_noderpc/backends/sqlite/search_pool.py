@@ -101,10 +101,10 @@ class SearchPool:
                 thread.close()
             self._queue.release(thread)
 
-    def suspend(self, patience_s: float) -> bool:
+    def suspend(self, timeout_s: float) -> bool:
         """Block new searches and close the connections; return true if all searches have
         ended."""
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + timeout_s
         for _ in range(_THREADS):
             thread = self._queue.acquire(max(0.0, deadline - time.monotonic()))
             if thread is None:

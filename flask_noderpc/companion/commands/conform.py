@@ -62,7 +62,7 @@ def conform_node(url: str, as_json: bool, seconds: float, dialect: str, header: 
 
 def _findings(address: Address, seconds: float, dialect: str) -> list[Finding]:
     from ...cometbft.routes import COMETBFT_ROUTES
-    from ..conform import Probed, conform
+    from ..conform import ProbeTarget, conform
     from ..http import UpstreamLimits
     from ..reader import Reader
     from ..upstream import Upstream
@@ -72,6 +72,6 @@ def _findings(address: Address, seconds: float, dialect: str) -> list[Finding]:
     try:
         omitted = node.dialect.omits_routes | _NOT_PROBED
         methods = [row.name for row in COMETBFT_ROUTES if row.name not in omitted]
-        return conform(Probed(Reader(node), methods, seconds))
+        return conform(ProbeTarget(Reader(node), methods, seconds))
     finally:
         node.close()

@@ -191,7 +191,7 @@ def _upstreams(urls: tuple[str, ...], given: Mapping[str, Any]) -> Upstreams:
     names = ("timeout", "concurrency", "rate", "max_bytes", "patience")
     limits = UpstreamLimits(**{name: given[name] for name in names})
     addresses = addresses_of(urls, given["header"])
-    return Upstreams.at(addresses, given["dialect"], limits, limits.patience)
+    return Upstreams.from_urls(addresses, given["dialect"], limits, limits.patience)
 
 
 def _import(
@@ -213,7 +213,7 @@ def _import(
         click.echo(f"the nodes have no blocks below {low} any more")
     for gap in gaps_of(store).values():
         click.echo(f"the {gap.part} of height {gap.height} could not be fetched: {gap.reason}")
-    node = next(iter(upstreams.usable())).node
+    node = next(iter(upstreams.usable_readers())).node
     click.echo(
         f"noderpc start --produce=false --database {shown} --dialect {node.dialect.name}"
         " serves them"

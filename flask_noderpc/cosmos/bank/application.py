@@ -24,7 +24,7 @@ from ..settings import CosmosSettings
 from . import queries, state
 from .context import Environment, Mode
 from .errors import Code, TxError
-from .execute import Decoded, Run, decode
+from .execute import DecodedTx, TxExecution, decode
 from .gas import GasMeter
 from .genesis import DEFAULT_PREFIX, check_prefix, describe, first_state
 from .messages import BANK_HANDLERS, Handler, Registry
@@ -64,7 +64,7 @@ class Bank(Application):
         self._state, self._prefix, self._retained = app_state, prefix, retained_heights
         self._prices: Prices = parse_prices(min_gas_prices)
         self._registry = Registry(self.handlers)
-        self._decoded = LRUCache[bytes, Decoded](
+        self._decoded = LRUCache[bytes, DecodedTx](
             _DECODED_TXS, _DECODED_BYTES, lambda each: 4 * each.tx.size + 2048
         )
         self._pending = PendingState(app_state, self._run)
@@ -125,10 +125,10 @@ class Bank(Application):
     def _run(
         self, mode: Mode, tx: bytes, branch: Branch, environment: Environment
     ) -> ExecTxResult:
-        run = Run(self._registry, mode, environment, min_gas_prices=self._prices)
+        run = TxExecution(self._registry, mode, environment, min_gas_prices=self._prices)
         return run.result(tx, branch, self._decode)
 
-    def _decode(self, raw: bytes) -> Decoded:
+    def _decode(self, raw: bytes) -> DecodedTx:
         found = self._decoded.get(raw)
         if found is None:
             found = self._decoded.put(raw, decode(raw, self._registry))
@@ -143,7 +143,9 @@ class Bank(Application):
         results, asked = [], self._failing
         failing = asked
         for tx in block.txs:
-            run = Run(self._registry, Mode.DELIVER, environment, block_gas, failure=failing)
+            run = TxExecution(
+                self._registry, Mode.DELIVER, environment, block_gas, failure=failing
+            )
             results.append(run.result(tx, branch, self._decode))
             failing = run.failure
         self._failed = None if failing else asked
@@ -151,7 +153,7 @@ class Bank(Application):
             latest,
             height=block.height,
             time=block.time,
-            app_hash=app_hash(latest.app_hash, branch.changed()),
+            app_hash=app_hash(latest.app_hash, branch.changed_values()),
         )
         return BlockExecution(
             tx_results=tuple(results),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...chain.home import exists, load
+from ...chain.home import has_genesis, load
 from ...chain.source import DevAccounts, accounts_log, log
 from ...domain.genesis import Genesis
 from ...errors import InvalidSetting
@@ -90,7 +90,7 @@ class BankDevAccounts(DevAccounts):
         )
 
     def banner(self, settings: Settings, home: Path, curl: str) -> Iterator[tuple[str, str]]:
-        is_begun = exists(home)
+        is_begun = has_genesis(home)
         accounts = accounts_of(load(home, 0, settings.dialect).genesis) if is_begun else {}
         if not accounts:
             return

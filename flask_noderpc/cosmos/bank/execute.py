@@ -30,14 +30,14 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedTx:
     """A transaction with its messages."""
 
     tx: Tx
     messages: tuple[Msg, ...]
 
 
-def decode(raw: bytes, registry: Registry) -> Decoded:
+def decode(raw: bytes, registry: Registry) -> DecodedTx:
     """Decode a transaction; raise :exc:`TxError` for invalid bytes."""
     found: list[Msg] = []
     try:
@@ -48,14 +48,14 @@ def decode(raw: bytes, registry: Registry) -> Decoded:
         raise TxError(TX_DECODE, f"{error}: {_DECODE_TWICE}") from None
     if not found:
         raise TxError(INVALID_REQUEST, "must contain at least one message")
-    return Decoded(tx, tuple(found))
+    return DecodedTx(tx, tuple(found))
 
 
-Decode = Callable[[bytes], Decoded]
+Decode = Callable[[bytes], DecodedTx]
 
 
 @dataclass
-class Run:
+class TxExecution:
     """One run of a transaction, with its gas, events and responses."""
 
     registry: Registry
@@ -133,7 +133,7 @@ class Run:
                 self.meter.consumed, self.block_gas = 0, None
                 raise TxError(TX_DECODE) from None
 
-    def _ante(self, decoded: Decoded, state: Branch) -> list[Event]:
+    def _ante(self, decoded: DecodedTx, state: Branch) -> list[Event]:
         fee = decoded.tx.fee
         if fee is None:
             raise Panic("runtime error: invalid memory address or nil pointer dereference")

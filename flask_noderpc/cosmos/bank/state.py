@@ -100,7 +100,7 @@ class Branch:
             self._read[key] = self._get(key)
         return self._read[key]
 
-    def changed(self) -> dict[bytes, bytes | None]:
+    def changed_values(self) -> dict[bytes, bytes | None]:
         """Return the writes that change a value."""
         return {key: value for key, value in self.writes.items() if self.before(key) != value}
 
@@ -162,7 +162,7 @@ def app_hash(before: bytes, changed: Mapping[bytes, bytes | None]) -> bytes:
 def block_changes(state: AppState, branch: Branch, new: Head, retained: int) -> Changes:
     """Return the writes of a block, and the removal of values that are not retained any
     longer."""
-    values = {**branch.changed(), _HEAD: new.encode()}
+    values = {**branch.changed_values(), _HEAD: new.encode()}
     before = {_old_key(key, new.height): jsoncodec.pack([branch.before(key)]) for key in values}
     written = {_written_key(new.height): jsoncodec.pack(list(values))}
     return {**_too_old(state, new.height - retained), **values, **before, **written}
@@ -190,7 +190,7 @@ def undo_changes(state: AppState, latest: Head, height: int) -> Changes:
     :exc:`~flask_noderpc.errors.NotSupported` if that state is not retained."""
     restored: dict[bytes, bytes | None] = {}
     for undone in range(latest.height, max(height, latest.initial_height - 1), -1):
-        keys = _written(state, undone)
+        keys = _written_keys(state, undone)
         if keys is None:
             raise NotSupported(
                 f"the state before block {undone} is no longer retained: NODERPC_BANK_HEIGHTS"
@@ -209,7 +209,7 @@ def _before(state: AppState, key: bytes, height: int) -> bytes | None:
     return cast("bytes | None", jsoncodec.unpack(stored)[0])
 
 
-def _written(state: AppState, height: int) -> list[bytes] | None:
+def _written_keys(state: AppState, height: int) -> list[bytes] | None:
     stored = state.get(_written_key(height))
     return None if stored is None else cast("list[bytes]", jsoncodec.unpack(stored))
 
@@ -236,7 +236,7 @@ def verify(state: AppState, chain: ChainReads) -> None:
     """Check the app hash of each retained height against the block's writes; raise
     :exc:`~flask_noderpc.errors.InvalidBlock`."""
     height = head(state).height
-    while (keys := _written(state, height)) is not None and height >= chain.base_height():
+    while (keys := _written_keys(state, height)) is not None and height >= chain.base_height():
         get = read_at(state, height)
         changed = {key: get(key) for key in keys if key != _HEAD}
         before = chain.block_meta(height).header.app_hash

@@ -224,7 +224,7 @@ class BitArray:
             yield bool(byte >> (7 - at % 8) & 1)
 
     @classmethod
-    def of(cls, bits: Sequence[bool]) -> BitArray:
+    def from_bools(cls, bits: Sequence[bool]) -> BitArray:
         """Return a bit array of booleans."""
         elements = bytearray((len(bits) + 7) // 8)
         for at, bit in enumerate(bits):

@@ -333,7 +333,7 @@ def encode(body: bytes, auth_info: bytes, signatures: list[bytes]) -> bytes:
     return MESSAGES.encode("TxRaw", body=body, auth_info=auth_info, signatures=signatures)
 
 
-def flat(signature: Signature, depth: int = 0) -> Iterator[bytes]:
+def flatten_signature(signature: Signature, depth: int = 0) -> Iterator[bytes]:
     """Yield a signature's parts, and after them the signatures of multisig keys; raise
     :exc:`InvalidMessage` if they are nested too deeply."""
     if depth > 2:
@@ -343,6 +343,8 @@ def flat(signature: Signature, depth: int = 0) -> Iterator[bytes]:
         return
     if len(signature.parts) > 32:
         raise InvalidMessage("max breadth of 32 reached")
-    parts: list[Any] = [each for part in signature.parts for each in flat(part, depth + 1)]
+    parts: list[Any] = [
+        each for part in signature.parts for each in flatten_signature(part, depth + 1)
+    ]
     yield from parts
     yield join(parts)

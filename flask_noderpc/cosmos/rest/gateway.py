@@ -112,33 +112,33 @@ def answer(request: Request, query: Query, send: Send) -> Reply:
         route, in_path = found
         data = _data(route, in_path, request)
         if route.path == routes.BROADCAST:
-            return _shown(route, _broadcast(Message(data), send))
+            return _success_reply(route, _broadcast(Message(data), send))
         result = query(route.path, data, _height(request.height))
-        reply, height = _shown(route, _value(result)), str(result.height)
+        reply, height = _success_reply(route, _value(result)), str(result.height)
         return replace(reply, headers=((f"{_METADATA}{_HEADER}", height), (_HEADER, height)))
     except Failure as failure:
-        return refusal(failure)
+        return failure_reply(failure)
     except (requests.InvalidRequest, gojson.GoError, Malformed) as error:
-        return refusal(Failure("InvalidArgument", str(error)))
+        return failure_reply(Failure("InvalidArgument", str(error)))
 
 
-def _shown(route: routes.Route, value: bytes) -> Reply:
+def _success_reply(route: routes.Route, value: bytes) -> Reply:
     try:
         return Reply(HTTPStatus.OK, gojson.encode(write(route.response, value)))
     except Malformed as error:
         raise Failure("Internal", f"the application's answer can't be read: {error}") from None
 
 
-def refused(error: Exception, text: str) -> Reply:
+def error_reply(error: Exception, text: str) -> Reply:
     """Return the response to a failed request, with a text for the client."""
     name = next((name for kind, name in _ERRORS if isinstance(error, kind)), "Internal")
-    reply = refusal(Failure(name, text))
+    reply = failure_reply(Failure(name, text))
     if isinstance(error, NotAuthorized):
         return Reply(HTTPStatus(error.status), reply.body, tuple(error.headers.items()))
     return reply
 
 
-def refusal(failure: Failure) -> Reply:
+def failure_reply(failure: Failure) -> Reply:
     """Return the response to an error."""
     code, status = _CODES.get(failure.name, _CODES["Unknown"])
     # Use protobuf's own JSON, which does not escape HTML's special characters.

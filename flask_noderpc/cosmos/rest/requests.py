@@ -59,7 +59,7 @@ def of_query(name: str, query: str, known: Collection[str]) -> bytes:
     for key, text in parse_qsl(query, keep_blank_values=True):
         values.setdefault(key, []).append(text)
     paths = (_path(key, texts) for key, texts in values.items())
-    return _of_fields(name, {path: texts for path, texts in paths if path[0] not in known})
+    return _encode_fields(name, {path: texts for path, texts in paths if path[0] not in known})
 
 
 def _path(key: str, texts: list[str]) -> tuple[_Path, list[str]]:
@@ -79,22 +79,22 @@ def _check(query: str) -> None:
             raise InvalidRequest(f"invalid URL escape {gojson.quoted(wrong[0])}")
 
 
-def _of_fields(name: str, given: Mapping[_Path, list[str]], above: _Path = ()) -> bytes:
+def _encode_fields(name: str, given: Mapping[_Path, list[str]], above: _Path = ()) -> bytes:
     encoded = b""
     for field in MESSAGES[name]:
         names = field.name, field.json_name
         own = {path[1:]: texts for path, texts in given.items() if path[0] in names}
         if own:
-            encoded += _of_field(field, own, (*above, field.name))
+            encoded += _encode_field(field, own, (*above, field.name))
     return encoded
 
 
-def _of_field(field: Field, given: Mapping[_Path, list[str]], path: _Path) -> bytes:
+def _encode_field(field: Field, given: Mapping[_Path, list[str]], path: _Path) -> bytes:
     if field.type in MESSAGES:
         if () in given:
             kind = f"*query.{field.type}"
             raise InvalidRequest(f"field type {kind} is not supported in query parameters")
-        return message(field.number, _of_fields(field.type, given, path))
+        return message(field.number, _encode_fields(field.type, given, path))
     inner = next(filter(None, given), None)
     if inner is not None:
         raise InvalidRequest(f"unexpected nested field {inner[0]} in {'.'.join(path)}")

@@ -86,7 +86,7 @@ class RestLayer(Layer):
             if not isinstance(error, NodeRPCError) and propagates_exceptions():
                 raise
             shown = to_rpc_error(error)
-            reply = gateway.refused(error, shown.text_with_hint or str(shown))
+            reply = gateway.error_reply(error, shown.text_with_hint or str(shown))
         plain = Reply(reply.status, reply.body, headers=reply.headers)
         return to_flask(render_reply(views.policy, head, plain))
 
@@ -96,7 +96,7 @@ class RestLayer(Layer):
             discard(found.bytes_to_discard(head))
             assert found.error is not None
             raise found.error
-        permissions = views.bound(found.permissions)
+        permissions = views.bind_permissions(found.permissions)
         return gateway.answer(
             gateway.Request(
                 head.method,
@@ -113,14 +113,14 @@ class RestLayer(Layer):
         self, permissions: Permissions, path: str, data: bytes, height: int
     ) -> QueryResult:
         asked = Query(path, data, height)
-        result: ResultABCIQuery = self._called("abci_query", asked, permissions)
+        result: ResultABCIQuery = self._call_route("abci_query", asked, permissions)
         return result.response
 
     def _send(self, permissions: Permissions, method: str, tx: bytes) -> ResultBroadcastTx:
-        result: ResultBroadcastTx = self._called(method, TxParams(tx), permissions)
+        result: ResultBroadcastTx = self._call_route(method, TxParams(tx), permissions)
         return result
 
-    def _called(self, method: str, params: Params, permissions: Permissions) -> Any:
+    def _call_route(self, method: str, params: Params, permissions: Permissions) -> Any:
         return self._dispatcher.call(method, params, permissions, "rest")
 
 

@@ -38,7 +38,7 @@ def write(name: str, data: bytes, depth: int = _MAX_DEPTH) -> dict[str, Any]:
 
 def _field(field: Field, given: list[int | bytes], depth: int) -> Any:
     if field.repeated:
-        return [_value(field.type, each, depth) for each in _unpacked(field, given)]
+        return [_value(field.type, each, depth) for each in _unpack_numbers(field, given)]
     if field.type in _SCALARS or field.type in ENUMS:
         return _value(field.type, given[-1] if given else None, depth)
     if not given and field.mark != "!":
@@ -48,7 +48,7 @@ def _field(field: Field, given: list[int | bytes], depth: int) -> Any:
     return _value(field.type, joined, depth)
 
 
-def _unpacked(field: Field, given: list[int | bytes]) -> list[int | bytes]:
+def _unpack_numbers(field: Field, given: list[int | bytes]) -> list[int | bytes]:
     """Return the values of a repeated field, whose numbers may be packed."""
     if field.type not in ("uint64", "int64", "uint32", "int32"):
         return given

@@ -43,9 +43,9 @@ from ..domain.execution import (
     StateChange,
 )
 from ..domain.records import Transaction
-from ..engine.jobs import ExecuteBlock, Executed, Patch, Refused
+from ..engine.jobs import ExecuteBlock, ExecutedBlock, Patch, RefusedTransaction
 from ..protocol import accounts, validity
-from ..protocol.ethermint import COINBASE, Layout, Run, event, tx_events
+from ..protocol.ethermint import COINBASE, Layout, TransactionResult, event, tx_events
 from ..protocol.transactions import decode, refuse_long_lists
 from ..state import EVM_STATE
 from . import patches as evm_genesis
@@ -239,7 +239,7 @@ class EvmApplication(Application):
             code_size_limit=self._code_size_limit,
         )
         if patched.state is not None:
-            executed = Executed(patched.state, (None,) * len(txs))
+            executed = ExecutedBlock(patched.state, (None,) * len(txs))
         else:
             job = ExecuteBlock(latest.root, environment, tuple(txs), contracts_send=self._dev)
             executed = self._executed(block, job)
@@ -262,12 +262,12 @@ class EvmApplication(Application):
             changes={**executed.change.written, **head_records(new_head)},
         )
 
-    def _executed(self, block: BlockRequest, job: ExecuteBlock) -> Executed:
+    def _executed(self, block: BlockRequest, job: ExecuteBlock) -> ExecutedBlock:
         if not block.txs and not self._backoff.has_suspects():
             # An empty block has no system calls, rewards or withdrawals, so the state does not
             # change.
-            self._backoff.done(block.txs)
-            return Executed(StateChange(job.root), ())
+            self._backoff.record_success(block.txs)
+            return ExecutedBlock(StateChange(job.root), ())
         try:
             executed = self._runtime.execute(job)
         except Exception as error:
@@ -275,12 +275,12 @@ class EvmApplication(Application):
                 raise
             # The engine is third-party code, so its other exceptions count as a failed block,
             # too.
-            self._backoff.failed(block.txs)
+            self._backoff.record_failure(block.txs)
             if not block.txs:
                 raise
             reason = error.text if isinstance(error, ExecutionFailed) else repr(error)
             raise BlockNotExecuted(block.height, len(block.txs), reason) from None
-        self._backoff.done(block.txs)
+        self._backoff.record_success(block.txs)
         return executed
 
     def undo_changes(self, height: int) -> Changes:
@@ -313,12 +313,12 @@ class EvmApplication(Application):
         return decoded
 
 
-def _results(block: BlockRequest, executed: Executed) -> Iterator[ExecTxResult]:
+def _results(block: BlockRequest, executed: ExecutedBlock) -> Iterator[ExecTxResult]:
     count = 0
     for tx, outcome in zip(block.txs, executed.outcomes, strict=True):
         if outcome is None:
             yield ExecTxResult()
-        elif isinstance(outcome, Refused):
+        elif isinstance(outcome, RefusedTransaction):
             yield _rejected(outcome.reason)
         else:
             yield _result(tx, *outcome, count, block.height)
@@ -345,7 +345,7 @@ def _rejected(reason: str) -> ExecTxResult:
 def _result(
     raw: bytes, tx: Transaction, outcome: Outcome, index: int, height: int
 ) -> ExecTxResult:
-    run = Run(tx, outcome.gas_used, outcome.error, outcome.logs)
+    run = TransactionResult(tx, outcome.gas_used, outcome.error, outcome.logs)
     return ExecTxResult(
         gas_wanted=tx.gas,
         gas_used=outcome.gas_used,
@@ -353,5 +353,5 @@ def _result(
     )
 
 
-def _events(raw: bytes, run: Run, index: int, height: int) -> tuple[Event, ...]:
+def _events(raw: bytes, run: TransactionResult, index: int, height: int) -> tuple[Event, ...]:
     return tx_events((run,), Layout.SINGLE, tx_hash(raw), index, height)

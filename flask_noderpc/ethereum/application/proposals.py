@@ -105,14 +105,14 @@ class Backoff:
         """Return the first transactions of a proposal, up to the current limit."""
         return tuple(txs[: self._limit])
 
-    def done(self, txs: Sequence[bytes]) -> None:
+    def record_success(self, txs: Sequence[bytes]) -> None:
         """Raise the limit after a block was executed."""
         self._failures.clear()
         if self._limit is not None:
             # A block below the limit had all transactions, so no limit is needed.
             self._limit = 2 * self._limit if len(txs) == self._limit else None
 
-    def failed(self, txs: Sequence[bytes]) -> None:
+    def record_failure(self, txs: Sequence[bytes]) -> None:
         """Lower the limit after a block that took too long or killed its process."""
         if not txs:
             # An empty block failed, too, so the transactions are not the cause.

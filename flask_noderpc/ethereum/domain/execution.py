@@ -108,7 +108,7 @@ class Message:
     blob_versioned_hashes: tuple[bytes, ...] = ()
 
 
-def seen_by(
+def environment_for_call(
     message: Message, max_fee_per_blob_gas: int | None, environment: Environment
 ) -> Environment:
     """Return the block environment of a call, without base fees that the call does not pay.
@@ -212,7 +212,7 @@ class BlockChanges:
     base_fee: int | None = None
     blob_base_fee: int | None = None
 
-    def applied(self, environment: Environment) -> Environment:
+    def apply_to(self, environment: Environment) -> Environment:
         """Return the environment with these overrides."""
         names = BlockChanges.__dataclass_fields__
         values = {name: getattr(self, name) for name in names}

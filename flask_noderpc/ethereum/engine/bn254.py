@@ -97,14 +97,14 @@ _library = ZkSnake() if find_spec("zksnake") else PyEcc()
 def add(data: bytes) -> bytes:
     """Return the sum of two points of G1; raise :exc:`ValueError` with geth's text."""
     data = data[:128].ljust(128, b"\0")
-    x, y = _sum(_checked(data[:64]), _checked(data[64:]))
+    x, y = _sum(_decode_point(data[:64]), _decode_point(data[64:]))
     return x.to_bytes(_WORD) + y.to_bytes(_WORD)
 
 
 def multiply(data: bytes) -> bytes:
     """Return a multiple of a point of G1; raise :exc:`ValueError` with geth's text."""
     data = data[:96].ljust(96, b"\0")
-    point, factor = _checked(data[:64]), int.from_bytes(data[64:]) % _ORDER
+    point, factor = _decode_point(data[:64]), int.from_bytes(data[64:]) % _ORDER
     x, y = _library.times(point, factor) if any(point) and factor else (0, 0)
     return x.to_bytes(_WORD) + y.to_bytes(_WORD)
 
@@ -115,13 +115,15 @@ def pairing(data: bytes) -> bytes:
     if len(data) % _PAIR:
         raise ValueError("bad elliptic curve pairing size")
     starts = range(0, len(data), _PAIR)
-    pairs = [(_checked(data[at : at + 64]), _g2(data[at + 64 : at + _PAIR])) for at in starts]
+    pairs = [
+        (_decode_point(data[at : at + 64]), _g2(data[at + 64 : at + _PAIR])) for at in starts
+    ]
     # The pairing of a point at infinity is 1.
     pairs = [(g1, g2) for g1, g2 in pairs if any(g1) and g2 is not None]
     return _TRUE if not pairs or _library.has_product_one(pairs) else _FALSE
 
 
-def _checked(data: bytes) -> tuple[int, int]:
+def _decode_point(data: bytes) -> tuple[int, int]:
     """Return the coordinates of a point of G1; 0 and 0 is the point at infinity."""
     x, y = _numbers(data)
     if (x or y) and (y * y - x**3 - 3) % _MODULUS:

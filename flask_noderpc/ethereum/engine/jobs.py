@@ -40,23 +40,23 @@ class Patch(Job[StateChange]):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedTransaction:
     """Reason why a transaction of a block did not run."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecutedBlock:
     """Outcomes of a block's transactions, in order."""
 
     change: StateChange
-    outcomes: tuple[tuple[Transaction, Outcome] | Refused | None, ...]
+    outcomes: tuple[tuple[Transaction, Outcome] | RefusedTransaction | None, ...]
     """Outcomes by transaction; ``None`` for a patch."""
 
 
 @dataclass(frozen=True, slots=True)
-class ExecuteBlock(Job[Executed]):
+class ExecuteBlock(Job[ExecutedBlock]):
     """Executes a block's transactions on the state before it."""
 
     root: bytes
@@ -66,25 +66,27 @@ class ExecuteBlock(Job[Executed]):
     contracts_send: bool = False
     """True if accounts with code may have signed transactions, against EIP-3607."""
 
-    def __call__(self, engine: EvmEngine) -> Executed:
+    def __call__(self, engine: EvmEngine) -> ExecutedBlock:
         world = engine.world(self.root)
-        outcomes = tuple(self._done(world, each) for each in self.txs)
-        return Executed(world.commit(), outcomes)
+        outcomes = tuple(self._execute(world, each) for each in self.txs)
+        return ExecutedBlock(world.commit(), outcomes)
 
-    def _done(
+    def _execute(
         self, world: World, each: bytes | Overrides
-    ) -> tuple[Transaction, Outcome] | Refused | None:
+    ) -> tuple[Transaction, Outcome] | RefusedTransaction | None:
         if isinstance(each, bytes):
             return self._run(world, each)
         world.patch(each)
         return None
 
-    def _run(self, world: World, raw: bytes) -> tuple[Transaction, Outcome] | Refused:
+    def _run(
+        self, world: World, raw: bytes
+    ) -> tuple[Transaction, Outcome] | RefusedTransaction:
         try:
             tx = decode(raw, unsigned=True)
             check(world, self.environment, tx, contracts_send=self.contracts_send)
         except InvalidTransaction as error:
-            return Refused(str(error))
+            return RefusedTransaction(str(error))
         message = message_of(tx, self.environment.base_fee)
         return tx, world.run(self.environment, message)
 

@@ -30,8 +30,8 @@ from .base import EvmEngine, NodeStore, Tracer, World
 from .pyevm_code import Computation, computation_class
 from .pyevm_precompiles import error_text
 from .pyevm_state import State
-from .pyevm_transaction import Executor, Signed
-from .stored import Stored
+from .pyevm_transaction import Executor, MessageTransaction
+from .stored import StoredState
 
 _ANCESTORS = 256
 _NONCES = 1 << 64
@@ -47,7 +47,7 @@ class PyEvm(EvmEngine):
     def __init__(self, records: NodeStore, *, keeps_names: bool = False) -> None:
         self._records, self._keeps_names = records, keeps_names
         # Most calls are for the latest block, or the one before.
-        self._stored = lru_cache(_KEPT_STATES)(partial(Stored, records.record))
+        self._stored = lru_cache(_KEPT_STATES)(partial(StoredState, records.record))
 
     def world(self, root: bytes) -> World:
         return _PyEvmWorld(self._records, self._stored(root), keeps_names=self._keeps_names)
@@ -56,7 +56,7 @@ class PyEvm(EvmEngine):
 class _PyEvmWorld(World):
     """A state of py-evm, on which messages run one after another."""
 
-    def __init__(self, records: NodeStore, stored: Stored, *, keeps_names: bool) -> None:
+    def __init__(self, records: NodeStore, stored: StoredState, *, keeps_names: bool) -> None:
         self._records = records
         nowhere = Environment(chain_id=1, number=0, timestamp=0, gas_limit=0)
         self._state = State(stored, self._context(nowhere), keeps_names=keeps_names)
@@ -117,7 +117,7 @@ class _PyEvmWorld(World):
         if message.to is None and nonce == _NONCES - 1:
             # geth: core/vm, ErrNonceUintOverflow.
             return _began(message, "nonce uint64 overflow")
-        signed = Signed(message, nonce, environment.base_fee)
+        signed = MessageTransaction(message, nonce, environment.base_fee)
         try:
             return self._run(signed, message)
         finally:

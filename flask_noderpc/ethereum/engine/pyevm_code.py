@@ -16,7 +16,7 @@ from eth_typing import Address
 
 from ..domain.execution import CODE_SIZE_LIMIT
 from .base import CALLS, CREATES, SELFDESTRUCT, SSTORE, Tracer
-from .pyevm_frames import Frame, Refused, ShownComputation, Step
+from .pyevm_frames import Frame, InspectableComputation, RefusedFrame, Step
 from .pyevm_instructions import IntStack, execute, table
 from .pyevm_precompiles import TEXTS, error_text, missing_gas, precompiles
 
@@ -62,7 +62,7 @@ _OPCODES = {
 _INSTRUCTIONS = table(_OPCODES)
 
 
-class Computation(ShownComputation):
+class Computation(InspectableComputation):
     """py-evm's computation with a tracer, and with less work between two instructions."""
 
     opcodes = _OPCODES
@@ -205,7 +205,7 @@ class Computation(ShownComputation):
                 self.settle()
                 return
             except VMError as error:
-                self.settle(error_text(error), missing_gas(error) + self._unasked(error))
+                self.settle(error_text(error), missing_gas(error) + self._uncharged_gas(error))
                 raise
             if self.step is not None and opcode in CREATES:
                 self._refuse_creation(self.step)
@@ -216,7 +216,7 @@ class Computation(ShownComputation):
         self.offered = 0 if self.should_burn_gas else self._gas_meter.gas_remaining
         return self.offered
 
-    def _unasked(self, error: VMError) -> int:
+    def _uncharged_gas(self, error: VMError) -> int:
         """Return the gas that py-evm would have charged after an amount that exceeded the rest.
 
         geth adds up the whole cost of an SSTORE before charging it.
@@ -229,7 +229,7 @@ class Computation(ShownComputation):
 
     def _refuse_creation(self, step: Step) -> None:
         left = self._gas_meter.gas_remaining
-        if self._why_not(Refused(self, step, 0)) is _COLLISION:
+        if self._why_not(RefusedFrame(self, step, 0)) is _COLLISION:
             # EIP-684: the call frame got the gas, which is lost.
             self._refuse(step, self.offered - left)
         else:
@@ -280,7 +280,7 @@ class Computation(ShownComputation):
         """Trace a call that py-evm did not begin; geth begins it, and ends it at once."""
         tracer: Tracer = self.state.tracer  # type: ignore[attr-defined]
         self.settle(missing=missing)
-        frame = Refused(self, step, gas)
+        frame = RefusedFrame(self, step, gas)
         why = self._why_not(frame)
         tracer.enter(frame)
         tracer.exit(frame, b"", gas if why is _COLLISION else 0, TEXTS[why])
@@ -324,7 +324,7 @@ def computation_class(code_size_limit: int) -> type[Computation]:
     return type("Computation", (Computation,), {"code_size_limit": code_size_limit})
 
 
-def touched(computation: Any) -> set[Address]:
+def touched_accounts(computation: Any) -> set[Address]:
     """Return the accounts that EIP-161 deletes if they are empty.
 
     py-evm: collect_touched_accounts; address 3 even in failed calls (github.com/ethereum/EIPs,
@@ -335,8 +335,8 @@ def touched(computation: Any) -> set[Address]:
     while waiting:
         each, is_vain = waiting.pop()
         is_vain = is_vain or each.is_error
-        touched = {each.msg.to, *(() if each.is_error else each.beneficiaries)}
-        found |= touched & {_RIPEMD160} if is_vain else touched
+        touched_accounts = {each.msg.to, *(() if each.is_error else each.beneficiaries)}
+        found |= touched_accounts & {_RIPEMD160} if is_vain else touched_accounts
         waiting += ((child, is_vain) for child in each.children)
     return found - {CREATE_CONTRACT_ADDRESS}
 

@@ -34,10 +34,10 @@ class Frame:
         self.kind = _kind(message, parent)
 
 
-class Refused(Frame):
+class RefusedFrame(Frame):
     """A call frame that can't begin, read from the stack of its instruction."""
 
-    def __init__(self, computation: ShownComputation, step: Step, gas: int) -> None:
+    def __init__(self, computation: InspectableComputation, step: Step, gas: int) -> None:
         creates = step.op in CREATES
         self.kind = CREATES[step.op] if creates else CALLS[step.op]
         self.depth, self.gas = computation.msg.depth + 1, gas
@@ -65,7 +65,7 @@ class Step:
 
     __slots__ = ("_computation", "gas", "op", "pc", "words")
 
-    def __init__(self, computation: ShownComputation, opcode: int) -> None:
+    def __init__(self, computation: InspectableComputation, opcode: int) -> None:
         self._computation, self.op = computation, opcode
         computation.opcode = opcode
         self.pc = computation.code.program_counter
@@ -101,7 +101,7 @@ class Step:
         return int(self._computation.state.get_storage(Address(address), slot))
 
 
-class ShownComputation(PragueComputation):
+class InspectableComputation(PragueComputation):
     """py-evm's computation, with the parts that steps and frames are read from."""
 
     step: Step | None = None

@@ -102,7 +102,7 @@ def _ecrecover(data: bytes) -> bytes:
     v, r, s = map(int.from_bytes, words)
     if v not in (27, 28) or not (0 < r < secp256k1eth.ORDER and 0 < s < secp256k1eth.ORDER):
         return b""
-    address = secp256k1eth.recovered(digest, v - 27, r, s)
+    address = secp256k1eth.recover_address(digest, v - 27, r, s)
     return b"" if address is None else address.rjust(32, b"\0")
 
 

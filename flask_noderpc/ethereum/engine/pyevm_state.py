@@ -21,7 +21,7 @@ from ..protocol.rlp import encode
 from ..protocol.trie import load
 from .base import Tracer
 from .pyevm_code import Computation
-from .stored import Nodes, Stored
+from .stored import NodeOverlay, StoredState
 
 _NONCES = 1 << 64
 _BALANCES = 1 << 256
@@ -49,12 +49,12 @@ class State(PragueState):
     precompiles: dict[Address, Any] | None = None
 
     def __init__(
-        self, stored: Stored, context: ExecutionContext, *, keeps_names: bool = False
+        self, stored: StoredState, context: ExecutionContext, *, keeps_names: bool = False
     ) -> None:
         self.execution_context = context
         self._stored = stored
         self._keeps_names = keeps_names
-        self._nodes = Nodes(stored.record)
+        self._nodes = NodeOverlay(stored.record)
         self._accounts: dict[Address, Account | None] = {}
         self._storages: dict[Address, _Storage] = {}
         self._codes: dict[bytes, bytes] = {}
@@ -249,8 +249,8 @@ class State(PragueState):
                 self._accounts[address] = replace(was, storage_root=root)
         changed = dict(self._changed_accounts())
         self._keep_names(changed)
-        root = self._nodes.planted(self._stored.root, changed.items())
-        self._stored = Stored(self._nodes.record, root)
+        root = self._nodes.set_values(self._stored.root, changed.items())
+        self._stored = StoredState(self._nodes.record, root)
         self._accounts.clear()
         self._storages.clear()
         self._codes.clear()
@@ -263,7 +263,7 @@ class State(PragueState):
             if word != self._stored.word(storage.root, slot)
         ]
         self._keep_names(slot for slot, _ in changed)
-        return self._nodes.planted(storage.root, changed)
+        return self._nodes.set_values(storage.root, changed)
 
     def _keep_names(self, names: Iterable[bytes]) -> None:
         """Store addresses or slots by their hashes, which are the keys of the tries."""

@@ -13,7 +13,7 @@ from ...protocol.secp256k1eth import ORDER
 from ..domain.execution import Message
 from ..domain.records import BLOB, Authorization
 from ..protocol.validity import initcode_gas, intrinsic_gas
-from .pyevm_code import touched
+from .pyevm_code import touched_accounts
 
 _CREATES = Address(b"")
 
@@ -37,7 +37,7 @@ class _Authorization:
             raise ValueError("not signed")
 
 
-class Signed:
+class MessageTransaction:
     """A message in py-evm's form of a transaction."""
 
     def __init__(self, message: Message, nonce: int, base_fee: int) -> None:
@@ -94,7 +94,7 @@ class Executor(PragueTransactionExecutor):
             is_delegation=delegate is not None,
         )
 
-    def settle(self, transaction: Signed, computation: Any, gas_used: int) -> None:
+    def settle(self, transaction: MessageTransaction, computation: Any, gas_used: int) -> None:
         """Refund the gas that is left, pay the tip, and delete accounts."""
         state = self.vm_state
         left = (transaction.gas - gas_used) * transaction.gas_price
@@ -106,6 +106,6 @@ class Executor(PragueTransactionExecutor):
         for address in computation.get_accounts_for_deletion():
             state.delete_account(address)
         # EIP-161: the coinbase is touched even by a tip of 0.
-        for address in touched(computation):
+        for address in touched_accounts(computation):
             if state.account_exists(address) and state.account_is_empty(address):
                 state.delete_account(address)

@@ -18,8 +18,8 @@ from ..domain.execution import (
     Message,
     Outcome,
     Overrides,
+    environment_for_call,
     message_of,
-    seen_by,
 )
 from ..domain.records import (
     BLOB,
@@ -31,7 +31,7 @@ from ..domain.records import (
 )
 from ..protocol import validity
 from ..protocol.blocks import Block, fee_after, simulated_block
-from ..protocol.execution import Executed
+from ..protocol.execution import ExecutedTransaction
 from ..protocol.transactions import encode
 from .base import EvmEngine, Job, World
 from .tracers.base import OutputLimit
@@ -64,7 +64,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class CallOutcome:
     """Outcome of a call; its logs include transfers if these were requested."""
 
     outcome: Outcome
@@ -72,15 +72,15 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class Simulated:
+class SimulatedBlock:
     """A block with the outcomes of its calls."""
 
     block: Block
-    calls: tuple[Called, ...]
+    calls: tuple[CallOutcome, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Simulate(Job[tuple[Simulated, ...]]):
+class Simulate(Job[tuple[SimulatedBlock, ...]]):
     """Simulates blocks, one after the other."""
 
     root: bytes
@@ -88,7 +88,7 @@ class Simulate(Job[tuple[Simulated, ...]]):
     blocks: tuple[CallBlock, ...]
     rules: Rules
 
-    def __call__(self, engine: EvmEngine) -> tuple[Simulated, ...]:
+    def __call__(self, engine: EvmEngine) -> tuple[SimulatedBlock, ...]:
         return _Simulation(engine.world(self.root), self.rules).run(self.base, self.blocks)
 
 
@@ -98,8 +98,8 @@ class _Simulation:
         self._output_limit = OutputLimit(rules.max_bytes)
         self._gas_left = rules.gas_cap
 
-    def run(self, base: Header, blocks: tuple[CallBlock, ...]) -> tuple[Simulated, ...]:
-        made: list[Simulated] = []
+    def run(self, base: Header, blocks: tuple[CallBlock, ...]) -> tuple[SimulatedBlock, ...]:
+        made: list[SimulatedBlock] = []
         hashes: dict[int, bytes] = {}
         parent = base
         for block in blocks:
@@ -110,27 +110,29 @@ class _Simulation:
 
     def _block(
         self, parent: Header, block: CallBlock, hashes: Mapping[int, bytes]
-    ) -> Simulated:
+    ) -> SimulatedBlock:
         environment = self._environment(parent, block.changes, hashes)
         self._output_limit.take(_BLOCK_BYTES)
         self._world.patch(block.overrides)
-        executed: list[Executed] = []
-        called: list[Called] = []
+        executed: list[ExecutedTransaction] = []
+        called: list[CallOutcome] = []
         for args in block.calls:
             used = sum(each.gas_used for each in executed)
             tx, one = self._call(environment, args, used)
             called.append(one)
             outcome = one.outcome
-            executed.append(Executed(tx, not outcome.error, outcome.gas_used, outcome.logs))
+            executed.append(
+                ExecutedTransaction(tx, not outcome.error, outcome.gas_used, outcome.logs)
+            )
         header = _header(parent, environment, self._world.root())
-        return Simulated(simulated_block(header, executed), tuple(called))
+        return SimulatedBlock(simulated_block(header, executed), tuple(called))
 
     def _environment(
         self, parent: Header, changes: BlockChanges, hashes: Mapping[int, bytes]
     ) -> Environment:
         # Fees only count if the simulation checks all of them.
         base_fee = (fee_after(parent) or 0) if self._rules.validation else 0
-        return changes.applied(
+        return changes.apply_to(
             Environment(
                 chain_id=self._rules.chain_id,
                 code_size_limit=self._rules.code_size_limit,
@@ -145,7 +147,7 @@ class _Simulation:
 
     def _call(
         self, environment: Environment, args: CallArgs, used: int
-    ) -> tuple[Transaction, Called]:
+    ) -> tuple[Transaction, CallOutcome]:
         limit = environment.gas_limit
         gas = limit - used if args.gas is None else args.gas
         if used + gas > limit:
@@ -160,7 +162,7 @@ class _Simulation:
         message = replace(message_of(tx, environment.base_fee), nonce=None)
         seen = environment
         if not self._rules.validation:
-            seen = seen_by(message, tx.max_fee_per_blob_gas, environment)
+            seen = environment_for_call(message, tx.max_fee_per_blob_gas, environment)
         self._check(tx, message, environment, seen.blob_base_fee)
         return tx, self._run(seen, message)
 
@@ -181,7 +183,7 @@ class _Simulation:
         validity.check_message_funds(message, account.balance, blob_fee)
         validity.check_message_form(message, environment)
 
-    def _run(self, environment: Environment, message: Message) -> Called:
+    def _run(self, environment: Environment, message: Message) -> CallOutcome:
         tracer = TransferTracer() if self._rules.trace_transfers else None
         outcome = self._world.run(environment, message, tracer)
         logs = outcome.logs
@@ -190,7 +192,7 @@ class _Simulation:
         self._gas_left -= outcome.gas_used
         self._output_limit.take(_CALL_BYTES + 2 * len(outcome.output) + 2 * len(message.data))
         self._output_limit.take(sum(_LOG_BYTES + 2 * len(log.data) for log in logs))
-        return Called(outcome, logs)
+        return CallOutcome(outcome, logs)
 
 
 def _transaction(args: CallArgs, nonce: int, gas: int, chain_id: int) -> Transaction:

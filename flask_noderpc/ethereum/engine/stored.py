@@ -10,7 +10,7 @@ from ..protocol.trie import Record
 from ..protocol.trie_changes import changed
 
 
-class Stored:
+class StoredState:
     """State at a root, which is read when it is needed, and cached."""
 
     _MAX_KEPT = 4096
@@ -25,7 +25,7 @@ class Stored:
         try:
             return self._accounts[address]
         except KeyError:
-            found = accounts.existing(self.record, self.root, address)
+            found = accounts.find_account(self.record, self.root, address)
             if len(self._accounts) >= self._MAX_KEPT:
                 self._accounts.clear()
             self._accounts[address] = found
@@ -45,7 +45,7 @@ class Stored:
             return found
 
 
-class Nodes:
+class NodeOverlay:
     """New records, with others read from the chain."""
 
     def __init__(self, record: Record) -> None:
@@ -56,7 +56,7 @@ class Nodes:
         """Return a record by its hash."""
         return self.written.get(digest) or self._below(digest)
 
-    def planted(self, root: bytes, values: Iterable[tuple[bytes, bytes]]) -> bytes:
+    def set_values(self, root: bytes, values: Iterable[tuple[bytes, bytes]]) -> bytes:
         """Return the root of a trie after values were set in it; its new nodes are recorded."""
         root, nodes = changed(self.record, root, dict(values))
         self.written |= nodes

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...protocol.secp256k1eth import keccak
 from ..domain.execution import NO_CODE, Account, AccountProof, SlotProof, StateChange
 from . import rlp
-from .alloc import unpacked
+from .alloc import decompress
 from .rlp import Reader, encode
 from .trie import NodeMissing, Record, find, leaves, load, walk
 
 
 def account(record: Record, root: bytes, address: bytes) -> Account:
     """Return the account at an address; raise :exc:`~.trie.NodeMissing`."""
-    return existing(record, root, address) or Account()
+    return find_account(record, root, address) or Account()
 
 
-def existing(record: Record, root: bytes, address: bytes) -> Account | None:
+def find_account(record: Record, root: bytes, address: bytes) -> Account | None:
     """Return the account at an address, or ``None`` if it does not exist."""
     value, _ = find(record, root, address)
     return _decoded(value) if value else None
@@ -133,7 +133,7 @@ def words(record: Record, storage_root: bytes) -> Iterator[tuple[bytes, int]]:
 def decode_dump(dump: bytes, max_bytes: int) -> StateChange:
     """Decode the state in a dump of an earlier version of this package, which contains the
     nodes of its tries; raise :exc:`ValueError` if it is malformed or incomplete."""
-    document = unpacked(dump, max_bytes)
+    document = decompress(dump, max_bytes)
     try:
         found = _read(document)
         for _ in records(found.written.get, found.root):

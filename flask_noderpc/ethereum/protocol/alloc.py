@@ -56,14 +56,14 @@ def is_anvil_dump(dump: bytes) -> bool:
 def dumped_accounts(dump: bytes, max_bytes: int) -> Overrides:
     """Return the accounts in a dump of anvil, without its blocks and transactions; raise
     :exc:`ValueError`."""
-    document = unpacked(dump, max_bytes) if dump.startswith(_GZIP_MARK) else dump
+    document = decompress(dump, max_bytes) if dump.startswith(_GZIP_MARK) else dump
     try:
         return _overrides(jsoncodec.decode(document, _Dump).accounts)
     except jsoncodec.NotJSON as error:
         raise ValueError(f"it is not JSON: {error}") from None
 
 
-def unpacked(dump: bytes, max_bytes: int) -> bytes:
+def decompress(dump: bytes, max_bytes: int) -> bytes:
     """Decompress a dump of zlib or gzip; raise :exc:`ValueError`."""
     unpacking = zlib.decompressobj(_ZLIB_OR_GZIP)
     try:

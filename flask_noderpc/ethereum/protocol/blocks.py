@@ -25,7 +25,14 @@ from ..domain.records import (
 )
 from . import ethermint, rlp
 from .consensus import bloom, encode_block, encode_header
-from .execution import AnyTransaction, Executed, Receipt, encode_receipt, numbered, receipts
+from .execution import (
+    AnyTransaction,
+    ExecutedTransaction,
+    Receipt,
+    encode_receipt,
+    number_receipts,
+    receipts,
+)
 from .trie import ordered_root
 from .validity import next_base_fee
 
@@ -66,7 +73,7 @@ class Block:
     def transactions(self) -> tuple[RPCTransaction, ...]:
         """The transactions with their senders."""
         waiting = map(pending_transaction, self.waiting)
-        return (*waiting, *(receipt.placed for receipt in self.receipts))
+        return (*waiting, *(receipt.in_block for receipt in self.receipts))
 
     @cached_property
     def bloom(self) -> bytes:
@@ -176,15 +183,18 @@ def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int
     return Block(header, waiting=tuple(waiting))
 
 
-def simulated_block(header: Header, executed: Sequence[Executed]) -> Block:
+def simulated_block(header: Header, executed: Sequence[ExecutedTransaction]) -> Block:
     """Return a simulated block, whose hash is the hash of its RLP, as in Ethereum."""
     where = Inclusion(ZERO_HASH, header.number, header.timestamp, 0)
     gas_used = sum(each.gas_used for each in executed)
     unplaced = _hashed(
-        Block(replace(header, gas_used=gas_used), numbered(executed, where, header.base_fee))
+        Block(
+            replace(header, gas_used=gas_used),
+            number_receipts(executed, where, header.base_fee),
+        )
     )
     where = replace(where, block_hash=unplaced.header.hash or b"")
-    return replace(unplaced, receipts=numbered(executed, where, header.base_fee))
+    return replace(unplaced, receipts=number_receipts(executed, where, header.base_fee))
 
 
 def _hashed(block: Block) -> Block:

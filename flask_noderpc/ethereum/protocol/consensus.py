@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from ...protocol.secp256k1eth import keccak
 from ..domain.records import ZERO_ADDRESS, Header, Log
-from .rlp import Item, encode, listed
+from .rlp import Item, encode, encode_list
 
 SIZE = 256
 
@@ -82,4 +82,4 @@ def encode_block(header: Header, raws: list[bytes]) -> bytes:
     uncles."""
     # A legacy transaction is a list; other types are strings.
     body = b"".join(raw if raw[0] > 0x7F else encode(raw) for raw in raws)
-    return listed(encode_header(header) + listed(body) + listed(b""))
+    return encode_list(encode_header(header) + encode_list(body) + encode_list(b""))

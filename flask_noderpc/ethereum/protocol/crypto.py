@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import InvalidTransaction
-from ...protocol.secp256k1eth import Key, keccak, signer
+from ...protocol.secp256k1eth import Key, keccak, recover_signer
 from ..domain.records import Authorization
 from . import rlp
 
@@ -28,7 +28,7 @@ def authority_of(given: Authorization) -> bytes | None:
     invalid."""
     signed = rlp.encode([given.chain_id, given.address, given.nonce])
     try:
-        return signer(keccak(_AUTHORIZES + signed), given.y_parity, given.r, given.s)
+        return recover_signer(keccak(_AUTHORIZES + signed), given.y_parity, given.r, given.s)
     except InvalidTransaction:
         return None
 

@@ -184,7 +184,7 @@ class Layout(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TransactionResult:
     """Result of an executed transaction; ``error`` is the EVM's error, empty on success."""
 
     tx: Transaction
@@ -194,7 +194,11 @@ class Run:
 
 
 def tx_events(
-    runs: Sequence[Run], layout: Layout, node_hash: bytes, first_index: int, height: int
+    runs: Sequence[TransactionResult],
+    layout: Layout,
+    node_hash: bytes,
+    first_index: int,
+    height: int,
 ) -> tuple[Event, ...]:
     """Return the events of a node transaction.
 
@@ -221,11 +225,11 @@ def event(kind: str, **attributes: str) -> Event:
     )
 
 
-def _inclusion(run: Run, index: int) -> dict[str, str]:
+def _inclusion(run: TransactionResult, index: int) -> dict[str, str]:
     return {"ethereumTxHash": _hex(run.tx.hash), "txIndex": str(index)}
 
 
-def _full(run: Run, index: int, node_hash: bytes) -> dict[str, str]:
+def _full(run: TransactionResult, index: int, node_hash: bytes) -> dict[str, str]:
     tx_attributes = {
         "amount": str(run.tx.value),
         **_inclusion(run, index),
@@ -241,7 +245,7 @@ def _full(run: Run, index: int, node_hash: bytes) -> dict[str, str]:
     return tx_attributes
 
 
-def _logs(run: Run, index: int, height: int) -> Iterator[EventAttribute]:
+def _logs(run: TransactionResult, index: int, height: int) -> Iterator[EventAttribute]:
     for number, log in enumerate(run.logs):
         text = {
             "address": to_checksum(log.address),

@@ -27,7 +27,7 @@ from . import cosmos, ethermint
 from .consensus import bloom
 from .ethermint import Outcome, RawLog
 from .rlp import Item, encode
-from .transactions import decode, decoded, undecoded
+from .transactions import decode, decoded, wrap_verified
 
 AnyTransaction = Transaction | EncodedTransaction
 
@@ -55,7 +55,7 @@ class Receipt:
         return decoded(self.encoded)
 
     @property
-    def placed(self) -> RPCTransaction:
+    def in_block(self) -> RPCTransaction:
         """The transaction in its block."""
         return RPCTransaction(self.transaction, self.inclusion, self.effective_gas_price)
 
@@ -86,7 +86,7 @@ def encode_receipt(receipt: Receipt) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecutedTransaction:
     """An executed transaction without its index in the block."""
 
     transaction: AnyTransaction
@@ -125,7 +125,7 @@ def _each(read: Callable[[bytes], T], tx: bytes) -> tuple[T, ...]:
         return ()
 
 
-def emitted(result: ExecTxResult) -> Sequence[list[RawLog]]:
+def emitted_logs(result: ExecTxResult) -> Sequence[list[RawLog]]:
     """Return the logs of each Ethereum transaction in a node's transaction, from its events or
     its data."""
     return list(ethermint.logs(result.events)) or list(ethermint.response_logs(result.data))
@@ -147,11 +147,13 @@ def receipts(
     """
     executed = _executed(txs, results)
     base_fee = ethermint.base_fee(results)
-    return numbered(executed, Inclusion(block_hash, results.height, block_time, 0), base_fee)
+    return number_receipts(
+        executed, Inclusion(block_hash, results.height, block_time, 0), base_fee
+    )
 
 
-def numbered(
-    executed: Iterable[Executed], first: Inclusion, base_fee: int | None
+def number_receipts(
+    executed: Iterable[ExecutedTransaction], first: Inclusion, base_fee: int | None
 ) -> tuple[Receipt, ...]:
     """Return the receipts of transactions in their order of execution, numbered from ``first``
     on."""
@@ -179,7 +181,7 @@ def numbered(
     return tuple(made)
 
 
-def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[Executed]:
+def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[ExecutedTransaction]:
     # A store that has lost some results lacks the last ones.
     for tx, result in zip(txs, results.tx_results, strict=False):
         if ethermint.was_charged(result):
@@ -187,14 +189,14 @@ def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[Executed]
             # The chain has verified the transactions that it executed. The gas limit of those
             # that did not fit into the block is read below.
             verified = outcomes and result.code == 0
-            transactions = _each(undecoded, tx) if verified else ethereum_transactions(tx)
+            transactions = _each(wrap_verified, tx) if verified else ethereum_transactions(tx)
             if transactions:
                 yield from _executed_in_one(transactions, outcomes, result)
 
 
 def _executed_in_one(
     transactions: Sequence[AnyTransaction], outcomes: Sequence[Outcome], result: ExecTxResult
-) -> Iterator[Executed]:
+) -> Iterator[ExecutedTransaction]:
     """Yield the transactions of one node transaction, each with what its events say."""
     indices = {tx.hash: index for index, tx in enumerate(transactions)}
     # By the index of the transaction with their hash, or else by their own position.
@@ -208,20 +210,20 @@ def _executed_in_one(
         outcome = found.get(index, Outcome())
         if result.code != 0:
             # Ethermint: it was not executed, and paid its whole gas limit.
-            yield Executed(tx, False, decoded(tx).gas, ())
+            yield ExecutedTransaction(tx, False, decoded(tx).gas, ())
             continue
         gas = outcome.gas_used
         if gas is None:
             gas = max(0, result.gas_used) if alone else 0
         emitted = () if outcome.failed else logs.get(index, ())
-        yield Executed(tx, not outcome.failed, gas, emitted)
+        yield ExecutedTransaction(tx, not outcome.failed, gas, emitted)
 
 
 def _logs_by_transaction(
     indices: Mapping[bytes, int], result: ExecTxResult
 ) -> dict[int, list[RawLog]]:
     found: dict[int, list[RawLog]] = {}
-    for position, logs in enumerate(emitted(result)):
+    for position, logs in enumerate(emitted_logs(result)):
         for log in logs:
             index = indices.get(log.transaction_hash or b"", position)
             found.setdefault(index, []).append(log)

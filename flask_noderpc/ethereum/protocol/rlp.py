@@ -46,10 +46,10 @@ def encode(item: Item) -> bytes:
         return _prefix(_STRING, len(item)) + item
     if isinstance(item, int):
         return encode(item.to_bytes((item.bit_length() + 7) // 8))
-    return listed(b"".join(map(encode, item)))
+    return encode_list(b"".join(map(encode, item)))
 
 
-def listed(body: bytes) -> bytes:
+def encode_list(body: bytes) -> bytes:
     """Encode a list from the encodings of its items in ``body``."""
     return _prefix(_LIST, len(body)) + body
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from ...errors import InvalidTransaction
-from ...protocol.secp256k1eth import Key, keccak, signer
+from ...protocol.secp256k1eth import Key, keccak, recover_signer
 from ..domain.records import BLOB, LEGACY, EncodedTransaction, Transaction
 from . import rlp
 from .forms import FORMS, WORD
@@ -27,9 +27,9 @@ def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
 
     Raise :exc:`InvalidTransaction`, with geth's error text, for anything else, also for an
     invalid signature. The chain ID and the rules of blocks are not checked. ``unsigned`` also
-    accepts the transactions of :func:`in_the_name_of`.
+    accepts the transactions of :func:`encode_unsigned`.
     """
-    kind, body = _parted(raw)
+    kind, body = _split_type(raw)
     try:
         values = _values(kind, body)
     except rlp.Malformed as error:
@@ -38,7 +38,7 @@ def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
     if unsigned and values["s"] == 0 and 0 < values["r"].bit_length() <= 160:
         sender = values["r"].to_bytes(20)
     else:
-        sender = signer(digest, parity, values["r"], values["s"])
+        sender = recover_signer(digest, parity, values["r"], values["s"])
     _refuse_beyond_words(values)
     return Transaction(
         **{**values, "chain_id": chain_id}, type=kind, raw=raw, hash=keccak(raw), sender=sender
@@ -50,7 +50,7 @@ def refuse_long_lists(raw: bytes) -> None:
 
     :func:`decode` finds other faults.
     """
-    kind, body = _parted(raw)
+    kind, body = _split_type(raw)
     with suppress(rlp.Malformed):
         items = rlp.Reader(body).list(FORMS[kind].geth)
         if kind == BLOB and not items.done and items.peek()[0]:
@@ -65,10 +65,10 @@ def refuse_long_lists(raw: bytes) -> None:
             items.encoded(field.geth)
 
 
-def undecoded(raw: bytes) -> EncodedTransaction:
+def wrap_verified(raw: bytes) -> EncodedTransaction:
     """Return the transaction in bytes that a chain has verified, without decoding it; raise
     :exc:`InvalidTransaction` for an unknown type."""
-    kind, _ = _parted(raw)
+    kind, _ = _split_type(raw)
     return EncodedTransaction(kind, raw, keccak(raw))
 
 
@@ -84,7 +84,7 @@ def encode(tx: Transaction) -> bytes:
     return body if tx.type == LEGACY else bytes((tx.type,)) + body
 
 
-def in_the_name_of(sender: bytes, tx: Transaction) -> bytes:
+def encode_unsigned(sender: bytes, tx: Transaction) -> bytes:
     """Return the bytes of a transaction that its sender has not signed, for test chains.
 
     Its S is 0, which no signature has, and its R is the sender's address.
@@ -111,7 +111,7 @@ def _v(tx: Transaction, parity: int) -> int:
     return parity if tx.type != LEGACY else 35 + 2 * (tx.chain_id or 0) + parity
 
 
-def _parted(raw: bytes) -> tuple[int, bytes]:
+def _split_type(raw: bytes) -> tuple[int, bytes]:
     """Return the type and the list."""
     if raw and raw[0] >= _FIRST_NO_TYPE:
         return LEGACY, raw
@@ -154,14 +154,14 @@ def _signed(kind: int, body: bytes, values: dict[str, Any]) -> tuple[bytes, int,
     unsigned = _unsigned(body, values)
     v = values["v"]
     if kind != LEGACY:
-        return keccak(bytes((kind,)) + rlp.listed(unsigned)), v, values["chain_id"]
+        return keccak(bytes((kind,)) + rlp.encode_list(unsigned)), v, values["chain_id"]
     # EIP-155: V contains the chain ID, which was signed with two zeros. Older signatures have
     # 27 or 28.
     if v < 35:
-        return keccak(rlp.listed(unsigned)), v - 27, None
+        return keccak(rlp.encode_list(unsigned)), v - 27, None
     chain_id, parity = divmod(v - 35, 2)
     signed = unsigned + rlp.encode(chain_id) + b"\x80\x80"
-    return keccak(rlp.listed(signed)), parity, chain_id
+    return keccak(rlp.encode_list(signed)), parity, chain_id
 
 
 def _unsigned(body: bytes, values: dict[str, Any]) -> bytes:

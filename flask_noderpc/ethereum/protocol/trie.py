@@ -12,7 +12,7 @@ from itertools import groupby
 
 from ...protocol.secp256k1eth import keccak
 from ..domain.records import EMPTY_ROOT
-from .rlp import Reader, encode, listed
+from .rlp import Reader, encode, encode_list
 
 _NOTHING = encode(b"")
 
@@ -36,12 +36,12 @@ def _node(leaves: list[_Leaf], depth: int) -> bytes:
     shared = _shared(first, leaves[-1][0], depth)
     if shared > depth:
         path = encode(encoded_path(first[depth:shared], leaf=False))
-        return listed(path + _reference(leaves, shared))
+        return encode_list(path + _reference(leaves, shared))
     # The keys are RLP strings, so none is a prefix of another: a branch has no value.
     children = [_NOTHING] * 17
     for digit, below in groupby(leaves, key=lambda leaf: leaf[0][depth]):
         children[int(digit, 16)] = _reference(list(below), depth + 1)
-    return listed(b"".join(children))
+    return encode_list(b"".join(children))
 
 
 def _reference(leaves: list[_Leaf], depth: int) -> bytes:

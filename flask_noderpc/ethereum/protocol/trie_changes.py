@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from ...protocol.secp256k1eth import keccak
 from ..domain.records import EMPTY_ROOT
-from .rlp import Reader, encode, listed
+from .rlp import Reader, encode, encode_list
 from .trie import Record, decoded_path, encoded_path, items, load
 
 _NOTHING = encode(b"")
@@ -52,7 +52,9 @@ def changed(
     node = trie.changed(None if root == EMPTY_ROOT else root, changes)
     if node is None:
         return EMPTY_ROOT, {}
-    return node if isinstance(node, bytes) else trie.stored(trie.encoded(node)), trie.written
+    return node if isinstance(node, bytes) else trie.store_node(
+        trie.encoded(node)
+    ), trie.written
 
 
 class _Trie:
@@ -122,9 +124,9 @@ class _Trie:
             return encode([encoded_path(node.path, leaf=True), node.value])
         if isinstance(node, _Extension):
             path = encode(encoded_path(node.path, leaf=False))
-            return listed(path + self._reference(node.below))
+            return encode_list(path + self._reference(node.below))
         assert isinstance(node, _Branch)
-        return listed(b"".join(map(self._reference, node.children)) + _NOTHING)
+        return encode_list(b"".join(map(self._reference, node.children)) + _NOTHING)
 
     def _reference(self, node: _Node) -> bytes:
         """Return a node as its parent contains it: the node itself if it is shorter than its
@@ -134,9 +136,9 @@ class _Trie:
         if isinstance(node, bytes):
             return encode(node)
         raw = self.encoded(node)
-        return raw if len(raw) < 32 else encode(self.stored(raw))
+        return raw if len(raw) < 32 else encode(self.store_node(raw))
 
-    def stored(self, raw: bytes) -> bytes:
+    def store_node(self, raw: bytes) -> bytes:
         """Store an encoded node; return its hash."""
         digest = keccak(raw)
         self.written[digest] = raw

@@ -102,7 +102,7 @@ class GethEnvelope(Envelope):
             return MethodNotFound("notifications not supported")
         return MethodNotFound(f"the method {name} does not exist/is not available", hint)
 
-    def refusal(self, error: RPCError) -> bytes:
+    def invalid_body_response(self, error: RPCError) -> bytes:
         """Return the response to a body without calls; for a batch that is too long, a list
         with one error."""
         if isinstance(error, _TooManyCalls):

@@ -116,20 +116,20 @@ def _call(forward: ForwardedCalls, method: str, params: bytes) -> jsoncodec.Raw:
 def _params_of(kind: type[Params]) -> type[Params]:
     """Return parameters that are checked like those of ``kind``, and have the values as
     given."""
-    members = [(spec.name, Any, _as_given(spec)) for spec in specs(kind)]
+    members = [(spec.name, Any, _unchanged_param(spec)) for spec in specs(kind)]
     return make_dataclass(kind.__name__, members, bases=(Params,), frozen=True, slots=True)
 
 
-def _as_given(spec: ParamSpec) -> Any:
+def _unchanged_param(spec: ParamSpec) -> Any:
     default = spec.default if isinstance(spec.default, Tag) else None
     if isinstance(spec.kind, BlockId):
         # Nodes have different defaults.
         default = Tag.LATEST
     given = {} if spec.required else {"default": default}
-    return param(_AsGiven(spec.kind), doc=spec.doc, wire=spec.wire, **given)
+    return param(_UnchangedParam(spec.kind), doc=spec.doc, wire=spec.wire, **given)
 
 
-class _AsGiven(ParamField):
+class _UnchangedParam(ParamField):
     """A parameter that another type checks, and whose value stays as it was given."""
 
     def __init__(self, kind: ParamField) -> None:

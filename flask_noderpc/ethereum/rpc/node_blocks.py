@@ -25,7 +25,7 @@ class NodeBlock(NamedTuple):
     base_fee: int
 
 
-class _Shown(jsoncodec.Struct, rename="camel"):
+class _BlockJson(jsoncodec.Struct, rename="camel"):
     number: str
     miner: str
     state_root: str
@@ -74,7 +74,7 @@ class NodeBlocks:
         params = jsoncodec.encode([hex.quantity(height), False])
         try:
             answer = self._forward.call("eth_getBlockByNumber", params)
-            shown: _Shown | None = jsoncodec.decode(answer, _Shown | None)
+            shown: _BlockJson | None = jsoncodec.decode(answer, _BlockJson | None)
             return shown.read() if shown else None
         except ForwardedCallFailed:
             return None

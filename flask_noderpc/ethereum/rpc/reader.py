@@ -119,7 +119,7 @@ class Reader:
             case _:
                 return self.latest
 
-    def at(self, height: int) -> Block | None:
+    def block_at(self, height: int) -> Block | None:
         """Return the block at a height; ``None`` if it is missing."""
         if height == 0:
             return self.genesis()
@@ -136,7 +136,7 @@ class Reader:
         """Return the block before a block of the chain, or ``None``."""
         header = block.partial_header
         # The store is only queried for the hash of a height if the block is not cached.
-        return self._blocks.get(header.parent_hash) or self.at(header.number - 1)
+        return self._blocks.get(header.parent_hash) or self.block_at(header.number - 1)
 
     def _keep(self, made: Block) -> Block:
         if self._node is not None:
@@ -154,7 +154,7 @@ class Reader:
         if genesis is not None and block_hash == genesis.header.hash:
             return genesis
         try:
-            return self.at(self._backend.reads.height_of(block_hash))
+            return self.block_at(self._backend.reads.height_of(block_hash))
         except BlockNotFound:
             return None
 
@@ -168,7 +168,7 @@ class Reader:
         if number_or_hash is Tag.PENDING:
             return self.pending()
         height = self.height(number_or_hash)
-        found = self.at(height)
+        found = self.block_at(height)
         if found is None and self.first <= height < self._backend.reads.base_height():
             if number_or_hash is Tag.EARLIEST:
                 # Pruned between the two reads, so its successor is the first.
@@ -178,21 +178,23 @@ class Reader:
 
     def pending(self) -> Block | None:
         """Return the pending block on the latest; ``None`` if the mempool can't be read."""
-        latest = self.at(self.latest)
+        latest = self.block_at(self.latest)
         if latest is None:
             # A foreign node may have the results a little later.
             return None
         return pending_block(
-            latest.partial_header, self.waiting(), self._backend.chain_time() // SECOND
+            latest.partial_header,
+            self.pending_transactions(),
+            self._backend.chain_time() // SECOND,
         )
 
-    def waiting(self) -> list[Transaction]:
+    def pending_transactions(self) -> list[Transaction]:
         """Return the pending Ethereum transactions, oldest first."""
         small = self._backend.mempool.pending_count().total_bytes <= _SMALL_POOL
         raws = self._backend.mempool.pending(_MAX_SMALL if small else _MAX_PENDING).txs
-        return [tx for raw in raws for tx in self.decoded(raw)]
+        return [tx for raw in raws for tx in self.decode_pending(raw)]
 
-    def decoded(self, raw: bytes) -> tuple[Transaction, ...]:
+    def decode_pending(self, raw: bytes) -> tuple[Transaction, ...]:
         """Return the Ethereum transactions in a pending node transaction."""
         found = self._decoded.get(raw)
         return self._decoded.put(raw, ethereum_transactions(raw)) if found is None else found

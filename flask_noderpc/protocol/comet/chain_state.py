@@ -235,7 +235,7 @@ class ChainState:
         )
 
     @property
-    def of_unknown_keys(self) -> frozenset[str]:
+    def uncomputable_fields(self) -> frozenset[str]:
         """Fields of the next block that can't be computed, as a validator has a key of unknown
         type."""
         sets = {
@@ -315,7 +315,7 @@ class ChainState:
 
     def refuted_by(self, header: Header) -> list[str]:
         """Return the fields of the next header that contradict the last block's results."""
-        unknown = self.unchecked | self.of_unknown_keys
+        unknown = self.unchecked | self.uncomputable_fields
         fields = replace(self, unchecked=unknown)._fields_of_results(header)
         return [
             name

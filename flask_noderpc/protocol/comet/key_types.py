@@ -151,7 +151,7 @@ def _verify_secp256k1eth(key: bytes, signature: bytes, message: bytes) -> bool:
         return False
     r, s = int.from_bytes(signature[:32]), int.from_bytes(signature[32:64])
     try:
-        signer = secp256k1eth.signer(secp256k1eth.keccak(message), signature[64], r, s)
+        signer = secp256k1eth.recover_signer(secp256k1eth.keccak(message), signature[64], r, s)
     except InvalidTransaction:
         return False
     return signer == secp256k1eth.address_of_compressed(key)

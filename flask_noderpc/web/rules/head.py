@@ -98,16 +98,16 @@ class ClientLimit:
     a given limit does.
     """
 
-    given: int | None = None
+    configured: int | None = None
 
     @property
     def count(self) -> int:
         """The maximum."""
-        return _CONNECTIONS_PER_CLIENT if self.given is None else self.given
+        return _CONNECTIONS_PER_CLIENT if self.configured is None else self.configured
 
     def counts(self, client: str) -> bool:
         """Return true if a client has a limit; a client without an address has none."""
-        return bool(client) and (self.given is not None or not is_loopback(client))
+        return bool(client) and (self.configured is not None or not is_loopback(client))
 
 
 @lru_cache

@@ -42,7 +42,7 @@ class CometEnvelope(Envelope):
     empty_body_is_index = True
     shows_hints = False
     # CometBFT: the response to a call that can't be parsed has no ID.
-    nobody = b""
+    null_id_member = b""
     # Encode with a Go node's escapes.
     json = staticmethod(gojson.encode)
     statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {

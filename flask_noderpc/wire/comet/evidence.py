@@ -420,7 +420,7 @@ class EvidenceObject(ParamField):
 
     json_type = "object"
     in_json = in_uri = forms.EVIDENCE
-    takes = "an object with the type and the value of the evidence"
+    expected = "an object with the type and the value of the evidence"
 
     def from_json(self, value: Any) -> blocks.Evidence | None:
         """Parse CometBFT's object, with CometBFT's type names or the document's."""
@@ -431,7 +431,7 @@ class EvidenceObject(ParamField):
         try:
             return self.from_json(jsoncodec.decode(text))
         except jsoncodec.NotJSON:
-            raise self.refuse() from None
+            raise self.type_error() from None
 
 
 def with_evidence(rules: ParamRules, evidence: Reader) -> ParamRules:

@@ -315,13 +315,13 @@ def base64_bytes(text: bytes) -> bytes:
         with suppress(ValueError):
             return base64.b64decode(text, validate=True)
     marks = [(at, char) for at, char in enumerate(text) if char not in _NEWLINES]
-    at = _wrong(marks, len(text))
+    at = _first_invalid_offset(marks, len(text))
     if at is not None:
         raise GoError(f"illegal base64 data at input byte {at}")
     return base64.b64decode(text)
 
 
-def _wrong(marks: list[tuple[int, int]], size: int) -> int | None:
+def _first_invalid_offset(marks: list[tuple[int, int]], size: int) -> int | None:
     """Return the offset at which Go stops decoding, or ``None`` if it decodes all
     characters."""
     first = next((i for i, (_, char) in enumerate(marks) if char not in _ALPHABET), None)

@@ -222,7 +222,7 @@ class HexBytes(ByteSlice):
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
+class DocumentReader:
     """Parser of a parameter type that only the document has, not CometBFT."""
 
     kind: ParamField
@@ -264,7 +264,7 @@ READERS: Mapping[type[ParamField], Integer | Bool | String | StringSlice | ByteS
 
 
 def _reader(kind: ParamField) -> Reader:
-    return READERS.get(type(kind)) or Ours(kind)
+    return READERS.get(type(kind)) or DocumentReader(kind)
 
 
 def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, bytes]:
@@ -274,7 +274,7 @@ def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, bytes]:
             found = jsoncodec.decode(raw, dict[str, jsoncodec.Raw])
             values = {name: bytes(value) for name, value in found.items()}
         case "array":
-            values = _by_place(
+            values = _by_position(
                 [bytes(value) for value in jsoncodec.decode(raw, list[jsoncodec.Raw])], names
             )
         case _:
@@ -283,7 +283,7 @@ def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, bytes]:
     return {name: value for name, value in values.items() if value != _NULL}
 
 
-def _by_place(values: list[bytes], names: Sequence[str]) -> dict[str, bytes]:
+def _by_position(values: list[bytes], names: Sequence[str]) -> dict[str, bytes]:
     if len(values) != len(names):
         # Go prints bytes as numbers, which takes up to four characters for each byte.
         is_long = sum(map(len, values)) > gojson.MAX_EXPLAINED
@@ -296,11 +296,11 @@ def _by_place(values: list[bytes], names: Sequence[str]) -> dict[str, bytes]:
     return dict(zip(names, values, strict=True))
 
 
-def _words(position: int, name: str, error: ValueError, value: Any) -> str:
+def _describe_error(position: int, name: str, error: ValueError, value: Any) -> str:
     return str(error)
 
 
-def _missing(position: int, name: str, kind: ParamField) -> Any:
+def _value_if_omitted(position: int, name: str, kind: ParamField) -> Any:
     # CometBFT: an omitted parameter is Go's zero value.
     if type(kind) not in READERS:
         raise ValueError(f"{name}: is required")
@@ -310,8 +310,8 @@ def _missing(position: int, name: str, kind: ParamField) -> Any:
 COMET_PARAMS = ParamRules(
     reader=_reader,
     members=_members,
-    describe_error=_words,
-    missing=_missing,
+    describe_error=_describe_error,
+    value_if_omitted=_value_if_omitted,
     uri_texts="Write text in double quotes, or as hex with the prefix 0x",
     uri_prefix="error converting http params to arguments: ",
     json_prefix="error converting json params to arguments: ",

@@ -24,10 +24,10 @@ from ..schema import ListOf, Nested, WireSchema
 from . import v038, v038_schemas
 from .v038 import COMET_038
 from .v038_schemas import (
-    BareEvent,
     Block,
     BlockParamsUpdate,
     BroadcastCommit,
+    CompactEvent,
     Evidence,
     EvidenceParamsUpdate,
     ExecTxResult,
@@ -61,16 +61,16 @@ class BlockResults(WireSchema):
     """Result of ``block_results``; CometBFT 0.37 has the events of BeginBlock and of
     EndBlock."""
 
-    domain = builders.older_results
+    domain = builders.results_before_038
     height = IntString()
     tx_results = ListOf(ExecTxResult, data_key="txs_results", null_when_empty=True)
     begin_block_events = ListOf(
-        BareEvent, null_when_empty=True, may_be_missing=True, load_default=None
+        CompactEvent, null_when_empty=True, may_be_missing=True, load_default=None
     )
     end_block_events = ListOf(
-        BareEvent, null_when_empty=True, may_be_missing=True, load_default=None
+        CompactEvent, null_when_empty=True, may_be_missing=True, load_default=None
     )
-    finalize_block_events = ListOf(BareEvent, may_be_missing=True, load_only=True)
+    finalize_block_events = ListOf(CompactEvent, may_be_missing=True, load_only=True)
     total_gas_used = IntString(may_be_missing=True, load_default=None, load_only=True)
     validator_updates = ListOf(ValidatorUpdate, null_when_empty=True)
     consensus_param_updates = Nested(OlderParamsUpdate, nullable=True)
@@ -79,7 +79,7 @@ class BlockResults(WireSchema):
 class BeginBlock(WireSchema):
     """Results of BeginBlock."""
 
-    events = ListOf(BareEvent, attribute="begin_block_events", omit_empty=True)
+    events = ListOf(CompactEvent, attribute="begin_block_events", omit_empty=True)
 
 
 class EndBlock(WireSchema):
@@ -87,7 +87,7 @@ class EndBlock(WireSchema):
 
     validator_updates = ListOf(ValidatorUpdate, null_when_empty=True)
     consensus_param_updates = Nested(OlderParamsUpdate, omit_empty=True)
-    events = ListOf(BareEvent, attribute="end_block_events", omit_empty=True)
+    events = ListOf(CompactEvent, attribute="end_block_events", omit_empty=True)
 
 
 class NewBlock(WireSchema):

@@ -22,7 +22,6 @@ from .envelope import CometEnvelope
 from .evidence import EVIDENCE_038, with_evidence
 from .params import COMET_PARAMS
 from .v038_schemas import (
-    BareEvent,
     Block,
     BlockAnswer,
     BlockList,
@@ -31,6 +30,7 @@ from .v038_schemas import (
     Broadcast,
     BroadcastCommit,
     CommitAnswer,
+    CompactEvent,
     ConsensusParamsUpdate,
     Evidence,
     EvidenceAnswer,
@@ -60,7 +60,7 @@ class FinalizeBlock(WireSchema):
     """Results of executing a block."""
 
     events = ListOf(
-        BareEvent, get=lambda r: r.begin_block_events + r.end_block_events, omit_empty=True
+        CompactEvent, get=lambda r: r.begin_block_events + r.end_block_events, omit_empty=True
     )
     tx_results = ListOf(ExecTxResult, omit_empty=True)
     # CometBFT 0.38: an application in the node's process returns an empty list, not null.
@@ -87,7 +87,7 @@ class NewBlockEvents(WireSchema):
     """Data of a NewBlockEvents event: the events of a block."""
 
     height = IntString()
-    events = ListOf(BareEvent, null_when_empty=True)
+    events = ListOf(CompactEvent, null_when_empty=True)
     tx_count = IntString(data_key="num_txs")
 
 
@@ -98,7 +98,7 @@ class NewEvidence(WireSchema):
     evidence = Nested(Evidence)
 
 
-class BareTxResult(WireSchema):
+class CompactTxResult(WireSchema):
     """Result of a transaction; zero fields are omitted."""
 
     code = Number(omit_empty=True)
@@ -107,7 +107,7 @@ class BareTxResult(WireSchema):
     info = Text(omit_empty=True)
     gas_wanted = IntString(omit_empty=True)
     gas_used = IntString(omit_empty=True)
-    events = ListOf(BareEvent, omit_empty=True)
+    events = ListOf(CompactEvent, omit_empty=True)
     codespace = Text(omit_empty=True)
 
 
@@ -117,7 +117,7 @@ class TxResult(WireSchema):
     height = IntString(omit_empty=True)
     index = Number(omit_empty=True)
     tx = Base64(omit_empty=True)
-    result = Nested(BareTxResult)
+    result = Nested(CompactTxResult)
 
 
 class Tx(WireSchema):

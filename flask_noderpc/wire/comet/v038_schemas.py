@@ -98,7 +98,7 @@ class Event(WireSchema):
     attributes = ListOf(EventAttribute)
 
 
-class BareEvent(WireSchema):
+class CompactEvent(WireSchema):
     """Event whose empty fields are omitted."""
 
     domain = abci.Event
@@ -216,14 +216,14 @@ class Evidence(WireSchema):
 class Data(WireSchema):
     """Block.data."""
 
-    domain = builders.only
+    domain = builders.only_member
     txs = ListOf(Base64())
 
 
 class EvidenceData(WireSchema):
     """Block.evidence."""
 
-    domain = builders.only
+    domain = builders.only_member
     evidence = ListOf(Evidence)
 
 
@@ -297,7 +297,7 @@ def _of_type(key: PublicKey, key_type: str) -> bytes:
 class ProtoKeySum(WireSchema):
     """Key of a protobuf PublicKey, with its type name."""
 
-    domain = builders.key_of_sum(PROTO_KEY_NAMES)
+    domain = builders.proto_key(PROTO_KEY_NAMES)
     type = Text(get=lambda key: PROTO_KEY_NAMES.get(key.type, key.type))
     value = Nested(ProtoKey, get=lambda key: key)
 
@@ -305,7 +305,7 @@ class ProtoKeySum(WireSchema):
 class ProtoPubKey(WireSchema):
     """ValidatorUpdate.pub_key."""
 
-    domain = builders.key_of_either(KEY_NAMES)
+    domain = builders.proto_or_comet_key(KEY_NAMES)
     sum = Nested(ProtoKeySum, data_key="Sum", get=lambda key: key, may_be_missing=True)
     type = Text(may_be_missing=True, load_only=True)
     value = Base64(may_be_missing=True, load_only=True)
@@ -387,7 +387,7 @@ class BlockResults(WireSchema):
     height = IntString()
     tx_results = ListOf(ExecTxResult, data_key="txs_results", null_when_empty=True)
     finalize_block_events = ListOf(
-        BareEvent,
+        CompactEvent,
         get=lambda r: r.begin_block_events + r.end_block_events,
         null_when_empty=True,
     )
@@ -586,7 +586,7 @@ class ProofOp(WireSchema):
 class ProofOps(WireSchema):
     """The proof of a query."""
 
-    domain = builders.only
+    domain = builders.only_member
     ops = ListOf(ProofOp, get=lambda steps: steps)
 
 

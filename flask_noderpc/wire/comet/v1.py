@@ -91,7 +91,7 @@ class ConsensusParams(common.ConsensusParams):
 class HeightValue(WireSchema):
     """Protobuf's Int64Value."""
 
-    domain = builders.only
+    domain = builders.only_member
     value = IntString(get=lambda height: height, omit_empty=True)
 
 

@@ -105,7 +105,7 @@ def multisigned(
     draft: Draft, key: MultisigKey, by: dict[int, PrivateKey], bits: BitArray | None = None
 ) -> bytes:
     """Return the transaction, signed by some keys of a multisig key."""
-    bits = bits or BitArray.of([at in by for at in range(len(key.keys))])
+    bits = bits or BitArray.from_bools([at in by for at in range(len(key.keys))])
     single = message(2, message(1, integer(1, AMINO_JSON)))
     mode = message(2, message(1, bits.encode()) + single * len(by))
     signer = message(1, key.any) + message(2, mode) + integer(3, draft.sequence)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flask_noderpc.ethereum.application.application import EvmApplication
 from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
-from flask_noderpc.ethereum.protocol.transactions import decode, in_the_name_of
+from flask_noderpc.ethereum.protocol.transactions import decode, encode_unsigned
 from flask_noderpc.testing.chains import DictState
 from tests.ethereum.protocol.signing import CHAIN_ID, sample
 
@@ -22,7 +22,7 @@ def test_refused_transactions_are_cached_within_a_bound() -> None:
     tracemalloc.start()
     try:
         for nonce in range(60):
-            raw = in_the_name_of(bytes(19) + b"\1", replace(template, nonce=nonce))
+            raw = encode_unsigned(bytes(19) + b"\1", replace(template, nonce=nonce))
             assert "v, r, s" in application.check_tx(raw).log
         kept, _ = tracemalloc.get_traced_memory()
     finally:

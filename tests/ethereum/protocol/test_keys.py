@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS, personal_digest
-from flask_noderpc.ethereum.protocol.transactions import decode, in_the_name_of, signed
+from flask_noderpc.ethereum.protocol.transactions import decode, encode_unsigned, signed
 from flask_noderpc.protocol.secp256k1eth import Key
 
 from .signing import ACCOUNT, TYPES, sample
@@ -44,6 +44,6 @@ def test_a_transaction_is_signed_as_eth_account_signs_it(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in TYPES if name != "unprotected"])
 def test_an_impersonated_transaction_preserves_its_fields(name: str) -> None:
     tx, other = decode(sample(name)), b"\x77" * 20
-    found = decode(in_the_name_of(other, tx), unsigned=True)
+    found = decode(encode_unsigned(other, tx), unsigned=True)
     assert (found.sender, found.is_signed, tx.is_signed) == (other, False, True)
     assert (found.chain_id, found.nonce, found.data) == (tx.chain_id, tx.nonce, tx.data)

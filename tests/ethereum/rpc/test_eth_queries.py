@@ -430,11 +430,11 @@ def test_large_blocks_are_cached_within_the_limit(
     chain: EmbeddedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = Reader(chain)
-    before = kept.at(2)
-    assert [kept.at(3) is kept.at(3), kept.at(2) is before] == [True, True]
+    before = kept.block_at(2)
+    assert [kept.block_at(3) is kept.block_at(3), kept.block_at(2) is before] == [True, True]
 
     monkeypatch.setattr(reader, "_CACHED_BYTES", 1)
     kept = Reader(chain)
-    before = kept.at(2)
-    assert kept.at(3) is kept.at(3)
-    assert kept.at(2) is not before
+    before = kept.block_at(2)
+    assert kept.block_at(3) is kept.block_at(3)
+    assert kept.block_at(2) is not before

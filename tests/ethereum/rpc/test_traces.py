@@ -528,11 +528,13 @@ def test_a_block_of_bytes_may_be_any_that_follows(node: Node) -> None:
     # The first transaction of block 1 is in the block twice, so its nonce is used.
     header, (first, _) = decode_block(raw)
     txs = rlp.encode([first, first])
-    twice = rlp.listed(encode_header(header) + txs + rlp.encode([]))
+    twice = rlp.encode_list(encode_header(header) + txs + rlp.encode([]))
     assert node.ask("debug_traceBlock", shown(twice)) == (
         "tracing failed: nonce too low: next nonce 1, tx nonce 0"
     )
-    far = rlp.listed(encode_header(replace(header, number=1 << 200)) + txs + rlp.encode([]))
+    far = rlp.encode_list(
+        encode_header(replace(header, number=1 << 200)) + txs + rlp.encode([])
+    )
     assert node.ask("debug_traceBlock", shown(far)) == (
         f"block {shown(header.parent_hash)} not found"
     )

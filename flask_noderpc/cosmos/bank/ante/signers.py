@@ -55,7 +55,7 @@ def _signature_events(checked: CheckedTx) -> list[Event]:
         if signature is None:
             raise TxError(TOO_MANY_SIGNATURES, "SignatureData is required")
         try:
-            parts = list(txs.flat(signature))
+            parts = list(txs.flatten_signature(signature))
         except InvalidMessage as error:
             raise TxError(TOO_MANY_SIGNATURES, str(error)) from None
         found += [event("tx", signature=b64encode(part).decode()) for part in parts]

@@ -18,7 +18,7 @@ from ..errors import (
 from ..modules import params_key
 from ..state import ACCOUNTS, BANK, Head, head, is_retained, read_at
 from . import auth, bank, modules
-from .request import Asked, Method, Node, Refused, invalid
+from .request import GrpcError, Method, Node, QueryContext, invalid
 
 __all__ = ["METHODS", "STORES", "Node", "answer"]
 
@@ -27,15 +27,15 @@ def _of(module: str, methods: dict[str, Method]) -> dict[str, Method]:
     return {f"/cosmos.{module}.v1beta1.Query/{name}": each for name, each in methods.items()}
 
 
-def _simulate(asked: Asked) -> bytes:
+def _simulate(ctx: QueryContext) -> bytes:
     # The field has the bytes of a transaction; its message has the same encoding.
-    tx = asked.request.blob(2) or asked.request.blob(1)
-    if not tx and not asked.request.blobs(1):
+    tx = ctx.request.blob(2) or ctx.request.blob(1)
+    if not tx and not ctx.request.blobs(1):
         raise invalid("empty txBytes is not allowed")
-    result = asked.node.simulate(tx)
+    result = ctx.node.simulate(tx)
     if result.code:
         text = f"{result.log} with gas used: '{result.gas_used}'"
-        raise Refused(UNKNOWN_REQUEST, "Unknown", text)
+        raise GrpcError(UNKNOWN_REQUEST, "Unknown", text)
     return MESSAGES.encode(
         "tx.SimulateResponse",
         # A simulation has no gas limit.
@@ -53,11 +53,11 @@ def _without_indexes(event: Event) -> Event:
     return Event(event.type, tuple(attributes))
 
 
-def _config(asked: Asked) -> bytes:
+def _config(ctx: QueryContext) -> bytes:
     # The SDK's default pruning has numbers that the response omits.
     return MESSAGES.encode(
         "node.ConfigResponse",
-        minimum_gas_price=asked.node.min_gas_prices,
+        minimum_gas_price=ctx.node.min_gas_prices,
         pruning_keep_recent="0",
         pruning_interval="0",
     )
@@ -96,8 +96,8 @@ def answer(
             text = "unknown query path" if path else "no query path provided"
             raise TxError(UNKNOWN_REQUEST, text)
         get, codec = read_at(state, at), Codec(latest.prefix)
-        asked = Asked(Message(data), state, codec, at, get, node)
-        value = method(asked)
+        ctx = QueryContext(Message(data), state, codec, at, get, node)
+        value = method(ctx)
         now = head(state)
         if now != latest:
             # Blocks that were committed or reverted meanwhile may have removed this height's

@@ -12,70 +12,70 @@ from ..accounts import (
     number_key,
 )
 from ..state import ACCOUNTS
-from .pages import Page, paged
-from .request import Asked, Method, invalid, not_found
+from .pages import Page, encode_page
+from .request import Method, QueryContext, invalid, not_found
 
 
-def _stored(asked: Asked, empty: str) -> bytes:
-    text = asked.request.text(1)
+def _stored(ctx: QueryContext, empty: str) -> bytes:
+    text = ctx.request.text(1)
     if not text:
         raise invalid(empty)
-    stored = asked.get(ACCOUNTS + ACCOUNT_KEY + asked.owner())
+    stored = ctx.get(ACCOUNTS + ACCOUNT_KEY + ctx.owner())
     if stored is None:
         raise not_found(f"account {text} not found")
     return stored
 
 
-def _account(asked: Asked) -> bytes:
-    return message(1, _stored(asked, "Address cannot be empty"))
+def _account(ctx: QueryContext) -> bytes:
+    return message(1, _stored(ctx, "Address cannot be empty"))
 
 
-def _account_info(asked: Asked) -> bytes:
-    given = Message(_stored(asked, "address cannot be empty"))
+def _account_info(ctx: QueryContext) -> bytes:
+    given = Message(_stored(ctx, "address cannot be empty"))
     body = given.blob(2)
     return message(1, Message(body).blob(1) if given.text(1) == MODULE else body)
 
 
-def _accounts(asked: Asked) -> bytes:
-    page = Page.decode(asked.request.blob(1))
-    return paged(page, asked.range(ACCOUNTS + ACCOUNT_KEY), lambda key, stored: stored)
+def _accounts(ctx: QueryContext) -> bytes:
+    page = Page.decode(ctx.request.blob(1))
+    return encode_page(page, ctx.range(ACCOUNTS + ACCOUNT_KEY), lambda key, stored: stored)
 
 
-def _params(asked: Asked) -> bytes:
-    return message(1, asked.get(ACCOUNTS + PARAMS_KEY) or b"")
+def _params(ctx: QueryContext) -> bytes:
+    return message(1, ctx.get(ACCOUNTS + PARAMS_KEY) or b"")
 
 
-def _module(asked: Asked, name: str) -> bytes | None:
-    return asked.get(ACCOUNTS + ACCOUNT_KEY + module_address(name))
+def _module(ctx: QueryContext, name: str) -> bytes | None:
+    return ctx.get(ACCOUNTS + ACCOUNT_KEY + module_address(name))
 
 
-def _module_accounts(asked: Asked) -> bytes:
-    found = (_module(asked, name) for name in sorted(MODULE_ACCOUNTS))
+def _module_accounts(ctx: QueryContext) -> bytes:
+    found = (_module(ctx, name) for name in sorted(MODULE_ACCOUNTS))
     return b"".join(message(1, stored) for stored in found if stored is not None)
 
 
-def _module_account(asked: Asked) -> bytes:
-    name = asked.request.text(1)
+def _module_account(ctx: QueryContext) -> bytes:
+    name = ctx.request.text(1)
     if not name:
         raise invalid("module name is empty")
-    stored = _module(asked, name) if name in MODULE_ACCOUNTS else None
+    stored = _module(ctx, name) if name in MODULE_ACCOUNTS else None
     if stored is None:
         raise not_found(f"account {name} not found")
     return message(1, stored)
 
 
-def _prefix(asked: Asked) -> bytes:
-    return string(1, asked.codec.prefix)
+def _prefix(ctx: QueryContext) -> bytes:
+    return string(1, ctx.codec.prefix)
 
 
-def _address_by_number(asked: Asked) -> bytes:
-    if asked.request.integer(1):
+def _address_by_number(ctx: QueryContext) -> bytes:
+    if ctx.request.integer(1):
         raise invalid("requesting with id isn't supported, try to request using account-id")
-    number = asked.request.integer(2)
-    address = asked.get(ACCOUNTS + number_key(number))
+    number = ctx.request.integer(2)
+    address = ctx.get(ACCOUNTS + number_key(number))
     if address is None:
         raise not_found(f"account address not found with account number {number}")
-    return string(1, asked.codec.show(address))
+    return string(1, ctx.codec.show(address))
 
 
 METHODS: dict[str, Method] = {

@@ -8,42 +8,42 @@ from ..balances import balance_key
 from ..context import Codec
 from ..modules import DISTRIBUTION, MINT, STAKING, STATUSES, VALIDATOR, VALOPER, params_key
 from ..state import BANK
-from .pages import Page, paged
-from .request import Asked, Method, internal, invalid, not_found
+from .pages import Page, encode_page
+from .request import Method, QueryContext, internal, invalid, not_found
 
 
 def _params(module: str) -> Method:
-    return lambda asked: message(1, asked.get(params_key(module)) or b"")
+    return lambda ctx: message(1, ctx.get(params_key(module)) or b"")
 
 
-def _validators(asked: Asked) -> bytes:
-    status = asked.request.text(1)
+def _validators(ctx: QueryContext) -> bytes:
+    status = ctx.request.text(1)
     if status and status not in STATUSES:
         raise invalid(f"invalid validator status {status}")
-    page = Page.decode(asked.request.blob(2), internal)
+    page = Page.decode(ctx.request.blob(2), internal)
     pairs = (
         (key, stored)
-        for key, stored in asked.range(VALIDATOR)
+        for key, stored in ctx.range(VALIDATOR)
         if not status or Message(stored).integer(4) == STATUSES[status]
     )
-    return paged(page, pairs, lambda key, stored: stored, is_plain=True)
+    return encode_page(page, pairs, lambda key, stored: stored, is_plain=True)
 
 
-def _validator(asked: Asked) -> bytes:
-    text = asked.request.text(1)
+def _validator(ctx: QueryContext) -> bytes:
+    text = ctx.request.text(1)
     if not text:
         raise invalid("validator address cannot be empty")
-    address = asked.owner(Codec(asked.codec.prefix + VALOPER))
-    stored = asked.get(VALIDATOR + bytes((len(address),)) + address)
+    address = ctx.owner(Codec(ctx.codec.prefix + VALOPER))
+    stored = ctx.get(VALIDATOR + bytes((len(address),)) + address)
     if stored is None:
         raise not_found(f"validator {text} not found")
     return message(1, stored)
 
 
-def _pool(asked: Asked) -> bytes:
-    denom = Message(asked.get(params_key(STAKING)) or b"").text(5)
+def _pool(ctx: QueryContext) -> bytes:
+    denom = Message(ctx.get(params_key(STAKING)) or b"").text(5)
     not_bonded, bonded = (
-        int(asked.get(BANK + balance_key(module_address(name), denom)) or b"0")
+        int(ctx.get(BANK + balance_key(module_address(name), denom)) or b"0")
         for name in ("not_bonded_tokens_pool", "bonded_tokens_pool")
     )
     return message(1, string(1, str(not_bonded)) + string(2, str(bonded)))

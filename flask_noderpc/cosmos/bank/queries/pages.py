@@ -39,7 +39,7 @@ class Page:
         counts = not key and (bool(given.integer(4)) or not limit)
         return cls(key, offset, limit or _LIMIT, counts, bool(given.integer(5)))
 
-    def of(self, pairs: Iterable[Pair], *, is_plain: bool) -> tuple[list[Pair], bytes]:
+    def select(self, pairs: Iterable[Pair], *, is_plain: bool) -> tuple[list[Pair], bytes]:
         """Return the pairs of the page from ordered pairs, and the ``PageResponse``.
 
         For a plain store the SDK counts the pairs after the last one, too, but not for its
@@ -73,7 +73,7 @@ class Page:
                 yield pair
 
 
-def paged(
+def encode_page(
     page: Page,
     pairs: Iterable[Pair],
     entry: Callable[[bytes, bytes], bytes],
@@ -83,6 +83,6 @@ def paged(
 ) -> bytes:
     """Return the response for a page: entries as field 1, and the ``PageResponse`` as field
     ``number``."""
-    chosen, response = page.of(pairs, is_plain=is_plain)
+    chosen, response = page.select(pairs, is_plain=is_plain)
     found = b"".join(message(1, entry(key, value)) for key, value in chosen)
     return found + message(number, response)

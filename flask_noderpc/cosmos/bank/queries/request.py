@@ -14,26 +14,26 @@ from ..errors import INTERNAL, INVALID_REQUEST, KEY_NOT_FOUND, UNKNOWN_REQUEST, 
 from ..state import Get, range_at
 
 
-class Refused(TxError):
+class GrpcError(TxError):
     """An error of gRPC."""
 
     def __init__(self, code: Code, name: str, text: str) -> None:
         super().__init__(code, f"rpc error: code = {name} desc = {text}")
 
 
-def invalid(text: str) -> Refused:
+def invalid(text: str) -> GrpcError:
     """Return the error for an invalid request."""
-    return Refused(INVALID_REQUEST, "InvalidArgument", text)
+    return GrpcError(INVALID_REQUEST, "InvalidArgument", text)
 
 
-def not_found(text: str) -> Refused:
+def not_found(text: str) -> GrpcError:
     """Return the error for a missing value."""
-    return Refused(KEY_NOT_FOUND, "NotFound", text)
+    return GrpcError(KEY_NOT_FOUND, "NotFound", text)
 
 
-def internal(text: str) -> Refused:
+def internal(text: str) -> GrpcError:
     """Return the error that the SDK calls internal."""
-    return Refused(UNKNOWN_REQUEST, "Internal", text)
+    return GrpcError(UNKNOWN_REQUEST, "Internal", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryContext:
     """A request, and the state that it reads."""
 
     request: Message
@@ -87,5 +87,5 @@ class Asked:
             yield key[len(prefix) :], value
 
 
-Method = Callable[[Asked], bytes]
+Method = Callable[[QueryContext], bytes]
 """A function that returns the response's bytes; raises :exc:`TxError`."""

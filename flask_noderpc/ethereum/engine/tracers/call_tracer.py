@@ -225,13 +225,13 @@ class _FlatCalls(MultiTracer, Recorder):
             "transactionPosition": origin.index if origin else 0,
         }
         if error:
-            entry["error"] = self._worded(error)
+            entry["error"] = self._error_text(error)
             if error != REVERTED:
                 # The output of a reverted frame may contain the reason.
                 entry.pop("result", None)
         return entry
 
-    def _worded(self, error: str) -> str:
+    def _error_text(self, error: str) -> str:
         if not self._show.parity_errors:
             return error
         return next((text for start, text in _PARITY.items() if error.startswith(start)), error)

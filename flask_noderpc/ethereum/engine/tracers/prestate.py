@@ -34,7 +34,7 @@ class Prestate(TracerConfig):
 
 
 @dataclass(slots=True)
-class _Seen:
+class _InitialAccount:
     """An account as it was when it was first used."""
 
     balance: int
@@ -51,7 +51,7 @@ class _Seen:
 class _Prestate(Recorder):
     def __init__(self, show: Prestate, output_limit: OutputLimit) -> None:
         self._show, self._output_limit = show, output_limit
-        self._seen: dict[bytes, _Seen] = {}
+        self._seen: dict[bytes, _InitialAccount] = {}
         self._created: set[bytes] = set()
         self._ended: list[set[bytes]] = [set()]
         """Accounts that are deleted with the transaction, for each open call frame; a failed
@@ -80,7 +80,9 @@ class _Prestate(Recorder):
             found = self._world.account(address)
             code = self._world.code(address) if self._show.code else b""
             self._output_limit.take(_ACCOUNT_BYTES + 2 * len(code))
-            self._seen[address] = _Seen(found.balance, found.nonce, found.code_hash, code, {})
+            self._seen[address] = _InitialAccount(
+                found.balance, found.nonce, found.code_hash, code, {}
+            )
             self._fresh.append((address, None))
 
     def _see_called(self, address: bytes) -> None:
@@ -138,9 +140,9 @@ class _Prestate(Recorder):
         """Return the accounts, or both sides of their changes."""
         if self._show.diff:
             return self._changes()
-        return {data(address): _shown(seen) for address, seen in self._shown_before()}
+        return {data(address): _account_json(seen) for address, seen in self._accounts_before()}
 
-    def _shown_before(self) -> list[tuple[bytes, _Seen]]:
+    def _accounts_before(self) -> list[tuple[bytes, _InitialAccount]]:
         whole = self._show.include_empty
         return [each for each in self._seen.items() if whole or not each[1].empty]
 
@@ -155,10 +157,10 @@ class _Prestate(Recorder):
                     continue
                 after[name] = changed
             if self._show.include_empty or not seen.empty:
-                before[name] = _shown(seen)
+                before[name] = _account_json(seen)
         return {"pre": before, "post": after}
 
-    def _change(self, address: bytes, seen: _Seen) -> dict[str, Any] | None:
+    def _change(self, address: bytes, seen: _InitialAccount) -> dict[str, Any] | None:
         """Return the changed fields of an account; unchanged slots are left out in ``pre``,
         too."""
         now, made = self._world.account(address), dict[str, Any]()
@@ -179,7 +181,7 @@ class _Prestate(Recorder):
         return made if made or changed else None
 
 
-def _shown(seen: _Seen) -> dict[str, Any]:
+def _account_json(seen: _InitialAccount) -> dict[str, Any]:
     made: dict[str, Any] = {"balance": hex(seen.balance)}
     if seen.nonce:
         made["nonce"] = seen.nonce

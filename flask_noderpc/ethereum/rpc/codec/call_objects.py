@@ -15,7 +15,7 @@ from ...domain.execution import PRECOMPILES, AccountOverride, BlockChanges, Call
 from ...domain.records import AccessListEntry, Authorization
 from ..errors import MOVED_TO_ITSELF, MOVED_TOGETHER, EvmError
 from . import hex
-from .params import Address, Data, GoParam, Hash, Members, Quantity, mismatch
+from .params import Address, Data, GoParam, Hash, MemberNames, Quantity, mismatch
 
 
 class Big(GoParam):
@@ -50,7 +50,7 @@ def _check_count(count: int, what: str, most: int = _MAX_ELEMENTS) -> None:
         raise ValueError(f"expected at most {most} {what}, got {count}")
 
 
-_ACCESS = Members("address", "storageKeys")
+_ACCESS = MemberNames("address", "storageKeys")
 
 
 def _access_list(value: Any) -> tuple[AccessListEntry, ...]:
@@ -70,7 +70,7 @@ def _access_list(value: Any) -> tuple[AccessListEntry, ...]:
     )
 
 
-_AUTHORIZATION = Members("chainId", "address", "nonce", "yParity", "v", "r", "s")
+_AUTHORIZATION = MemberNames("chainId", "address", "nonce", "yParity", "v", "r", "s")
 
 
 def _authorizations(value: Any) -> tuple[Authorization, ...]:
@@ -114,7 +114,7 @@ _MEMBERS = (
 )
 
 
-_CALL = Members(*(name for name, _, _ in _MEMBERS), "data", "input")
+_CALL = MemberNames(*(name for name, _, _ in _MEMBERS), "data", "input")
 
 
 class CallObject(ParamField):
@@ -201,7 +201,7 @@ class StateOverride(ParamField):
 
 
 _SLOTS = "state", "stateDiff"
-_ACCOUNT = Members("nonce", "balance", "code", *_SLOTS, "movePrecompileToAddress")
+_ACCOUNT = MemberNames("nonce", "balance", "code", *_SLOTS, "movePrecompileToAddress")
 
 
 def _account(address: bytes, members: Mapping[str, Any]) -> AccountOverride:
@@ -260,7 +260,7 @@ _BLOCK_MEMBERS = (
 )
 
 
-_BLOCK = Members(*(name for name, _, _ in _BLOCK_MEMBERS))
+_BLOCK = MemberNames(*(name for name, _, _ in _BLOCK_MEMBERS))
 
 
 class BlockOverride(ParamField):

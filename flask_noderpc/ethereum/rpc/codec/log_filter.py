@@ -11,7 +11,7 @@ from ....wire.params import ParamField
 from ...domain.records import Log
 from ..errors import EvmError
 from . import hex
-from .params import BlockNumber, Hash, Height, Members, Tag, mismatch
+from .params import BlockNumber, Hash, Height, MemberNames, Tag, mismatch
 
 # geth: eth/filters/api.go.
 MAX_TOPICS = 4
@@ -40,7 +40,7 @@ class LogFilter:
         return all(not alternatives or topic in alternatives for alternatives, topic in pairs)
 
 
-_MEMBERS = Members("fromBlock", "toBlock", "blockHash", "address", "topics")
+_MEMBERS = MemberNames("fromBlock", "toBlock", "blockHash", "address", "topics")
 
 
 class FilterObject(ParamField):
@@ -169,7 +169,7 @@ def criteria_of(text: str) -> LogFilter:
 
 # geth: eth/filters/api.go, maxTxHashes.
 _MAX_HASHES = 200
-_RECEIPT_MEMBERS = Members("transactionHashes")
+_RECEIPT_MEMBERS = MemberNames("transactionHashes")
 
 
 class ReceiptFilter(ParamField):

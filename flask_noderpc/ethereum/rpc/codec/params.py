@@ -180,7 +180,7 @@ class BlockNumber(ParamField):
         return height
 
 
-class Members:
+class MemberNames:
     """The names of an object's members.
 
     Go's encoding/json accepts names in upper or lower case, and uses the last of several equal
@@ -199,7 +199,7 @@ class Members:
         }
 
 
-_BLOCK = Members("blockNumber", "blockHash")
+_BLOCK = MemberNames("blockNumber", "blockHash")
 
 
 class BlockId(BlockNumber):
@@ -282,7 +282,7 @@ def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, Any]:
     return {name: value for name, value in given if value is not None}
 
 
-def _words(position: int, name: str, error: ValueError, value: Any) -> str:
+def _describe_error(position: int, name: str, error: ValueError, value: Any) -> str:
     return f"invalid argument {position}: {error}"
 
 
@@ -299,11 +299,14 @@ def _reader(kind: ParamField) -> ParamField:
     return _READERS.get(type(kind), kind)
 
 
-def _missing(position: int, name: str, kind: ParamField) -> Any:
+def _value_if_omitted(position: int, name: str, kind: ParamField) -> Any:
     raise ValueError(f"missing value for required argument {position}")
 
 
 GETH_PARAMS = ParamRules(
-    reader=_reader, members=_members, describe_error=_words, missing=_missing
+    reader=_reader,
+    members=_members,
+    describe_error=_describe_error,
+    value_if_omitted=_value_if_omitted,
 )
 """geth's rules: an array, by position; parameters missing at its end have their defaults."""

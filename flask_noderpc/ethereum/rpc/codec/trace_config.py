@@ -19,7 +19,7 @@ from ...engine.tracers.prestate import Prestate
 from ...engine.tracers.struct_logger import StructLogger
 from ..errors import EvmError
 from .call_objects import BlockOverride, StateOverride
-from .params import Index, Members, mismatch
+from .params import Index, MemberNames, mismatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,8 @@ class TraceConfig:
 
 _SWITCHES = "disableStack", "disableStorage", "enableMemory", "enableReturnData"
 _OPTIONS = *_SWITCHES, "limit", "tracer", "tracerConfig", "timeout"
-_OF_ANY = Members(*_OPTIONS)
-_OF_CALL = Members(*_OPTIONS, "stateOverrides", "blockOverrides", "txIndex")
+_OF_ANY = MemberNames(*_OPTIONS)
+_OF_CALL = MemberNames(*_OPTIONS, "stateOverrides", "blockOverrides", "txIndex")
 
 
 class Config(ParamField):
@@ -86,7 +86,7 @@ class CallConfig(ParamField):
         return TraceConfig(**found)
 
 
-def _known(members: Members, value: Any, go_type: str) -> dict[str, Any]:
+def _known(members: MemberNames, value: Any, go_type: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise mismatch(value, go_type)
     return members.of(value)
@@ -132,7 +132,7 @@ def _tracer_named(name: str, config: Any) -> TracerConfig:
 
 
 def _switches(name: str, config: Mapping[str, Any], *members: str) -> tuple[bool, ...]:
-    config = Members(*members).of(config)
+    config = MemberNames(*members).of(config)
     try:
         found = [_typed(config, member, bool, "bool", f"{name}Config") for member in members]
     except ValueError as error:

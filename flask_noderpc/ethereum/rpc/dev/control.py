@@ -168,8 +168,8 @@ def control(ctx: Context) -> Control:
 
 
 @contextmanager
-def driving(ctx: Context) -> Iterator[Control]:
-    """Return the same; raise its refusal as the caller's error."""
+def checked_control(ctx: Context) -> Iterator[Control]:
+    """Yield the development control; raise its refusals as errors of the caller."""
     try:
         yield control(ctx)
     except (TxRejected, ValueNotAllowed) as error:
@@ -178,8 +178,8 @@ def driving(ctx: Context) -> Iterator[Control]:
 
 def change(ctx: Context, made: Change) -> None:
     """Make a block with a change of the state; raise a refusal as the caller's error."""
-    with driving(ctx) as driven:
-        driven.include(patch_tx(made))
+    with checked_control(ctx) as chain_control:
+        chain_control.include(patch_tx(made))
 
 
 def mine(ctx: Context, params: MineParams) -> str:
@@ -194,7 +194,7 @@ def mine_detailed(ctx: Context, params: MineParams) -> tuple[BlockView, ...]:
     time, count = params.options
     check_blocks(count)
     last = _mine(ctx, count, time, None)
-    found = map(reader(ctx).at, range(last - count + 1, last + 1))
+    found = map(reader(ctx).block_at, range(last - count + 1, last + 1))
     return tuple(BlockView(block, True) for block in found if block is not None)
 
 
@@ -211,8 +211,8 @@ def mine_many(ctx: Context, params: MineManyParams) -> None:
 
 def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> int:
     """Mine blocks; return the last height."""
-    with driving(ctx) as driven:
-        return driven.mine(count, time, step)
+    with checked_control(ctx) as chain_control:
+        return chain_control.mine(count, time, step)
 
 
 def snapshot(ctx: Context, params: NoParams) -> int:
@@ -232,8 +232,8 @@ def reset(ctx: Context, params: Reset) -> None:
 
 def increase_time(ctx: Context, params: SecondsParams) -> PlainNumber:
     """Advance the chain's clock; return how far it is ahead."""
-    with driving(ctx) as driven:
-        return PlainNumber(driven.shift(params.seconds))
+    with checked_control(ctx) as chain_control:
+        return PlainNumber(chain_control.shift(params.seconds))
 
 
 def set_time(ctx: Context, params: SecondsParams) -> PlainNumber:
@@ -241,14 +241,14 @@ def set_time(ctx: Context, params: SecondsParams) -> PlainNumber:
     # hardhat and ganache send milliseconds, which are greater than any number of seconds.
     time = params.seconds
     seconds = time // 1000 if time > _LAST_SECOND else time
-    with driving(ctx) as driven:
-        return PlainNumber(max(0, driven.set_time(seconds)))
+    with checked_control(ctx) as chain_control:
+        return PlainNumber(max(0, chain_control.set_time(seconds)))
 
 
 def set_next_time(ctx: Context, params: SecondsParams) -> None:
     """Set the time of the next block."""
-    with driving(ctx) as driven:
-        driven.set_next_time(params.seconds)
+    with checked_control(ctx) as chain_control:
+        chain_control.set_next_time(params.seconds)
 
 
 def set_automine(ctx: Context, params: SwitchParams) -> None:
@@ -275,8 +275,8 @@ def set_interval_s(ctx: Context, params: SecondsParams) -> None:
 def _set_interval(ctx: Context, seconds: float) -> None:
     if seconds > _LONGEST_INTERVAL:
         raise EvmError(f"an interval has at most {_LONGEST_INTERVAL} seconds")
-    with driving(ctx) as driven:
-        driven.set_interval(seconds or None)
+    with checked_control(ctx) as chain_control:
+        chain_control.set_interval(seconds or None)
 
 
 def interval(ctx: Context, params: NoParams) -> PlainNumber | None:
@@ -289,14 +289,14 @@ def set_step(ctx: Context, params: SecondsParams) -> None:
     """Set a fixed number of seconds between blocks."""
     if params.seconds > _LONGEST_INTERVAL:
         raise EvmError(f"a step has at most {_LONGEST_INTERVAL} seconds")
-    with driving(ctx) as driven:
-        driven.set_step(params.seconds or None)
+    with checked_control(ctx) as chain_control:
+        chain_control.set_step(params.seconds or None)
 
 
 def remove_step(ctx: Context, params: NoParams) -> bool:
     """Remove the fixed number of seconds between blocks; return true if it was set."""
-    with driving(ctx) as driven:
-        return driven.set_step(None)
+    with checked_control(ctx) as chain_control:
+        return chain_control.set_step(None)
 
 
 def was_dropped(ctx: Context, params: TransactionHashParams) -> bool:
@@ -307,7 +307,7 @@ def was_dropped(ctx: Context, params: TransactionHashParams) -> bool:
 def drop(ctx: Context, params: TransactionHashParams) -> bytes | None:
     """Remove a pending transaction; return its hash, or null if it is not pending."""
     for raw in ctx.backend.mempool.pending(_ALL_PENDING).txs:
-        if any(tx.hash == params.hash for tx in reader(ctx).decoded(raw)):
+        if any(tx.hash == params.hash for tx in reader(ctx).decode_pending(raw)):
             control(ctx).drop((raw,))
             return params.hash
     return None
@@ -325,7 +325,7 @@ class SenderParams(Params):
     address: bytes = param(Address(), doc="Address of the sender.")
 
 
-def drop_of(ctx: Context, params: SenderParams) -> None:
+def drop_by_sender(ctx: Context, params: SenderParams) -> None:
     """Remove the pending transactions of a sender."""
     control(ctx).drop(ctx.backend.mempool.pending_by_sender(params.address, _ALL_PENDING))
 

@@ -16,7 +16,7 @@ from ..codec.params import Data, mismatch
 from ..errors import INVALID_PARAMS, EvmError
 from ..execution.sending import RawTransaction, hand_in_raw
 from . import signing
-from .control import MAX_BLOCKS, Number, check_blocks, driving
+from .control import MAX_BLOCKS, Number, check_blocks, checked_control
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class RollbackParams(Params):
 def rollback(ctx: Context, params: RollbackParams) -> None:
     """Remove the newest blocks; the clock continues."""
     _check_depth(ctx, params.depth, "Rollback")
-    with driving(ctx) as driven:
-        driven.rollback(params.depth)
+    with checked_control(ctx) as chain_control:
+        chain_control.rollback(params.depth)
 
 
 def _check_depth(ctx: Context, depth: int, what: str) -> None:
@@ -93,12 +93,12 @@ def reorg(ctx: Context, params: ReorgParams) -> None:
             f"expected indices of blocks below the depth, {depth}", code=INVALID_PARAMS
         )
     refused: list[EvmError] = []
-    with driving(ctx) as driven, driven.by_hand():
+    with checked_control(ctx) as chain_control, chain_control.manual_mining():
         _check_depth(ctx, depth, "Reorg")
-        driven.rollback(depth)
+        chain_control.rollback(depth)
         for block in range(depth):
             refused += _submitted(ctx, [tx for tx, index in pairs if index == block])
-            driven.mine()
+            chain_control.mine()
     if refused:
         raise refused[0]
 
@@ -111,7 +111,7 @@ def _submitted(ctx: Context, txs: Sequence[_Tx]) -> list[EvmError]:
             if isinstance(tx, bytes):
                 hand_in_raw(ctx, RawTransaction(tx))
             else:
-                signing.hand_in_filled(ctx, tx)
+                signing.fill_and_submit(ctx, tx)
         except EvmError as error:
             refused.append(error)
         except InvalidTransaction as error:

@@ -60,7 +60,7 @@ def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
 def metadata(ctx: Context, params: NoParams) -> dict[str, Any]:
     """Return chain ID and latest block; the hash of block 0 distinguishes chains."""
     header = _latest(ctx).header
-    genesis = reader(ctx).at(0)
+    genesis = reader(ctx).block_at(0)
     return {
         "clientVersion": node.client_version(ctx, params),
         "chainId": PlainNumber(ctx.settings.of(EthereumSettings).evm_chain_id),
@@ -97,7 +97,7 @@ REASONS: Mapping[str, str] = dict(_reasons())
 """For each unsupported method, the reason."""
 
 
-def refusing(name: str) -> Callable[[Context, UnreadParams], NoReturn]:
+def refusal_handler(name: str) -> Callable[[Context, UnreadParams], NoReturn]:
     """Return a handler that refuses a method."""
 
     def refuse(ctx: Context, params: UnreadParams) -> NoReturn:
@@ -208,7 +208,7 @@ _ROWS: tuple[_Row, ...] = (
     ("hardhat_dropTransaction", control.was_dropped, TransactionHashParams, bool),
     ("anvil_dropTransaction", control.drop, TransactionHashParams, bytes),
     ("anvil_dropAllTransactions", control.drop_all, NoParams, NoneType),
-    ("anvil_removePoolTransactions", control.drop_of, control.SenderParams, NoneType),
+    ("anvil_removePoolTransactions", control.drop_by_sender, control.SenderParams, NoneType),
     *_rows_of_both("setLoggingEnabled", accept_logging, LoggingParams),
     ("anvil_setRpcUrl", accept_url, UrlParams, NoneType),
     ("anvil_getBlobsByTransactionHash", blobs, HashParams, NoneType),
@@ -229,7 +229,7 @@ def _rows() -> Iterator[Route[Any]]:
     for row in _ROWS:
         yield _row(*row, tag="Development")
     for name in REASONS:
-        yield _row(name, refusing(name), UnreadParams, str, tag="Refused")
+        yield _row(name, refusal_handler(name), UnreadParams, str, tag="Refused")
 
 
 CONTROL_ROUTES = tuple(_rows())
@@ -244,8 +244,8 @@ DEV_ROUTES = RouteTable(
         _row("eth_requestAccounts", signing.accounts, NoParams, tuple),
         _row("eth_sign", signing.sign, signing.Message, bytes),
         _row("personal_sign", signing.personal_sign, signing.PersonalMessage, bytes),
-        _row("eth_signTypedData", signing.sign_typed_data, signing.Typed, bytes),
-        _row("eth_signTypedData_v4", signing.sign_typed_data, signing.Typed, bytes),
+        _row("eth_signTypedData", signing.sign_typed_data, signing.TypedDataParams, bytes),
+        _row("eth_signTypedData_v4", signing.sign_typed_data, signing.TypedDataParams, bytes),
         *starmap(
             _row,
             (

@@ -19,16 +19,16 @@ from ...domain.execution import CallArgs
 from ...domain.records import ZERO_ADDRESS, Transaction
 from ...protocol.crypto import DEV_KEYS, personal_digest
 from ...protocol.execution import Receipt
-from ...protocol.transactions import decode, in_the_name_of, signed
+from ...protocol.transactions import decode, encode_unsigned, signed
 from ...protocol.typed_data import typed_digest
 from ...protocol.validity import check_tip
 from ..codec.params import Address, Anything, Bool, Data
 from ..errors import EvmError
 from ..execution.sending import (
     FillParams,
+    add_to_mempool,
     check_fee,
-    filled,
-    hand_in,
+    fill_transaction,
     pending_nonce,
     receipt_of,
     settle,
@@ -79,7 +79,7 @@ class Wallet:
         if not self.any_name and sender not in self._names:
             self.key(sender)
 
-    def sealed(self, tx: Transaction) -> Transaction:
+    def sign(self, tx: Transaction) -> Transaction:
         """Return a transaction with its sender's signature, or unsigned for an impersonated
         sender."""
         key = self._keys.get(tx.sender)
@@ -91,7 +91,7 @@ class Wallet:
 
 def unsigned(tx: Transaction) -> Transaction:
     """Return an unsigned transaction with its sender, who is not checked."""
-    return decode(in_the_name_of(tx.sender, tx), unsigned=True)
+    return decode(encode_unsigned(tx.sender, tx), unsigned=True)
 
 
 def wallet(ctx: Context) -> Wallet:
@@ -110,7 +110,7 @@ def accounts(ctx: Context, params: NoParams) -> tuple[bytes, ...]:
 
 def send(ctx: Context, params: FillParams) -> bytes:
     """Fill in, sign and send a transaction; return its hash."""
-    tx = hand_in_filled(ctx, params.args)
+    tx = fill_and_submit(ctx, params.args)
     settle(ctx, tx)
     return tx.hash
 
@@ -122,31 +122,31 @@ def send_sync(ctx: Context, params: FillParams) -> Receipt:
 
 def send_unsigned(ctx: Context, params: FillParams) -> bytes:
     """Fill in and send a transaction from any account without a signature; return its hash."""
-    tx = _handed_in(ctx, params.args, unsigned)
+    tx = _submit(ctx, params.args, unsigned)
     settle(ctx, tx)
     return tx.hash
 
 
-def hand_in_filled(ctx: Context, args: CallArgs) -> Transaction:
+def fill_and_submit(ctx: Context, args: CallArgs) -> Transaction:
     """Fill in and sign a transaction, and add it to the mempool."""
     wallet(ctx).check(args.sender or ZERO_ADDRESS)
-    return _handed_in(ctx, args, wallet(ctx).sealed)
+    return _submit(ctx, args, wallet(ctx).sign)
 
 
-_Seal = Callable[[Transaction], Transaction]
+_Sign = Callable[[Transaction], Transaction]
 
 
-def _handed_in(ctx: Context, args: CallArgs, seal: _Seal) -> Transaction:
-    tx = filled(ctx, args)
+def _submit(ctx: Context, args: CallArgs, sign: _Sign) -> Transaction:
+    tx = fill_transaction(ctx, args)
     check_tip(tx, fees.base_fee(ctx, NoParams()))
     if args.nonce is None:
-        return _placed(ctx, tx, seal)
-    tx = seal(tx)
-    hand_in(ctx, tx, partial(ctx.backend.mempool.submit_local, replaces=True))
+        return _submit_with_next_nonce(ctx, tx, sign)
+    tx = sign(tx)
+    add_to_mempool(ctx, tx, partial(ctx.backend.mempool.submit_local, replaces=True))
     return tx
 
 
-def _placed(ctx: Context, tx: Transaction, seal: _Seal) -> Transaction:
+def _submit_with_next_nonce(ctx: Context, tx: Transaction, sign: _Sign) -> Transaction:
     """Return a transaction after adding it to the mempool with the next free nonce."""
     local_wallet, submit = (
         wallet(ctx),
@@ -154,10 +154,10 @@ def _placed(ctx: Context, tx: Transaction, seal: _Seal) -> Transaction:
     )
     with local_wallet.lock:
         for _ in range(_MAX_TRIES):
-            placed = seal(replace(tx, nonce=pending_nonce(ctx, tx.sender)))
+            submitted = sign(replace(tx, nonce=pending_nonce(ctx, tx.sender)))
             try:
-                hand_in(ctx, placed, submit)
-                return placed
+                add_to_mempool(ctx, submitted, submit)
+                return submitted
             except NonceTaken:
                 continue
             except EvmError as error:
@@ -173,7 +173,7 @@ def sign_transaction(ctx: Context, params: FillParams) -> dict[str, Any]:
     key = wallet(ctx).key(sender)
     if args.nonce is None:
         args = replace(args, nonce=pending_nonce(ctx, sender))
-    tx = decode(signed(filled(ctx, args), key))
+    tx = decode(signed(fill_transaction(ctx, args), key))
     check_fee(ctx, tx)
     return {"raw": tx.raw, "tx": tx}
 
@@ -224,14 +224,14 @@ class TypedData(ParamField):
 
 
 @dataclass(frozen=True, slots=True)
-class Typed(Params):
+class TypedDataParams(Params):
     """Parameters of ``eth_signTypedData``."""
 
     address: bytes = param(Address(), doc="Address that signs.")
     digest: bytes = param(TypedData(), doc="Structured data: types, domain, message.")
 
 
-def sign_typed_data(ctx: Context, params: Typed) -> bytes:
+def sign_typed_data(ctx: Context, params: TypedDataParams) -> bytes:
     """A signature of structured data (EIP-712)."""
     return wallet(ctx).key(params.address).sign_digest(params.digest)
 

@@ -86,11 +86,11 @@ def by_sender_and_nonce(ctx: Context, params: SenderAndNonceParams) -> RPCTransa
             raise PrunedHistory
         return None
     heights = range(first, latest + 1)
-    block = chain.at(heights[bisect_left(heights, True, key=is_used)])
+    block = chain.block_at(heights[bisect_left(heights, True, key=is_used)])
     for receipt in block.receipts if block else ():
         sent = receipt.transaction
         if (sent.sender, sent.nonce) == (params.address, params.nonce):
-            return receipt.placed
+            return receipt.in_block
     return None
 
 
@@ -100,7 +100,7 @@ def _nonce(ctx: Context, address: bytes, height: int) -> int:
 
 def _waiting(ctx: Context, params: SenderAndNonceParams) -> RPCTransaction | None:
     for raw in ctx.backend.mempool.pending_by_sender(params.address, _MAX_PENDING):
-        for tx in reader(ctx).decoded(raw):
+        for tx in reader(ctx).decode_pending(raw):
             if tx.nonce == params.nonce:
                 return pending_transaction(tx)
     return None

@@ -18,7 +18,7 @@ from ...domain.execution import (
     Message,
     Outcome,
     Overrides,
-    seen_by,
+    environment_for_call,
 )
 from ...domain.records import BLOB, ZERO_ADDRESS, Header
 from ...engine.base import Job, reason
@@ -96,14 +96,14 @@ def is_settled(ctx: Context, params: CallParams | AccessListParams) -> bool:
 
 def call(ctx: Context, params: CallParams) -> bytes:
     """The data that a call returns."""
-    outcome = run(ctx, prepared(ctx, params))
+    outcome = run(ctx, prepare_call(ctx, params))
     raise_failure(outcome)
     return outcome.output
 
 
 def estimate_gas(ctx: Context, params: EstimateParams) -> int:
     """The gas that a call needs, found by executing it."""
-    request = prepared(ctx, params.at_block(ctx), limit_by_block=True)
+    request = prepare_call(ctx, params.at_block(ctx), limit_by_block=True)
     if _only_moves_value(ctx, request):
         return _MIN_GAS
     outcome = run(
@@ -131,16 +131,16 @@ def _only_moves_value(ctx: Context, request: Call) -> bool:
     return affordable and not has_code and to not in PRECOMPILES
 
 
-def prepared(ctx: Context, params: CallParams, *, limit_by_block: bool = False) -> Call:
+def prepare_call(ctx: Context, params: CallParams, *, limit_by_block: bool = False) -> Call:
     """Return a call on the state after a block, within the gas limit of a call."""
     header, root = header_and_root(ctx, params.block)
-    environment = params.block_overrides.applied(environment_of(ctx, header))
+    environment = params.block_overrides.apply_to(environment_of(ctx, header))
     cap, gas = ctx.settings.of(EthereumSettings).evm_gas_cap, params.call.gas or 0
     if limit_by_block:
         # geth: eth/gasestimator: less gas than this counts as not given.
         gas = gas if gas >= _MIN_GAS else environment.gas_limit
     message = message_of(ctx, params.call, environment, min(gas or cap, cap))
-    environment = seen_by(message, params.call.max_fee_per_blob_gas, environment)
+    environment = environment_for_call(message, params.call.max_fee_per_blob_gas, environment)
     return Call(root, environment, message, params.overrides or {})
 
 
@@ -186,7 +186,7 @@ def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int)
     )
 
 
-def executed(ctx: Context, job: Job[T]) -> T:
+def run_job(ctx: Context, job: Job[T]) -> T:
     """Run a job and return its result."""
     try:
         return evm_state(ctx).run(job, ctx.client)
@@ -197,7 +197,7 @@ def executed(ctx: Context, job: Job[T]) -> T:
 def run(ctx: Context, job: Job[T]) -> T:
     """Run a job; errors that prevent a call have geth's texts."""
     try:
-        return executed(ctx, job)
+        return run_job(ctx, job)
     except ExecutionTimedOut as error:
         seconds = f"{ctx.settings.of(EthereumSettings).evm_timeout:g}s"
         raise EvmError(f"execution aborted (timeout = {seconds}) ({error.hint})") from None
@@ -209,12 +209,12 @@ def run(ctx: Context, job: Job[T]) -> T:
 def raise_failure(outcome: Outcome) -> None:
     """Raise :exc:`.errors.EvmError` if the call failed."""
     if outcome.reverted:
-        raise reverted(outcome.output)
+        raise revert_error(outcome.output)
     if outcome.error:
         raise EvmError(outcome.error)
 
 
-def reverted(output: bytes) -> EvmError:
+def revert_error(output: bytes) -> EvmError:
     """Return the error of a call that a contract reverted."""
     why = reason(output)
     text = f"execution reverted: {why}" if why else "execution reverted"
@@ -223,7 +223,7 @@ def reverted(output: bytes) -> EvmError:
 
 def create(ctx: Context, params: AccessListParams) -> dict[str, Any]:
     """The accounts and slots that a call accesses."""
-    request = prepared(ctx, CallParams(params.call, params.block, params.overrides))
+    request = prepare_call(ctx, CallParams(params.call, params.block, params.overrides))
     message = request.message
     nonce = params.call.nonce
     if nonce is None:

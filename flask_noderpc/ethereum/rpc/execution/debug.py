@@ -13,7 +13,7 @@ from ....errors import ExecutionTimedOut, InvalidTransaction
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
 from ....protocol.secp256k1eth import keccak
-from ...domain.execution import CallArgs, Overrides, seen_by
+from ...domain.execution import CallArgs, Overrides, environment_for_call
 from ...domain.records import Header
 from ...engine.base import Job
 from ...engine.jobs import TraceBlock, TraceCall, Tracing
@@ -28,7 +28,7 @@ from ..codec.trace_config import CallConfig, Config, TraceConfig
 from ..errors import EvmError, PrunedHistory
 from ..queries.blocks import BlockParams, TransactionParams, find, raw_transaction_by_hash
 from ..reader import reader
-from .calls import environment_of, executed, message_of
+from .calls import environment_of, message_of, run_job
 from .state import evm_state, root_of
 
 
@@ -69,7 +69,7 @@ def block_at(ctx: Context, params: BlockNumberParams) -> bytes:
     return raw_block(_at(ctx, params))
 
 
-def printed(ctx: Context, params: BlockNumberParams) -> str:
+def print_block(ctx: Context, params: BlockNumberParams) -> str:
     """A block with its complete transactions as a readable text."""
     return jsoncodec.pretty(
         jsoncodec.decode(ctx.encode(BlockView(_at(ctx, params), True)))
@@ -152,7 +152,7 @@ def transaction(ctx: Context, params: TraceTransactionParams) -> jsoncodec.Raw:
     receipt = find(ctx, params.hash)
     if receipt is None:
         raise EvmError("transaction not found")
-    block = reader(ctx).at(receipt.inclusion.block_number)
+    block = reader(ctx).block_at(receipt.inclusion.block_number)
     if block is None:
         raise PrunedHistory
     last = receipt.inclusion.index
@@ -205,7 +205,7 @@ def block_of_bytes(ctx: Context, params: TraceBytesParams) -> tuple[dict[str, An
 
 def _check_parent(ctx: Context, header: Header) -> None:
     chain = reader(ctx)
-    parent = chain.at(header.number - 1) if header.number <= chain.latest + 1 else None
+    parent = chain.block_at(header.number - 1) if header.number <= chain.latest + 1 else None
     if parent is None or parent.header.hash != header.parent_hash:
         raise EvmError(f"block 0x{header.parent_hash.hex()} not found")
 
@@ -265,10 +265,10 @@ def call(ctx: Context, params: TraceCallParams) -> jsoncodec.Raw:
         raise EvmError(f"transaction index {config.tx_index} out of range for block {shown}")
     else:
         root, txs = _root_before(ctx, block.header), txs[: config.tx_index]
-    environment = config.block_overrides.applied(around)
+    environment = config.block_overrides.apply_to(around)
     cap = ctx.settings.of(EthereumSettings).evm_gas_cap
     message = message_of(ctx, params.call, environment, min(params.call.gas or cap, cap))
-    environment = seen_by(message, params.call.max_fee_per_blob_gas, environment)
+    environment = environment_for_call(message, params.call.max_fee_per_blob_gas, environment)
     overrides: Overrides = config.overrides
     tracing = _tracing(ctx, config)
     job = TraceCall(root, environment, message, tracing, overrides, txs, around)
@@ -282,7 +282,7 @@ def _tracing(ctx: Context, config: TraceConfig) -> Tracing:
 
 def _run(ctx: Context, job: Job[T]) -> T:
     try:
-        return executed(ctx, job)
+        return run_job(ctx, job)
     except InvalidTransaction as error:
         raise EvmError(f"tracing failed: {error}") from None
     except ExecutionTimedOut as error:

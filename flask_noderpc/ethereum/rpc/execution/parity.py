@@ -105,7 +105,7 @@ class TraceGetParams(TransactionParams):
     indices: int = param(TraceAddress(), doc="List of the call's index, counted from 0.")
 
 
-def one(ctx: Context, params: TraceGetParams) -> jsoncodec.Raw:
+def get_trace(ctx: Context, params: TraceGetParams) -> jsoncodec.Raw:
     """One call of a transaction; null if the index is too large."""
     return _encoded(next(iter(_of_transaction(ctx, params.hash)[params.indices :]), None))
 
@@ -182,7 +182,7 @@ class TraceFilterParams(Params):
     )
 
 
-def filtered(ctx: Context, params: TraceFilterParams) -> jsoncodec.Raw:
+def filter_traces(ctx: Context, params: TraceFilterParams) -> jsoncodec.Raw:
     """The calls in at most 300 blocks that match a filter."""
     wanted, chain = params.filter, reader(ctx)
     first, last = chain.height(wanted.first), min(chain.height(wanted.last), chain.latest)
@@ -200,7 +200,7 @@ def _of_range(ctx: Context, heights: Iterable[int]) -> Iterator[Trace]:
     budget, left = SearchBudget(ctx.settings), ctx.settings.max_response_bytes
     for height in heights:
         budget.spend(1)
-        for trace in _of_block(ctx, reader(ctx).at(height)):
+        for trace in _of_block(ctx, reader(ctx).block_at(height)):
             left -= len(jsoncodec.encode(trace))
             if left < 0:
                 raise EvmError(
@@ -239,7 +239,7 @@ class ReplayTransactionParams(Params):
     types: None = param(TraceTypes(), doc='Kinds of traces: ["trace"].')
 
 
-def replayed_block(ctx: Context, params: ReplayParams) -> jsoncodec.Raw:
+def replay_block(ctx: Context, params: ReplayParams) -> jsoncodec.Raw:
     """The calls of each transaction of a block, with its output."""
     by_hash: dict[str, list[Trace]] = {}
     for trace in _of_block(ctx, reader(ctx).block(params.block)):
@@ -249,7 +249,7 @@ def replayed_block(ctx: Context, params: ReplayParams) -> jsoncodec.Raw:
     )
 
 
-def replayed(ctx: Context, params: ReplayTransactionParams) -> jsoncodec.Raw:
+def replay_transaction(ctx: Context, params: ReplayTransactionParams) -> jsoncodec.Raw:
     """The calls of a transaction, with its output."""
     traces = _of_transaction(ctx, params.hash)
     if not traces:

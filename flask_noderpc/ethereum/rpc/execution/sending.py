@@ -74,7 +74,7 @@ def fill(ctx: Context, params: FillParams) -> dict[str, Any]:
     args = params.args
     if args.nonce is None:
         args = replace(args, nonce=pending_nonce(ctx, args.sender or ZERO_ADDRESS))
-    tx = filled(ctx, args)
+    tx = fill_transaction(ctx, args)
     raw = encode(tx)
     return {"raw": raw, "tx": replace(tx, raw=raw, hash=keccak(raw))}
 
@@ -84,7 +84,7 @@ def pending_nonce(ctx: Context, sender: bytes) -> int:
     return state.transaction_count(ctx, state.AccountParams(sender, Tag.PENDING))
 
 
-def filled(ctx: Context, args: CallArgs) -> Transaction:
+def fill_transaction(ctx: Context, args: CallArgs) -> Transaction:
     """Return the transaction; its nonce is 0 if none was given."""
     chain_id = ctx.settings.of(EthereumSettings).evm_chain_id
     if args.chain_id is not None and args.chain_id != chain_id:
@@ -184,11 +184,13 @@ def hand_in_raw(ctx: Context, params: RawTransaction) -> Transaction:
         raise EvmError(
             f"invalid chain id for signer: have {tx.chain_id} want {own.evm_chain_id}"
         )
-    hand_in(ctx, tx, ctx.backend.mempool.submit)
+    add_to_mempool(ctx, tx, ctx.backend.mempool.submit)
     return tx
 
 
-def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], ExecTxResult]) -> None:
+def add_to_mempool(
+    ctx: Context, tx: Transaction, submit: Callable[[bytes], ExecTxResult]
+) -> None:
     """Add a transaction to the mempool with ``submit``.
 
     Raise :exc:`~flask_noderpc.errors.NonceTaken` if ``submit`` does.
@@ -199,14 +201,14 @@ def hand_in(ctx: Context, tx: Transaction, submit: Callable[[bytes], ExecTxResul
     except NonceTaken:
         raise
     except TxInCache:
-        raise EvmError(_why_known(ctx, tx)) from None
+        raise EvmError(_known_reason(ctx, tx)) from None
     except TxRejected as error:
         raise EvmError(error.text_with_hint) from None
     if check.code != 0:
         raise EvmError(check.log or f"the application refuses it with code {check.code}")
 
 
-def _why_known(ctx: Context, tx: Transaction) -> str:
+def _known_reason(ctx: Context, tx: Transaction) -> str:
     """Return geth's reason: a pending transaction is known, and an executed one has a used
     nonce."""
     try:

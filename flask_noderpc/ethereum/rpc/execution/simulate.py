@@ -17,11 +17,11 @@ from ....jsonrpc.params import Params, param
 from ....wire.params import ParamField
 from ...domain.execution import BlockChanges, CallArgs
 from ...domain.records import Header, Inclusion, Log
-from ...engine.simulation import CallBlock, Called, Rules, Simulate, Simulated
+from ...engine.simulation import CallBlock, CallOutcome, Rules, Simulate, SimulatedBlock
 from ...protocol.blocks import Block, BlockView
 from ...settings import EthereumSettings
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
-from ..codec.params import ByHash, Height, Members, Tag, mismatch
+from ..codec.params import ByHash, Height, MemberNames, Tag, mismatch
 from ..errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -32,7 +32,7 @@ from ..errors import (
     VM_ERROR,
     EvmError,
 )
-from .calls import executed, reverted
+from .calls import revert_error, run_job
 from .state import evm_state, header_and_root, state_block
 
 # geth: internal/ethapi, maxSimulateBlocks and other limits, and errors.go.
@@ -61,8 +61,8 @@ class Simulation:
 
 
 _OPTIONS = "blockStateCalls", "traceTransfers", "validation", "returnFullTransactions"
-_PAYLOAD = Members(*_OPTIONS)
-_BLOCK = Members("blockOverrides", "stateOverrides", "calls")
+_PAYLOAD = MemberNames(*_OPTIONS)
+_BLOCK = MemberNames("blockOverrides", "stateOverrides", "calls")
 
 
 class SimulationPayload(ParamField):
@@ -156,7 +156,7 @@ def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...
     blocks = tuple(_chained(base, payload.blocks))
     made = _run(ctx, Simulate(root, base, blocks, rules))
     return tuple(
-        _shown(ctx, each, full_transactions=payload.full_transactions) for each in made
+        _encode_block(ctx, each, full_transactions=payload.full_transactions) for each in made
     )
 
 
@@ -182,9 +182,9 @@ def _chained(base: Header, blocks: Sequence[CallBlock]) -> Iterator[CallBlock]:
         yield replace(block, changes=changes)
 
 
-def _run(ctx: Context, job: Simulate) -> tuple[Simulated, ...]:
+def _run(ctx: Context, job: Simulate) -> tuple[SimulatedBlock, ...]:
     try:
-        return executed(ctx, job)
+        return run_job(ctx, job)
     except ExecutionTimedOut as error:
         seconds = f"{ctx.settings.of(EthereumSettings).evm_timeout:g}s"
         raise EvmError(f"execution aborted (timeout = {seconds}) ({error.hint})") from None
@@ -194,14 +194,16 @@ def _run(ctx: Context, job: Simulate) -> tuple[Simulated, ...]:
         raise EvmError(text, code=next(codes, INTERNAL_ERROR)) from None
 
 
-def _shown(ctx: Context, simulated: Simulated, *, full_transactions: bool) -> jsoncodec.Raw:
+def _encode_block(
+    ctx: Context, simulated: SimulatedBlock, *, full_transactions: bool
+) -> jsoncodec.Raw:
     block = jsoncodec.decode(ctx.encode(BlockView(simulated.block, full_transactions)))
     calls = tuple(_calls(simulated.block, simulated.calls))
     block["calls"] = jsoncodec.Raw(ctx.encode(calls))
     return jsoncodec.Raw(jsoncodec.encode(block))
 
 
-def _calls(block: Block, calls: Sequence[Called]) -> Iterator[dict[str, Any]]:
+def _calls(block: Block, calls: Sequence[CallOutcome]) -> Iterator[dict[str, Any]]:
     log_index = 0
     for receipt, called in zip(block.receipts, calls, strict=True):
         outcome = called.outcome
@@ -219,18 +221,20 @@ def _calls(block: Block, calls: Sequence[Called]) -> Iterator[dict[str, Any]]:
         yield shown
 
 
-def _logs(called: Called, tx_hash: bytes, inclusion: Inclusion, start: int) -> tuple[Log, ...]:
+def _logs(
+    called: CallOutcome, tx_hash: bytes, inclusion: Inclusion, start: int
+) -> tuple[Log, ...]:
     return tuple(
         Log(log.address, log.topics, log.data, index, tx_hash, inclusion)
         for index, log in enumerate(called.logs, start)
     )
 
 
-def _error(called: Called) -> dict[str, Any]:
+def _error(called: CallOutcome) -> dict[str, Any]:
     outcome = called.outcome
     if not outcome.reverted:
         return {"code": jsoncodec.Raw(b"%d" % VM_ERROR), "message": outcome.error}
-    error = reverted(outcome.output)
+    error = revert_error(outcome.output)
     return {
         "code": jsoncodec.Raw(b"%d" % REVERTED),
         "message": error.text_with_hint,

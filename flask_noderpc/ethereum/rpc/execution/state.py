@@ -102,7 +102,7 @@ def transaction_count(ctx: Context, params: AccountParams) -> int:
         waiting = ctx.backend.mempool.pending_by_sender(params.address, _MAX_PENDING)
     nonce = accounts.account(evm.record, root_of(ctx, params.block), params.address).nonce
     for raw in waiting:
-        for tx in reader(ctx).decoded(raw):
+        for tx in reader(ctx).decode_pending(raw):
             nonce += tx.nonce == nonce
     return nonce
 

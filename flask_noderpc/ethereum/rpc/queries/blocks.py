@@ -155,7 +155,7 @@ class TransactionParams(Params):
 def transaction_by_hash(ctx: Context, params: TransactionParams) -> RPCTransaction | None:
     """A transaction by its Ethereum hash, committed or pending."""
     receipt = find(ctx, params.hash)
-    return _waiting_with(ctx, params.hash) if receipt is None else receipt.placed
+    return _waiting_with(ctx, params.hash) if receipt is None else receipt.in_block
 
 
 def _waiting_with(ctx: Context, tx_hash: bytes) -> RPCTransaction | None:
@@ -164,7 +164,7 @@ def _waiting_with(ctx: Context, tx_hash: bytes) -> RPCTransaction | None:
         # Clients repeat requests for missing transactions; recovering senders costs more than
         # hashing.
         if tx_hash in transaction_hashes(raw):
-            matching = (tx for tx in reader(ctx).decoded(raw) if tx.hash == tx_hash)
+            matching = (tx for tx in reader(ctx).decode_pending(raw) if tx.hash == tx_hash)
             return next(map(pending_transaction, matching), None)
     return None
 
@@ -188,7 +188,7 @@ def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
     """
     newest = None
     for height in index.tx_heights(ctx.backend, tx_hash, SearchBudget(ctx.settings).limits):
-        block = reader(ctx).at(height)
+        block = reader(ctx).block_at(height)
         for each in block.receipts if block else ():
             if each.encoded.hash == tx_hash:
                 if each.succeeded:
@@ -214,7 +214,7 @@ def transaction_by_hash_and_index(
 def _in(block: Block | None, index: int) -> RPCTransaction | None:
     if block is None or index >= len(block.encoded):
         return None
-    return block.receipts[index].placed if block.receipts else block.transactions[index]
+    return block.receipts[index].in_block if block.receipts else block.transactions[index]
 
 
 def raw_transaction_by_hash(ctx: Context, params: TransactionParams) -> bytes | None:
@@ -240,4 +240,4 @@ def _raw(placed: RPCTransaction | None) -> bytes | None:
 
 def pending_transactions(ctx: Context, params: NoParams) -> tuple[RPCTransaction, ...]:
     """Pending transactions, oldest first."""
-    return tuple(map(pending_transaction, reader(ctx).waiting()))
+    return tuple(map(pending_transaction, reader(ctx).pending_transactions()))

@@ -139,7 +139,7 @@ def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
     blocks: list[Block] = []
     with scan_slot(ctx, span):
         for height in span:
-            block = chain.at(height)
+            block = chain.block_at(height)
             if block is not None:
                 budget.spend(1 + len(block.receipts))
                 if blocks and blocks[-1].partial_header.number != height - 1:
@@ -167,7 +167,7 @@ def _invalid(reason: str) -> EvmError:
 
 def _fee_behind(chain: Reader, newest: Header) -> int:
     """Return the base fee of the following block, for which a chain may have its own rules."""
-    following = chain.at(max(newest.number + 1, chain.first))
+    following = chain.block_at(max(newest.number + 1, chain.first))
     return (
         fee_after(newest) or 0 if following is None else following.partial_header.base_fee or 0
     )

@@ -61,7 +61,7 @@ def logs_by_height(
     chain, budget = reader(ctx), SearchBudget(ctx.settings)
     search = LogSearch(log_filter.addresses, log_filter.topics, span[0], span[-1])
     for height in index.log_heights(ctx.backend, search, budget.limits):
-        block = chain.at(height)
+        block = chain.block_at(height)
         if block is None and height < ctx.backend.reads.base_height():
             raise PrunedHistory
         if block is None:

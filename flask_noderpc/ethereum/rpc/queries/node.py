@@ -139,18 +139,18 @@ Pool = dict[str, Any]
 
 def status(ctx: Context, params: NoParams) -> Pool:
     """Number of pending transactions, and of transactions queued behind a nonce gap."""
-    pending, queued = _parted(ctx)
+    pending, queued = _split_by_nonce_gap(ctx)
     return {"pending": _count(pending), "queued": _count(queued)}
 
 
 def content(ctx: Context, params: NoParams) -> Pool:
     """All pending transactions, by sender and nonce."""
-    return _shown(ctx, lambda placed: placed)
+    return _pool_content(ctx, lambda placed: placed)
 
 
 def inspect(ctx: Context, params: NoParams) -> Pool:
     """All pending transactions, each as a line of text."""
-    return _shown(ctx, lambda placed: _line(placed.transaction))
+    return _pool_content(ctx, lambda placed: _line(placed.transaction))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class SenderParams(Params):
 
 def content_from(ctx: Context, params: SenderParams) -> Pool:
     """Pending transactions of one sender, by nonce."""
-    pending, queued = _parted(ctx)
+    pending, queued = _split_by_nonce_gap(ctx)
     return {
         "pending": _by_nonce(pending.get(params.sender, ()), lambda placed: placed),
         "queued": _by_nonce(queued.get(params.sender, ()), lambda placed: placed),
@@ -172,12 +172,12 @@ def content_from(ctx: Context, params: SenderParams) -> Pool:
 _Senders = dict[bytes, list[RPCTransaction]]
 
 
-def _parted(ctx: Context) -> tuple[_Senders, _Senders]:
+def _split_by_nonce_gap(ctx: Context) -> tuple[_Senders, _Senders]:
     """Return the transactions that can be executed next, in order, and those behind a nonce
     gap."""
     next_nonce = _nonces(ctx)
     by_sender: _Senders = defaultdict(list)
-    for tx in reader(ctx).waiting():
+    for tx in reader(ctx).pending_transactions():
         by_sender[tx.sender].append(pending_transaction(tx))
     pending: _Senders = {}
     queued: _Senders = {}
@@ -209,8 +209,8 @@ def _count(senders: _Senders) -> int:
     return sum(map(len, senders.values()))
 
 
-def _shown(ctx: Context, show: Callable[[RPCTransaction], Any]) -> Pool:
-    pending, queued = _parted(ctx)
+def _pool_content(ctx: Context, show: Callable[[RPCTransaction], Any]) -> Pool:
+    pending, queued = _split_by_nonce_gap(ctx)
     return {
         name: {to_checksum(sender): _by_nonce(found, show) for sender, found in senders.items()}
         for name, senders in (("pending", pending), ("queued", queued))

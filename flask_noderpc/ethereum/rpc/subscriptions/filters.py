@@ -100,7 +100,7 @@ def _pending(ctx: Context, polled: PolledFilter) -> tuple[tuple[RPCTransaction, 
         if not arrived:
             break
         for _, raw in arrived:
-            found += map(pending_transaction, reader(ctx).decoded(raw))
+            found += map(pending_transaction, reader(ctx).decode_pending(raw))
             left -= len(raw)
         cursor, _ = arrived[-1]
     return tuple(found), cursor

@@ -80,13 +80,13 @@ class EvmHub(EventBuffers[Topic]):
 
     def publish_block(self, height: int) -> None:
         """Publish the block at a height, which is encoded once for all subscribers."""
-        block = reader(self._ctx).at(height)
+        block = reader(self._ctx).block_at(height)
         if block is None:
             # The feed tries again: a foreign node may have the results a little later.
             raise ResultNotFound(f"the block at height {height} can't be read yet")
         encoded = EncodedBlock(self._ctx, block)
         found = (
-            (buffer, tuple(buffer.topic.of(encoded)))
+            (buffer, tuple(buffer.topic.messages(encoded)))
             for buffer in self._now()
             if isinstance(buffer.topic, BlockTopic)
         )
@@ -96,11 +96,11 @@ class EvmHub(EventBuffers[Topic]):
 
     def publish_pending(self, raws: Sequence[bytes]) -> None:
         """Publish node transactions that have entered the mempool."""
-        txs = [tx for raw in raws for tx in reader(self._ctx).decoded(raw)]
+        txs = [tx for raw in raws for tx in reader(self._ctx).decode_pending(raw)]
         if txs:
             self._deliver(
                 {
-                    buffer: [buffer.topic.of(self._ctx, tx) for tx in txs]
+                    buffer: [buffer.topic.message(self._ctx, tx) for tx in txs]
                     for buffer in self._now()
                     if isinstance(buffer.topic, Pending)
                 }

@@ -67,7 +67,7 @@ class BlockTopic:
 
     __slots__ = ()
 
-    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+    def messages(self, encoded: EncodedBlock) -> Iterator[bytes]:
         """Yield the messages of a block."""
         raise NotImplementedError
 
@@ -76,7 +76,7 @@ class BlockTopic:
 class NewHeads(BlockTopic):
     """The header of each block."""
 
-    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+    def messages(self, encoded: EncodedBlock) -> Iterator[bytes]:
         """Yield the header."""
         yield encoded.head()
 
@@ -89,7 +89,7 @@ class Logs(BlockTopic):
     first: int = 0
     last: int | None = None
 
-    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+    def messages(self, encoded: EncodedBlock) -> Iterator[bytes]:
         """Yield the logs that match."""
         block, log_filter = encoded.block, self.log_filter
         number = block.partial_header.number
@@ -105,7 +105,7 @@ class Receipts(BlockTopic):
 
     hashes: frozenset[bytes]
 
-    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+    def messages(self, encoded: EncodedBlock) -> Iterator[bytes]:
         """Yield the list, unless it is empty."""
         found = [
             encoded.receipt(receipt)
@@ -120,7 +120,7 @@ class Receipts(BlockTopic):
 class Syncing(BlockTopic):
     """Sync state of the node: sent at once, and when it changes."""
 
-    def of(self, encoded: EncodedBlock) -> Iterator[bytes]:
+    def messages(self, encoded: EncodedBlock) -> Iterator[bytes]:
         """Return nothing: the state is read from the node."""
         return iter(())
 
@@ -131,7 +131,7 @@ class Pending:
 
     full_transactions: bool
 
-    def of(self, ctx: Context, tx: Transaction) -> bytes:
+    def message(self, ctx: Context, tx: Transaction) -> bytes:
         """Return the encoded transaction."""
         if self.full_transactions:
             return ctx.encode(pending_transaction(tx))

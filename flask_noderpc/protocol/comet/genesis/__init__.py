@@ -24,7 +24,7 @@ _SHOWN_PROBLEMS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedGenesis:
     """Result of reading a genesis document."""
 
     genesis: Genesis
@@ -65,7 +65,7 @@ def read_genesis(document: bytes, now: int, dialect: str = "") -> Genesis:
     return reading.genesis
 
 
-def read(document: bytes, now: int, dialect: str = "") -> Reading:
+def read(document: bytes, now: int, dialect: str = "") -> ParsedGenesis:
     """Parse a genesis document, and record its problems.
 
     For a dialect that is not a version of CometBFT, the version is the one whose members the
@@ -90,7 +90,7 @@ def read(document: bytes, now: int, dialect: str = "") -> Reading:
     else:
         values = comet_document(version).read_members(members, "", findings)
     genesis = _complete(values, version, is_sdk, now, findings)
-    return Reading(genesis, SDK if is_sdk else COMETBFT, version, findings)
+    return ParsedGenesis(genesis, SDK if is_sdk else COMETBFT, version, findings)
 
 
 def _params_of(consensus: bytes) -> bytes:
@@ -205,7 +205,7 @@ _MAX_AUTHORITY_BYTES = 256
 # CometBFT 1.0: types/params.go, MaxPrecision and MaxMessageDelay.
 _MAX_PRECISION, _MAX_MESSAGE_DELAY = 30 * 10**9, 24 * 3600 * 10**9
 
-Complaint = tuple[str, str, object]
+InvalidValue = tuple[str, str, object]
 """Path of a member, its expected value, and the given value."""
 
 
@@ -226,7 +226,7 @@ def check_params(
         findings.refuse(at, f"expected {expected}, {reads}")
 
 
-def _wrong_params(params: ConsensusParams, version: Version) -> Iterator[Complaint]:
+def _wrong_params(params: ConsensusParams, version: Version) -> Iterator[InvalidValue]:
     block = params.block
     may_be_unlimited = version.name not in ("0.34", "0.37")
     is_unlimited = may_be_unlimited and block.max_bytes == -1
@@ -245,7 +245,7 @@ def _wrong_params(params: ConsensusParams, version: Version) -> Iterator[Complai
     yield from _wrong_features(params, "feature" if "feature" in version.groups else "abci")
 
 
-def _wrong_evidence(params: ConsensusParams, max_block_bytes: int) -> Iterator[Complaint]:
+def _wrong_evidence(params: ConsensusParams, max_block_bytes: int) -> Iterator[InvalidValue]:
     evidence = params.evidence
     for name in ("max_age_num_blocks", "max_age_duration"):
         if getattr(evidence, name) <= 0:
@@ -255,7 +255,7 @@ def _wrong_evidence(params: ConsensusParams, max_block_bytes: int) -> Iterator[C
         yield "evidence.max_bytes", most, evidence.max_bytes
 
 
-def _wrong_key_types(given: Sequence[str], version: Version) -> Iterator[Complaint]:
+def _wrong_key_types(given: Sequence[str], version: Version) -> Iterator[InvalidValue]:
     known = ", ".join(version.key_types)
     if not given:
         yield "validator.pub_key_types", f"at least one of {known}", "none"
@@ -264,7 +264,7 @@ def _wrong_key_types(given: Sequence[str], version: Version) -> Iterator[Complai
             yield f"validator.pub_key_types[{at}]", f"one of {known}", repr(kind[:80])
 
 
-def _wrong_features(params: ConsensusParams, group: str) -> Iterator[Complaint]:
+def _wrong_features(params: ConsensusParams, group: str) -> Iterator[InvalidValue]:
     for name in ("vote_extensions_enable_height", "pbts_enable_height"):
         height = getattr(params, name)
         if height < 0:

@@ -51,7 +51,7 @@ class Findings:
         )
 
 
-class Kind:
+class JsonType:
     """Type of a JSON value."""
 
     zero: Any
@@ -82,7 +82,7 @@ class Kind:
         return value
 
 
-class Text(Kind):
+class Text(JsonType):
     """String."""
 
     zero = ""
@@ -93,7 +93,7 @@ class Text(Kind):
         return found
 
 
-class Integer(Kind):
+class Integer(JsonType):
     """Integer of 64 bits: a string of digits, or with ``is_number`` a JSON number."""
 
     zero = 0
@@ -119,7 +119,7 @@ class Integer(Kind):
         return value if self._is_number else str(value)
 
 
-class Hex(Kind):
+class Hex(JsonType):
     """Bytes as hexadecimal digits."""
 
     zero = b""
@@ -134,7 +134,7 @@ class Hex(Kind):
         return value.hex().upper()
 
 
-class Base64(Kind):
+class Base64(JsonType):
     """Bytes as base64."""
 
     zero = b""
@@ -152,7 +152,7 @@ class Base64(Kind):
         return b64encode(value).decode()
 
 
-class Time(Kind):
+class Time(JsonType):
     """RFC 3339 time in UTC, or with ``has_offset`` in any time zone."""
 
     zero = ZERO_TIME
@@ -183,7 +183,7 @@ class Time(Kind):
         return to_text(value)
 
 
-class Document(Kind):
+class Document(JsonType):
     """JSON value that is copied unchanged."""
 
     zero = b""
@@ -196,7 +196,7 @@ class Document(Kind):
         return jsoncodec.Raw(value)
 
 
-class Key(Kind):
+class Key(JsonType):
     """Public key as an object with a type and a value; ``None`` if it is missing."""
 
     zero = None
@@ -219,10 +219,10 @@ class Key(Kind):
 
 
 @dataclass(frozen=True)
-class ListOf(Kind):
+class ListOf(JsonType):
     """List of values of one type."""
 
-    of: Kind
+    of: JsonType
     zero = ()
     expected = "a list"
 
@@ -246,7 +246,7 @@ class Member:
     """Member of an object: its name in JSON, its type, and the attribute with its value."""
 
     name: str
-    kind: Kind
+    kind: JsonType
     attribute: str = ""
     omit_empty: bool = False
     """True if an empty value is omitted."""
@@ -257,7 +257,7 @@ class Member:
         return self.attribute or self.name
 
 
-class Object(Kind):
+class Object(JsonType):
     """Object with known members. Its value is a dictionary by the members' attributes; with
     ``may_be_null``, null is ``None``."""
 

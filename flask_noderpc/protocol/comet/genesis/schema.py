@@ -17,8 +17,8 @@ from .kinds import (
     Findings,
     Hex,
     Integer,
+    JsonType,
     Key,
-    Kind,
     ListOf,
     Member,
     Object,
@@ -44,7 +44,7 @@ _AUTHORITY = (Member("authority", Text()),)
 _FLAT = {"version", "abci", "feature", "authority"}
 
 
-class Params(Kind):
+class Params(JsonType):
     """Consensus parameters by group; the value contains only the groups that are not null."""
 
     zero = None

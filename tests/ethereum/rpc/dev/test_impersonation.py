@@ -11,7 +11,7 @@ from web3.exceptions import Web3RPCError
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
-from flask_noderpc.ethereum.protocol.transactions import decode, in_the_name_of
+from flask_noderpc.ethereum.protocol.transactions import decode, encode_unsigned
 
 from .fixtures import ETHER, FIRST, STRANGER, asked, settled
 
@@ -80,7 +80,7 @@ def _unsigned(w3: Any) -> bytes:
     asked(w3, "anvil_impersonateAccount", FIRST)
     found = asked(w3, "eth_signTransaction", {"from": FIRST, "to": FIRST, "nonce": "0x63"})
     tx = decode(bytes.fromhex(found["result"]["raw"][2:]))
-    return in_the_name_of(DEV_KEYS[8].address, tx)
+    return encode_unsigned(DEV_KEYS[8].address, tx)
 
 
 def test_nothing_unsigned_comes_in_from_outside(url: str, app: Flask, w3: Any) -> None:
