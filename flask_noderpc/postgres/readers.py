@@ -16,7 +16,7 @@ from psycopg.waiting import Wait
 from ..backends.base.reads import ChainVersion
 from ..backends.sql import handles
 from ..backends.sql.connection import Rows
-from ..backends.sql.handles import Turns, version_of
+from ..backends.sql.handles import FairQueue, version_of
 from ..concurrency import native_lock
 from ..errors import StoreError
 from . import schema
@@ -136,7 +136,7 @@ class Readers(handles.Readers[Reader]):
         super().__init__()
         self._database = database
         self._fresh_s = fresh_s
-        self._turns = Turns([True] * MAX_READERS)
+        self._turns = FairQueue([True] * MAX_READERS)
         self._known: tuple[float, Standing] = (-fresh_s, _UNKNOWN)
         # The writer's thread clears the cached version.
         self._forgetting = native_lock()

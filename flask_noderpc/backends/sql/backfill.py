@@ -118,7 +118,7 @@ class _Step:
                 return _compare_stored(self._at, prepared, known, self._deadline)
         item, found = _checked(item, found, link)
         results = _results(item, link)
-        if results is not None and not index_steps.leave_out_repeats(
+        if results is not None and not index_steps.unindex_repeats(
             self._at, height, found.tx_hashes, results, self._deadline
         ):
             return False
@@ -133,7 +133,7 @@ class _Step:
         )
         if item.is_indexed and is_large:
             self.write()
-            index_steps.begin(self._at, height)
+            index_steps.begin_indexing(self._at, height)
             return index_steps.is_finished(self._at) or self._finish()
         if self._batch.is_full:
             self.write()
@@ -152,7 +152,7 @@ class _Step:
     def _write_held(self, table: str) -> None:
         held = self._held.pop(table, None)
         if held is not None:
-            state.hold_from(self._at, table, *held)
+            state.extend_down(self._at, table, *held)
 
     def _write_set(self, item: OlderBlock, link: _Link) -> None:
         header = item.block.header
@@ -317,11 +317,11 @@ def _add_results(
     ).fetchone()
     if lacks_results:
         tx_hashes = prepared.hashes.tx_hashes
-        if not index_steps.leave_out_repeats(at, height, tx_hashes, results, deadline):
+        if not index_steps.unindex_repeats(at, height, tx_hashes, results, deadline):
             return False
         _write_results(at, prepared, results)
     if item.is_indexed and lacks_index:
-        return index_steps.more(at, height, deadline)
+        return index_steps.continue_indexing(at, height, deadline)
     return True
 
 
@@ -341,4 +341,4 @@ def _write_results(
     rows = block_writes.tx_rows(height, found.tx_hashes, results.tx_results)
     block_writes.write_txs(at, rows)
     hits.write(at, [BlockTxs(height, item.block.txs, results.tx_results)])
-    index_steps.changed(at)
+    index_steps.invalidate_caches(at)

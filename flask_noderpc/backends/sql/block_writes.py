@@ -144,7 +144,7 @@ def write_txs(at: Connection, rows: Iterable[TxRow]) -> None:
 
 def write_commits(at: Connection, commits: Sequence[Commit]) -> None:
     """Write the commits for blocks, replacing stored ones."""
-    addresses = state.addresses_of(at, [commit.height for commit in commits])
+    addresses = state.addresses_by_height(at, [commit.height for commit in commits])
     signed = [(commit, addresses[commit.height]) for commit in commits]
     at.executemany(
         'INSERT INTO commits (height, "commit") VALUES (?, ?)'
@@ -354,7 +354,7 @@ def _index(
         at, [(height, results.block_events) for height, results in indexed.items()]
     )
     known = [(each.tx_hashes, each.results) for each in found if each.results is not None]
-    txs = [each for each in index.to_index(at, known) if each[0] in indexed]
+    txs = [each for each in index.txs_to_index(at, known) if each[0] in indexed]
     places = [place(height, position) for height, position, _ in txs]
     tx_texts = index.write_results(at, txs)
     return (

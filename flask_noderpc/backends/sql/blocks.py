@@ -136,7 +136,7 @@ def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] |
     packed_meta, packed_commit, *members, has_evidence, first_slice = row
     found = packed.unpack_meta(packed_meta, height, chain_id)
     header = found.header
-    pieces = evidence.of_block(at, height) if has_evidence else ()
+    pieces = evidence.block_evidence(at, height) if has_evidence else ()
     _check_evidence(at, header, pieces)
     last_commit = _unpacked(packed_commit, height - 1, members) or NO_COMMIT
     if last_commit.block_id.hash != header.last_block_id.hash:

@@ -32,16 +32,16 @@ from .writer import Incoming, Writer
 T = TypeVar("T")
 
 
-class Turns(Generic[T]):
+class FairQueue(Generic[T]):
     """First-come, first-served queue for a fixed set of items.
 
     With ``queue.Queue`` or a semaphore, a thread that has just released an item could take it
     again before threads that have waited longer.
     """
 
-    def __init__(self, things: Iterable[T]) -> None:
+    def __init__(self, items: Iterable[T]) -> None:
         # Reuse the item that was released last, so that an idle node has only one of them open.
-        self._idle = list(things)
+        self._idle = list(items)
         self._waiting: deque[_Ticket[T]] = deque()
         self._lock = threading.Lock()
 
@@ -57,28 +57,28 @@ class Turns(Generic[T]):
         except BaseException:
             # For example the greenlet was killed: an item assigned meanwhile goes to the next
             # waiting thread.
-            thing = self._leave(ticket)
-            if thing is not None:
-                self.release(thing)
+            item = self._leave(ticket)
+            if item is not None:
+                self.release(item)
             raise
         return self._leave(ticket)
 
     def _leave(self, ticket: _Ticket[T]) -> T | None:
         with self._lock:
             # An item may have been assigned just after the timeout.
-            if ticket.thing is None:
+            if ticket.item is None:
                 self._waiting.remove(ticket)
-        return ticket.thing
+        return ticket.item
 
-    def release(self, thing: T) -> None:
+    def release(self, item: T) -> None:
         """Assign an item to the thread that has waited longest."""
         with self._lock:
             if self._waiting:
                 ticket = self._waiting.popleft()
-                ticket.thing = thing
+                ticket.item = item
                 ticket.ready.set()
             else:
-                self._idle.append(thing)
+                self._idle.append(item)
 
     def idle(self) -> tuple[T, ...]:
         """Return the items that no thread uses."""
@@ -91,7 +91,7 @@ class _Ticket(Generic[T]):
 
     def __init__(self) -> None:
         self.ready = threading.Event()
-        self.thing: T | None = None
+        self.item: T | None = None
 
 
 def version_sql(engine: Engine) -> str:

@@ -27,7 +27,7 @@ TX, BLOCK = "tx", "block"
 ROWS = {TX: ("txs", "place"), BLOCK: ("blocks", "height")}
 """Table and key column that list the event values of a place, for each index."""
 
-COUNTED = 10
+COUNT_BUCKET_BITS = 10
 """Bits of the heights whose indexed transactions are counted in one row of ``tx_counts``."""
 
 _EXPONENTS = 50_000
@@ -85,7 +85,7 @@ def write_results(at: Connection, found: Sequence[TxAt]) -> list[str]:
     )
 
 
-def to_index(
+def txs_to_index(
     at: Connection, blocks: Iterable[tuple[Sequence[bytes], BlockResults]]
 ) -> list[TxAt]:
     """Return the transactions to index, given the hashes and results of blocks."""
@@ -129,21 +129,21 @@ def _write(
     if kind == TX:
         _count_txs(at, [here for here, _ in found], 1)
     ids = _ids(at, kind, [{pair for pairs in each for pair in pairs} for each in events])
-    listed = [[[ids[pair] for pair in pairs] for pairs in each] for each in events]
+    id_lists = [[[ids[pair] for pair in pairs] for pairs in each] for each in events]
     at.executemany(
         f"INSERT INTO {kind}_hits (value_id, place, event) VALUES (?, ?, ?)",
         sorted(
             (value_id, here, event)
-            for (here, _), each in zip(found, listed, strict=True)
+            for (here, _), each in zip(found, id_lists, strict=True)
             for event, value_ids in enumerate(each)
             for value_id in value_ids
         ),
     )
-    return [jsoncodec.encode(each).decode() for each in listed]
+    return [jsoncodec.encode(each).decode() for each in id_lists]
 
 
 def _count_txs(at: Connection, places: Sequence[int], by: int) -> None:
-    counts = Counter(here >> POSITION_BITS + COUNTED for here in places)
+    counts = Counter(here >> POSITION_BITS + COUNT_BUCKET_BITS for here in places)
     at.executemany(
         "INSERT INTO tx_counts (heights, txs) VALUES (?, ?)"
         " ON CONFLICT (heights) DO UPDATE SET txs = tx_counts.txs + excluded.txs",
@@ -215,18 +215,18 @@ def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> d
     return {key: int(rows[0][0]) for key, rows in zip(counts, found, strict=True)}
 
 
-def leave_out(at: Connection, first: int, last: int) -> None:
+def unindex_txs(at: Connection, first: int, last: int) -> None:
     """Remove a range of transactions from the index, but not from the store."""
-    _forget(at, TX, first, last)
+    _unindex(at, TX, first, last)
     at.execute(
         "UPDATE txs SET events = NULL WHERE place BETWEEN ? AND ? AND events IS NOT NULL",
         (first, last),
     )
 
 
-def leave_out_block(at: Connection, height: int) -> None:
+def unindex_block(at: Connection, height: int) -> None:
     """Remove a block from the index, without its transactions and not from the store."""
-    _forget(at, BLOCK, height, height)
+    _unindex(at, BLOCK, height, height)
     at.execute("UPDATE blocks SET events = NULL WHERE height = ?", (height,))
 
 
@@ -259,14 +259,14 @@ def value_row(at: Connection, kind: str, own_key: int, value: str) -> tuple[int,
 # Removal.
 
 
-def forget(at: Connection, low: int, high: int, *, keeps_tx_hits: bool = False) -> None:
+def unindex_blocks(at: Connection, low: int, high: int, *, keeps_tx_hits: bool = False) -> None:
     """Remove the blocks of a range of heights from the index. With ``keeps_tx_hits`` only
     update the counts for their transactions, because the engine drops the hits."""
-    _forget(at, TX, *places(low, high), keeps_hits=keeps_tx_hits)
-    _forget(at, BLOCK, low, high)
+    _unindex(at, TX, *places(low, high), keeps_hits=keeps_tx_hits)
+    _unindex(at, BLOCK, low, high)
 
 
-def _forget(
+def _unindex(
     at: Connection, kind: str, first: int, last: int, *, keeps_hits: bool = False
 ) -> None:
     table, key = ROWS[kind]
@@ -277,7 +277,9 @@ def _forget(
     hits = [
         (value_id, here)
         for here, events in found
-        for value_id in {value_id for event in listed(kind, here, events) for value_id in event}
+        for value_id in {
+            value_id for event in parse_value_ids(kind, here, events) for value_id in event
+        }
     ]
     if kind == TX:
         _count_txs(at, [here for here, _ in found], -1)
@@ -292,7 +294,7 @@ def _forget(
         _count_down(at, kind, hits)
 
 
-def listed(kind: str, here: int, events: str) -> list[list[int]]:
+def parse_value_ids(kind: str, here: int, events: str) -> list[list[int]]:
     """Return the ID lists in the column ``events`` of a place; raise :exc:`DamagedRow`."""
     try:
         return jsoncodec.decode(events, list[list[int]])

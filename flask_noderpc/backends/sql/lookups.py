@@ -104,7 +104,7 @@ def _is_repeat(at: Connection, here: int, digest: bytes, result: ExecTxResult) -
 def _check_hits(
     at: Connection, kind: str, height: int, here: int, events: Iterable[Event], listed: str
 ) -> None:
-    value_ids = index.listed(kind, here, listed)
+    value_ids = index.parse_value_ids(kind, here, listed)
     names = [[_name(at, kind, each) for each in event] for event in value_ids]
     _expect(height, "events", [list(dict.fromkeys(pairs)) for pairs in indexed(events)], names)
     hits = [(each, here, number) for number, event in enumerate(value_ids) for each in event]
@@ -127,7 +127,7 @@ def _name(at: Connection, kind: str, value_id: int) -> tuple[str, str] | None:
 
 
 def _check_evidence(at: Connection, height: int) -> None:
-    pieces = evidence.of_block(at, height)
+    pieces = evidence.block_evidence(at, height)
     found = at.execute(
         "SELECT hash, offence FROM evidence WHERE height = ? ORDER BY position", (height,)
     )
@@ -154,7 +154,7 @@ def check_waiting(at: Connection) -> None:
                 )
     hashes = at.execute("SELECT hash FROM pending_evidence ORDER BY hash").fetchall()
     for (digest,) in hashes:
-        if evidence_hash_of(evidence.waiting(at, digest)) != digest:
+        if evidence_hash_of(evidence.pending_piece(at, digest)) != digest:
             raise InvalidBlock(
                 f"pending_evidence: {digest.hex().upper()} has another hash: restore a backup"
             )
@@ -171,7 +171,7 @@ def check_counts(at: Connection) -> None:
     lowest = at.engine.lowest_kept
     bases = {index.TX: f"{lowest} << {POSITION_BITS}", index.BLOCK: lowest}
     counted_txs = (
-        f"SELECT place >> {POSITION_BITS + index.COUNTED}, count(*) FROM txs"
+        f"SELECT place >> {POSITION_BITS + index.COUNT_BUCKET_BITS}, count(*) FROM txs"
         f" WHERE events IS NOT NULL AND place >= {bases[index.TX]} GROUP BY 1"
     )
     stored = "SELECT heights, txs FROM tx_counts WHERE txs <> 0"

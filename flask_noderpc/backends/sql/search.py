@@ -113,15 +113,15 @@ SELECT (SELECT coalesce(sum(tx_count), 0) FROM blocks
 
 def _count_txs(at: Connection, first: int, last: int) -> int:
     """Return the number of indexed transactions in a range of heights."""
-    if first >> index.COUNTED == last >> index.COUNTED:
+    if first >> index.COUNT_BUCKET_BITS == last >> index.COUNT_BUCKET_BITS:
         low, high = blocks.places(first, last)
         args = {"first": first, "last": last, "low": low, "high": high}
         return int(at.execute(_COUNT_FEW, args).fetchone()[0])
     within = at.execute(
         "SELECT coalesce(sum(txs), 0) FROM tx_counts WHERE heights > ? AND heights < ?",
-        (first >> index.COUNTED, last >> index.COUNTED),
+        (first >> index.COUNT_BUCKET_BITS, last >> index.COUNT_BUCKET_BITS),
     )
-    few = (1 << index.COUNTED) - 1
+    few = (1 << index.COUNT_BUCKET_BITS) - 1
     ends = (first, first | few), (last & ~few, last)
     return int(within.fetchone()[0]) + sum(_count_txs(at, *end) for end in ends)
 

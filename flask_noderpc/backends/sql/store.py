@@ -186,7 +186,7 @@ class ChainStore(ChainBackend):
 
     def _has_pending(self) -> bool:
         with self._open().readers.snapshot() as at:
-            return mempool.count(at).total > 0 or evidence.waits(at)
+            return mempool.count(at).total > 0 or evidence.has_pending(at)
 
     def settle(self) -> None:
         """Wait until the transactions that this process has received are stored or refused."""
@@ -272,7 +272,7 @@ class ChainStore(ChainBackend):
                 leases.fence(at, lease)
             head = files.ledger.append(at, prepared)
             ledger.forget(at, prepared, self._limits.cache_size)
-            evidence.settle(at, [item.block for item in blocks])
+            evidence.remove_settled(at, [item.block for item in blocks])
             if any(item.results.consensus_param_updates for item in blocks):
                 mempool.drop_unfit(at)
             at.engine.announce(at)
@@ -294,7 +294,7 @@ class ChainStore(ChainBackend):
             leases.fence(at, lease)
             head = files.ledger.append_without_results(at, prepared)
             ledger.forget(at, [prepared], self._limits.cache_size)
-            evidence.settle(at, [item.block])
+            evidence.remove_settled(at, [item.block])
             at.engine.announce(at)
             return head
 

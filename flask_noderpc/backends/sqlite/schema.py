@@ -283,7 +283,7 @@ def _copy_index(at: Connection, height: int, deadline: float) -> bool:
     )
     indexed = {place(height, position) for position in v1.indexed(at, height)}
     left = [here for (here,) in found if here in indexed]
-    return index_steps.more(at, height, deadline, left)
+    return index_steps.continue_indexing(at, height, deadline, left)
 
 
 def _copy_commit(at: Connection, height: int) -> None:

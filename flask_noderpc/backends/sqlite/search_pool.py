@@ -18,7 +18,7 @@ from typing import TypeVar
 from ...concurrency import NativeThread
 from ...domain.search import HIGHEST, SearchLimits
 from ...errors import SearchTooCostly
-from ..sql.handles import Turns
+from ..sql.handles import FairQueue
 from .connection import Readers, Store, sqlite_errors
 from .engine import Connection
 
@@ -66,7 +66,7 @@ class SearchPool:
 
     def __init__(self, store: Store, readers: Readers) -> None:
         self._store, self._readers = store, readers
-        self._queue = Turns([_SearchThread(store, number) for number in range(_THREADS)])
+        self._queue = FairQueue([_SearchThread(store, number) for number in range(_THREADS)])
         self._suspended: list[_SearchThread] = []
         self._closed = False
 
