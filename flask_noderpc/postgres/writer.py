@@ -96,10 +96,10 @@ class Writer(writer.Writer):
     def _do(connection: Connection, jobs: list[Job[Any]]) -> None:
         if len(jobs) == 1:
             # A single job saves two round trips.
-            jobs[0].do_alone(connection)
+            jobs[0].run_without_savepoint(connection)
         else:
             for job in jobs:
-                job.do(connection)
+                job.run(connection)
                 if not connection.in_transaction:
                     raise job.error or psycopg.OperationalError("the transaction was lost")
         connection.execute("COMMIT")
@@ -113,6 +113,6 @@ class Writer(writer.Writer):
     def close(self) -> None:
         """Finish the queued writes, and close the connection."""
         if self._waiting:
-            self._thread.run(self._drain)
+            self._thread.run(self._write_jobs)
         self.disconnect()
         self._thread.stop()

@@ -53,9 +53,9 @@ class SQLAppState:
         files = self._files()
         # Read these before the snapshot, so that no transaction is missed that is stored in
         # between.
-        incoming = files.incoming.txs()
+        incoming = files.unstored_txs.txs()
         with files.readers.snapshot() as at:
-            stored = mempool.after(at, cursor, limit)
+            stored = mempool.pending_after(at, cursor, limit)
             return Waiting(stored, incoming, mempool.count(at).total)
 
 

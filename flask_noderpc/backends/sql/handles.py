@@ -27,7 +27,7 @@ from ..base.location import Location
 from ..base.reads import ChainVersion
 from . import ledger
 from .connection import Connection, Engine
-from .writer import Incoming, Writer
+from .writer import UnstoredTxs, Writer
 
 T = TypeVar("T")
 
@@ -401,7 +401,7 @@ class ProcessHandles(ABC):
 
     def __init__(self) -> None:
         self.process = _process_id
-        self.incoming = Incoming()
+        self.unstored_txs = UnstoredTxs()
         self.ledger = ledger.Ledger()
         self.quiet = True
         """True if nothing was open at the last fork."""

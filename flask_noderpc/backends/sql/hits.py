@@ -196,7 +196,7 @@ def is_complete(at: Connection, name: str) -> bool:
     return at.execute(f"SELECT 1 FROM {name}_unindexed LIMIT 1").fetchone() is None
 
 
-def missing(at: Connection, block: BlockTxs) -> list[str]:
+def indexes_lacking(at: Connection, block: BlockTxs) -> list[str]:
     """Return the names of the indexes that lack a hit of a block, if its hits can be read."""
     return [name for name in at.engine.hit_indexes(at) if _lacks_hit(at, name, block)]
 
@@ -214,7 +214,7 @@ def _has(at: Connection, table: str, args: Sequence[Any]) -> bool:
     return at.execute(f"SELECT 1 FROM {table}", args).fetchone() is not None
 
 
-def unread(at: Connection) -> tuple[str, ...]:
+def unreadable_indexes(at: Connection) -> tuple[str, ...]:
     """Return the names of indexes that are not empty and whose hits can't be read."""
     return tuple(
         name
@@ -248,7 +248,7 @@ def heights(
     of blocks that are not indexed, lowest first."""
     between = (place(low), last_place(high))
     hits, first, rest = _rarest_first(at, name, terms, between)
-    also = [_also(at, name, term, hits, between) for term in rest]
+    also = [_same_place_condition(at, name, term, hits, between) for term in rest]
     found = at.execute(
         f"SELECT d.place >> {POSITION_BITS} FROM {name}_hits AS d"
         f" WHERE {at.engine.is_one_of('d.key')} AND d.place BETWEEN ? AND ?"
@@ -282,7 +282,7 @@ def _rarest_first(
     return hits, terms[rarest], (*terms[:rarest], *terms[rarest + 1 :])
 
 
-def _also(
+def _same_place_condition(
     at: Connection, name: str, term: Term, hits: int, between: tuple[int, int]
 ) -> tuple[str, tuple[object, ...]]:
     """Return an SQL condition (the same place also has a hit for this term) and its parameters.

@@ -77,7 +77,7 @@ def _check_txs(at: Connection, height: int, *, is_indexed: bool) -> None:
             _expect(height, "transactions", _is_repeat(at, here, digest, result), True)
         elif listed is not None:
             _check_hits(at, index.TX, height, here, searchable(result.events), listed)
-    for name in hits.missing(at, BlockTxs(height, txs, results)):
+    for name in hits.indexes_lacking(at, BlockTxs(height, txs, results)):
         _expect(height, f"index {name}", False, True)
 
 

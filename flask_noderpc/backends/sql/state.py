@@ -21,7 +21,7 @@ from ...protocol.comet.chain_state import max_data_bytes
 from ...protocol.comet.validators import is_rescaled_next, rotated
 from .connection import Connection
 from .packed import state as packed
-from .packed.blocks import DamagedRow, resealed
+from .packed.blocks import DamagedRow, reseal
 
 PRIORITIES_EACH = 128
 """Heights between two stored rows of priorities."""
@@ -189,7 +189,7 @@ def extend_down(at: Connection, table: str, since: int, height: int) -> None:
     ).fetchone()
     if row is not None:
         body, until = row
-        moved = resealed(body, kind, (since, until), (height, until))
+        moved = reseal(body, kind, (since, until), (height, until))
         at.execute(f"DELETE FROM {table} WHERE since >= ? AND since < ?", (height, since))
         at.execute(
             f"UPDATE {table} SET since = ?, {column} = ? WHERE since = ?",
@@ -205,7 +205,7 @@ def set_until(at: Connection, table: str, since: int, until: int | None) -> None
     ).fetchone()
     at.execute(
         f"UPDATE {table} SET until = ?, {column} = ? WHERE {key} = ?",
-        (until, resealed(row, kind, (since, before), (since, until)), since),
+        (until, reseal(row, kind, (since, before), (since, until)), since),
     )
 
 

@@ -127,7 +127,7 @@ class Writer(GroupedWriter):
         changes = connection.total_changes
         try:
             for job in jobs:
-                job.do(connection)
+                job.run(connection)
                 if not connection.in_transaction:
                     raise job.error or sqlite3.OperationalError("the transaction was lost")
             if connection.total_changes != changes and not all(job.error for job in jobs):
@@ -148,7 +148,7 @@ class Writer(GroupedWriter):
     def close(self) -> None:
         """Finish the queued writes and close the file."""
         if self._waiting:
-            self._thread.run(self._drain)
+            self._thread.run(self._write_jobs)
         connection, self._connection = self._connection, None
         # The last connection to close removes the WAL, and reads in progress may still open
         # another connection.
