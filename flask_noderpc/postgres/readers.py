@@ -151,7 +151,7 @@ class Readers(handles.Readers[Reader]):
             raise
 
     def _errors(self) -> AbstractContextManager[None]:
-        return postgres_errors(self._database.shown)
+        return postgres_errors(self._database.display_name)
 
     def _take(self) -> Reader:
         if not self._turns.acquire(_WAIT_S):

@@ -48,12 +48,12 @@ class Writer(writer.Writer):
         self.between_writes = native_lock()
 
     def _errors(self) -> AbstractContextManager[None]:
-        return postgres_errors(self._database.shown)
+        return postgres_errors(self._database.display_name)
 
     def _commit(self, jobs: list[Job[Any]]) -> None:
         with self.between_writes:
             if self._database.url.read_only:
-                raise StoreError("the store was opened read-only", self._database.shown)
+                raise StoreError("the store was opened read-only", self._database.display_name)
             connection = self._begun()
             try:
                 self._do(connection, jobs)

@@ -73,7 +73,7 @@ class _ExpectedBlock(NamedTuple):
 
 
 def _expected_block(at: Connection) -> _ExpectedBlock:
-    begins = chain.existing(at)
+    begins = chain.require_start(at)
     chain_id, initial_height, trusted = begins
     lowest = blocks.lowest_meta(at, chain_id)
     if lowest is not None:
@@ -311,7 +311,7 @@ def _add_results(
 ) -> bool:
     """Store proven results if they are missing, and index them; return false if the deadline
     passes before the end."""
-    item, height = prepared.item, results.height
+    item, height = prepared.block_item, results.height
     lacks_results, lacks_index = at.execute(
         "SELECT results IS NULL, events IS NULL FROM blocks JOIN results USING (height)"
         " WHERE height = ?",

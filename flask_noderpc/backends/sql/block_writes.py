@@ -206,7 +206,7 @@ B = TypeVar("B", CommittedBlock, BlockWithoutResults, OlderBlock)
 class Prepared(NamedTuple, Generic[B]):
     """A block with its hashes, and the rows of its transactions."""
 
-    item: B
+    block_item: B
     hashes: BlockHashes
     slices: Sequence[PackedSlice]
 
@@ -274,7 +274,7 @@ class Batch:
         return self._weight >= self._most
 
     @property
-    def shown(self) -> str:
+    def heights_text(self) -> str:
         """Heights of the blocks, for errors."""
         heights = [each.height for each in self._blocks]
         low, high = min(heights), max(heights)
@@ -301,7 +301,7 @@ class Batch:
         blocks, commits = self._blocks, list(self._commits.values())
         heights = [each.height for each in blocks] + [each.height for each in commits]
         if heights:
-            self.at.engine.make_room(self.at, min(heights), max(heights))
+            self.at.engine.prepare_range(self.at, min(heights), max(heights))
         if blocks:
             self._write(blocks)
         if commits:

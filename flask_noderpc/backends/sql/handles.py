@@ -465,7 +465,7 @@ class StoreHandles:
                     raise StoreError(
                         "this process was forked while the store was being read; fork before"
                         " the first call, or between calls",
-                        self.location.shown,
+                        self.location.display_name,
                     )
                 files = self._new()
                 try:

@@ -255,7 +255,7 @@ def heights(
         f"{''.join(sql for sql, _ in also)}"
         f" UNION SELECT height FROM {name}_unindexed WHERE height BETWEEN ? AND ? ORDER BY 1",
         (
-            at.engine.numbers(first),
+            at.engine.integers_param(first),
             *between,
             *(arg for _, args in also for arg in args),
             low,
@@ -293,12 +293,12 @@ def _same_place_condition(
     lookups, is_one = hits * len(term), at.engine.is_one_of("key")
     if len(term) == 1 or _count(at, name, term, between, lookups) == lookups:
         sql = f" AND EXISTS (SELECT 1 FROM {name}_hits WHERE {is_one} AND place = d.place)"
-        return sql, (at.engine.numbers(term),)
+        return sql, (at.engine.integers_param(term),)
     sql = (
         f" AND d.place IN (SELECT place FROM {name}_hits WHERE {is_one}"
         " AND place BETWEEN ? AND ?)"
     )
-    return sql, (at.engine.numbers(term), *between)
+    return sql, (at.engine.integers_param(term), *between)
 
 
 def _count(at: Connection, name: str, term: Term, between: tuple[int, int], limit: int) -> int:
@@ -306,6 +306,6 @@ def _count(at: Connection, name: str, term: Term, between: tuple[int, int], limi
     row = at.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM {name}_hits WHERE {at.engine.is_one_of('key')}"
         " AND place BETWEEN ? AND ? LIMIT ?) AS counted",
-        (at.engine.numbers(term), *between, limit),
+        (at.engine.integers_param(term), *between, limit),
     ).fetchone()
     return int(row[0])

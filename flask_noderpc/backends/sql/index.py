@@ -193,7 +193,7 @@ def _known_ids(
     rows_of_keys = at.each(
         f"SELECT value, id FROM {kind}_values"
         f" WHERE key_id = ? AND {engine.is_one_of('digest')}",
-        [(key_ids[key], engine.numbers(each)) for key, each in of_keys.items()],
+        [(key_ids[key], engine.integers_param(each)) for key, each in of_keys.items()],
     )
     found = (
         ((key, engine.to_text(value)), value_id)
@@ -207,7 +207,7 @@ def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> d
     counts = Counter(key for pairs in places_pairs for key in {key for key, _ in pairs})
     at.executemany(
         f"INSERT INTO {kind}_keys AS k (key, places) VALUES (?, ?)"
-        f" ON CONFLICT ({at.engine.long('key')})"
+        f" ON CONFLICT ({at.engine.unique_key('key')})"
         " DO UPDATE SET places = k.places + excluded.places",
         [(at.engine.text(key), count) for key, count in counts.items()],
     )
@@ -242,7 +242,7 @@ def key_row(at: Connection, kind: str, key: str) -> tuple[int, int]:
 
 
 def _key_sql(at: Connection, kind: str) -> str:
-    long = at.engine.long
+    long = at.engine.unique_key
     return f"SELECT id, places FROM {kind}_keys WHERE {long('key')} = {long('?')}"
 
 
@@ -284,7 +284,7 @@ def _unindex(
     if kind == TX:
         _count_txs(at, [here for here, _ in found], -1)
     if hits and not keeps_hits:
-        value_ids = at.engine.numbers(sorted({value_id for value_id, _ in hits}))
+        value_ids = at.engine.integers_param(sorted({value_id for value_id, _ in hits}))
         is_one = at.engine.is_one_of("value_id")
         at.execute(
             f"DELETE FROM {kind}_hits WHERE {is_one} AND place BETWEEN ? AND ?",
@@ -312,7 +312,7 @@ def _count_down(at: Connection, kind: str, hits: Sequence[tuple[int, int]]) -> N
     key_ids = dict(
         at.execute(
             f"SELECT id, key_id FROM {kind}_values WHERE {is_one}",
-            (at.engine.numbers(list(gone)),),
+            (at.engine.integers_param(list(gone)),),
         )
     )
     for value_id, here in hits:
@@ -329,5 +329,5 @@ def _count_down(at: Connection, kind: str, hits: Sequence[tuple[int, int]]) -> N
         # Delete by ID: a search for all values without places would read the whole table.
         at.execute(
             f"DELETE FROM {table} WHERE {is_one} AND places = 0",
-            (at.engine.numbers(list(counts)),),
+            (at.engine.integers_param(list(counts)),),
         )

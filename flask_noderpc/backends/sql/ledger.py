@@ -30,7 +30,7 @@ def append(
     """Write blocks that follow ``head``; return the new head."""
     batch = Batch(connection, _BATCH)
     for number, prepared in enumerate(blocks):
-        item = prepared.item
+        item = prepared.block_item
         head, hashes = _check(head, item, prepared)
         time = item.block.header.time
         after = head.next_state(hashes.block_id, time, item.commit, item.results)
@@ -53,14 +53,14 @@ def _write(batch: Batch) -> None:
     try:
         batch.write()
     except batch.at.engine.integrity_error as error:
-        raise InvalidBlock(f"{batch.shown}: {error}") from None
+        raise InvalidBlock(f"{batch.heights_text}: {error}") from None
 
 
 def append_without_results(
     connection: Connection, head: ChainState, prepared: Prepared[BlockWithoutResults]
 ) -> ChainState:
     """Write a block without results that follows ``head``; return the new head."""
-    item, batch = prepared.item, Batch(connection, _BATCH)
+    item, batch = prepared.block_item, Batch(connection, _BATCH)
     head, hashes = _check(head, item, prepared)
     time = item.block.header.time
     after = head.after_unknown(
@@ -89,7 +89,7 @@ def _add(
     after: ChainState,
     prepared: Prepared[CommittedBlock] | Prepared[BlockWithoutResults],
 ) -> None:
-    item, height = prepared.item, after.height
+    item, height = prepared.block_item, after.height
     if "app_hash" in head.unchecked:
         _write(batch)
         block_writes.write_app_hash(connection, height - 1, item.block.header.app_hash)
@@ -162,7 +162,7 @@ class Ledger:
 
     def replace_head(self, connection: Connection, prepared: Prepared[CommittedBlock]) -> None:
         """Write new results and a new commit for the head."""
-        item = prepared.item
+        item = prepared.block_item
         self._head = None
         stored = chain.load_head(connection)
         height = item.block.header.height

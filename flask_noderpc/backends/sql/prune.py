@@ -206,7 +206,7 @@ def remove_above(at: Connection, height: int) -> None:
 
 def _refuse_below(at: Connection, height: int) -> None:
     """Raise :exc:`NotSupported` for a height below the blocks whose state is known."""
-    begins = chain.existing(at)
+    begins = chain.require_start(at)
     (base,) = at.execute(f"SELECT min(height) FROM {at.engine.heights}").fetchone()
     lowest = (
         begins.initial_height - 1 if begins.trusted is None else begins.trusted.header.height

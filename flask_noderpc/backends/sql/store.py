@@ -188,7 +188,7 @@ class ChainStore(ChainBackend):
         with self._open().readers.snapshot() as at:
             return mempool.count(at).total > 0 or evidence.has_pending(at)
 
-    def settle(self) -> None:
+    def wait_until_stored(self) -> None:
         """Wait until the transactions that this process has received are stored or refused."""
         self._open().unstored_txs.wait()
 
@@ -339,12 +339,12 @@ class ChainStore(ChainBackend):
             yield
         except InvalidBlock as error:
             raise InvalidBlock(
-                f"{self.location.shown}: {error.text}", _CURE
+                f"{self.location.display_name}: {error.text}", _CURE
             ) from error.__cause__
         except StoreError as error:
             first = [f"; block {block.header.height} was not added" for block in blocks][:1]
             reason = error.reason + "".join(first)
-            raise StoreError(reason, self.location.shown) from error.__cause__
+            raise StoreError(reason, self.location.display_name) from error.__cause__
 
     def rewind(self, height: int, changes: Changes, lease: Lease) -> None:
         """Remove the blocks above a height; ``changes`` revert their writes to the

@@ -32,13 +32,13 @@ _RANGE = 1 << 32
 _TRIES = 10
 
 
-def begin(connection: sqlite3.Connection) -> None:
+def set_random_version(connection: sqlite3.Connection) -> None:
     """Set a random user version in a new file that has no WAL yet."""
     if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         connection.execute(f"PRAGMA user_version = {secrets.randbits(30)}")
 
 
-def count(connection: sqlite3.Connection) -> None:
+def increment_version(connection: sqlite3.Connection) -> None:
     """Increment the user version before a commit."""
     (number,) = connection.execute("PRAGMA user_version").fetchone()
     half = _RANGE // 2
