@@ -16,7 +16,7 @@ from psycopg.waiting import Wait
 from ..backends.base.reads import ChainVersion
 from ..backends.sql import handles
 from ..backends.sql.connection import Rows
-from ..backends.sql.handles import FairQueue, version_of
+from ..backends.sql.handles import FairQueue, version_from_row
 from ..concurrency import native_lock
 from ..errors import StoreError
 from . import schema
@@ -51,7 +51,7 @@ class Standing(NamedTuple):
         version."""
         *version, height, oldest = row
         schema.check_oldest(oldest)
-        return cls(version_of(version), height or 0)
+        return cls(version_from_row(version), height or 0)
 
 
 _UNKNOWN = Standing(None, 0)
@@ -201,14 +201,14 @@ class Readers(handles.Readers[Reader]):
                 self._give_back(connection)
         raise lost
 
-    def _begun(self) -> Reader:
+    def _begin_snapshot(self) -> Reader:
         try:
-            return super()._begun()
+            return super()._begin_snapshot()
         except NoAnswer:
             raise
         except psycopg.OperationalError:
             # This connection is new.
-            return super()._begun()
+            return super()._begin_snapshot()
 
     @property
     def holds_view(self) -> bool:
@@ -264,7 +264,7 @@ class ReplicaReaders(Readers):
 
     def take(self) -> Reader:
         """Return a connection with a snapshot."""
-        return self._begun()
+        return self._begin_snapshot()
 
     def give_back(self, connection: Reader) -> None:
         """End a snapshot."""

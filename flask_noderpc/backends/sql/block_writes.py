@@ -238,7 +238,7 @@ def _slices(
 
 
 # Weight of a block without transactions, in indexed attributes.
-_OF_A_BLOCK = 50
+_BLOCK_WEIGHT = 50
 
 
 class NewBlock(NamedTuple):
@@ -284,7 +284,7 @@ class Batch:
         """Add a block to the batch."""
         check_place(found.height, found.meta.tx_count)
         self._blocks.append(found)
-        self._weight += _OF_A_BLOCK
+        self._weight += _BLOCK_WEIGHT
         if found.results is not None:
             self._weight += weight(found.results.tx_results)
 

@@ -78,7 +78,7 @@ def init_chain(
     begins = chain_start(at)
     if begins is not None:
         if begins.trusted is not None or stored_genesis(at) != genesis:
-            raise _other(begins)
+            raise _other_chain_error(begins)
         return
     params = genesis.consensus_params
     if state_.consensus_params:
@@ -90,7 +90,7 @@ def init_chain(
     write_changes(at, state_.changes)
 
 
-def _other(known: ChainStart) -> StoreError:
+def _other_chain_error(known: ChainStart) -> StoreError:
     start = "of another genesis" if known.trusted is None else "that began at another block"
     return StoreError(
         f"the store holds chain {known.chain_id!r} {start}: use another NODERPC_DATABASE"
@@ -128,11 +128,11 @@ def set_genesis(at: Connection, genesis: Genesis) -> None:
     """Store the genesis document of a chain that began at a trusted block."""
     found = require_start(at)
     if (found.chain_id, found.initial_height) != (genesis.chain_id, genesis.initial_height):
-        raise _other(found)
+        raise _other_chain_error(found)
     (stored,) = at.execute("SELECT genesis FROM chain").fetchone()
     if stored is not None:
         if stored_genesis(at) != genesis:
-            raise _other(found)
+            raise _other_chain_error(found)
         return
     at.execute(
         "UPDATE chain SET genesis = ?, app_state = ?, revision = revision + 1",
@@ -159,7 +159,7 @@ def init_at(
     if begins is not None:
         same = begins == ChainStart(chain_id, initial_height, meta)
         if not same or not _are_stored(at, header.height, validators, params):
-            raise _other(begins)
+            raise _other_chain_error(begins)
         return
     _check_trusted(chain_id, initial_height, header, commit, validators)
     at.execute(
@@ -233,7 +233,7 @@ def load_head(at: Connection) -> ChainState:
     found = require_start(at)
     (height,) = at.execute(f"SELECT max(height) FROM {at.engine.heights}").fetchone()
     if height is not None:
-        meta = _known(blocks.meta(at, height, found.chain_id))
+        meta = _require(blocks.meta(at, height, found.chain_id))
         head = replace(_state(at, found, height), block_id=meta.block_id, time=meta.header.time)
         results = blocks.results(at, height)
         if results is None or (found.is_trusted(height) and not results.app_hash):
@@ -273,9 +273,9 @@ def state_before(at: Connection, block: Block) -> ChainState:
         results_hash=header.last_results_hash,
         commit=block.last_commit,
         last_validators=signers or ValidatorSet(),
-        validators=_known(state.validators(at, height)),
-        next_validators=_known(state.validators(at, height + 1)),
-        params=_known(state.params(at, height)),
+        validators=_require(state.validators(at, height)),
+        next_validators=_require(state.validators(at, height + 1)),
+        params=_require(state.params(at, height)),
         unchecked=frozenset(() if signers else ("time", "last_commit.signatures")),
     )
 
@@ -291,13 +291,13 @@ def _state(at: Connection, found: ChainStart, height: int) -> ChainState:
         results_hash=hashes.results_hash(()),
         commit=blocks.commit(at, height) or NO_COMMIT,
         last_validators=state.validators(at, height) or ValidatorSet(),
-        validators=_known(state.validators(at, height + 1)),
-        next_validators=_known(state.validators(at, height + 2)),
-        params=_known(state.params(at, height + 1)),
+        validators=_require(state.validators(at, height + 1)),
+        next_validators=_require(state.validators(at, height + 2)),
+        params=_require(state.params(at, height + 1)),
     )
 
 
-def _known(value: T | None) -> T:
+def _require(value: T | None) -> T:
     if value is None:
         raise StoreError("the store has no results, validators or parameters for its head")
     return value

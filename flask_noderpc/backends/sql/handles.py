@@ -105,10 +105,10 @@ def version_sql(engine: Engine) -> str:
 
 def read_version(at: Connection) -> ChainVersion | None:
     """Return the chain's version."""
-    return version_of(at.execute(version_sql(at.engine)).fetchone())
+    return version_from_row(at.execute(version_sql(at.engine)).fetchone())
 
 
-def version_of(row: Sequence[Any]) -> ChainVersion | None:
+def version_from_row(row: Sequence[Any]) -> ChainVersion | None:
     """Return the version built from a row."""
     *history, head = row
     # Two chains without a block can't be distinguished.
@@ -199,7 +199,7 @@ class Readers(ABC, Generic[R]):
             if view is not None:
                 yield view
                 return
-            connection = self._begun()
+            connection = self._begin_snapshot()
             try:
                 yield connection
             finally:
@@ -213,7 +213,7 @@ class Readers(ABC, Generic[R]):
         """Let all queries of this thread use one snapshot; yield its chain version."""
         around = self._read_view()
         try:
-            connection = around or self._begun()
+            connection = around or self._begin_snapshot()
             try:
                 self._local.read_view = connection
                 yield connection.version()
@@ -225,7 +225,7 @@ class Readers(ABC, Generic[R]):
             with self._errors():
                 raise
 
-    def _begun(self) -> R:
+    def _begin_snapshot(self) -> R:
         """Return a connection with a snapshot."""
         connection = self._take()
         try:
@@ -352,20 +352,20 @@ _suspended: list[ProcessHandles] = []
 _process_id = os.getpid()
 
 
-def _before() -> None:
+def _suspend_all() -> None:
     _one_at_a_time.acquire()
     _suspended.extend(_watched)
     for files in _suspended:
         files.suspend()
 
 
-def _after() -> None:
+def _resume_all() -> None:
     while _suspended:
         _suspended.pop().resume()
     _one_at_a_time.release()
 
 
-def _in_child() -> None:
+def _discard_in_child() -> None:
     global _process_id  # noqa: PLW0603  # one number, set at each fork
     _process_id = os.getpid()
     # The handles belong to the parent; the child opens its own. They are not resumed in the
@@ -376,7 +376,9 @@ def _in_child() -> None:
     _one_at_a_time.release()
 
 
-os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
+os.register_at_fork(
+    before=_suspend_all, after_in_parent=_resume_all, after_in_child=_discard_in_child
+)
 
 
 class SearchPool(Protocol):

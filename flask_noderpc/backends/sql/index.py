@@ -17,7 +17,7 @@ from hashlib import blake2b
 
 from ... import jsoncodec
 from ...domain.abci import BlockResults, Event, ExecTxResult
-from ...domain.search import indexed, number_of
+from ...domain.search import indexed_attributes, parse_number
 from ...event_aliases import searchable
 from .blocks import places
 from .connection import Connection
@@ -54,7 +54,7 @@ def sortable(number: Decimal) -> str:
 
 def number_text(value: str) -> str | None:
     """Return the sortable string of a value that is a number, else ``None``."""
-    number = number_of(value)
+    number = parse_number(value)
     return None if number is None else sortable(number)
 
 
@@ -125,7 +125,7 @@ def _write(
     """Index the events of some places; return the value of each place's column ``events``."""
     if not found:
         return []
-    events = [[dict.fromkeys(pairs) for pairs in indexed(each)] for _, each in found]
+    events = [[dict.fromkeys(pairs) for pairs in indexed_attributes(each)] for _, each in found]
     if kind == TX:
         _count_txs(at, [here for here, _ in found], 1)
     ids = _ids(at, kind, [{pair for pairs in each for pair in pairs} for each in events])

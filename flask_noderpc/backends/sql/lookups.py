@@ -8,7 +8,7 @@ from typing import Any
 
 from ...domain.abci import Event, ExecTxResult
 from ...domain.responses import PendingCount
-from ...domain.search import indexed
+from ...domain.search import indexed_attributes
 from ...errors import InvalidBlock
 from ...event_aliases import searchable
 from ...protocol.comet.hashes import evidence_hash_of, tx_hash
@@ -106,7 +106,12 @@ def _check_hits(
 ) -> None:
     value_ids = index.parse_value_ids(kind, here, listed)
     names = [[_name(at, kind, each) for each in event] for event in value_ids]
-    _expect(height, "events", [list(dict.fromkeys(pairs)) for pairs in indexed(events)], names)
+    _expect(
+        height,
+        "events",
+        [list(dict.fromkeys(pairs)) for pairs in indexed_attributes(events)],
+        names,
+    )
     hits = [(each, here, number) for number, event in enumerate(value_ids) for each in event]
     has = partial(_has, at, f"{kind}_hits WHERE value_id = ? AND place = ? AND event = ?")
     _expect(height, "events", all(map(has, hits)), True)

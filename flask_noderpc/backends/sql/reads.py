@@ -91,7 +91,7 @@ class SQLReads(ChainReads):
 
     def block_txs(self, height: int) -> tuple[BlockMeta, tuple[bytes, ...]]:
         chain_id = self.chain_id()
-        found = self.files().read(lambda at: blocks.with_txs(at, height, chain_id), height)
+        found = self.files().read(lambda at: blocks.meta_with_txs(at, height, chain_id), height)
         if found is None:
             raise self._missing(height)
         return found
@@ -129,7 +129,7 @@ class SQLReads(ChainReads):
     def results(self, height: int) -> BlockResults:
         def look(at: Connection) -> tuple[BlockResults | None, bool]:
             found = blocks.results(at, height)
-            return found, found is not None or blocks.is_there(at, height)
+            return found, found is not None or blocks.is_stored(at, height)
 
         found, is_there = self.files().read(look, height)
         if not is_there:

@@ -52,7 +52,7 @@ class Checkpoints:
             return
         if time.monotonic() >= self._not_before:
             patience = min(_PATIENCE_MS * size // limit, _MAX_PATIENCE_MS)
-            if not _emptied(connection, patience):
+            if not _empty_log(connection, patience):
                 # A series of overlapping readers lets it grow a little; log only larger sizes.
                 if size > 2 * limit:
                     self._log_failure()
@@ -70,7 +70,7 @@ class Checkpoints:
         )
 
 
-def _emptied(connection: sqlite3.Connection, patience_ms: int) -> bool:
+def _empty_log(connection: sqlite3.Connection, patience_ms: int) -> bool:
     (usual,) = connection.execute("PRAGMA busy_timeout").fetchone()
     connection.execute(f"PRAGMA busy_timeout = {patience_ms}").fetchone()
     try:
